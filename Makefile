@@ -1,0 +1,70 @@
+# `make help` lists the targets. Everything is installed into .venv, nothing outside it.
+
+PYTHON ?= python3
+
+# Order matters: lint before tests, tests before kills. Each of them uses both cores by itself.
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint unit crash docs bench clean bytecode
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' Makefile
+
+demo: bytecode ## see a task outlive its session
+	@.venv/bin/python demo/demo.py
+
+test: lint unit crash ## everything that must hold before a commit
+
+lint: .venv/.stamp-test ## style, types, layers
+	@.venv/bin/ruff check --quiet .
+	@.venv/bin/ruff format --quiet --check . || \
+		{ echo "hint: .venv/bin/ruff format . puts them in form" >&2; exit 1; }
+	@.venv/bin/mypy --no-error-summary
+	@.venv/bin/lint-imports --no-logo
+
+unit: .venv/.stamp-test bytecode ## all tests but the crash tests
+	@.venv/bin/python -m pytest -q -n 2 --ignore=tests/crash
+
+crash: .venv/.stamp-test bytecode ## kill every process before every system call
+	@.venv/bin/python -m pytest -q tests/crash
+
+docs: .venv/.stamp-test ## check links, the ADR index, and that each invariant has its test
+	@.venv/bin/python -m pytest -q tests/architecture/test_docs.py
+
+bench: bytecode ## measure beside the peers, as ratios
+	@command -v strace >/dev/null || \
+		{ echo "outlive: bench counts system calls with strace, which is not installed" >&2; \
+		  echo "hint: install your distribution's strace package" >&2; exit 1; }
+	@.venv/bin/python bench/bench.py
+
+clean: ## remove .venv and every cache
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An environment may forbid Python to write bytecode; every launch would then compile all sources
+# anew. compileall writes it nevertheless, and costs nothing where no source has changed.
+bytecode: .venv/.stamp-run
+	@.venv/bin/python -m compileall -q src
+
+# The constraints are also passed by the environment, because that is how they reach the isolated
+# environment in which pip builds us (PIP_BUILD_CONSTRAINT from pip 25.3 on). -qq: no warnings, only
+# errors.
+pip_install := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
+	.venv/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+
+.venv/.stamp-run: pyproject.toml constraints.txt bin/outlive
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "outlive: Python 3.11 or newer is needed, and $(PYTHON) is" \
+		       "$$($(PYTHON) --version 2>/dev/null || echo not there)" >&2; \
+		  echo "hint: name another one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "installing into .venv"
+	@$(PYTHON) -m venv .venv >&2 || \
+		{ echo "hint: Debian and Ubuntu keep it in the package python3-venv" >&2; exit 1; }
+	@$(pip_install) -e .
+	@touch $@
+
+.venv/.stamp-test: .venv/.stamp-run
+	@echo "installing what the tests need"
+	@$(pip_install) -e '.[test]'
+	@touch $@

@@ -1,0 +1,127 @@
+"""The kernel calls that Python's standard library lacks, each as one plain function.
+
+Every launch and every keeper loads this, so it takes the C modules behind two dear public ones
+(ADR 0005): `signal`, which wraps each constant in an enum, and `ctypes`, of which two calls are
+needed here. What only viewers need imports `ctypes` when it is used.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _ctypes import _SimpleCData, call_function, dlopen, dlsym
+from fcntl import ioctl
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal
+
+__all__ = [
+    "become_subreaper",
+    "boot_id",
+    "exit_status_of",
+    "file_system_magic",
+    "name_process",
+    "pid_namespace",
+    "punch_hole",
+    "signal",
+    "watch_modifications",
+]
+
+_PR_SET_CHILD_SUBREAPER, _PR_SET_NAME = 36, 15
+_PUNCH_HOLE_KEEP_SIZE = 0x02 | 0x01
+_PIDFD_GET_INFO = (3 << 30) | (64 << 16) | (0xFF << 8) | 11
+_PIDFD_INFO_EXIT = 1 << 3
+_IN_MODIFY = 0x2
+
+
+class _Long(_SimpleCData):  # type: ignore[type-arg]
+    """A 64-bit argument; plain integers are passed as 32."""
+
+    _type_ = "l"
+
+
+_program = dlopen(None, 0)
+_prctl = dlsym(_program, "prctl")
+_fallocate = dlsym(_program, "fallocate")
+
+
+def become_subreaper() -> None:
+    """Orphans among our descendants become our children instead of init's."""
+    call_function(_prctl, (_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+
+
+def name_process(name: str) -> None:
+    """What `ps` and /proc/PID/comm call us; the kernel keeps fifteen bytes."""
+    call_function(_prctl, (_PR_SET_NAME, name.encode("ascii"), 0, 0, 0))
+
+
+def punch_hole(fd: int, start: int, length: int) -> bool:
+    """Give the blocks of a span back to the disk; False where the file system cannot."""
+    return call_function(_fallocate, (fd, _PUNCH_HOLE_KEEP_SIZE, _Long(start), _Long(length))) == 0
+
+
+def file_system_magic(path: str) -> int:
+    """The type of the file system that a path lies on, as statfs(2) numbers them."""
+    import ctypes  # noqa: PLC0415 - once per boot
+
+    buffer = ctypes.create_string_buffer(256)
+    _checked(ctypes.CDLL(None, use_errno=True).statfs(os.fsencode(path), buffer))
+    return int.from_bytes(buffer.raw[:4], sys.byteorder)
+
+
+def watch_modifications(path: str) -> int:
+    """A descriptor that becomes readable when the file is written to.
+
+    For viewers only: a user has 128 of these by default, so the many keepers use `F_NOTIFY`.
+    """
+    import ctypes  # noqa: PLC0415 - viewers only
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = _checked(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+    try:
+        _checked(libc.inotify_add_watch(fd, os.fsencode(path), _IN_MODIFY))
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        import ctypes  # noqa: PLC0415
+
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return result
+
+
+def exit_status_of(pidfd: int) -> int | None:
+    """The wait status of an ended process that is not our child, if the kernel keeps it (6.15)."""
+    info = bytearray(64)
+    info[0:8] = _PIDFD_INFO_EXIT.to_bytes(8, sys.byteorder)
+    try:
+        ioctl(pidfd, _PIDFD_GET_INFO, info)
+    except OSError:
+        return None
+    mask = int.from_bytes(info[0:8], sys.byteorder)
+    return int.from_bytes(info[60:64], sys.byteorder, signed=True) if mask & _PIDFD_INFO_EXIT else None
+
+
+def boot_id() -> str:
+    """This boot of this kernel; empty where the kernel does not tell."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def pid_namespace() -> int:
+    """The namespace that our process ids mean something in; 0 where it cannot be known."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0

@@ -1,0 +1,92 @@
+"""Which process is meant: identities that survive the reuse of a process id.
+
+A pid alone names whoever has it now. The inode of a pidfd (kernel 6.9) is never given twice in
+one boot; the start time is kept beside it for older kernels. A signal is sent only through a
+pidfd whose identity was verified after it was opened.
+"""
+
+from __future__ import annotations
+
+import os
+from select import POLLIN, poll
+
+from outlive.bundle.kernel import boot_id, pid_namespace
+from outlive.domain.value import Value
+
+
+class Identity(Value):
+    """One process, told apart from every other that had or will have its number."""
+
+    pid: int
+    inode: int
+    start: int
+    boot: str
+    namespace: int
+
+
+def identify(pid: int) -> Identity:
+    """The identity of a living process (our own child, or ourselves)."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        return Identity(
+            pid=pid, inode=os.fstat(pidfd).st_ino, start=start_ticks(pid) or 0, boot=boot_id(), namespace=pid_namespace()
+        )
+    finally:
+        os.close(pidfd)
+
+
+def open_verified(identity: Identity) -> int | None:
+    """A pidfd of exactly this process while it lives (or is an unreaped zombie); else None."""
+    if identity.boot != boot_id() or identity.namespace != pid_namespace():
+        return None
+    try:
+        pidfd = os.pidfd_open(identity.pid)
+    except OSError:
+        return None
+    if os.fstat(pidfd).st_ino != identity.inode or start_ticks(identity.pid) != identity.start:
+        os.close(pidfd)
+        return None
+    return pidfd
+
+
+def has_exited(pidfd: int) -> bool:
+    """Whether the process behind a pidfd has ended, reaped or not."""
+    waiting = poll()
+    waiting.register(pidfd, POLLIN)
+    return bool(waiting.poll(0))
+
+
+def start_ticks(pid: int) -> int | None:
+    """The start time in clock ticks since boot, or None if there is no such process."""
+    fields = stat_fields(pid)
+    return int(fields[19]) if fields else None
+
+
+def stat_fields(pid: int) -> list[bytes] | None:
+    """The fields of /proc/PID/stat after the name: state first, parent second."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+
+
+def name_of(pid: int) -> str:
+    """The short name the kernel has for a process; empty if there is no such process."""
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            return file.read().strip().decode("utf-8", "backslashreplace")
+    except OSError:
+        return ""
+
+
+def command_line(pid: int) -> str:
+    """What a process was started as, for people; its bare name if it hides the rest."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read(4096).rstrip(b"\0").split(b"\0")
+        if words != [b""]:
+            return b" ".join(words).decode("utf-8", "backslashreplace")
+    except OSError:
+        pass
+    return f"[{name_of(pid) or '?'}]"

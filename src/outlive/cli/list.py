@@ -1,0 +1,73 @@
+"""`outlive list`: the tasks of this project."""
+
+from __future__ import annotations
+
+from outlive.cli import place
+from outlive.cli.options import Command, Given, Option, whole_number
+from outlive.cli.render import ago, coloured, ending, lasted, print_json, table
+from outlive.domain.lifecycle import STATES
+from outlive.domain.quantity import parse_duration
+from outlive.keeper.launching import launch_adopter
+from outlive.ledger.contract import Selection
+from outlive.service.clock import utc_now
+from outlive.service.view import select, task_document
+
+_DEFAULT_LIMIT = 20
+
+
+def act(given: Given) -> int:
+    """Print the selected tasks, newest first."""
+    home, now = place.here(), utc_now()
+    limit = _DEFAULT_LIMIT if given.limit is None else given.limit
+    selection = Selection(
+        project=None if given.all else place.project(),
+        session=given.session,
+        group=given.group,
+        states=tuple(given.state),
+        since=None if given.since is None else now - given.since,
+        limit=limit + 1 if limit else None,
+    )
+    found = select(home, selection, launch_adopter)
+    more = bool(limit) and len(found) > limit
+    tasks = found[:limit] if limit else found
+    if given.json:
+        print_json({"tasks": [task_document(home, task, now) for task in tasks], "more": more})
+        return 0
+    if not tasks:
+        print("no tasks" if given.all else "no tasks in this project (outlive list --all shows every project's)")
+        return 0
+    rows = [
+        (
+            task.id,
+            task.state,
+            ending(task.current),
+            lasted(task.current, now),
+            ago(task.launch.created_at, now),
+            task.launch.description or task.launch.command,
+        )
+        for task in tasks
+    ]
+    for line in table(("ID", "STATE", "ENDING", "TOOK", "AGE", "WHAT"), rows):
+        state = line.split("  ")[1].strip() if "  " in line else ""
+        print(line.replace(state, coloured(state), 1) if state in STATES else line)
+    if more:
+        print(f"... and more: outlive list --limit {limit * 5}")
+    return 0
+
+
+COMMAND = Command(
+    name="list",
+    alias="ps",
+    summary="the tasks of this project, newest first",
+    usage="outlive list [options]",
+    options=(
+        Option(name="--all", help="of every project"),
+        Option(name="--state", metavar="STATE", help="only these", choices=STATES, repeat=True),
+        Option(name="--session", metavar="ID", help="only those that this session launched"),
+        Option(name="--group", metavar="NAME", help="only those of this group"),
+        Option(name="--limit", metavar="N", help="at most so many, 0 for all (default 20)", parse=whole_number),
+        Option(name="--since", metavar="D", help="only those launched within this span", parse=parse_duration),
+    ),
+    examples=(("outlive list --state running", "what runs now"),),
+    act=act,
+)

@@ -1,0 +1,95 @@
+"""The entry: find the verb, load it and nothing else, and turn errors into two lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from outlive.domain.errors import OutliveError, UserError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from outlive.cli.options import Command
+
+# In the order of the help. Each is a module of `outlive.cli` with a COMMAND in it.
+VERBS = ("run", "list", "show", "output", "wait", "result", "cancel", "retry")
+ALIASES = {"ps": "list", "logs": "output"}
+
+
+def main_and_exit() -> NoReturn:
+    """Run the command of this process, and leave without taking the interpreter apart first."""
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    words = sys.argv[1:] if argv is None else argv
+    as_json = "--json" in (words[: words.index("--")] if "--" in words else words)
+    try:
+        return _dispatch(words)
+    except OutliveError as error:
+        return _complain(error, as_json=as_json)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader has left; what it did not read it did not want.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get("OUTLIVE_DEBUG"):
+            raise
+        return _complain(_unexpected(error), as_json=as_json)
+    finally:
+        sys.stdout.flush()
+
+
+def load(verb: str) -> Command:
+    """The command of a verb."""
+    module = __import__(f"outlive.cli.{ALIASES.get(verb, verb)}", fromlist=["COMMAND"])
+    command: Command = module.COMMAND
+    return command
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words or words[0] in ("help", "--help", "-h"):
+        from outlive.cli.help import print_help
+
+        return print_help(words[1:])
+    if words[0] in ("--version", "version"):
+        from outlive import __version__
+
+        print(f"outlive {__version__}")
+        return 0
+    if words[0] not in VERBS and words[0] not in ALIASES:
+        raise UserError(f"there is no command {words[0]!r}", "`outlive help` lists them")
+    from outlive.cli.options import help_text, parse
+
+    command = load(words[0])
+    given = parse(command, words[1:])
+    if given.help:
+        print(help_text(command))
+        return 0
+    return command.act(given)
+
+
+def _unexpected(error: Exception) -> OutliveError:
+    if isinstance(error, OSError):
+        return OutliveError(f"the system refused: {error}", "check open files, memory and disk, then try again")
+    return OutliveError(
+        f"unexpected {type(error).__name__}: {error}", "a defect of Outlive; OUTLIVE_DEBUG=1 shows where"
+    )
+
+
+def _complain(error: OutliveError, *, as_json: bool) -> int:
+    from outlive.domain.text import plain, to_json
+
+    if as_json:
+        fields = {"code": error.code, "message": error.message, "hint": error.hint}
+        sys.stderr.write(to_json({"error": fields}) + "\n")
+    else:
+        sys.stderr.write(f"outlive: {plain(error.message)}\nhint: {plain(error.hint)}\n")
+    return error.exit_code

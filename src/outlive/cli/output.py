@@ -1,0 +1,137 @@
+"""`outlive output`: what a task has written."""
+
+from __future__ import annotations
+
+import sys
+
+from outlive.bundle.output import read_piece, size_of
+from outlive.cli import place
+from outlive.cli.options import Command, Given, Option, whole_number
+from outlive.cli.render import print_json
+from outlive.domain.errors import UserError
+from outlive.domain.quantity import parse_size, show_size
+from outlive.domain.text import plain
+from outlive.keeper.launching import launch_adopter
+from outlive.service.follow import CHUNK, follow
+from outlive.service.view import files_of, find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from outlive.bundle.attempt import AttemptFiles
+    from outlive.bundle.output import Piece
+    from outlive.domain.task import Task
+
+
+def act(given: Given) -> int:
+    """Print the output, or the part of it that was asked for."""
+    if len(given.words) != 1:
+        raise UserError("output takes one id", "outlive output ID")
+    home = place.here()
+    task = find(home, given.words, launch_adopter)[0]
+    files = files_of(home, task)
+    start = _start(files, given)
+    if given.follow:
+        for piece in follow(home, task, files, start, adopter=launch_adopter):
+            _print(task, piece, given)
+        return 0
+    last = None
+    for last in _pieces(files, start, given.bytes):
+        if not given.json:
+            _print(task, last, given)
+    if given.json:
+        _print_document(task, files, start, list(_pieces(files, start, given.bytes)))
+    return 0
+
+
+def _start(files: AttemptFiles, given: Given) -> int:
+    """Where to begin: at an offset, some lines before the end, or at the beginning."""
+    if given.since is not None:
+        return int(given.since)
+    if given.tail is None:
+        return 0
+    at, lines, end = size_of(files), 0, size_of(files)
+    while at > 0:
+        step = min(at, CHUNK)
+        piece = read_piece(files, at - step, step)
+        for index in range(len(piece.content) - 1, -1, -1):
+            if piece.content[index] == 10 and piece.start + index + 1 < end:
+                lines += 1
+                if lines == given.tail:
+                    return piece.start + index + 1
+        if piece.dropped_before:
+            return piece.start  # the hole: nothing older is left
+        at -= step
+    return 0 if given.tail else end
+
+
+def _pieces(files: AttemptFiles, start: int, limit: int | None) -> Iterator[Piece]:
+    """The output as it is now, from `start` on, at most so many bytes of it."""
+    end, left = size_of(files), limit
+    while start < end and (left is None or left > 0):
+        piece = read_piece(files, start, min(CHUNK, end - start, CHUNK if left is None else left))
+        if not piece.content:
+            return
+        yield piece
+        start = piece.end
+        left = None if left is None else left - len(piece.content)
+
+
+def _print(task: Task, piece: Piece, given: Given) -> None:
+    if given.json:
+        if piece.content:
+            print_json({"id": task.id, **_fields(piece)})
+        sys.stdout.flush()
+        return
+    if piece.dropped_before:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(f"\n[{show_size(piece.dropped_before)} of output were dropped here]\n".encode())
+    if sys.stdout.isatty() and not given.raw:
+        sys.stdout.write(plain(piece.content.decode("utf-8", "replace")))
+        sys.stdout.flush()
+    else:
+        sys.stdout.buffer.write(piece.content)
+        sys.stdout.buffer.flush()
+
+
+def _fields(piece: Piece) -> dict[str, object]:
+    return {
+        "start": piece.start,
+        "next": piece.end,
+        "dropped_bytes": piece.dropped_before,
+        "content": piece.content.decode("utf-8", "replace"),
+    }
+
+
+def _print_document(task: Task, files: AttemptFiles, start: int, pieces: list[Piece]) -> None:
+    print_json(
+        {
+            "id": task.id,
+            "state": task.state,
+            "start": pieces[0].start if pieces else start,
+            "next": pieces[-1].end if pieces else min(start, size_of(files)),
+            "bytes": size_of(files),
+            "dropped_bytes": sum(piece.dropped_before for piece in pieces),
+            "truncated": task.current.output_truncated,
+            "content": b"".join(piece.content for piece in pieces).decode("utf-8", "replace"),
+        }
+    )
+
+
+COMMAND = Command(
+    name="output",
+    alias="logs",
+    summary="what a task has written so far",
+    usage="outlive output ID [options]",
+    details="Offsets are positions in the file and stay valid; `next` of one call is `--since` of the next.",
+    options=(
+        Option(name="--tail", metavar="N", help="only the last N lines", parse=whole_number),
+        Option(name="--follow", help="go on until the task has ended"),
+        Option(name="--since", metavar="OFFSET", help="only what stands after this offset", parse=whole_number),
+        Option(name="--bytes", metavar="SIZE", help="at most so many bytes", parse=parse_size),
+        Option(name="--raw", help="do not make it harmless for the terminal"),
+    ),
+    examples=(("outlive output t7k2 --tail 20 --follow", "the last 20 lines, then whatever comes"),),
+    act=act,
+)

@@ -1,0 +1,42 @@
+"""Where a command stands: its home, its project, its session."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.bundle.home import open_home
+from outlive.keeper.plan import Surroundings
+from outlive.service.origin import current_directory, project_of, session_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+
+
+def here() -> Home:
+    """The state directory of this user."""
+    return open_home(os.environ)
+
+
+def directory(given: str | None) -> str:
+    """The absolute directory that was given, or the current one."""
+    current = current_directory(os.environ)
+    return os.path.normpath(os.path.join(current, given)) if given else current
+
+
+def project() -> str:
+    """The project of the current directory."""
+    return project_of(current_directory(os.environ))
+
+
+def session(given: str | None) -> str | None:
+    """The session that was given, or the one we run in."""
+    return given or session_of(os.environ)
+
+
+def surroundings(extra: dict[str, str], *, foreground: bool = False) -> Surroundings:
+    """What the command inherits from this process."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    owner = os.pidfd_open(os.getsid(0)) if foreground else None
+    return Surroundings(environ={**os.environ, **extra}, umask=umask, owner=owner)

@@ -1,0 +1,125 @@
+"""`outlive run`: launch a task and print its id."""
+
+from __future__ import annotations
+
+import sys
+
+from outlive.cli import place
+from outlive.cli.options import Command, Given, Option
+from outlive.domain.command import check_environment, from_argv, from_shell_text
+from outlive.domain.errors import UserError
+from outlive.domain.quantity import parse_duration, parse_size
+from outlive.service.clock import utc_now
+from outlive.service.run import DEFAULT_OUTPUT_CAP, DEFAULT_RETENTION, Request, run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from outlive.bundle.home import Home
+    from outlive.domain import command
+
+
+def act(given: Given) -> int:
+    """Launch, then print what was asked for."""
+    home = place.here()
+    request = Request(
+        command=_command(given),
+        cwd=place.directory(given.cwd),
+        surroundings=place.surroundings(check_environment(given.env), foreground=given.foreground),
+        description=given.description,
+        session=given.session,
+        group=given.group,
+        key=given.key,
+        mode="foreground" if given.foreground else "background",
+        timeout=given.timeout,
+        max_output=given.max_output or DEFAULT_OUTPUT_CAP,
+        notify=given.notify or "end",
+        retain=given.retain or DEFAULT_RETENTION,
+    )
+    task = run(home, request, utc_now())
+    if given.wait is not None:
+        return _answer_inline(home, task, given.wait, given)
+    if given.json:
+        from outlive.cli.render import print_json
+        from outlive.keeper.launching import launch_adopter
+        from outlive.service.view import find, task_document
+
+        print_json(task_document(home, find(home, [task], launch_adopter)[0], utc_now()))
+    else:
+        sys.stdout.write(task + "\n")
+    return 0
+
+
+def _command(given: Given) -> command.Command:
+    if given.rest is not None:
+        if given.words:
+            raise UserError(f"{given.words[0]!r} stands before `--`", "options first, then --, then the command")
+        return from_argv(given.rest)
+    if len(given.words) > 1:
+        raise UserError(
+            "the command has several words and no `--` before them",
+            "outlive run -- CMD ARG..., or one quoted text for a shell: outlive run 'CMD ARG...'",
+        )
+    return from_shell_text(given.words[0] if given.words else "")
+
+
+def _answer_inline(home: Home, task: str, patience: timedelta, given: Given) -> int:
+    from outlive.cli.result import print_result
+    from outlive.keeper.launching import launch_adopter
+    from outlive.service.view import find
+    from outlive.service.wait import wait_for
+
+    if wait_for(home, [task], timeout=patience, adopter=launch_adopter):
+        return print_result(home, find(home, [task], launch_adopter)[0], place.session(given.session), given)
+    from outlive.cli.render import print_json, tail_lines
+    from outlive.domain.quantity import show_duration
+    from outlive.service.view import output_view, task_document
+
+    found = find(home, [task], launch_adopter)[0]
+    if given.json:
+        print_json(task_document(home, found, utc_now()))
+    else:
+        print(task)
+        print("\n".join(tail_lines(output_view(home, found))), file=sys.stderr)
+        print(
+            f"still running after {show_duration(patience)}; it goes on in the background: outlive wait {task}",
+            file=sys.stderr,
+        )
+    return 4
+
+
+COMMAND = Command(
+    name="run",
+    summary="launch a task; prints its id once it runs",
+    usage="outlive run [options] -- CMD...    or    outlive run [options] 'shell text'",
+    details=(
+        "The task has your rights, limits and environment, no input and no terminal. It lives on when\n"
+        "this session, its terminal or its client ends."
+    ),
+    options=(
+        Option(name="--cwd", metavar="DIR", help="run there instead of here"),
+        Option(name="--env", metavar="K=V", help="set a variable for the command", repeat=True),
+        Option(name="--description", metavar="TEXT", help="what it is for, in your words"),
+        Option(name="--session", metavar="ID", help="the session to tell (default: the one we run in)"),
+        Option(name="--group", metavar="NAME", help="list, wait for and cancel it with others of this name"),
+        Option(name="--key", metavar="KEY", help="same key, same task: launching twice starts it once"),
+        Option(name="--foreground", help="end it when the terminal or client that launched it ends"),
+        Option(name="--timeout", metavar="D", help="end it after this long", parse=parse_duration),
+        Option(name="--wait", metavar="D", help="answer inline if it ends in time", parse=parse_duration),
+        Option(name="--max-output", metavar="SIZE", help="keep so much output (default 64M)", parse=parse_size),
+        Option(
+            name="--notify",
+            metavar="WHEN",
+            help="which endings to tell",
+            choices=("all", "end", "failure", "never"),
+        ),
+        Option(name="--retain", metavar="D", help="keep the record this long (default 7d)", parse=parse_duration),
+    ),
+    examples=(
+        ("outlive run -- pytest -q", "run the tests; prints an id such as t7k2m9q4"),
+        ("outlive run 'make && make install' --timeout 20m", "a line of shell, ended after 20 minutes"),
+        ("outlive run --wait 90s -- npm test", "the result now if it takes less than 90 s, else its id"),
+    ),
+    act=act,
+)

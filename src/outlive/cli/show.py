@@ -1,0 +1,76 @@
+"""`outlive show`: everything about one task."""
+
+from __future__ import annotations
+
+from outlive.cli import place
+from outlive.cli.options import Command, Given
+from outlive.cli.render import ago, coloured, ending, lasted, print_json, tail_lines
+from outlive.domain.errors import UserError
+from outlive.domain.quantity import show_size
+from outlive.domain.text import one_line, plain
+from outlive.domain.when import iso
+from outlive.keeper.launching import launch_adopter
+from outlive.service.clock import utc_now
+from outlive.service.view import find, full_document, history_of, output_view
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from outlive.bundle.home import Home
+    from outlive.domain.task import Task
+
+
+def act(given: Given) -> int:
+    """Print one task."""
+    if len(given.words) != 1:
+        raise UserError("show takes one id", "outlive show ID")
+    home, now = place.here(), utc_now()
+    task = find(home, given.words, launch_adopter)[0]
+    if given.json:
+        print_json(full_document(home, task, now))
+    else:
+        print("\n".join(_lines(home, task, now)))
+    return 0
+
+
+def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
+    launch, attempt = task.launch, task.current
+    output = output_view(home, task)
+    yield f"task      {task.id}  {coloured(attempt.state)}  {ending(attempt)}"
+    if launch.description:
+        yield f"what      {one_line(launch.description, 200)}"
+    yield f"command   {plain(launch.command)}"
+    yield f"in        {plain(launch.cwd)}"
+    yield f"launched  {iso(launch.created_at)} ({ago(launch.created_at, now)} ago) by session {launch.session or '-'}"
+    yield f"took      {lasted(attempt, now)}"
+    if attempt.detail:
+        yield f"because   {plain(attempt.detail)}"
+    if attempt.settled_at:
+        yield f"settled   {iso(attempt.settled_at)} by the {attempt.settled_by}; kept until {iso(attempt.delete_after)}"
+    for left in attempt.left_running:
+        yield f"left      process {left.pid} was still running: {one_line(left.command, 120)}"
+    for each in task.attempts[:-1]:
+        yield f"attempt {each.number} {each.state}  {ending(each)}  {lasted(each, now)}"
+    history = history_of(home, task)
+    for number, seen_at, seen in history.evidence:
+        known = ", ".join(
+            f"{name} {fact}"
+            for name, fact in (("exit", seen.exit_code), ("signal", seen.signal), ("started", seen.started), ("cause", seen.cause))
+            if fact is not None
+        )
+        yield f"evidence  {iso(seen_at)} attempt {number}: {seen.kind} ({known}), seen by the {seen.seen_by}"
+    for notice in history.notices:
+        yield f"notice    {notice.id} {notice.state}"
+    yield f"output    {show_size(output.size)}  {plain(output.path)}"
+    yield from (f"  | {line}" for line in tail_lines(output)[-15:])
+
+
+COMMAND = Command(
+    name="show",
+    summary="everything about one task: attempts, evidence, notices, output",
+    usage="outlive show ID",
+    examples=(("outlive show t7k", "any unique prefix of an id will do"),),
+    act=act,
+)

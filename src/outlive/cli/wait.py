@@ -1,0 +1,114 @@
+"""`outlive wait`: block, at no cost, until tasks have ended."""
+
+from __future__ import annotations
+
+import resource
+import sys
+
+from outlive.cli import place
+from outlive.cli.options import Command, Given, Option
+from outlive.cli.render import ending_line, print_json
+from outlive.domain.errors import UserError
+from outlive.domain.lifecycle import LIVE
+from outlive.domain.quantity import parse_duration
+from outlive.keeper.launching import launch_adopter
+from outlive.ledger.contract import Selection
+from outlive.service.clock import utc_now
+from outlive.service.until import wait_until
+from outlive.service.view import acknowledge, find, select, task_document
+from outlive.service.wait import wait_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+    from outlive.domain.task import Task
+
+
+def act(given: Given) -> int:
+    """Wait, then print how they ended."""
+    home = place.here()
+    tasks = _meant(home, given)
+    if given.until is not None:
+        return _wait_until(home, tasks, given)
+    _allow_many_files()
+    ids = [task.id for task in tasks]
+    in_time = wait_for(
+        home, ids, any_one=given.any, timeout=given.timeout, adopter=launch_adopter, on_end=None
+    )
+    now = utc_now()
+    after = find(home, ids, launch_adopter)
+    ended = [task for task in after if task.current.settled_at is not None]
+    if not given.no_ack:
+        for task in ended:
+            acknowledge(home, task, place.session(given.session))
+    if given.json:
+        print_json({"tasks": [task_document(home, task, now) for task in after], "timed_out": not in_time})
+    else:
+        for task in ended:
+            print(ending_line(task, now))
+        if not ids:
+            print("nothing is running")
+        if not in_time:
+            left = [task.id for task in after if task.current.settled_at is None]
+            print(f"still running: {', '.join(left)}", file=sys.stderr)
+    if not in_time:
+        return 4
+    return 0 if all(task.state == "succeeded" for task in ended) else 1
+
+
+def _meant(home: Home, given: Given) -> list[Task]:
+    if given.words:
+        return find(home, given.words, launch_adopter)
+    session = place.session(given.session)
+    anywhere = given.group is not None or session is not None
+    selection = Selection(
+        project=None if anywhere else place.project(), session=session, group=given.group, states=LIVE
+    )
+    return select(home, selection, launch_adopter)
+
+
+def _wait_until(home: Home, tasks: list[Task], given: Given) -> int:
+    if len(tasks) != 1:
+        raise UserError("--until looks at the output of one task", "outlive wait ID --until PATTERN")
+    line = wait_until(home, tasks[0], given.until, timeout=given.timeout, adopter=launch_adopter)
+    after = find(home, [tasks[0].id], launch_adopter)[0]
+    timed_out = line is None and after.current.settled_at is None
+    if given.json:
+        print_json({"tasks": [task_document(home, after, utc_now())], "matched": line, "timed_out": timed_out})
+    elif line is not None:
+        print(line)
+    else:
+        what = "still running" if timed_out else f"ended ({after.state})"
+        print(f"{after.id} {what}, and no line matches {given.until!r}", file=sys.stderr)
+    return 0 if line is not None else 4 if timed_out else 1
+
+
+def _allow_many_files() -> None:
+    """One descriptor per task that is waited for: take what the system allows us."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):
+            return
+
+
+COMMAND = Command(
+    name="wait",
+    summary="block until tasks have ended",
+    usage="outlive wait [ID...] [options]",
+    details="Without ids: every running task of this session, or of this project outside of a session.",
+    options=(
+        Option(name="--any", help="until one of them has ended"),
+        Option(name="--timeout", metavar="D", help="give up after this long (exit code 4)", parse=parse_duration),
+        Option(name="--until", metavar="PATTERN", help="until a line of output matches this regular expression"),
+        Option(name="--group", metavar="NAME", help="the running tasks of this group"),
+        Option(name="--session", metavar="ID", help="the running tasks of this session"),
+        Option(name="--no-ack", help="do not count this as the session having been told"),
+    ),
+    examples=(
+        ("outlive wait t7k2 t8m3", "exit code 0 if both succeeded, 1 otherwise"),
+        ("outlive wait t7k2 --until 'listening on' --timeout 30s", "until the server is up"),
+    ),
+    act=act,
+)

@@ -1,0 +1,263 @@
+"""The SDK: `Outlive` launches and finds tasks, `Task` is one of them.
+
+Safe to use from any thread of any program: it reads the ledger in place, and everything that
+needs a fork is done by a spawner (see `spawner`). Nothing happens at import.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.domain.when import timedelta
+from outlive.bundle.home import Home, open_home
+from outlive.bundle.output import read_piece, size_of
+from outlive.client.spawning import Spawner, inherited
+from outlive.domain.command import from_argv, from_shell_text
+from outlive.domain.lifecycle import is_terminal
+from outlive.ledger.contract import Selection
+from outlive.service import view
+from outlive.service.cancel import cancel
+from outlive.service.clock import utc_now
+from outlive.service.follow import follow
+from outlive.service.origin import project_of, session_of
+from outlive.service.wait import wait_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any, Self
+
+    from outlive.bundle.attempt import AttemptFiles, Held
+    from outlive.domain import task as domain
+    from outlive.domain.task import Launch, Notify
+
+    Span = timedelta | float | None
+
+_spawner = Spawner()
+
+
+class Outlive:
+    """Background tasks of one user on this machine."""
+
+    def __init__(self, *, home: str | None = None, session: str | None = None) -> None:
+        """Use the state directory of the environment, or another one.
+
+        `session` is the agent session to tell of endings; by default the one we run in.
+        """
+        environ = {**os.environ, "OUTLIVE_HOME": home} if home else os.environ
+        self._home = open_home(environ)
+        self._session = session
+
+    def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        description: str | None = None,
+        session: str | None = None,
+        group: str | None = None,
+        key: str | None = None,
+        foreground: bool = False,
+        timeout: Span = None,
+        max_output: int | None = None,
+        notify: Notify = "end",
+        retain: Span = None,
+    ) -> Task:
+        """Launch a task; returns once it runs.
+
+        A text is a line of shell, a sequence is a program with its arguments. The task has this
+        thread's rights and limits, its environment with `env` added, no input and no terminal.
+        With a `key` that this project already has, returns that task instead of starting another.
+        A `foreground` task ends with this process. Raises `NotStarted` if there is no such
+        program or directory; that, too, is on record.
+        """
+        given = from_shell_text(command) if isinstance(command, str) else from_argv(command)
+        fields = {
+            "description": description,
+            "session": session or self._session,
+            "group": group,
+            "key": key,
+            "mode": "foreground" if foreground else "background",
+            "timeout": _seconds(timeout),
+            "max_output": max_output,
+            "notify": notify,
+            "retain": _seconds(retain),
+        }
+        around = inherited()
+        around["environ"].update(env or {})
+        task = _spawner.ask(
+            {
+                "verb": "run",
+                **_place(self._home),
+                "argv": given.argv,
+                "text": given.text,
+                "cwd": os.path.abspath(os.fspath(cwd)) if cwd is not None else os.getcwd(),
+                "owner": os.getpid() if foreground else None,
+                "fields": {name: field for name, field in fields.items() if field is not None},
+                **around,
+            }
+        )
+        return Task(self._home, task)
+
+    def task(self, task_id: str) -> Task:
+        """One task by its id, or by a unique prefix of it."""
+        return Task(self._home, view.find(self._home, [task_id], _adopt)[0].id)
+
+    def tasks(
+        self,
+        *,
+        project: str | os.PathLike[str] | None = None,
+        all_projects: bool = False,
+        session: str | None = None,
+        group: str | None = None,
+        state: Sequence[str] = (),
+        limit: int | None = 20,
+    ) -> list[Task]:
+        """The tasks of a project (by default this one), newest first."""
+        selection = Selection(
+            project=None if all_projects else project_of(os.fspath(project) if project else os.getcwd()),
+            session=session,
+            group=group,
+            states=(state,) if isinstance(state, str) else tuple(state),
+            limit=limit,
+        )
+        return [Task(self._home, found.id, found) for found in view.select(self._home, selection, _adopt)]
+
+    def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:
+        """Block until all (or any one) of the tasks have ended; False if the time was up.
+
+        The kernel wakes us; nothing is polled, however many they are.
+        """
+        in_time = wait_for(
+            self._home, [task.id for task in tasks], any_one=any_one, timeout=_span(timeout), adopter=_adopt
+        )
+        for task in tasks:
+            task.refresh()
+        return in_time
+
+    def cancel(self, *tasks: Task) -> bool:
+        """End the tasks with everything they started; True only if that is what ended each of them."""
+        outcomes = cancel(self._home, [task.id for task in tasks], _adopt)
+        for task in tasks:
+            task.refresh()
+        return all(outcome.took for outcome in outcomes)
+
+
+class Task:
+    """One task, as it was when last looked at; `refresh` looks again."""
+
+    def __init__(self, home: Home, task_id: str, found: domain.Task | None = None) -> None:
+        self._home = home
+        self.id = task_id
+        self._found = found
+
+    @property
+    def _task(self) -> domain.Task:
+        if self._found is None:
+            self.refresh()
+        assert self._found is not None  # noqa: S101 - for the type checker
+        return self._found
+
+    @property
+    def state(self) -> str:
+        """`queued`, `running`, `succeeded`, `failed`, `cancelled`, `timed_out` or `lost`."""
+        return self._task.state
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing will change any more."""
+        return is_terminal(self.state)
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, if the command exited and somebody saw it."""
+        return self._task.current.exit_code
+
+    @property
+    def signal(self) -> int | None:
+        """The signal that ended the command, if one did."""
+        return self._task.current.signal
+
+    @property
+    def reason(self) -> str | None:
+        """Why it ended as it did, as a word: `timeout`, `requested`, `not_started`, ..."""
+        return self._task.current.reason
+
+    @property
+    def command(self) -> str:
+        """The command as a person recognises it."""
+        return self._task.launch.command
+
+    @property
+    def cwd(self) -> str:
+        """The directory that it runs in."""
+        return self._task.launch.cwd
+
+    def refresh(self) -> Self:
+        """Look again; whatever died unseen is settled by this."""
+        self._found = view.find(self._home, [self.id], _adopt)[0]
+        return self
+
+    def wait(self, timeout: Span = None) -> Self:
+        """Block until it has ended, or the time is up: `has_ended` tells which."""
+        wait_for(self._home, [self.id], timeout=_span(timeout), adopter=_adopt)
+        session = session_of(os.environ)
+        self.refresh()
+        if self.has_ended:
+            view.acknowledge(self._home, self._task, session)
+        return self
+
+    def cancel(self) -> Self:
+        """End it with everything it started; `state` tells whether that is what ended it."""
+        cancel(self._home, [self.id], _adopt)
+        return self.refresh()
+
+    def retry(self) -> Self:
+        """Start a new attempt of this task, which must have ended."""
+        _spawner.ask({"verb": "retry", **_place(self._home), "task": self.id, "owner": None, **inherited()})
+        return self.refresh()
+
+    def output(self, *, since: int = 0, tail: int | None = None) -> bytes:
+        """What it has written: from an offset on, or the last `tail` bytes. The hole is left out."""
+        files = view.files_of(self._home, self._task)
+        end = size_of(files)
+        start = max(0, end - tail) if tail is not None else since
+        parts = []
+        while start < end and (piece := read_piece(files, start, min(end - start, 1 << 20))).content:
+            parts.append(piece.content)
+            start = piece.end
+        return b"".join(parts)
+
+    def follow(self, *, since: int = 0) -> Iterator[bytes]:
+        """Its output as it comes, until it has ended."""
+        self.refresh()
+        files = view.files_of(self._home, self._task)
+        for piece in follow(self._home, self._task, files, since, adopter=_adopt):
+            if piece.content:
+                yield piece.content
+
+    def as_dict(self) -> dict[str, Any]:
+        """The task as the JSON of every surface has it."""
+        return view.task_document(self._home, self._task, utc_now())
+
+    def __repr__(self) -> str:
+        return f"<Task {self.id}{f' {self._found.state}' if self._found else ''}>"
+
+
+def _adopt(home: Home, launch: Launch, _: AttemptFiles, held: Held) -> None:
+    """A new keeper for an orphan has to be forked, so the spawner does it."""
+    held.close()
+    _spawner.ask({"verb": "reconcile", **_place(home), "task": launch.id})
+
+
+def _place(home: Home) -> dict[str, object]:
+    return {"home": home.path, "can_punch": home.can_punch}
+
+
+def _span(given: Span) -> timedelta | None:
+    return timedelta(seconds=given) if isinstance(given, (int, float)) else given
+
+
+def _seconds(given: Span) -> float | None:
+    return given.total_seconds() if isinstance(given, timedelta) else given

@@ -1,0 +1,119 @@
+"""The spawner: a lean child of a large program, which forks keepers on its behalf.
+
+A program that uses the SDK may be big and have threads; forking it would copy both, with every
+lock in whatever state it is. The spawner is small and has one thread. It has the program's rights,
+because it is its child, and it is gone when the program's end of the socket closes.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+
+from outlive.domain.when import timedelta
+from outlive.bundle.home import Home
+from outlive.bundle.kernel import signal
+from outlive.domain.command import Command
+from outlive.domain.errors import OutliveError
+from outlive.keeper.plan import Surroundings
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+from outlive.service.lookup import resolve
+from outlive.service.reconcile import reconcile
+from outlive.service.run import Request, retry, run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_LENGTH = 8
+
+
+def send(fd: int, message: dict[str, Any]) -> None:
+    """One message, whole. Both ends run the same interpreter, so `marshal` fits, and is free."""
+    content = marshal.dumps(message)
+    left = memoryview(len(content).to_bytes(_LENGTH, "big") + content)
+    while left:
+        left = left[os.write(fd, left) :]
+
+
+def receive(fd: int) -> dict[str, Any] | None:
+    """One message, or None if the other end is gone."""
+    head = _read_exactly(fd, _LENGTH)
+    content = None if head is None else _read_exactly(fd, int.from_bytes(head, "big"))
+    return None if content is None else marshal.loads(content)  # noqa: S302 - our own parent wrote it
+
+
+def _read_exactly(fd: int, size: int) -> bytes | None:
+    parts = []
+    while size:
+        try:
+            part = os.read(fd, min(size, 1 << 20))
+        except ConnectionError:
+            return None
+        if not part:
+            return None
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def serve(fd: int) -> None:
+    """Answer requests until the program that started us has gone."""
+    _detach(fd)
+    while (request := receive(fd)) is not None:
+        try:
+            answer: dict[str, Any] = {"task": _act(request)}
+        except OutliveError as error:
+            answer = {"error": type(error).__name__, "message": error.message, "hint": error.hint}
+            answer["task"] = getattr(error, "task", None)
+        except Exception as error:  # noqa: BLE001 - the program must hear of it, and we go on
+            answer = {"error": "Broken", "message": f"the spawner failed: {error!r}", "hint": "please report it"}
+        try:
+            send(fd, answer)
+        except OSError:
+            return
+
+
+def _act(request: dict[str, Any]) -> str:
+    home = Home(request["home"], can_punch=request["can_punch"])
+    if request["verb"] == "reconcile":
+        reconcile(home, utc_now(), request["task"])
+        return str(request["task"])
+    around = Surroundings(
+        environ=request["environ"],
+        umask=request["umask"],
+        limits=request["limits"],
+        owner=os.pidfd_open(request["owner"]) if request["owner"] else None,
+    )
+    try:
+        if request["verb"] == "retry":
+            with SqliteLedger(home.ledger, utc_now()) as ledger:
+                task = resolve(ledger, request["task"])
+            return retry(home, task, around, utc_now())
+        fields = dict(request["fields"])
+        for name in ("timeout", "retain"):
+            if fields.get(name) is not None:
+                fields[name] = timedelta(seconds=fields[name])
+        command = Command(argv=tuple(request["argv"]), text=request["text"])
+        return run(home, Request(command=command, cwd=request["cwd"], surroundings=around, **fields), utc_now())
+    finally:
+        if around.owner is not None:
+            os.close(around.owner)
+
+
+def _detach(fd: int) -> None:
+    """Hold nothing of the program but the socket, and outlive what is meant for it alone."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) != fd:
+            try:
+                os.close(int(name))
+            except OSError:
+                continue
+    os.set_inheritable(fd, False)
+    os.chdir("/")
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)

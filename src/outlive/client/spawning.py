@@ -1,0 +1,143 @@
+"""The program's side of its spawner: started on first use, replaced when our rights change."""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import sys
+import threading
+
+from outlive.client.spawner import receive, send
+from outlive.domain import errors
+from outlive.domain.errors import Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_MAIN = "import sys; sys.path[:0] = sys.argv[2:]; from outlive.client.spawner import serve; serve(int(sys.argv[1]))"
+_RIGHTS = ("Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp")
+_SPAWNER_FD = 3
+_LIMITS = [number for name, number in vars(resource).items() if name.startswith("RLIMIT_")]
+
+
+class Spawner:
+    """One spawner for this process; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._child = 0
+        self._for: tuple[object, ...] = ()
+
+    def ask(self, request: dict[str, Any]) -> str:
+        """Have a request carried out with the rights this thread has now; the task's id."""
+        with self._lock:
+            rights = _rights()
+            if self._socket is None or self._for != rights:
+                self._replace(rights)
+            channel = self._socket
+            if channel is None:
+                raise Unavailable("the spawner could not be started", "check memory and open files")
+            try:
+                send(channel.fileno(), request)
+                answer = receive(channel.fileno())
+            except OSError:
+                answer = None
+            if answer is None:
+                self._forget()
+                raise Unavailable(
+                    "the spawner was killed while it launched the task, which may run or not",
+                    "`outlive list` tells; with a key a second run is safe",
+                )
+        if "error" in answer:
+            raise _error(answer)
+        return str(answer["task"])
+
+    def _replace(self, rights: tuple[object, ...]) -> None:
+        self._forget()
+        if not sys.executable:
+            raise Unavailable("this program does not know its Python interpreter", "set sys.executable")
+        ours, theirs = socket.socketpair()
+        try:
+            packages = _package_directories()
+            self._child = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-I", "-c", _MAIN, str(_SPAWNER_FD), *packages],
+                os.environ,
+                file_actions=_file_actions(theirs.fileno()),
+                setsid=True,
+            )
+        except OSError as error:
+            ours.close()
+            raise Unavailable(f"the spawner cannot be started: {error}", "check memory and open files") from error
+        finally:
+            theirs.close()
+        self._socket, self._for = ours, rights
+
+    def _forget(self) -> None:
+        """Let a spawner go; only the process that started it may wait for it."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+            if self._for and self._for[0] == os.getpid():
+                try:
+                    os.waitpid(self._child, 0)
+                except ChildProcessError:
+                    pass
+
+    def close(self) -> None:
+        """End the spawner; the next request starts another."""
+        with self._lock:
+            self._forget()
+
+
+def _file_actions(theirs: int) -> list[tuple[int, ...]]:
+    if theirs != _SPAWNER_FD:
+        return [(os.POSIX_SPAWN_DUP2, theirs, _SPAWNER_FD)]
+    # dup2 of a descriptor onto itself leaves it marked for closing: go through another number.
+    spare = 200
+    return [
+        (os.POSIX_SPAWN_DUP2, theirs, spare),
+        (os.POSIX_SPAWN_DUP2, spare, _SPAWNER_FD),
+        (os.POSIX_SPAWN_CLOSE, spare),
+    ]
+
+
+def _package_directories() -> list[str]:
+    """Where this very Outlive and its apsw were imported from; `-I` would not look there."""
+    import apsw  # noqa: PLC0415 - only to learn where it lies
+
+    import outlive  # noqa: PLC0415
+
+    files = (outlive.__file__ or "", apsw.__file__ or "")
+    return list(dict.fromkeys(os.path.dirname(os.path.dirname(os.path.abspath(file))) for file in files))
+
+
+def _status() -> dict[str, str]:
+    with open("/proc/thread-self/status", encoding="utf-8", errors="replace") as file:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+
+
+def _rights() -> tuple[object, ...]:
+    """What a child of this thread would be allowed; the process id first, since forks differ."""
+    status = _status()
+    return (os.getpid(), os.readlink("/proc/self/root"), *(status.get(name) for name in _RIGHTS))
+
+
+def inherited() -> dict[str, Any]:
+    """What a command launched by this thread inherits, beside rights and descriptors."""
+    return {
+        "environ": dict(os.environ),
+        "umask": int(_status().get("Umask", "0022"), 8),
+        "limits": {number: resource.getrlimit(number) for number in _LIMITS},
+    }
+
+
+def _error(answer: dict[str, Any]) -> errors.OutliveError:
+    kind = getattr(errors, answer["error"], errors.Broken)
+    if kind is errors.NotStarted:
+        return errors.NotStarted(answer["message"], answer["hint"], answer["task"])
+    error: errors.OutliveError = kind(answer["message"], answer["hint"])
+    return error

@@ -1,0 +1,74 @@
+"""The command of a task: what is executed, and how it is shown."""
+
+from __future__ import annotations
+
+from outlive.domain.errors import UserError
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# The kernel's limit on one argument (MAX_ARG_STRLEN); a longer one fails only at exec, with an
+# errno that names neither the argument nor the way out.
+LONGEST_ARGUMENT = 128 * 1024 - 1
+_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_")
+
+
+class Command(Value):
+    """What is executed, and the text a person recognises it by."""
+
+    argv: tuple[str, ...]
+    text: str
+
+
+def from_shell_text(text: str) -> Command:
+    """A command given as one line of shell."""
+    if not text.strip():
+        raise _empty()
+    return _checked(Command(argv=("/bin/sh", "-c", text), text=text))
+
+
+def from_argv(argv: Sequence[str]) -> Command:
+    """A command given word by word; no shell will see it."""
+    words = tuple(argv)
+    if not words or not words[0]:
+        raise _empty()
+    return _checked(Command(argv=words, text=" ".join(map(quote, words))))
+
+
+def quote(word: str) -> str:
+    """The word as a shell would have to read it."""
+    if word and _SAFE.issuperset(word):
+        return word
+    return "'" + word.replace("'", "'\"'\"'") + "'"
+
+
+def check_environment(pairs: Sequence[str]) -> dict[str, str]:
+    """`K=V` settings as a mapping."""
+    settings = {}
+    for pair in pairs:
+        name, equals, setting = pair.partition("=")
+        if not equals or not name or "\0" in pair:
+            raise UserError(f"{pair.split('=')[0][:40]!r} is not an environment setting", "write it as NAME=VALUE")
+        settings[name] = setting
+    return settings
+
+
+def _checked(command: Command) -> Command:
+    for word in command.argv:
+        if "\0" in word:
+            raise UserError(
+                "the command has a NUL byte in it, which no program can receive",
+                "remove it, or put the text into a file and run that",
+            )
+        if len(word.encode("utf-8", "surrogateescape")) > LONGEST_ARGUMENT:
+            raise UserError(
+                f"an argument of the command is {len(word)} characters long, the kernel takes 131071 bytes",
+                "put the text into a script file and run that",
+            )
+    return command
+
+
+def _empty() -> UserError:
+    return UserError("there is no command to run", "outlive run -- CMD..., or outlive run 'shell text'")

@@ -1,0 +1,109 @@
+"""What a task is: what was asked (`Launch`), each try at it (`Attempt`), and both together (`Task`)."""
+
+from __future__ import annotations
+
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+    from typing import Literal
+
+    from outlive.domain.evidence import Evidence
+    from outlive.domain.lifecycle import Condition, State
+
+    Mode = Literal["background", "foreground"]
+    Notify = Literal["all", "end", "failure", "never"]
+
+
+class Launch(Value):
+    """What was asked for. Never the environment: its values may be secrets."""
+
+    id: str
+    command: str
+    argv: tuple[str, ...]
+    cwd: str
+    project: str
+    host: str
+    created_at: datetime
+    description: str | None = None
+    session: str | None = None
+    parent: str | None = None
+    group: str | None = None
+    key: str | None = None
+    mode: Mode = "background"
+    engine: str = "local"
+    timeout: timedelta | None = None
+    max_output: int
+    notify: Notify = "end"
+    retain: timedelta
+
+
+class LeftRunning(Value):
+    """A process of the tree that was alive when the command itself had ended."""
+
+    pid: int
+    command: str
+
+
+class Attempt(Value):
+    """One try at a task, with its ending once it has one."""
+
+    number: int
+    state: State
+    created_at: datetime
+    condition: Condition | None = None
+    boot: str
+    pid_namespace: int
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    settled_at: datetime | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str | None = None
+    detail: str | None = None
+    settled_by: str | None = None
+    delete_after: datetime | None = None
+    left_running: tuple[LeftRunning, ...] = ()
+    output_bytes: int | None = None
+    output_dropped: int | None = None
+    output_truncated: bool = False
+
+
+class NoticeRow(Value):
+    """One thing a session must be told, as the ledger keeps it."""
+
+    id: str
+    task: str
+    attempt: int
+    kind: str
+    session: str | None
+    state: str
+    created_at: datetime
+
+
+class Task(Value):
+    """A task as it stands: its newest attempt speaks for it."""
+
+    launch: Launch
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def id(self) -> str:
+        return self.launch.id
+
+    @property
+    def current(self) -> Attempt:
+        return self.attempts[-1]
+
+    @property
+    def state(self) -> State:
+        return self.current.state
+
+
+class History(Value):
+    """What the ledger remembers of a task beyond its state: for `show` and for audits."""
+
+    moves: tuple[tuple[int, str | None, str, datetime], ...]
+    evidence: tuple[tuple[int, datetime, Evidence], ...]
+    notices: tuple[NoticeRow, ...]

@@ -1,0 +1,88 @@
+"""Text for people, terminals and JSON: untrusted bytes made harmless, values made writable."""
+
+from __future__ import annotations
+
+from _json import encode_basestring_ascii as _quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# C0 but tab and newline, DEL and C1, then what reorders or hides text: bidirectional controls,
+# zero-width characters, tag characters, line and paragraph separators, the byte order mark.
+_INVISIBLE = (
+    *range(0x9),
+    *range(0xB, 0x20),
+    *range(0x7F, 0xA0),
+    0xAD,
+    0x61C,
+    *range(0x200B, 0x2010),
+    *range(0x2028, 0x202F),
+    *range(0x2060, 0x2070),
+    0xFEFF,
+    *range(0xFFF9, 0xFFFC),
+    *range(0xE0000, 0xE0080),
+)
+_STRIP = dict.fromkeys(_INVISIBLE)
+
+
+def plain(text: str) -> str:
+    """The text without escape sequences, control, invisible or reordering characters."""
+    if "\x1b" in text or "\x9b" in text:
+        text = "".join(_without_escapes(text))
+    return text.translate(_STRIP).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def one_line(text: str, width: int) -> str:
+    """The text as one harmless line of at most `width` characters."""
+    flat = " ".join(plain(text).split())
+    return flat if len(flat) <= width else flat[: max(width - 1, 0)] + "…"
+
+
+def _without_escapes(text: str) -> Iterator[str]:
+    """The text between ECMA-48 sequences: CSI to its final byte, strings to their terminator."""
+    at, end = 0, len(text)
+    while at < end:
+        mark = min((p for p in (text.find("\x1b", at), text.find("\x9b", at)) if p >= 0), default=end)
+        yield text[at:mark]
+        if mark == end:
+            return
+        kind = "[" if text[mark] == "\x9b" else text[mark + 1 : mark + 2]
+        at = mark + (1 if text[mark] == "\x9b" else 2)
+        if kind == "[":
+            while at < end and not "@" <= text[at] <= "~":
+                at += 1
+            at += 1
+        elif kind and kind in "]PX^_":
+            stops = [p for p in (text.find("\x07", at), text.find("\x1b\\", at), text.find("\n", at)) if p >= 0]
+            # An unterminated string must not swallow the rest of the output: it ends with its line.
+            at = min(stops, default=end)
+            at += 2 if text.startswith("\x1b\\", at) else 1 if text.startswith("\x07", at) else 0
+
+
+def to_json(value: object) -> str:
+    """JSON, written without `json`: importing that costs two thirds of an interpreter start.
+
+    ASCII only, so that lone surrogates (undecodable bytes of arguments) survive as escapes.
+    """
+    if value is None:
+        return "null"
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_quoted(str(k))}: {to_json(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(to_json, value)) + "]"
+    raise TypeError(f"not a JSON value: {type(value).__name__}")
+
+
+def from_json(text: str) -> object:
+    """The value of a JSON text; loaded late, because only cold paths read JSON."""
+    from json import loads  # noqa: PLC0415
+
+    parsed: object = loads(text)
+    return parsed

@@ -1,0 +1,119 @@
+"""The JSON of a task: the fields that every surface shares. Names here are promises."""
+
+from __future__ import annotations
+
+from outlive.domain.value import Value
+from outlive.domain.when import iso
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from outlive.domain.task import Attempt, History, Task
+
+
+class OutputView(Value):
+    """The output as a reader sees it now."""
+
+    path: str
+    size: int
+    dropped: int
+    truncated: bool
+    tail: str
+
+
+def task_json(task: Task, output: OutputView, now: datetime) -> dict[str, object]:
+    """One task. `git` and `effects` are null until something has looked at them."""
+    launch, attempt = task.launch, task.current
+    return {
+        "id": launch.id,
+        "description": launch.description,
+        "command": launch.command,
+        "argv": list(launch.argv),
+        "cwd": launch.cwd,
+        "state": attempt.state,
+        "exit_code": attempt.exit_code,
+        "signal": attempt.signal,
+        "reason": attempt.reason,
+        "detail": attempt.detail,
+        "condition": attempt.condition,
+        "session": launch.session,
+        "lineage": None,
+        "project": launch.project,
+        "group": launch.group,
+        "parent": launch.parent,
+        "key": launch.key,
+        "mode": launch.mode,
+        "engine": launch.engine,
+        "host": launch.host,
+        "attempt": attempt.number,
+        "attempts": [_attempt_json(each, now) for each in task.attempts],
+        "created_at": iso(launch.created_at),
+        "started_at": iso(attempt.started_at),
+        "ended_at": iso(attempt.ended_at),
+        "settled_at": iso(attempt.settled_at),
+        "duration_s": duration_s(attempt, now),
+        "delete_after": iso(attempt.delete_after),
+        "output": {
+            "path": output.path,
+            "bytes": output.size,
+            "dropped_bytes": output.dropped,
+            "truncated": output.truncated,
+            "tail": output.tail,
+        },
+        "git": None,
+        "effects": None,
+        "left_running": [{"pid": left.pid, "command": left.command} for left in attempt.left_running],
+        "settled_by": attempt.settled_by,
+    }
+
+
+def _attempt_json(attempt: Attempt, now: datetime) -> dict[str, object]:
+    return {
+        "number": attempt.number,
+        "state": attempt.state,
+        "exit_code": attempt.exit_code,
+        "signal": attempt.signal,
+        "reason": attempt.reason,
+        "started_at": iso(attempt.started_at),
+        "settled_at": iso(attempt.settled_at),
+        "duration_s": duration_s(attempt, now),
+        "settled_by": attempt.settled_by,
+    }
+
+
+def duration_s(attempt: Attempt, now: datetime) -> float | None:
+    """How long it ran, or has been running; None if it never did or nobody saw its end."""
+    if attempt.started_at is None:
+        return None
+    end = attempt.ended_at if attempt.settled_at is not None else now
+    return None if end is None else max(0.0, round((end - attempt.started_at).total_seconds(), 3))
+
+
+def history_json(history: History) -> dict[str, object]:
+    """Moves, evidence and notices: what `show` adds to the task."""
+    return {
+        "moves": [
+            {"attempt": number, "from": before, "to": after, "at": iso(at)}
+            for number, before, after, at in history.moves
+        ],
+        "evidence": [
+            {
+                "attempt": number,
+                "seen_at": iso(seen_at),
+                "kind": seen.kind,
+                "seen_by": seen.seen_by,
+                "started": seen.started,
+                "exit_code": seen.exit_code,
+                "signal": seen.signal,
+                "cause": seen.cause,
+                "detail": seen.detail,
+                "at": iso(seen.at),
+            }
+            for number, seen_at, seen in history.evidence
+        ],
+        "notices": [
+            {"id": notice.id, "kind": notice.kind, "session": notice.session, "state": notice.state}
+            for notice in history.notices
+        ],
+    }

@@ -1,0 +1,260 @@
+"""The keeper: the detached process that owns one attempt from its start to its settlement.
+
+It holds no ledger while the command runs, imports nothing after it started, ignores what would
+end an ordinary process, and sleeps in one poll() until something happens: the end, a poke, a
+deadline, a growing output, the death of a foreground task's owner.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from select import POLLIN, poll
+
+from outlive.bundle import record
+from outlive.bundle.kernel import become_subreaper, name_process, signal
+from outlive.bundle.processes import has_exited, open_verified
+from outlive.domain.errors import DiskFull, OutliveError, Unavailable
+from outlive.domain.evidence import Evidence, Intent
+from outlive.domain.settlement import plan_settlement
+from outlive.domain.when import UTC, datetime, from_micros, to_micros
+from outlive.keeper import tree, witness
+from outlive.keeper.cap import OutputWatch
+from outlive.keeper.sight import OwnWitness, Sight, never_begun, read_identity
+from outlive.ledger.sqlite import SqliteLedger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from outlive.bundle.attempt import Held
+    from outlive.domain.evidence import IntentKind
+    from outlive.keeper.plan import Plan
+
+_IGNORED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGUSR1", "SIGUSR2")
+_SETTLE_TRIES = 8
+INTENTS: tuple[IntentKind, ...] = ("cancel", "timeout", "output_limit", "session_ended")
+
+
+def detach(keep: tuple[int, ...]) -> None:
+    """Cut every tie to the launcher but the descriptors we were given.
+
+    An inherited pipe would keep the caller's tool call waiting for as long as the task runs.
+    """
+    os.umask(0o077)
+    os.chdir("/")
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    for name in os.listdir("/proc/self/fd"):
+        fd = int(name)
+        if fd > 2 and fd not in keep:
+            try:
+                os.close(fd)
+            except OSError:
+                continue  # the descriptor of the listing itself
+    for name in _IGNORED:
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    # A collection would touch, and so copy, every page that we share with witness and launcher.
+    gc.disable()
+
+
+def keep(plan: Plan, held: Held, ready: int) -> NoReturn:
+    """Run one attempt: claim it, start it, see it through, settle it.
+
+    The witness prepares the command while we write the row; the command begins when both are
+    done, and not at all if one of them failed.
+    """
+    owner = plan.surroundings.owner
+    name_process(tree.KEEPER_NAME)
+    detach((*held.fds(), ready, *(() if owner is None else (owner,))))
+    become_subreaper()
+    sight, go = _prepare_witness(plan, held)
+    try:
+        with SqliteLedger(plan.home.ledger, _now()) as ledger:
+            mine = ledger.start(plan.launch.id, plan.files.number, _now())
+    except OutliveError as error:
+        _answer(ready, f"error {error.message}")
+        os._exit(3)  # and with us goes the other end of `go`
+    if not mine:
+        _answer(ready, "ended")
+        os._exit(0)
+    first = sight.look()
+    if first is sight:
+        os.write(go, b"g")
+        first = sight.look()
+    elif not isinstance(first, Evidence):
+        first = never_begun()  # the witness was killed before the go, which now nobody will give
+    os.close(go)
+    began = not isinstance(first, Evidence) or first.kind in ("exited", "signalled")
+    if began:
+        _answer(ready, "running")
+    Supervision(plan, held, sight, "keeper").see_through(first)
+    if not began:
+        _answer(ready, "ended")
+    os._exit(0)
+
+
+def _prepare_witness(plan: Plan, held: Held) -> tuple[OwnWitness, int]:
+    """Fork the witness; returns its sight, and the descriptor that lets the command begin."""
+    voice_read, voice_write = os.pipe()
+    go_read, go_write = os.pipe()
+    if os.fork() == 0:
+        try:
+            os.close(go_write)  # or our own death would not be noticed by the command-to-be
+            os.close(voice_read)
+            around, launch = plan.surroundings, plan.launch
+            start = witness.Start(
+                argv=launch.argv, cwd=launch.cwd, environ=around.environ, umask=around.umask, limits=around.limits
+            )
+            witness.serve(held, voice_write, go_read, start)
+        finally:
+            os._exit(1)
+    os.close(voice_write)
+    os.close(go_read)
+    return OwnWitness(voice_read, held.record), go_write
+
+
+def _answer(ready: int, word: str) -> None:
+    """Tell the launcher; it may have been killed, and that is its problem alone."""
+    try:
+        os.write(ready, word.encode("utf-8", "backslashreplace") + b"\n")
+    except OSError:
+        pass
+    os.close(ready)
+
+
+class Supervision:
+    """A running attempt under a keeper's eyes, its own or an adopted one."""
+
+    def __init__(self, plan: Plan, held: Held, sight: Sight, role: str) -> None:
+        self._plan = plan
+        self._held = held
+        self._sight = sight
+        self._role = role
+        self._output = OutputWatch(
+            plan.files.path, held.output, held.record, plan.launch.max_output, can_punch=plan.home.can_punch
+        )
+        self._intent = read_intent(held.record)
+        found = read_identity(held.record)
+        self._command = open_verified(found[0]) if found else None
+        self._pid = found[0].pid if found else 0
+        self._deadline = self._find_deadline(int(found[1]["monotonic"]) if found else time.monotonic_ns())
+        self._owner = plan.surroundings.owner
+
+    def _find_deadline(self, started_ns: int) -> float | None:
+        """On the monotonic clock, which stands still while the machine sleeps."""
+        timeout = self._plan.launch.timeout
+        return None if timeout is None else started_ns / 1e9 + timeout.total_seconds()
+
+    def see_through(self, seen: Evidence | Sight) -> None:
+        """Until the command has ended and its attempt is settled."""
+        if self._intent is not None:
+            self._end(self._intent.kind)  # a keeper before us was killed at it
+        while not isinstance(seen, Evidence):
+            self._sight = seen
+            ready = self._wait()
+            if self._sight.fd in ready:
+                seen = self._sight.look()
+                continue
+            if self._output.wake in ready:
+                self._output.notice_write()
+            elif self._output.next_look is not None and not ready:
+                self._output.look()
+            if self._held.control in ready:
+                self._obey(os.read(self._held.control, 4096))
+            if self._owner in ready:
+                self._owner = None
+                self._end("session_ended")
+            if self._output.over_limit and self._intent is None:
+                self._end("output_limit")
+            if self._deadline is not None and time.monotonic() >= self._deadline:
+                self._deadline = None
+                self._end("timeout")
+        self._settle(seen)
+
+    def _wait(self) -> set[int]:
+        waiting = poll()
+        for fd in (self._sight.fd, self._held.control, self._output.wake, self._owner):
+            if fd is not None:
+                waiting.register(fd, POLLIN)
+        spans = [] if self._output.next_look is None else [self._output.next_look]
+        if self._deadline is not None:
+            spans.append(max(0.0, self._deadline - time.monotonic()))
+        return {fd for fd, _ in waiting.poll(min(spans) * 1000 if spans else None)}
+
+    def _obey(self, words: bytes) -> None:
+        for word in words.decode("ascii", "replace").split():
+            if word in ("cancel", "session_ended"):
+                self._end("cancel" if word == "cancel" else "session_ended")
+
+    def _end(self, kind: IntentKind) -> None:
+        """End the whole tree, having written down why - unless the command was faster."""
+        if self._command is not None and has_exited(self._command):
+            return
+        if self._intent is None:
+            now = _now()
+            write_intent(self._held.record, kind, now)
+            if self._command is not None and has_exited(self._command):
+                record.clear_slot(self._held.record, "intent")
+                return
+            self._intent = Intent(kind=kind, at=now)
+        tree.end(self._members)
+
+    def _members(self) -> list[tree.Member]:
+        """Every living process of the task: below us, or found again if we adopted it."""
+        witness = read_identity(self._held.record, "witness")
+        ours = {os.getpid(), witness[0].pid if witness else 0}
+        if self._role == "keeper":
+            found = tree.descendants(os.getpid())
+        else:
+            found = tree.remnants(self._plan.launch.id, self._held.record)
+        return [member for member in found if member.pid not in ours]
+
+    def _settle(self, evidence: Evidence) -> None:
+        """Write the ending. If the ledger refuses for long, the exit record waits for a reader."""
+        plan = self._plan
+        settlement = plan_settlement(
+            plan.launch,
+            plan.files.number,
+            evidence,
+            self._intent,
+            now=_now(),
+            settled_by=self._role,
+            left_running=tree.describe(self._members()),
+            output=self._output.final(),
+        )
+        for attempt in range(_SETTLE_TRIES):
+            try:
+                with SqliteLedger(plan.home.ledger, _now()) as ledger:
+                    ledger.settle(settlement)
+            except DiskFull:
+                plan.home.drop_ballast()
+            except Unavailable:
+                pass
+            except OutliveError:
+                return
+            else:
+                return
+            time.sleep(0.05 * 2**attempt)
+
+
+def read_intent(record_fd: int) -> Intent | None:
+    """What somebody had decided about this attempt, if anything."""
+    slot = record.read_slot(record_fd, "intent")
+    if slot is None or slot["kind"] not in INTENTS:
+        return None
+    return Intent(kind=slot["kind"], at=from_micros(int(slot["at"])))  # type: ignore[arg-type]
+
+
+def write_intent(record_fd: int, kind: IntentKind, now: datetime) -> None:
+    """Write down why the tree is about to be ended, so that whoever settles it knows."""
+    try:
+        record.write_slot(record_fd, "intent", kind=kind, at=to_micros(now))
+    except OSError:
+        pass  # on a failing disk the ending goes on; it may then be told as a plain signal
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

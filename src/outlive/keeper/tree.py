@@ -1,0 +1,172 @@
+"""The processes of a task: found by descent, signalled only through verified pidfds."""
+
+from __future__ import annotations
+
+import os
+import time
+from select import POLLIN, poll
+
+from outlive.bundle.kernel import signal
+from outlive.bundle.processes import command_line, name_of, open_verified, stat_fields
+from outlive.domain.task import LeftRunning
+from outlive.domain.value import Value
+from outlive.keeper.sight import read_identity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+# Interrupt lets a program clean up as at a terminal; kill is what cannot be refused.
+STEPS = ((signal.SIGINT, 2.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 2.0))
+KEEPER_NAME, WITNESS_NAME = "outlive-keeper", "outlive-witness"
+_LOOK_AGAIN_MS = 50
+_MOST_WATCHED = 64
+
+
+class Member(Value):
+    """One process of a tree, as it was when we looked: a number alone may be given away."""
+
+    pid: int
+    start: int
+    parent: int
+
+
+def descendants(root: int) -> list[Member]:
+    """Living descendants of a process, nearest first; zombies have nothing left to end."""
+    found: list[int] = []
+    layer = [root]
+    while layer:
+        layer = [child for parent in layer for child in _children(parent) if not is_keeper(child)]
+        found.extend(layer)
+    return [member for pid in found if (member := look(pid))]
+
+
+def is_keeper(pid: int) -> bool:
+    """Whether this is the keeper of another task, launched from inside this one.
+
+    Such a task has a life of its own: its keeper is only our descendant because our witness, as
+    subreaper, inherited it. The name is cheap to ask and cheap to forge, the open FIFO is not.
+    """
+    if name_of(pid) != KEEPER_NAME:
+        return False
+    try:
+        return any(os.readlink(f"/proc/{pid}/fd/{fd}").endswith("/control") for fd in os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return False
+
+
+def with_cookie(cookie: bytes) -> list[Member]:
+    """Living processes that carry a setting in their environment.
+
+    The way to find a task's orphans once its keeper and witness, whose descendants they were,
+    are both gone. A program that cleared its environment is not found this way.
+    """
+    found = []
+    for pid in _all_pids():
+        member = None if name_of(pid) in (KEEPER_NAME, WITNESS_NAME) else look(pid)
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if member and cookie in file.read().split(b"\0"):
+                    found.append(member)
+        except OSError:
+            continue
+    return found
+
+
+def remnants(task: str, record_fd: int) -> list[Member]:
+    """What can still be found of a task by somebody who is not its ancestor."""
+    found = {}
+    for who in ("witness", ""):
+        identity = read_identity(record_fd, who)
+        pidfd = open_verified(identity[0]) if identity else None
+        if identity is None or pidfd is None:
+            continue
+        os.close(pidfd)
+        found.update((member.pid, member) for member in descendants(identity[0].pid))
+        if not who and (command := look(identity[0].pid)):
+            found[command.pid] = command
+    found.update((member.pid, member) for member in with_cookie(f"OUTLIVE_TASK={task}".encode("ascii")))
+    return list(found.values())
+
+
+def describe(members: Iterable[Member]) -> tuple[LeftRunning, ...]:
+    """The processes by number and name, for a person to recognise."""
+    return tuple(LeftRunning(pid=m.pid, command=command_line(m.pid)[:200]) for m in members)
+
+
+def end(members: Callable[[], list[Member]]) -> list[Member]:
+    """Interrupt, terminate, kill all members, those born meanwhile too; returns who is left."""
+    alive = members()
+    for number, grace in STEPS:
+        until = time.monotonic() + grace
+        told: set[int] = set()
+        while alive and time.monotonic() < until:
+            for member in alive:
+                if member.pid not in told or number == signal.SIGKILL:
+                    _tell(member, number)
+                    told.add(member.pid)
+            _await_any_end(alive)
+            alive = members()
+        if not alive:
+            break
+    return alive
+
+
+def _tell(member: Member, number: int) -> None:
+    """Signal exactly this process, or nobody."""
+    try:
+        pidfd = os.pidfd_open(member.pid)
+    except OSError:
+        return
+    try:
+        # The number may have been given away between the look and the open. The pidfd pins one
+        # process now; only if that is still the one we saw does the signal go out.
+        if look(member.pid) == member:
+            signal.pidfd_send_signal(pidfd, number)
+    except OSError:
+        pass  # gone, or not ours to signal: whoever is left is told of truthfully
+    finally:
+        os.close(pidfd)
+
+
+def _await_any_end(members: list[Member]) -> None:
+    """Sleep until one of them ends, or for a moment, since new ones may have been born."""
+    waiting, opened = poll(), []
+    try:
+        for member in members[:_MOST_WATCHED]:
+            try:
+                opened.append(os.pidfd_open(member.pid))
+            except OSError:
+                continue
+            waiting.register(opened[-1], POLLIN)
+        waiting.poll(_LOOK_AGAIN_MS)
+    finally:
+        for pidfd in opened:
+            os.close(pidfd)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+        found = []
+        for thread in threads:
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found.extend(int(child) for child in file.read().split())
+    except FileNotFoundError:
+        # No such process, or a kernel without this file: then ask every process for its parent.
+        return [child for child in _all_pids() if (stat_fields(child) or [b"", b""])[1] == b"%d" % pid]
+    except OSError:
+        return []
+    return found
+
+
+def _all_pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def look(pid: int) -> Member | None:
+    """A living process as a member; None if it is dead or dying."""
+    fields = stat_fields(pid)
+    if fields is None or fields[0] in (b"Z", b"X"):
+        return None
+    return Member(pid=pid, start=int(fields[19]), parent=int(fields[1]))

@@ -1,0 +1,191 @@
+"""The witness: the command's direct parent, which writes down how it ended.
+
+It knows the bundle and nothing else: no ledger, no network, no configuration, so that nothing
+but a SIGKILL can keep it from writing the exit record. It looks at the dead command without
+reaping it (WNOWAIT), records what it saw, and only then reaps: if it is killed in between, the
+keeper inherits the zombie and reads the same status again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from errno import EACCES, ECHILD, EIO, ENOENT, ENOTDIR
+from resource import setrlimit
+
+from outlive.bundle import record
+from outlive.bundle.kernel import become_subreaper, name_process, signal
+from outlive.bundle.processes import identify
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from outlive.bundle.attempt import Held
+
+_SHELL_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+_OOM_PREFERENCE = 300
+
+
+class Start(Value):
+    """How the command is to be started."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    environ: dict[str, str]
+    umask: int
+    limits: dict[int, tuple[int, int]]
+
+
+def serve(held: Held, voice: int, go: int, start: Start) -> NoReturn:
+    """Prepare the command, let it begin at the keeper's go, watch it, record its end.
+
+    Speaks to the keeper through `voice`: `ready` once the command could begin, `started` or
+    `failed`, `exited`. The keeper may be dead by any line of this; then nobody hears the voice,
+    and the work is done all the same. Never returns.
+    """
+    become_subreaper()
+    name_process("outlive-witness")
+    # Our copy would make the keeper look alive after its death.
+    os.close(held.control)
+    failure_read, failure_write = os.pipe()
+    command = os.fork()
+    if command == 0:
+        _become_command(go, failure_write, held, start)
+    os.close(go)
+    os.close(failure_write)
+    process = _identities(command)
+    record.write_slot(held.record, "process", durable=False, **process, started="unknown")
+    _say(voice, b"ready\n")
+    failure = os.read(failure_read, 16)  # nothing, if the exec closed the other end
+    os.close(failure_read)
+    if failure:
+        os.waitpid(command, 0)
+        _say(voice, b"failed\n")
+    else:
+        record.write_slot(held.record, "process", durable=False, **process, started="yes")
+        _say(voice, b"started\n")
+        _watch(held.record, command)
+        _say(voice, b"exited\n")
+    os._exit(0)
+
+
+def _watch(record_fd: int, command: int) -> None:
+    """Wait for the command, reaping the orphans that come our way meanwhile."""
+    while True:
+        seen = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        if seen is None:
+            continue
+        if seen.si_pid == command:
+            write_exit(record_fd, seen.si_code, seen.si_status)
+        os.waitpid(seen.si_pid, 0)
+        if seen.si_pid == command:
+            return
+
+
+def write_exit(record_fd: int, how: int, status: int) -> None:
+    """Make the end of the command durable: exactly what the kernel said of it."""
+    if how == os.CLD_EXITED:
+        record.write_slot(record_fd, "exit", code=status, at=_now())
+    else:
+        record.write_slot(record_fd, "exit", signal=status, at=_now())
+
+
+def _identities(command: int) -> dict[str, object]:
+    """Who command and witness are, so that they can be found - and never confused - after us.
+
+    It is not synced: after a power cut it means nothing, because the processes are gone too.
+    """
+    child, me = identify(command), identify(os.getpid())
+    return {
+        "pid": child.pid,
+        "inode": child.inode,
+        "start": child.start,
+        "witness": me.pid,
+        "witness_inode": me.inode,
+        "witness_start": me.start,
+        "boot": child.boot,
+        "namespace": child.namespace,
+        "monotonic": time.monotonic_ns(),
+    }
+
+
+def _become_command(go: int, failure: int, held: Held, start: Start) -> NoReturn:
+    """Turn this fork into the command, but not before the keeper says so.
+
+    Until then everything is prepared beside the keeper's own work: the attempt's row becomes
+    `running` in the meantime, and nothing runs before it is.
+    """
+    step = "exec"
+    try:
+        os.setsid()
+        # What is handled becomes the default by the exec; what is ignored would stay ignored.
+        for number in range(1, signal.NSIG):
+            if signal.getsignal(number) == signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        _prefer_for_oom()
+        for source, target in ((held.output, 1), (held.output, 2)):  # 0 is /dev/null already
+            os.dup2(source, target)
+        os.umask(start.umask)
+        for which, bounds in start.limits.items():
+            setrlimit(which, bounds)
+        step = "chdir"
+        os.chdir(start.cwd)
+        step = "go"
+        if os.read(go, 1) != b"g":
+            raise ChildProcessError(ECHILD, "nobody is left who would learn how we end")
+        step = "exec"
+        _execute(start.argv, start.environ)
+    except BaseException as error:  # noqa: BLE001 - whatever it was, it must be known that nothing ran
+        number = error.errno if isinstance(error, OSError) and error.errno else EIO
+        # Written here, not by the witness, which may be dead; the 127 below is nobody's exit code.
+        record.write_slot(held.record, "exit", error=number, what=step, at=_now())
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        os.write(failure, b"failed")
+    finally:
+        os._exit(127)
+
+
+def _execute(argv: tuple[str, ...], environ: dict[str, str]) -> NoReturn:
+    """Replace this process, searching PATH as a shell does; `os.execvpe` would import a lot."""
+    name = argv[0]
+    if "/" in name:
+        os.execve(name, argv, environ)
+    failure = ENOENT
+    for directory in environ.get("PATH", _SHELL_DEFAULT_PATH).split(":"):
+        try:
+            os.execve(f"{directory or '.'}/{name}", argv, environ)
+        except OSError as error:
+            if error.errno == EACCES:
+                failure = EACCES
+            elif error.errno not in (ENOENT, ENOTDIR):
+                raise
+    raise OSError(failure, os.strerror(failure))
+
+
+def _prefer_for_oom() -> None:
+    """If memory runs out, the kernel should take the command and leave its witness."""
+    try:
+        fd = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        score = min(int(os.read(fd, 16)) + _OOM_PREFERENCE, 1000)
+        os.pwrite(fd, b"%d" % score, 0)
+    except (OSError, ValueError):
+        pass
+    finally:
+        os.close(fd)
+
+
+def _say(voice: int, word: bytes) -> None:
+    try:
+        os.write(voice, word)
+    except OSError:
+        pass  # the keeper is gone; the record speaks for us
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

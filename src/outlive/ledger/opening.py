@@ -1,0 +1,143 @@
+"""Opening the SQLite file: journal, schema, place; and what to do with a broken one."""
+
+from __future__ import annotations
+
+import os
+from fcntl import LOCK_EX, flock
+
+import apsw
+
+from outlive.domain.errors import Broken, DiskFull, NewerLedger, Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_MIGRATIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
+SCHEMA_VERSION = 1
+BUSY_TIMEOUT_MS = 10_000
+
+# Mostly nobody else has the ledger open, so SQLite's own habits do not fit: the last to close
+# would fold the log into the file at every launch (three syncs), and told not to, nobody would
+# remember how much of it was folded, and it would grow for ever. We fold it when it is this long,
+# which the first process to open it afterwards reads back in well under a millisecond.
+_LONGEST_LOG = 100
+
+
+def journal_mode(version: tuple[int, ...]) -> str:
+    """WAL only where its reset bug is mended; it silently loses commits under many processes."""
+    mended = version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
+    return "wal" if mended else "truncate"
+
+
+def connect(path: str, now: datetime) -> apsw.Connection:
+    """A connection to a ledger of our schema; creates the file, quarantines a broken one."""
+    try:
+        return _connect(path)
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise quarantine(path, now, error) from error
+    except apsw.Error as error:
+        raise translated(error, path) from error
+
+
+def _connect(path: str) -> apsw.Connection:
+    _create_private(path)
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
+    try:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1)
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.set_wal_hook(_fold_when_long)
+        version = connection.pragma("user_version")
+        if version == 0:
+            _migrate(connection)
+        elif version > SCHEMA_VERSION:
+            raise NewerLedger(
+                f"the ledger {path} has schema {version}, this Outlive knows {SCHEMA_VERSION}",
+                "upgrade this Outlive; what runs goes on, and its exit record waits to be read",
+            )
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _fold_when_long(connection: apsw.Connection, _: str, pages: int) -> int:
+    """After a commit: fold a long log into the file, unless somebody is reading it just now."""
+    if pages > _LONGEST_LOG:
+        connection.set_busy_timeout(0)
+        try:
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.Error:
+            pass  # the commit stands; the next one tries again
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    return apsw.SQLITE_OK
+
+
+def _create_private(path: str) -> None:
+    """SQLite would create the file by the umask; the log and its index copy the file's mode."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
+
+
+def _migrate(connection: apsw.Connection) -> None:
+    numbers = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+    connection.execute(f"PRAGMA journal_mode={journal_mode(numbers)}")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Read again under the write lock: of two first launches only one may create the tables.
+        version = int(str(connection.pragma("user_version")))
+        for name in sorted(os.listdir(_MIGRATIONS))[version:]:
+            if not name.endswith(".sql"):
+                continue
+            with open(os.path.join(_MIGRATIONS, name), encoding="utf-8") as file:
+                connection.execute(file.read())
+        connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def translated(error: apsw.Error, path: str) -> Exception:
+    """The error as its reader can act on it."""
+    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
+        return Unavailable(
+            f"the ledger {path} is locked by another process for more than {BUSY_TIMEOUT_MS // 1000} s",
+            "try again; if it stays so, a process that holds it may be stopped (state T in `ps`)",
+        )
+    if isinstance(error, apsw.FullError):
+        return DiskFull(f"the disk under {path} is full", "free some space; nothing that was recorded is lost")
+    if isinstance(error, (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError)):
+        return Unavailable(
+            f"the ledger {path} cannot be opened for writing: {error}",
+            "check the permissions of the state directory, or set OUTLIVE_HOME",
+        )
+    if isinstance(error, apsw.IOError):
+        return Unavailable(f"the disk under {path} failed: {error}", "check the disk, then try again")
+    return Broken(f"the ledger {path} failed: {error}", "this is a defect of Outlive or of the disk; please report it")
+
+
+def quarantine(path: str, now: datetime, error: apsw.Error) -> Broken:
+    """Move a broken ledger aside, whole and unchanged, so that nothing ever overwrites it."""
+    broken = os.stat(path).st_ino
+    aside = f"{path}.broken-{now:%Y%m%dT%H%M%S}-{os.getpid()}"
+    lock = os.open(os.path.dirname(path) + "/quarantine.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        flock(lock, LOCK_EX)
+        # Somebody else may have moved it and begun a new one while we waited for the lock.
+        if os.stat(path).st_ino == broken:
+            for suffix in ("-wal", "-shm", ""):
+                if os.path.exists(path + suffix):
+                    os.rename(path + suffix, aside + suffix)
+    except FileNotFoundError:
+        pass
+    finally:
+        os.close(lock)
+    return Broken(
+        f"the ledger {path} is damaged ({error}); it was moved to {aside}",
+        "a new ledger begins now; what runs goes on, and every task's bundle is still in place",
+    )

@@ -1,0 +1,194 @@
+"""Rows and values: how the domain's values lie in the tables, in both directions."""
+
+from __future__ import annotations
+
+
+from outlive.domain.evidence import Evidence
+from outlive.domain.task import Attempt, Launch, LeftRunning, NoticeRow
+from outlive.domain.text import from_json, to_json
+from outlive.domain.when import from_micros, timedelta, to_micros
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+    from typing import Any
+
+    Cell = str | bytes | int | float | None
+    Row = tuple[Any, ...]
+
+TASK_COLUMNS = (
+    "id, command, argv, cwd, project, host, created_at, description, session, parent, grp, key, "
+    "mode, engine, timeout, max_output, notify, retain"
+)
+ATTEMPT_COLUMNS = (
+    "number, state, condition, boot, pid_namespace, created_at, started_at, ended_at, settled_at, exit_code, "
+    "signal, reason, detail, settled_by, delete_after, left_running, output_bytes, output_dropped, output_truncated"
+)
+
+
+def text(given: str | None) -> str | bytes | None:
+    """Free text as a cell: a blob if it carries bytes that are not UTF-8."""
+    if given is None:
+        return None
+    try:
+        given.encode("utf-8")
+    except UnicodeEncodeError:
+        return given.encode("utf-8", "surrogateescape")
+    return given
+
+
+def from_text(cell: str | bytes) -> str:
+    """Free text from a cell."""
+    return cell.decode("utf-8", "surrogateescape") if isinstance(cell, bytes) else cell
+
+
+def _optional(cell: str | bytes | None) -> str | None:
+    return None if cell is None else from_text(cell)
+
+
+def micros(moment: datetime | None) -> int | None:
+    """A moment as a cell."""
+    return None if moment is None else to_micros(moment)
+
+
+def _moment(cell: int | None) -> datetime | None:
+    return None if cell is None else from_micros(cell)
+
+
+def span(length: timedelta | None) -> int | None:
+    """A span as a cell."""
+    return None if length is None else length // timedelta(microseconds=1)
+
+
+def launch_row(launch: Launch) -> tuple[Cell, ...]:
+    """A launch in the order of `TASK_COLUMNS`."""
+    return (
+        launch.id,
+        text(launch.command),
+        to_json(launch.argv),
+        text(launch.cwd),
+        text(launch.project),
+        launch.host,
+        to_micros(launch.created_at),
+        text(launch.description),
+        text(launch.session),
+        launch.parent,
+        text(launch.group),
+        text(launch.key),
+        launch.mode,
+        launch.engine,
+        span(launch.timeout),
+        launch.max_output,
+        launch.notify,
+        span(launch.retain),
+    )
+
+
+def launch_from(row: Row) -> Launch:
+    """A launch from `TASK_COLUMNS`."""
+    (id_, command, argv, cwd, project, host, created, description, session, parent, group, key, *rest) = row
+    mode, engine, timeout, max_output, notify, retain = rest
+    return Launch(
+        id=id_,
+        command=from_text(command),
+        argv=tuple(str(word) for word in _array(argv)),
+        cwd=from_text(cwd),
+        project=from_text(project),
+        host=host,
+        created_at=from_micros(created),
+        description=_optional(description),
+        session=_optional(session),
+        parent=parent,
+        group=_optional(group),
+        key=_optional(key),
+        mode=mode,
+        engine=engine,
+        timeout=None if timeout is None else timedelta(microseconds=timeout),
+        max_output=max_output,
+        notify=notify,
+        retain=timedelta(microseconds=retain),
+    )
+
+
+def attempt_from(row: Row) -> Attempt:
+    """An attempt from `ATTEMPT_COLUMNS`."""
+    (number, state, condition, boot, namespace, created, started, ended, settled, code, signal, *rest) = row
+    reason, detail, settled_by, delete_after, left, size, dropped, truncated = rest
+    return Attempt(
+        number=number,
+        state=state,
+        condition=condition,
+        boot=boot,
+        pid_namespace=namespace,
+        created_at=from_micros(created),
+        started_at=_moment(started),
+        ended_at=_moment(ended),
+        settled_at=_moment(settled),
+        exit_code=code,
+        signal=signal,
+        reason=reason,
+        detail=detail,
+        settled_by=settled_by,
+        delete_after=_moment(delete_after),
+        left_running=tuple(LeftRunning(pid=pid, command=command) for pid, command in _array(left)),
+        output_bytes=size,
+        output_dropped=dropped,
+        output_truncated=bool(truncated),
+    )
+
+
+def left_running_text(left: Iterable[LeftRunning]) -> str:
+    """The survivors as a cell."""
+    return to_json([[process.pid, process.command] for process in left])
+
+
+def evidence_row(evidence: Evidence) -> tuple[Cell, ...]:
+    """Evidence in the order of its columns."""
+    return (
+        evidence.kind,
+        evidence.seen_by,
+        evidence.exit_code,
+        evidence.signal,
+        evidence.started,
+        evidence.cause,
+        evidence.detail,
+        micros(evidence.at),
+    )
+
+
+def evidence_from(row: Row) -> Evidence:
+    """Evidence from its columns."""
+    kind, seen_by, code, signal, started, cause, detail, at = row
+    return Evidence(
+        kind=kind,
+        seen_by=seen_by,
+        exit_code=code,
+        signal=signal,
+        started=started,
+        cause=cause,
+        detail=detail,
+        at=_moment(at),
+    )
+
+
+def notice_from(row: Row) -> NoticeRow:
+    """A notice from its columns."""
+    id_, task, attempt, kind, session, state, created = row
+    return NoticeRow(
+        id=id_,
+        task=task,
+        attempt=attempt,
+        kind=kind,
+        session=_optional(session),
+        state=state,
+        created_at=from_micros(created),
+    )
+
+
+def _array(cell: str) -> list[Any]:
+    # The usual cell is empty, and importing `json` to learn that would cost a hot path dearly.
+    if cell == "[]":
+        return []
+    parsed = from_json(cell)
+    return parsed if isinstance(parsed, list) else []

@@ -1,0 +1,258 @@
+"""The ledger in SQLite: every statement is here, named by what it does."""
+
+from __future__ import annotations
+
+import apsw
+
+from outlive.domain.lifecycle import LIVE
+from outlive.domain.settlement import Settlement
+from outlive.domain.task import History, Task
+from outlive.domain.when import from_micros, to_micros
+from outlive.ledger import opening, rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from typing import Self
+
+    from outlive.domain.evidence import Evidence
+    from outlive.domain.lifecycle import Condition
+    from outlive.domain.task import Attempt, Launch
+    from outlive.ledger.contract import Selection
+
+_MARKS = ", ".join("?" * len(rows.TASK_COLUMNS.split(",")))
+_ENQUEUE = f"INSERT INTO task ({rows.TASK_COLUMNS}) VALUES ({_MARKS})"
+_ADD_ATTEMPT = "INSERT INTO attempt (task, number, boot, pid_namespace, created_at) VALUES (?, ?, ?, ?, ?)"
+_NEXT_ATTEMPT = """
+    UPDATE task SET attempt = attempt + 1 WHERE id = ?1 AND attempt = ?2 - 1 AND EXISTS
+    (SELECT 1 FROM attempt WHERE task = ?1 AND number = ?2 - 1 AND settled_at IS NOT NULL)"""
+_START = "UPDATE attempt SET state = 'running', started_at = ? WHERE task = ? AND number = ? AND state = 'queued'"
+_CONDITION = "UPDATE attempt SET condition = ? WHERE task = ? AND number = ? AND settled_at IS NULL"
+# Compare-and-set: only the newest attempt, and only while it lives, can be ended.
+_SETTLE = """
+    UPDATE attempt SET state = ?, exit_code = ?, signal = ?, reason = ?, detail = ?, ended_at = ?, settled_at = ?,
+        settled_by = ?, delete_after = ?, left_running = ?, output_bytes = ?, output_dropped = ?,
+        output_truncated = ?, condition = NULL
+    WHERE task = ? AND number = ? AND settled_at IS NULL
+        AND number = (SELECT task.attempt FROM task WHERE task.id = attempt.task)"""
+_NOTICE = "INSERT INTO notice (id, task, attempt, kind, session, state, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_EVIDENCE = """
+    INSERT INTO evidence VALUES (?1, ?2, (SELECT count(*) FROM evidence WHERE task = ?1 AND attempt = ?2),
+        ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"""
+_TASK = f"SELECT {rows.TASK_COLUMNS} FROM task"
+_ATTEMPTS = f"SELECT {rows.ATTEMPT_COLUMNS} FROM attempt WHERE task = ? ORDER BY number"
+_UNSETTLED = f"{_TASK} WHERE id IN (SELECT task FROM attempt WHERE state IN ('queued', 'running')) ORDER BY seq"
+_ACKNOWLEDGE = """
+    UPDATE notice SET state = 'acked', acked_at = ? WHERE task = ? AND session IS ? AND kind IN ('ended', 'lost')
+        AND state IN ('pending', 'claimed', 'presented')"""
+
+
+class SqliteLedger:
+    """The ledger of one machine. See `contract.Ledger` for what each method promises."""
+
+    def __init__(self, path: str, now: datetime) -> None:
+        self._path = path
+        self._now = now
+        self._db = opening.connect(path, now)
+
+    def enqueue(self, launch: Launch, attempt: Attempt) -> Task:
+        with _Write(self):
+            holder = self.with_key(launch.project, launch.key) if launch.key is not None else None
+            if holder is not None:
+                return holder
+            self._db.execute(_ENQUEUE, rows.launch_row(launch))
+            self._insert_attempt(launch.id, attempt)
+        return Task(launch=launch, attempts=(attempt,))
+
+    def add_attempt(self, task: str, attempt: Attempt) -> bool:
+        with _Write(self):
+            self._db.execute(_NEXT_ATTEMPT, (task, attempt.number))
+            if self._db.changes() == 0:
+                return False
+            self._insert_attempt(task, attempt)
+        return True
+
+    def _insert_attempt(self, task: str, attempt: Attempt) -> None:
+        cells = (task, attempt.number, attempt.boot, attempt.pid_namespace, to_micros(attempt.created_at))
+        self._db.execute(_ADD_ATTEMPT, cells)
+
+    def start(self, task: str, attempt: int, now: datetime) -> bool:
+        with _Write(self):
+            self._db.execute(_START, (to_micros(now), task, attempt))
+            return self._db.changes() == 1
+
+    def set_condition(self, task: str, attempt: int, condition: Condition | None) -> None:
+        with _Write(self):
+            self._db.execute(_CONDITION, (condition, task, attempt))
+
+    def settle(self, settlement: Settlement) -> bool:
+        verdict, output = settlement.verdict, settlement.output
+        with _Write(self):
+            self._insert_evidence(settlement.task, settlement.attempt, settlement.evidence, settlement.settled_at)
+            self._db.execute(
+                _SETTLE,
+                (
+                    verdict.state,
+                    verdict.exit_code,
+                    verdict.signal,
+                    verdict.reason,
+                    verdict.detail,
+                    rows.micros(settlement.evidence.at),
+                    to_micros(settlement.settled_at),
+                    settlement.settled_by,
+                    to_micros(settlement.delete_after),
+                    rows.left_running_text(settlement.left_running),
+                    output.written,
+                    output.dropped,
+                    output.truncated,
+                    settlement.task,
+                    settlement.attempt,
+                ),
+            )
+            if self._db.changes() == 0:
+                return False
+            self._db.execute(
+                _NOTICE,
+                (
+                    settlement.notice_id,
+                    settlement.task,
+                    settlement.attempt,
+                    settlement.notice_kind,
+                    rows.text(settlement.session),
+                    settlement.notice_state,
+                    to_micros(settlement.settled_at),
+                ),
+            )
+        return True
+
+    def add_evidence(self, task: str, attempt: int, evidence: Evidence, now: datetime) -> None:
+        with _Write(self):
+            self._insert_evidence(task, attempt, evidence, now)
+
+    def _insert_evidence(self, task: str, attempt: int, evidence: Evidence, now: datetime) -> None:
+        if self._db.execute("SELECT 1 FROM task WHERE id = ?", (task,)).get is not None:
+            self._db.execute(_EVIDENCE, (task, attempt, to_micros(now), *rows.evidence_row(evidence)))
+
+    def task(self, task: str) -> Task | None:
+        found = self._tasks(f"{_TASK} WHERE id = ?", (task,))
+        return found[0] if found else None
+
+    def matching(self, prefix: str, limit: int) -> Sequence[str]:
+        # Ids have no character above z, so this range is the prefix, and the index serves it.
+        query = "SELECT id FROM task WHERE id >= ? AND id < ? ORDER BY seq DESC LIMIT ?"
+        return [row[0] for row in self._select(query, (prefix, prefix + "{", limit))]
+
+    def with_key(self, project: str, key: str) -> Task | None:
+        found = self._tasks(f"{_TASK} WHERE project = ? AND key = ?", (rows.text(project), rows.text(key)))
+        return found[0] if found else None
+
+    def tasks(self, selection: Selection) -> Sequence[Task]:
+        wanted: list[tuple[str, rows.Cell]] = []
+        if selection.project is not None:
+            wanted.append(("project = ?", rows.text(selection.project)))
+        if selection.session is not None:
+            wanted.append(("session = ?", rows.text(selection.session)))
+        if selection.group is not None:
+            wanted.append(("grp = ?", rows.text(selection.group)))
+        if selection.since is not None:
+            wanted.append(("created_at >= ?", to_micros(selection.since)))
+        conditions = [condition for condition, _ in wanted]
+        cells = [cell for _, cell in wanted]
+        if selection.states:
+            marks = ", ".join("?" * len(selection.states))
+            current = "SELECT state FROM attempt WHERE attempt.task = task.id AND number = task.attempt"
+            conditions.append(f"({current}) IN ({marks})")
+            cells.extend(selection.states)
+            if set(selection.states) <= set(LIVE):
+                conditions.append("id IN (SELECT task FROM attempt WHERE state IN ('queued', 'running'))")
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        limit = "" if selection.limit is None else " LIMIT ?"
+        cells.extend(() if selection.limit is None else (selection.limit,))
+        return self._tasks(f"{_TASK}{where} ORDER BY seq DESC{limit}", tuple(cells))
+
+    def children(self, parents: Sequence[str]) -> Sequence[str]:
+        marks = ", ".join("?" * len(parents))
+        return [row[0] for row in self._select(f"SELECT id FROM task WHERE parent IN ({marks}) ORDER BY seq", tuple(parents))]
+
+    def unsettled(self) -> Sequence[Task]:
+        return self._tasks(_UNSETTLED, ())
+
+    def history(self, task: str) -> History:
+        moves = self._select("SELECT attempt, before, after, at FROM move WHERE task = ? ORDER BY attempt, at", (task,))
+        seen = self._select("SELECT * FROM evidence WHERE task = ? ORDER BY attempt, number", (task,))
+        notices = self._select(
+            "SELECT id, task, attempt, kind, session, state, created_at FROM notice WHERE task = ? ORDER BY attempt",
+            (task,),
+        )
+        return History(
+            moves=tuple((n, before, after, from_micros(at)) for n, before, after, at in moves),
+            evidence=tuple((row[1], from_micros(row[3]), rows.evidence_from(row[4:])) for row in seen),
+            notices=tuple(map(rows.notice_from, notices)),
+        )
+
+    def acknowledge(self, task: str, session: str | None, now: datetime) -> int:
+        with _Write(self):
+            self._db.execute(_ACKNOWLEDGE, (to_micros(now), task, rows.text(session)))
+            return self._db.changes()
+
+    def check_integrity(self) -> list[str]:
+        """What SQLite itself finds wrong with the file; empty when nothing is."""
+        return [row[0] for row in self._select("PRAGMA integrity_check", ()) if row[0] != "ok"]
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _tasks(self, query: str, cells: tuple[rows.Cell, ...]) -> list[Task]:
+        tasks = []
+        for row in self._select(query, cells):
+            attempts = tuple(map(rows.attempt_from, self._select(_ATTEMPTS, (row[0],))))
+            tasks.append(Task(launch=rows.launch_from(row), attempts=attempts))
+        return tasks
+
+    def _select(self, query: str, cells: tuple[rows.Cell, ...]) -> list[rows.Row]:
+        try:
+            return self._db.execute(query, cells).fetchall()
+        except apsw.Error as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: apsw.Error) -> Exception:
+        if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
+            self._db.close()
+            return opening.quarantine(self._path, self._now, error)
+        return opening.translated(error, self._path)
+
+
+class _Write:
+    """One write transaction.
+
+    IMMEDIATE takes the write lock before we read. A deferred transaction that reads first can
+    fail to upgrade with SQLITE_BUSY at once, whatever the timeout says: its snapshot is stale.
+    """
+
+    def __init__(self, ledger: SqliteLedger) -> None:
+        self._ledger = ledger
+        self._db = ledger._db
+
+    def __enter__(self) -> None:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+        except apsw.Error as error:
+            raise self._ledger._failure(error) from error
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        try:
+            if error is None:
+                self._db.execute("COMMIT")
+        except apsw.Error as failure:
+            error = failure
+        if error is not None and self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+        if isinstance(error, apsw.Error):
+            raise self._ledger._failure(error) from error

@@ -1,0 +1,70 @@
+"""Cancelling: the keeper is asked, because it alone is the ancestor of everything it started."""
+
+from __future__ import annotations
+
+
+from outlive.domain.when import timedelta
+from outlive.bundle.attempt import AttemptFiles, poke
+from outlive.domain.value import Value
+from outlive.keeper.tree import STEPS
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+from outlive.service.reconcile import reconcile
+from outlive.service.wait import wait_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from outlive.bundle.home import Home
+    from outlive.domain.task import Task
+    from outlive.service.reconcile import Adopter
+
+# All steps of the keeper, and time for it to settle on a busy machine.
+_CEILING = timedelta(seconds=sum(grace for _, grace in STEPS) + 10)
+
+
+class Cancelled(Value):
+    """What came of a cancel: the task as it is now, and whether the cancel made it so."""
+
+    task: Task
+    took: bool
+    late: bool
+    """It had ended on its own before the cancel reached it."""
+
+
+def cancel(home: Home, ids: Sequence[str], adopter: Adopter | None) -> list[Cancelled]:
+    """End the tasks with everything they started; tells the truth about each."""
+    for one in ids:
+        reconcile(home, utc_now(), one, adopter)
+    asked = []
+    for task in _read(home, ids):
+        if task.current.settled_at is None:
+            poke(AttemptFiles(home.bundle(task.id), task.current.number), "cancel")
+            asked.append(task.id)
+    wait_for(home, asked, timeout=_CEILING, adopter=adopter)
+    return [_outcome(task) for task in _read(home, ids)]
+
+
+def _outcome(task: Task) -> Cancelled:
+    attempt = task.current
+    ended_otherwise = attempt.settled_at is not None and attempt.reason != "cancel_incomplete"
+    return Cancelled(
+        task=task, took=task.state == "cancelled", late=ended_otherwise and task.state != "cancelled"
+    )
+
+
+def with_descendants(home: Home, ids: Sequence[str]) -> list[str]:
+    """The tasks and every task that was launched from inside them."""
+    found = list(ids)
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        layer: Sequence[str] = found[:]
+        while layer:
+            layer = [child for child in ledger.children(layer) if child not in found]
+            found.extend(layer)
+    return found
+
+
+def _read(home: Home, ids: Sequence[str]) -> list[Task]:
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        return [task for one in ids if (task := ledger.task(one)) is not None]

@@ -1,0 +1,42 @@
+"""Finding tasks: by id or unique prefix, or by what they have in common."""
+
+from __future__ import annotations
+
+from outlive.domain.errors import AmbiguousId, UnknownTask, UserError
+from outlive.domain.ids import check_prefix
+from outlive.domain.text import one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.domain.task import Task
+    from outlive.ledger.contract import Ledger
+
+_SHOWN = 5
+
+
+def resolve(ledger: Ledger, text: str) -> Task:
+    """The task that an id or a unique prefix of one names."""
+    prefix = check_prefix(text)
+    exact = ledger.task(prefix)
+    if exact is not None:
+        return exact
+    found = ledger.matching(prefix, _SHOWN + 1)
+    if not found:
+        raise UnknownTask(f"no task has an id that begins with {prefix}", "`outlive list --all` shows every task")
+    if len(found) > 1:
+        names = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
+        raise AmbiguousId(f"{prefix} may be any of {names}", "give more letters of the id")
+    task = ledger.task(found[0])
+    if task is None:
+        raise UnknownTask(f"task {found[0]} was deleted just now", "`outlive list` shows what is left")
+    return task
+
+
+def only_one(tasks: list[Task], verb: str) -> Task:
+    """The task that is meant when none was named: the only one, or nobody is guessed at."""
+    if not tasks:
+        raise UserError(f"there is no running task to {verb} in this session", "name one: `outlive list` shows them")
+    if len(tasks) > 1:
+        names = "; ".join(f"{task.id} ({one_line(task.launch.command, 30)})" for task in tasks[:_SHOWN])
+        raise UserError(f"{len(tasks)} tasks are running, so which is meant is not clear: {names}", f"outlive {verb} ID")
+    return tasks[0]

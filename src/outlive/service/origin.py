@@ -1,0 +1,50 @@
+"""Where a launch comes from: project, session and parent, read from its surroundings."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.domain.errors import Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# The variables in which clients tell the commands they run which session they belong to.
+SESSION_VARIABLES = ("OUTLIVE_SESSION", "CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID")
+
+
+def session_of(environ: Mapping[str, str]) -> str | None:
+    """The session that this process works for, as its client names it."""
+    return next((environ[name] for name in SESSION_VARIABLES if environ.get(name)), None)
+
+
+def parent_of(environ: Mapping[str, str]) -> str | None:
+    """The task that this process is part of, if it is."""
+    return environ.get("OUTLIVE_TASK") or None
+
+
+def project_of(directory: str) -> str:
+    """The git worktree that a directory lies in, else the directory itself.
+
+    Only names are looked at; nothing that the repository configures is executed.
+    """
+    place = os.path.realpath(directory)
+    top = place
+    while True:
+        if os.path.lexists(top + "/.git"):
+            return top
+        above = os.path.dirname(top)
+        if above == top:
+            return place
+        top = above
+
+
+def current_directory(environ: Mapping[str, str]) -> str:
+    """Where we are; the shell's word for it if the directory is gone, so that it can be told."""
+    try:
+        return os.getcwd()
+    except OSError as error:
+        if environ.get("PWD", "").startswith("/"):
+            return environ["PWD"]
+        raise Unavailable("the current directory is gone", "cd to a directory that exists") from error

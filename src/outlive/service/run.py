@@ -1,0 +1,231 @@
+"""Launching: bundle and held lock first, a durable row second, and only then anything runs."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.bundle.attempt import AttemptFiles, create_attempt, create_bundle, discard_bundle
+from outlive.bundle.kernel import boot_id, pid_namespace
+from outlive.bundle.output import SMALLEST_CAP
+from outlive.domain.errors import Broken, Conflict, KeyTaken, NotStarted, OutliveError, Unavailable, UserError
+from outlive.domain.ids import task_id
+from outlive.domain.task import Attempt, Launch
+from outlive.domain.text import to_json
+from outlive.domain.value import Value
+from outlive.domain.when import timedelta, to_micros
+from outlive.keeper.launching import launch_keeper
+from outlive.ledger.rows import span
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.origin import parent_of, project_of, session_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from outlive.bundle.home import Home
+    from outlive.domain.command import Command
+    from outlive.domain.task import Mode, Notify, Task
+    from outlive.keeper.plan import Surroundings
+
+DEFAULT_OUTPUT_CAP = 64 << 20
+DEFAULT_RETENTION = timedelta(days=7)
+
+
+class Request(Value):
+    """A launch as it was asked for."""
+
+    command: Command
+    cwd: str
+    surroundings: Surroundings
+    description: str | None = None
+    session: str | None = None
+    group: str | None = None
+    key: str | None = None
+    mode: Mode = "background"
+    timeout: timedelta | None = None
+    max_output: int = DEFAULT_OUTPUT_CAP
+    notify: Notify = "end"
+    retain: timedelta = DEFAULT_RETENTION
+
+
+def run(home: Home, request: Request, now: datetime) -> str:
+    """Launch a task; returns its id once its keeper has confirmed that it runs.
+
+    With a key that the project already has, returns that task's id and starts nothing - except
+    when that task is known never to have begun: then this launch is its next attempt.
+    """
+    check_request(request)
+    if request.key is not None:
+        held = _holder_of_key(home, request, now)
+        if held is not None:
+            return held
+    home.check_room()
+    launch = _plan_launch(request, now)
+    files = AttemptFiles(home.bundle(launch.id), 1)
+    try:
+        create_bundle(files.bundle, to_json(_spec(launch)))
+        held_files = create_attempt(files)
+    except OSError as error:
+        discard_bundle(files.bundle)
+        raise Unavailable(
+            f"the task's directory {files.bundle} cannot be made: {error.strerror}", "nothing was started"
+        ) from error
+    try:
+        task = _enqueue(home, launch, now)
+    except BaseException:
+        held_files.close()
+        raise
+    if task.id != launch.id:
+        held_files.close()
+        discard_bundle(files.bundle)
+        return _same_command(task, request)
+    around = _for_command(request.surroundings, launch)
+    return _confirmed(home, launch, launch_keeper(home, launch, files, held_files, around), now)
+
+
+def retry(home: Home, task: Task, surroundings: Surroundings, now: datetime) -> str:
+    """A new attempt of a task that has ended, with the environment of whoever retries."""
+    if task.current.settled_at is None:
+        raise Conflict(
+            f"task {task.id} is {task.state} and cannot be tried again", f"`outlive cancel {task.id}` ends it first"
+        )
+    home.check_room()
+    files = AttemptFiles(home.bundle(task.id), task.current.number + 1)
+    try:
+        held = create_attempt(files)
+    except FileExistsError as error:
+        raise Conflict(f"task {task.id} is being tried again already", "`outlive list` shows it") from error
+    except OSError as error:
+        raise Unavailable(f"the directory {files.path} cannot be made: {error.strerror}", "nothing was started") from error
+    try:
+        with SqliteLedger(home.ledger, now) as ledger:
+            mine = ledger.add_attempt(task.id, _new_attempt(files.number, now))
+    except BaseException:
+        held.close()
+        raise
+    if not mine:
+        held.close()
+        raise Conflict(f"task {task.id} is being tried again already", "`outlive list` shows it")
+    around = _for_command(surroundings, task.launch)
+    return _confirmed(home, task.launch, launch_keeper(home, task.launch, files, held, around), now)
+
+
+def check_request(request: Request) -> None:
+    """Refuse what could only fail later, in words that say how to mend it."""
+    if request.max_output < SMALLEST_CAP:
+        raise UserError(f"a cap of {request.max_output} bytes is too small", f"give at least {SMALLEST_CAP >> 10}K")
+    for name, text in (("key", request.key), ("group", request.group), ("session", request.session)):
+        if text is not None and (not text or "\0" in text or len(text) > 500):
+            raise UserError(f"the {name} is not usable", "1 to 500 characters, no NUL byte")
+
+
+def _holder_of_key(home: Home, request: Request, now: datetime) -> str | None:
+    with SqliteLedger(home.ledger, now) as ledger:
+        task = ledger.with_key(project_of(request.cwd), request.key or "")
+    if task is None:
+        return None
+    if task.current.settled_at is None:
+        from outlive.service.reconcile import reconcile  # noqa: PLC0415 - the usual launch has no use for it
+
+        reconcile(home, now, task.id)
+    with SqliteLedger(home.ledger, now) as ledger:
+        task = ledger.task(task.id) or task
+        never_began = task.state == "lost" and any(
+            seen.started == "no" for number, _, seen in ledger.history(task.id).evidence if number == task.current.number
+        )
+    _same_command(task, request)
+    # Nothing of it ever ran, so running it now is still running it once.
+    return retry(home, task, request.surroundings, now) if never_began else task.id
+
+
+def _same_command(task: Task, request: Request) -> str:
+    if task.launch.argv != request.command.argv or task.launch.cwd != request.cwd:
+        raise KeyTaken(
+            f"the key {request.key!r} belongs to task {task.id}, which runs another command",
+            f"`outlive show {task.id}` shows it; use another key",
+        )
+    return task.id
+
+
+def _plan_launch(request: Request, now: datetime) -> Launch:
+    environ = request.surroundings.environ
+    return Launch(
+        id=task_id(os.urandom(8)),
+        command=request.command.text,
+        argv=request.command.argv,
+        cwd=request.cwd,
+        project=project_of(request.cwd),
+        host=os.uname().nodename,
+        created_at=now,
+        description=request.description,
+        session=request.session or session_of(environ),
+        parent=parent_of(environ),
+        group=request.group,
+        key=request.key,
+        mode=request.mode,
+        timeout=request.timeout,
+        max_output=request.max_output,
+        notify=request.notify,
+        retain=request.retain,
+    )
+
+
+def _spec(launch: Launch) -> dict[str, object]:
+    """The launch as the bundle keeps it, so that a lost ledger could be rebuilt from bundles."""
+    spec = dict(launch.__dict__)
+    spec["created_at"] = to_micros(launch.created_at)
+    spec["timeout"], spec["retain"] = span(launch.timeout), span(launch.retain)
+    return spec
+
+
+def _new_attempt(number: int, now: datetime) -> Attempt:
+    return Attempt(number=number, state="queued", created_at=now, boot=boot_id(), pid_namespace=pid_namespace())
+
+
+def _enqueue(home: Home, launch: Launch, now: datetime) -> Task:
+    attempt = _new_attempt(1, now)
+    try:
+        with SqliteLedger(home.ledger, now) as ledger:
+            return ledger.enqueue(launch, attempt)
+    except Broken:
+        raise
+    except OutliveError:
+        # An error from COMMIT is no proof that nothing was written: read before giving up.
+        with SqliteLedger(home.ledger, now) as ledger:
+            written = ledger.task(launch.id)
+        if written is None:
+            discard_bundle(home.bundle(launch.id))
+            raise
+        return written
+
+
+def _for_command(surroundings: Surroundings, launch: Launch) -> Surroundings:
+    environ = {**surroundings.environ, "OUTLIVE_TASK": launch.id}
+    if launch.session is not None:
+        environ["OUTLIVE_SESSION"] = launch.session
+    return surroundings.but(environ=environ)
+
+
+def _confirmed(home: Home, launch: Launch, answer: str, now: datetime) -> str:
+    """The id, unless the keeper said (or its silence says) that nothing runs."""
+    if answer == "running":
+        return launch.id
+    from outlive.service.reconcile import reconcile  # noqa: PLC0415 - the usual launch has no use for it
+
+    reconcile(home, now, launch.id)
+    with SqliteLedger(home.ledger, now) as ledger:
+        task = ledger.task(launch.id)
+    attempt = task.current if task else None
+    if attempt is not None and attempt.reason == "not_started":
+        name = launch.argv[0] if "executed" in (attempt.detail or "") else launch.cwd
+        raise NotStarted(
+            f"task {launch.id} could not be started: {attempt.detail}: {name}",
+            f"it is recorded as failed; `outlive show {launch.id}` tells more",
+            launch.id,
+        )
+    if attempt is None or attempt.state == "lost":
+        raise Unavailable(
+            f"the keeper of task {launch.id} died before it could confirm the start",
+            f"`outlive show {launch.id}` tells what is known; run it again",
+        )
+    return launch.id

@@ -1,0 +1,84 @@
+"""Looking at tasks: what a reader is shown, settled first, so that nothing stale is told."""
+
+from __future__ import annotations
+
+from outlive.bundle.attempt import AttemptFiles
+from outlive.bundle.output import read_hole, read_tail, size_of
+from outlive.domain.text import plain
+from outlive.domain.wire import OutputView, history_json, task_json
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+from outlive.service.lookup import resolve
+from outlive.service.reconcile import reconcile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from outlive.bundle.home import Home
+    from outlive.domain.task import History, Task
+    from outlive.ledger.contract import Selection
+    from outlive.service.reconcile import Adopter
+
+TAIL = 2048
+
+
+def files_of(home: Home, task: Task, attempt: int | None = None) -> AttemptFiles:
+    """The files of a task's attempt, by default the newest."""
+    return AttemptFiles(home.bundle(task.id), attempt or task.current.number)
+
+
+def find(home: Home, texts: Sequence[str], adopter: Adopter | None) -> list[Task]:
+    """The named tasks as they are now: whatever died unseen has been settled first."""
+    now = utc_now()
+    with SqliteLedger(home.ledger, now) as ledger:
+        ids = [resolve(ledger, text).id for text in texts]
+    for one in ids:
+        reconcile(home, now, one, adopter)
+    with SqliteLedger(home.ledger, now) as ledger:
+        return [resolve(ledger, one) for one in dict.fromkeys(ids)]
+
+
+def select(home: Home, selection: Selection, adopter: Adopter | None) -> list[Task]:
+    """The selected tasks as they are now, newest first."""
+    now = utc_now()
+    reconcile(home, now, None, adopter)
+    with SqliteLedger(home.ledger, now) as ledger:
+        return list(ledger.tasks(selection))
+
+
+def history_of(home: Home, task: Task) -> History:
+    """What the ledger remembers of a task beyond its state."""
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        return ledger.history(task.id)
+
+
+def acknowledge(home: Home, task: Task, session: str | None) -> None:
+    """Reading a result inside the session that launched the task withdraws its notice."""
+    if session is not None and session == task.launch.session:
+        with SqliteLedger(home.ledger, utc_now()) as ledger:
+            ledger.acknowledge(task.id, session, utc_now())
+
+
+def output_view(home: Home, task: Task, limit: int = TAIL) -> OutputView:
+    """The output as it is now: its size, what is gone of it, its last bytes as harmless text."""
+    files = files_of(home, task)
+    hole = read_hole(files)
+    return OutputView(
+        path=files.output,
+        size=size_of(files),
+        dropped=hole.end - hole.start,
+        truncated=task.current.output_truncated,
+        tail=plain(read_tail(files, limit).content.decode("utf-8", "replace")),
+    )
+
+
+def task_document(home: Home, task: Task, now: datetime) -> dict[str, object]:
+    """The task as JSON."""
+    return task_json(task, output_view(home, task), now)
+
+
+def full_document(home: Home, task: Task, now: datetime) -> dict[str, object]:
+    """The task as JSON with all that is remembered of it."""
+    return {**task_document(home, task, now), **history_json(history_of(home, task))}

@@ -1,0 +1,138 @@
+"""Waiting: blocked in one poll() until the kernel says that a keeper is gone.
+
+A waiter opens the done FIFO, makes sure that somebody still holds it, and sleeps. It makes no
+system call until the last holder has let go, and it can sleep on a thousand FIFOs at once.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from select import POLLIN, poll
+
+from outlive.bundle.attempt import AttemptFiles, has_writer, open_done
+from outlive.domain.errors import Unavailable
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+from outlive.service.reconcile import reconcile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import timedelta
+    from typing import Self
+
+    from outlive.bundle.home import Home
+    from outlive.domain.task import Task
+    from outlive.service.reconcile import Adopter
+
+# Waiting for all of them needs no more than this many descriptors at a time.
+_AT_ONCE = 512
+_SETTLING_PAUSE = 0.002
+
+
+def wait_for(
+    home: Home,
+    ids: Sequence[str],
+    *,
+    any_one: bool = False,
+    timeout: timedelta | None = None,
+    adopter: Adopter | None,
+    on_end: Callable[[Task], None] | None = None,
+) -> bool:
+    """Block until all (or any one) of the tasks have ended; False if the time was up first."""
+    until = None if timeout is None else time.monotonic() + timeout.total_seconds()
+    size = len(ids) if any_one else _AT_ONCE
+    for start in range(0, len(ids), size):
+        with _Vigil(home, ids[start : start + size], adopter) as vigil:
+            while vigil.is_waiting:
+                ended = vigil.wait_for_some(until)
+                if not ended:
+                    return False
+                for task in ended:
+                    if on_end is not None:
+                        on_end(task)
+                if any_one:
+                    return True
+    return True
+
+
+class _Vigil:
+    """A number of tasks that are waited for together."""
+
+    def __init__(self, home: Home, ids: Sequence[str], adopter: Adopter | None) -> None:
+        self._home = home
+        self._adopter = adopter
+        self._doors: dict[int, str] = {}
+        self._ended: list[Task] = []
+        for task in _read(home, ids):
+            if task.current.settled_at is None:
+                self._doors[_open(home, task)] = task.id
+            else:
+                self._ended.append(task)
+        # Whoever holds the FIFO after we opened it will hang it up; who let go before, never.
+        self._unkept = [door for door in self._doors if not has_writer(door)]
+        self._poll = poll()
+        for door in self._doors:
+            self._poll.register(door, POLLIN)
+
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self._doors or self._ended)
+
+    def wait_for_some(self, until: float | None) -> list[Task]:
+        """Block until at least one more has ended; empty if the time was up."""
+        while not self._ended:
+            self._settle_unkept()
+            if self._ended:
+                break
+            left = None if until is None else (until - time.monotonic()) * 1000
+            if left is not None and left <= 0:
+                return []
+            if self._unkept:
+                # Somebody is between letting go and settling, or between adopting and keeping.
+                time.sleep(_SETTLING_PAUSE)
+                self._unkept = [door for door in self._unkept if not has_writer(door)]
+            else:
+                self._unkept = [door for door, _ in self._poll.poll(left)]
+        ended, self._ended = self._ended, []
+        return ended
+
+    def _settle_unkept(self) -> None:
+        """Doors that nobody holds: their tasks have ended, or need a reconciler."""
+        tasks = {task.id: task for task in _read(self._home, [self._doors[door] for door in self._unkept])}
+        for door in self._unkept:
+            one = self._doors[door]
+            if one in tasks and tasks[one].current.settled_at is None:
+                reconcile(self._home, utc_now(), one, self._adopter)
+                tasks.update((task.id, task) for task in _read(self._home, [one]))
+            if one not in tasks or tasks[one].current.settled_at is not None:
+                self._ended.extend([tasks[one]] if one in tasks else [])
+                self._poll.unregister(door)
+                os.close(door)
+                del self._doors[door]
+        self._unkept = [door for door in self._unkept if door in self._doors]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for door in self._doors:
+            os.close(door)
+
+
+def _open(home: Home, task: Task) -> int:
+    try:
+        return open_done(AttemptFiles(home.bundle(task.id), task.current.number))
+    except OSError as error:
+        raise Unavailable(
+            f"task {task.id} cannot be waited for: {error.strerror}",
+            "too many files are open, or its bundle was removed by hand; `outlive show` tells its state",
+        ) from error
+
+
+def _read(home: Home, ids: Sequence[str]) -> list[Task]:
+    if not ids:
+        return []
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        return [task for one in ids if (task := ledger.task(one)) is not None]

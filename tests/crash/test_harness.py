@@ -1,0 +1,249 @@
+"""The crash harness keeps its own promises; every sweep of the product stands on these."""
+
+import errno
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.crash import ptrace
+from tests.crash.tree import FailAt, KillAt, Trace, drive, run_traced
+
+WRITES = frozenset({"write"})
+UNSUPPORTED = ptrace.supported()
+pytestmark = [pytest.mark.crash, pytest.mark.skipif(bool(UNSUPPORTED), reason=f"{UNSUPPORTED}")]
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Append with one write, and close the file even if that fails."""
+    with path.open("ab", buffering=0) as file:
+        file.write(content)
+
+
+def in_child(child: Callable[[], object]) -> int:
+    """Fork, call `child` in the new process and let it exit 0."""
+    pid = os.fork()
+    if pid == 0:
+        child()
+        os._exit(0)
+    return pid
+
+
+def wait_until(is_true: Callable[[], bool]) -> bool:
+    """Ask again and again; what it waits for runs on the same processor, so let that have it."""
+    while not is_true():
+        os.sched_yield()
+    return True
+
+
+def state_of(pid: int) -> str:
+    """Tell the state letter of a process that has not been waited for: Z for a dead one."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def before(name: str, program: Callable[[], object], role: str = "0") -> KillAt:
+    """Find the first call of that name in an undisturbed run."""
+    return KillAt(role, drive(lambda: run_traced(program)).calls[role].index(name))
+
+
+def family(folder: Path, heap: int = 0) -> Callable[[], None]:
+    """Make a program of four processes: a parent, two children and a grandchild."""
+
+    def middle() -> None:
+        os.waitpid(in_child(lambda: write_file(folder / "grandchild", b"g")), 0)
+
+    def program() -> None:
+        write_file(folder / "parent", bytes(heap))
+        os.waitpid(in_child(middle), 0)
+        os.waitpid(in_child(lambda: write_file(folder / "second", b"s")), 0)
+
+    return program
+
+
+def test_every_call_is_hit_exactly_once_and_the_others_run_on(tmp_path: Path) -> None:
+    """Counting up until a point is missed visits the calls of the undisturbed run, in order."""
+    program = family(tmp_path)
+
+    def sweep() -> tuple[Trace, dict[str, list[str | None]]]:
+        whole = run_traced(program)
+        killed: dict[str, list[str | None]] = {role: [] for role in whole.calls}
+        for role, names in killed.items():
+            while (trace := run_traced(program, kill=KillAt(role, len(names)))).hit:
+                assert trace.exits.pop(role) == -signal.SIGKILL
+                assert not any(trace.exits.values())
+                names.append(trace.killed)
+        return whole, killed
+
+    whole, killed = drive(sweep)
+    assert set(killed) == {"0", "0.0", "0.0.0", "0.1"}
+    assert killed == whole.calls
+
+
+def test_roles_and_calls_are_the_same_in_every_run(tmp_path: Path) -> None:
+    """Roles follow the fork path, and what the heap needs does not change the count."""
+    sizes = range(0, 4_000_000, 200_000)
+    traces = drive(lambda: [run_traced(family(tmp_path, heap=size)) for size in sizes])
+    assert all(trace.calls == traces[0].calls for trace in traces)
+    assert all(trace.exits == dict.fromkeys(("0", "0.0", "0.0.0", "0.1"), 0) for trace in traces)
+
+
+def test_an_interrupted_call_is_one_call() -> None:
+    """A read that a child's death interrupts, and the kernel restarts, is not counted twice."""
+
+    def program() -> None:
+        parent, (reader, writer) = os.getpid(), os.pipe()
+        first = in_child(lambda: wait_until(lambda: ptrace.current_call(parent) == "read"))
+        in_child(lambda: wait_until(lambda: state_of(first) == "Z") and os.write(writer, b"x"))
+        os.read(reader, 1)
+
+    traces = drive(lambda: [run_traced(program) for _ in range(5)])
+    assert [trace.calls["0"].count("read") for trace in traces] == [1] * 5
+
+
+def test_a_killed_process_does_not_make_the_call(tmp_path: Path) -> None:
+    """The kill falls before the write: only that of the undisturbed run is in the file."""
+    path = tmp_path / "file"
+    kill = before("write", lambda: write_file(path, b"x"))
+    trace = drive(lambda: run_traced(lambda: write_file(path, b"y"), kill=kill))
+    assert (trace.hit, trace.killed) == (True, "write")
+    assert path.read_bytes() == b"x"
+
+
+def test_a_double_kill_kills_both_at_one_instant(tmp_path: Path) -> None:
+    """The second victim dies wherever it is; a role that does not exist yet is no victim."""
+
+    def program() -> None:
+        child = in_child(signal.pause)
+        write_file(tmp_path / "file", b"x")
+        os.kill(child, signal.SIGKILL)
+
+    kill = replace(before("write", program), also=("0.0", "0.7"))
+    trace = drive(lambda: run_traced(program, kill=kill))
+    assert (trace.victims, trace.hung) == (("0", "0.0"), {})
+    assert trace.exits == {"0": -signal.SIGKILL, "0.0": -signal.SIGKILL}
+    assert (tmp_path / "file").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("answers", ["ok ENOSPC ok", "ok ENOSPC ENOSPC"])
+def test_a_failed_write_is_an_error_and_is_not_made(tmp_path: Path, answers: str) -> None:
+    """The second write gets ENOSPC, or the second and all after it; another role's do not."""
+
+    def answer(letter: bytes) -> str:
+        try:
+            write_file(tmp_path / "file", letter)
+        except OSError as error:
+            return errno.errorcode[error.errno or 0]
+        return "ok"
+
+    def program() -> None:
+        # mkdir tells the outcome: a write might be one of those that fail.
+        (tmp_path / " ".join(answer(letter) for letter in (b"a", b"b", b"c"))).mkdir()
+        os.waitpid(in_child(lambda: write_file(tmp_path / "child", b"fine")), 0)
+
+    fail = FailAt("0", 1, WRITES, errno.ENOSPC, persistent=not answers.endswith("ok"))
+    trace = drive(lambda: run_traced(program, fail=fail))
+    assert trace.failed == ["write"] * answers.count("ENOSPC")
+    assert (tmp_path / answers).is_dir()
+    assert (tmp_path / "file").read_bytes() == (b"a" if fail.persistent else b"ac")
+    assert (tmp_path / "child").read_bytes() == b"fine"
+
+
+@pytest.mark.parametrize("reached", ["kill and fail", "kill", "fail"])
+def test_a_kill_and_a_failure_are_a_hit_only_together(tmp_path: Path, reached: str) -> None:
+    """A process can be killed while its disk is full, and a sweep over that has an end too."""
+
+    def program() -> None:
+        with suppress(OSError):
+            write_file(tmp_path / "file", b"x")
+        (tmp_path / "survived").mkdir(exist_ok=True)
+
+    kill = before("mkdir", program) if "kill" in reached else KillAt("0", 10_000)
+    fail = FailAt("0", 0 if "fail" in reached else 10_000, WRITES, errno.ENOSPC)
+    trace = drive(lambda: run_traced(program, kill=kill, fail=fail))
+    assert trace.hit == (reached == "kill and fail")
+    assert (bool(trace.killed), bool(trace.failed)) == ("kill" in reached, "fail" in reached)
+
+
+def test_a_misspelt_call_is_refused() -> None:
+    """Otherwise a sweep would end at once and look complete."""
+    with pytest.raises(ValueError, match="wirte"):
+        FailAt("0", 0, frozenset({"wirte"}), errno.EIO)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_detached_grandchild_is_followed_and_waited_for(tmp_path: Path, killed: bool) -> None:
+    """It left the session, closed every descriptor and outlived its parents; we still wait."""
+
+    def grandchild(driver: int) -> None:
+        os.setsid()
+        os.closerange(0, 1024)
+        wait_until(lambda: os.getppid() == driver)
+        write_file(tmp_path / "late", b"x")
+
+    def program() -> None:
+        driver = os.getppid()
+        in_child(lambda: (in_child(lambda: grandchild(driver)), os.getuid()))
+
+    kill = before("getuid", program, "0.0") if killed else None
+    (tmp_path / "late").unlink(missing_ok=True)
+    trace = drive(lambda: run_traced(program, kill=kill))
+    assert (tmp_path / "late").read_bytes() == b"x"
+    assert trace.exits == {"0": 0, "0.0": -signal.SIGKILL if killed else 0, "0.0.0": 0}
+
+
+@pytest.mark.parametrize("kill", [None, KillAt("0", 1)])
+def test_a_hang_is_reported_with_its_role_and_ended(kill: KillAt | None) -> None:
+    """The report names who hangs in which call, also when it runs unwatched after a kill."""
+
+    def program() -> None:
+        in_child(signal.pause)
+        os.getppid()
+
+    trace = drive(lambda: run_traced(program, kill=kill, timeout_s=0.3))
+    assert (trace.hung, trace.hit) == ({"0.0": "pause"}, kill is not None)
+    assert trace.exits["0.0"] == -signal.SIGKILL
+
+
+def test_signals_reach_the_program() -> None:
+    """A stop is seen as a stop and lasts; the continuation and the death are seen as such."""
+
+    def program() -> int:
+        stopped = in_child(signal.pause)
+        os.kill(stopped, signal.SIGSTOP)
+        assert os.WSTOPSIG(os.waitpid(stopped, os.WUNTRACED)[1]) == signal.SIGSTOP
+        assert state_of(stopped) in ("t", "T")
+        os.kill(stopped, signal.SIGCONT)
+        assert os.WIFCONTINUED(os.waitpid(stopped, os.WCONTINUED)[1])
+        os.kill(stopped, signal.SIGTERM)
+        return os.WTERMSIG(os.waitpid(stopped, 0)[1])
+
+    trace = drive(lambda: run_traced(program))
+    assert trace.exits == {"0": signal.SIGTERM, "0.0": -signal.SIGTERM}
+
+
+def test_exec_spawn_and_threads_run_as_ever(tmp_path: Path) -> None:
+    """The new program keeps its role, its output goes to the file; a thread is a role too."""
+
+    def program() -> int:
+        os.write(1, b"before ")
+        with ThreadPoolExecutor() as pool:
+            pool.submit(os.getpid)
+        return subprocess.run(["sh", "-c", "echo ran; exit 3"], check=False).returncode
+
+    trace = drive(lambda: run_traced(program, stdout=tmp_path / "output"))
+    assert (tmp_path / "output").read_text() == "before ran\n"
+    assert trace.exits["0"] == trace.exits["0.1"] == 3
+    assert "execve" in trace.calls["0.1"]
+
+
+def test_an_exception_is_printed_and_exits_70(tmp_path: Path) -> None:
+    """A program that breaks is not mistaken for one that was killed."""
+    trace = drive(lambda: run_traced(lambda: 1 / 0, stdout=tmp_path / "output"))
+    assert trace.exits == {"0": 70}
+    assert "ZeroDivisionError" in (tmp_path / "output").read_text()

@@ -1,0 +1,249 @@
+"""Run a function as a traced process tree, and kill or fail it at one exact system call.
+
+Processes are named by their fork path, their role: "0" runs the function, "0.0" is its first
+child, "0.0.1" that one's second. Process ids change from run to run, roles do not.
+
+A point is counted in calls of one role. Two kinds of call are not points: the memory allocator's
+(brk, anonymous mmap and the like), because how many there are depends on what the warm parent
+allocated before and nobody outside can see them; and a call that a signal interrupted and the
+kernel makes again, because whether that happens depends on timing.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar, cast
+
+from tests.crash import ptrace
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class KillAt:
+    """SIGKILL `role` just before its call number `call` (from 0), and `also` with it."""
+
+    role: str
+    call: int
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FailAt:
+    """Let call `call` (from 0) of those among `names` by `role` fail without being made."""
+
+    role: str
+    call: int
+    names: frozenset[str]  # only these are counted, the allocator's too if named
+    errno: int
+    persistent: bool = False  # every later one among `names` fails too
+
+    def __post_init__(self) -> None:
+        """Refuse a misspelt name: it would never be hit, and look like the end of a sweep."""
+        if unknown := self.names - ptrace.KNOWN_NAMES:
+            raise ValueError(f"unknown system calls: {', '.join(sorted(unknown))}")
+
+
+@dataclass
+class Trace:
+    """What happened. With a point, calls are recorded only of its roles and until it is hit."""
+
+    hit: bool = False  # every point asked for was reached
+    killed: str | None = None  # the call the victim did not live to make
+    victims: tuple[str, ...] = ()  # of the roles to be killed those that were alive
+    failed: list[str] = field(default_factory=list)
+    calls: dict[str, list[str]] = field(default_factory=dict)  # role -> names of its calls
+    exits: dict[str, int] = field(default_factory=dict)  # role -> exit code, or -signal
+    hung: dict[str, str] = field(default_factory=dict)  # survivor's role -> its last call
+
+
+@dataclass(slots=True)
+class _Process:
+    pid: int
+    role: str
+    children: int = 0
+    last_number: int = -1
+    interrupted: bool = False
+    error: int | None = None  # the skipped call's errno, to be set at its exit
+
+
+class _Tracer:
+    def __init__(self, kill: KillAt | None, fail: FailAt | None) -> None:
+        self.trace = Trace()
+        self.kill = kill
+        self.fail = fail
+        self.fail_seen = 0
+        self.processes: dict[int, _Process] = {}
+        self.watched = {point.role for point in (kill, fail) if point}  # empty: everybody
+
+    def follow(self, root: int, timeout_s: float) -> Trace:
+        """Serve the tree until nobody is left of it, by force after the timeout."""
+        self.processes[root] = _Process(root, "0")
+        deadline = time.monotonic() + timeout_s
+        while True:
+            # SIGCHLD is blocked, so it waits for us: whoever stopped before this line wakes us.
+            signal.sigtimedwait([signal.SIGCHLD], max(0.0, deadline - time.monotonic()))
+            stops, alone = ptrace.take_stops()
+            for pid, status in stops:
+                # ESRCH: it was killed while stopped. Its end is reported separately.
+                with suppress(ProcessLookupError):
+                    self._serve(pid, status)
+            # Nobody is left then, not only nobody of ours: orphans come to this process, the
+            # subreaper, so a living descendant has a living ancestor among our children.
+            if alone:
+                return self.trace
+            if time.monotonic() >= deadline:
+                self._end_all()
+                deadline = time.monotonic() + 0.1  # again, for those forked in the meantime
+
+    def _end_all(self) -> None:
+        for process in self.processes.values():
+            last = ptrace.current_call(process.pid) or ptrace.name_of(process.last_number)
+            self.trace.hung.setdefault(process.role, last)
+            with suppress(ProcessLookupError):  # a thread that an exec has done away with
+                os.kill(process.pid, signal.SIGKILL)
+
+    def _adopt(self, pid: int, parent: _Process | None) -> None:
+        role = f"{parent.role}.{parent.children}" if parent else f"?{pid}"
+        self.processes[pid] = _Process(pid, role)
+        if parent:
+            parent.children += 1
+
+    def _serve(self, pid: int, status: int) -> None:
+        if not os.WIFSTOPPED(status):
+            # A child that was waited for as a tracee comes again if its parent leaves a zombie.
+            if ended := self.processes.pop(pid, None):
+                self.trace.exits[ended.role] = os.waitstatus_to_exitcode(status)
+            return
+        if pid not in self.processes:
+            # Its first stop overtook its parent's fork event. We do not wait for that: it never
+            # comes if the parent was killed inside fork.
+            self._adopt(pid, self.processes.get(ptrace.parent_of(pid)))
+        process = self.processes[pid]
+        event, signum = status >> 16, os.WSTOPSIG(status)
+        if signum == ptrace.SYSCALL_STOP:
+            self._serve_call(process)
+        elif event == ptrace.EVENT_STOP and signum in ptrace.STOP_SIGNALS:
+            ptrace.resume(pid, ptrace.LISTEN)
+        else:
+            forked = event in ptrace.FORK_EVENTS
+            if forked and (child := ptrace.new_child(pid)) not in self.processes:
+                self._adopt(child, process)
+            self._resume(process, 0 if event else signum)
+
+    def _resume(self, process: _Process, signum: int = 0) -> None:
+        fails_on = self.fail and self.fail.persistent and process.role == self.fail.role
+        over = self.trace.hit and not fails_on and process.error is None
+        watched = not over and (not self.watched or process.role in self.watched)
+        ptrace.resume(process.pid, ptrace.SYSCALL if watched else ptrace.CONT, signum)
+
+    def _serve_call(self, process: _Process) -> None:
+        stop = ptrace.read_stop(process.pid)
+        if stop.stage == ptrace.ENTRY:
+            name = ptrace.name_of(stop.value)
+            same = stop.value == process.last_number or name == "restart_syscall"
+            again, process.interrupted = process.interrupted and same, False
+            if not again:
+                process.last_number = stop.value
+                self._fail_if_due(process, name)
+                if not ptrace.is_heap_call(name, stop) and self._killed_if_due(process, name):
+                    return
+        else:
+            process.interrupted = stop.value in ptrace.RESTARTS
+            if process.error is not None:
+                ptrace.set_result(process.pid, -process.error)
+                process.error = None
+        self._resume(process)
+
+    def _fail_if_due(self, process: _Process, name: str) -> None:
+        fail = self.fail
+        if fail is None or process.role != fail.role or name not in fail.names:
+            return
+        if self.fail_seen == fail.call or (fail.persistent and self.fail_seen > fail.call):
+            ptrace.skip_call(process.pid)
+            process.error = fail.errno
+            self.trace.failed.append(name)
+            self.trace.hit = self.kill is None or self.trace.killed is not None
+        self.fail_seen += 1
+
+    def _killed_if_due(self, process: _Process, name: str) -> bool:
+        kill, calls = self.kill, self.trace.calls.setdefault(process.role, [])
+        if kill is None or process.role != kill.role or len(calls) != kill.call:
+            calls.append(name)
+            return False
+        # The victim is stopped and dies last, so neither it nor the others can see a death.
+        victims = [other for other in self.processes.values() if other.role in kill.also]
+        for victim in (*victims, process):
+            os.kill(victim.pid, signal.SIGKILL)
+        self.trace.killed = name
+        self.trace.victims = (process.role, *(victim.role for victim in victims))
+        self.trace.hit = self.fail is None or bool(self.trace.failed)
+        return True
+
+
+def run_traced(
+    program: Callable[[], object],
+    *,
+    kill: KillAt | None = None,
+    fail: FailAt | None = None,
+    stdout: Path = Path(os.devnull),
+    timeout_s: float = 20.0,
+) -> Trace:
+    """Fork, call `program` in the child, and come back when all its descendants are dead.
+
+    The exit code is what `program` returns if that is an int; an exception is printed and exits
+    70. The tree's output is appended to `stdout`. Only to be called inside `drive`.
+    """
+    if len(list(Path("/proc/self/task").iterdir())) > 1:
+        raise RuntimeError("run_traced needs a process of one thread\nhint: call it in drive()")
+    ptrace.become_subreaper()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    output = os.open(stdout, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def prepare() -> None:
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.close(output)
+        # Under a test runner these may lead to its capture file, not to descriptors 1 and 2.
+        sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    try:
+        root = ptrace.fork_traced(prepare, program)
+        return _Tracer(kill, fail).follow(root, timeout_s)
+    finally:
+        os.close(output)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def drive(sweep: Callable[[], T]) -> T:
+    """Call `sweep` in a process of its own, where `run_traced` may be used; return its result.
+
+    It has one thread and no children, whatever the test runner has, so that waiting for "any
+    child" steals nobody else's. It stays on one processor, with all it traces: waking a tracee
+    on another costs three times as much. The result must be picklable.
+    """
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+
+    def work() -> None:
+        try:
+            os.sched_setaffinity(0, {ptrace.current_processor()})
+            sender.send((sweep(), None))
+        except BaseException:  # noqa: BLE001 - pytest's own outcomes are no Exceptions
+            sender.send((None, traceback.format_exc()))
+
+    driver = multiprocessing.get_context("fork").Process(target=work)
+    driver.start()
+    sender.close()
+    result, failure = receiver.recv()
+    driver.join()
+    if failure:
+        raise AssertionError(f"in the driver process:\n{failure}")
+    return cast("T", result)
