@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from errno import ENOSPC, EDQUOT
+from errno import EDQUOT, ENOSPC
 
 from outlive.bundle.kernel import boot_id, file_system_magic, punch_hole
 from outlive.domain.errors import DiskFull, Unavailable
@@ -65,7 +65,11 @@ class Home:
     def _load_ballast(self) -> None:
         """Reserve the bytes that a settlement on a full disk will need."""
         try:
-            fd = os.open(self._ballast, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            fd = os.open(
+                self._ballast,
+                os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
+                0o600,
+            )
         except FileExistsError:
             return
         try:
@@ -136,9 +140,7 @@ def _check_owner(path: str, forbidden: int) -> int:
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode):
         what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "not a directory"
-        raise Unavailable(
-            f"the state directory {path} is {what}", "point OUTLIVE_HOME to the real directory"
-        )
+        raise Unavailable(f"the state directory {path} is {what}", "point OUTLIVE_HOME to the real directory")
     if found.st_uid != os.geteuid():
         raise Unavailable(
             f"the state directory {path} belongs to user {found.st_uid}, not to you ({os.geteuid()})",

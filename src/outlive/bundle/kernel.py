@@ -43,7 +43,7 @@ class _Long(_SimpleCData):  # type: ignore[type-arg]
     _type_ = "l"
 
 
-_program = dlopen(None, 0)
+_program = dlopen(None, 0)  # type: ignore[arg-type]
 _prctl = dlsym(_program, "prctl")
 _fallocate = dlsym(_program, "fallocate")
 
@@ -60,7 +60,8 @@ def name_process(name: str) -> None:
 
 def punch_hole(fd: int, start: int, length: int) -> bool:
     """Give the blocks of a span back to the disk; False where the file system cannot."""
-    return call_function(_fallocate, (fd, _PUNCH_HOLE_KEEP_SIZE, _Long(start), _Long(length))) == 0
+    span = (_Long(start), _Long(length))
+    return bool(call_function(_fallocate, (fd, _PUNCH_HOLE_KEEP_SIZE, *span)) == 0)
 
 
 def file_system_magic(path: str) -> int:

@@ -30,6 +30,7 @@ class Piece(Value):
 
     @property
     def end(self) -> int:
+        """The offset after its last byte."""
         return self.start + len(self.content)
 
 

@@ -29,7 +29,11 @@ def identify(pid: int) -> Identity:
     pidfd = os.pidfd_open(pid)
     try:
         return Identity(
-            pid=pid, inode=os.fstat(pidfd).st_ino, start=start_ticks(pid) or 0, boot=boot_id(), namespace=pid_namespace()
+            pid=pid,
+            inode=os.fstat(pidfd).st_ino,
+            start=start_ticks(pid) or 0,
+            boot=boot_id(),
+            namespace=pid_namespace(),
         )
     finally:
         os.close(pidfd)

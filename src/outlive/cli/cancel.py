@@ -30,9 +30,7 @@ def act(given: Given) -> int:
     outcomes = cancel(home, ids, launch_adopter)
     now = utc_now()
     if given.json:
-        tasks = [
-            {"cancelled": outcome.took, **task_document(home, outcome.task, now)} for outcome in outcomes
-        ]
+        tasks = [{"cancelled": outcome.took, **task_document(home, outcome.task, now)} for outcome in outcomes]
         print_json({"tasks": tasks})
     else:
         for outcome in outcomes:
@@ -59,7 +57,10 @@ def _meant(home: Home, given: Given) -> list[str]:
     narrowed = given.group is not None or given.session is not None
     scope = None if session is not None or narrowed else place.project()
     selection = Selection(
-        project=scope, session=session if not given.group or given.session else None, group=given.group, states=LIVE
+        project=scope,
+        session=session if not given.group or given.session else None,
+        group=given.group,
+        states=LIVE,
     )
     tasks = select(home, selection, launch_adopter)
     if narrowed or given.all:

@@ -80,7 +80,8 @@ def _unexpected(error: Exception) -> OutliveError:
     if isinstance(error, OSError):
         return OutliveError(f"the system refused: {error}", "check open files, memory and disk, then try again")
     return OutliveError(
-        f"unexpected {type(error).__name__}: {error}", "a defect of Outlive; OUTLIVE_DEBUG=1 shows where"
+        f"unexpected {type(error).__name__}: {error}",
+        "a defect of Outlive; OUTLIVE_DEBUG=1 shows where",
     )
 
 

@@ -27,6 +27,7 @@ class Option(Value):
 
     @property
     def key(self) -> str:
+        """Its name as an attribute of `Given`."""
         return self.name.removeprefix("--").replace("-", "_")
 
 
@@ -107,11 +108,12 @@ def _value(option: Option, text: str) -> Any:
 
 
 def _unknown(command: Command, name: str, known: list[str]) -> UserError:
-    from difflib import get_close_matches  # noqa: PLC0415 - only to help a mistyping
+    from difflib import get_close_matches
 
     close = get_close_matches(name, known, 1)
     return UserError(
-        f"outlive {command.name} has no option {name}", f"did you mean {close[0]}?" if close else _see(command)
+        f"outlive {command.name} has no option {name}",
+        f"did you mean {close[0]}?" if close else _see(command),
     )
 
 

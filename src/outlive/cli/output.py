@@ -128,7 +128,12 @@ COMMAND = Command(
     options=(
         Option(name="--tail", metavar="N", help="only the last N lines", parse=whole_number),
         Option(name="--follow", help="go on until the task has ended"),
-        Option(name="--since", metavar="OFFSET", help="only what stands after this offset", parse=whole_number),
+        Option(
+            name="--since",
+            metavar="OFFSET",
+            help="only what stands after this offset",
+            parse=whole_number,
+        ),
         Option(name="--bytes", metavar="SIZE", help="at most so many bytes", parse=parse_size),
         Option(name="--raw", help="do not make it harmless for the terminal"),
     ),

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from outlive.domain.task import Attempt, Task
     from outlive.domain.wire import OutputView
 
-_COLOURS = {"succeeded": "32", "failed": "31", "lost": "31", "timed_out": "31", "cancelled": "33", "running": "36"}
+_COLOURS = {
+    "succeeded": "32",
+    "failed": "31",
+    "lost": "31",
+    "timed_out": "31",
+    "cancelled": "33",
+    "running": "36",
+}
 
 
 def print_json(document: object) -> None:

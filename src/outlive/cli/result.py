@@ -44,7 +44,13 @@ COMMAND = Command(
     name="result",
     summary="how a task ended, and the end of its output",
     usage="outlive result ID",
-    options=(Option(name="--session", metavar="ID", help="the session that reads it (default: the one we run in)"),),
+    options=(
+        Option(
+            name="--session",
+            metavar="ID",
+            help="the session that reads it (default: the one we run in)",
+        ),
+    ),
     examples=(("outlive result t7k2", "exit code 0 if it succeeded, 1 if it ended otherwise"),),
     act=act,
 )

@@ -57,7 +57,12 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
     for number, seen_at, seen in history.evidence:
         known = ", ".join(
             f"{name} {fact}"
-            for name, fact in (("exit", seen.exit_code), ("signal", seen.signal), ("started", seen.started), ("cause", seen.cause))
+            for name, fact in (
+                ("exit", seen.exit_code),
+                ("signal", seen.signal),
+                ("started", seen.started),
+                ("cause", seen.cause),
+            )
             if fact is not None
         )
         yield f"evidence  {iso(seen_at)} attempt {number}: {seen.kind} ({known}), seen by the {seen.seen_by}"

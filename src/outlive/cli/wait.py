@@ -32,9 +32,7 @@ def act(given: Given) -> int:
         return _wait_until(home, tasks, given)
     _allow_many_files()
     ids = [task.id for task in tasks]
-    in_time = wait_for(
-        home, ids, any_one=given.any, timeout=given.timeout, adopter=launch_adopter, on_end=None
-    )
+    in_time = wait_for(home, ids, any_one=given.any, timeout=given.timeout, adopter=launch_adopter, on_end=None)
     now = utc_now()
     after = find(home, ids, launch_adopter)
     ended = [task for task in after if task.current.settled_at is not None]
@@ -62,7 +60,10 @@ def _meant(home: Home, given: Given) -> list[Task]:
     session = place.session(given.session)
     anywhere = given.group is not None or session is not None
     selection = Selection(
-        project=None if anywhere else place.project(), session=session, group=given.group, states=LIVE
+        project=None if anywhere else place.project(),
+        session=session,
+        group=given.group,
+        states=LIVE,
     )
     return select(home, selection, launch_adopter)
 
@@ -74,7 +75,13 @@ def _wait_until(home: Home, tasks: list[Task], given: Given) -> int:
     after = find(home, [tasks[0].id], launch_adopter)[0]
     timed_out = line is None and after.current.settled_at is None
     if given.json:
-        print_json({"tasks": [task_document(home, after, utc_now())], "matched": line, "timed_out": timed_out})
+        print_json(
+            {
+                "tasks": [task_document(home, after, utc_now())],
+                "matched": line,
+                "timed_out": timed_out,
+            }
+        )
     elif line is not None:
         print(line)
     else:
@@ -100,8 +107,17 @@ COMMAND = Command(
     details="Without ids: every running task of this session, or of this project outside of a session.",
     options=(
         Option(name="--any", help="until one of them has ended"),
-        Option(name="--timeout", metavar="D", help="give up after this long (exit code 4)", parse=parse_duration),
-        Option(name="--until", metavar="PATTERN", help="until a line of output matches this regular expression"),
+        Option(
+            name="--timeout",
+            metavar="D",
+            help="give up after this long (exit code 4)",
+            parse=parse_duration,
+        ),
+        Option(
+            name="--until",
+            metavar="PATTERN",
+            help="until a line of output matches this regular expression",
+        ),
         Option(name="--group", metavar="NAME", help="the running tasks of this group"),
         Option(name="--session", metavar="ID", help="the running tasks of this session"),
         Option(name="--no-ack", help="do not count this as the session having been told"),

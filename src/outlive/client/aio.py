@@ -10,9 +10,8 @@ import asyncio
 import os
 from functools import partial
 
-from outlive.bundle.attempt import has_writer, open_done
+from outlive.bundle.attempt import has_writer
 from outlive.client.sdk import Outlive, Task
-from outlive.service.view import files_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,16 +56,16 @@ class AsyncOutlive:
 
 async def _until_let_go(task: Task) -> None:
     """Until nobody holds the task's done FIFO any more."""
-    done = open_done(files_of(task._home, task._task))
+    done = task.open_done()
     try:
         if not has_writer(done):
             await asyncio.sleep(_SETTLING_PAUSE)
             return
         loop = asyncio.get_running_loop()
-        let_go: asyncio.Future[None] = loop.create_future()
-        loop.add_reader(done, lambda: let_go.done() or let_go.set_result(None))
+        let_go = asyncio.Event()
+        loop.add_reader(done, let_go.set)
         try:
-            await let_go
+            await let_go.wait()
         finally:
             loop.remove_reader(done)
     finally:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 
-from outlive.domain.when import timedelta
+from outlive.bundle.attempt import open_done
 from outlive.bundle.home import Home, open_home
 from outlive.bundle.output import read_piece, size_of
 from outlive.client.spawning import Spawner, inherited
 from outlive.domain.command import from_argv, from_shell_text
 from outlive.domain.lifecycle import is_terminal
+from outlive.domain.when import timedelta
 from outlive.ledger.contract import Selection
 from outlive.service import view
 from outlive.service.cancel import cancel
@@ -130,7 +131,11 @@ class Outlive:
         The kernel wakes us; nothing is polled, however many they are.
         """
         in_time = wait_for(
-            self._home, [task.id for task in tasks], any_one=any_one, timeout=_span(timeout), adopter=_adopt
+            self._home,
+            [task.id for task in tasks],
+            any_one=any_one,
+            timeout=_span(timeout),
+            adopter=_adopt,
         )
         for task in tasks:
             task.refresh()
@@ -236,6 +241,13 @@ class Task:
         for piece in follow(self._home, self._task, files, since, adopter=_adopt):
             if piece.content:
                 yield piece.content
+
+    def open_done(self) -> int:
+        """A descriptor that hangs up when the task's keeper is gone; for event loops.
+
+        What to do then: `refresh`, and if it has not ended, open it anew.
+        """
+        return open_done(view.files_of(self._home, self._task))
 
     def as_dict(self) -> dict[str, Any]:
         """The task as the JSON of every surface has it."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 import marshal
 import os
 
-from outlive.domain.when import timedelta
 from outlive.bundle.home import Home
 from outlive.bundle.kernel import signal
 from outlive.domain.command import Command
 from outlive.domain.errors import OutliveError
+from outlive.domain.when import timedelta
 from outlive.keeper.plan import Surroundings
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
@@ -68,7 +68,11 @@ def serve(fd: int) -> None:
             answer = {"error": type(error).__name__, "message": error.message, "hint": error.hint}
             answer["task"] = getattr(error, "task", None)
         except Exception as error:  # noqa: BLE001 - the program must hear of it, and we go on
-            answer = {"error": "Broken", "message": f"the spawner failed: {error!r}", "hint": "please report it"}
+            answer = {
+                "error": "Broken",
+                "message": f"the spawner failed: {error!r}",
+                "hint": "please report it",
+            }
         try:
             send(fd, answer)
         except OSError:
@@ -96,7 +100,11 @@ def _act(request: dict[str, Any]) -> str:
             if fields.get(name) is not None:
                 fields[name] = timedelta(seconds=fields[name])
         command = Command(argv=tuple(request["argv"]), text=request["text"])
-        return run(home, Request(command=command, cwd=request["cwd"], surroundings=around, **fields), utc_now())
+        return run(
+            home,
+            Request(command=command, cwd=request["cwd"], surroundings=around, **fields),
+            utc_now(),
+        )
     finally:
         if around.owner is not None:
             os.close(around.owner)

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MAIN = "import sys; sys.path[:0] = sys.argv[2:]; from outlive.client.spawner import serve; serve(int(sys.argv[1]))"
-_RIGHTS = ("Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp")
+_RIGHTS = (
+    *("Uid", "Gid", "Groups", "NoNewPrivs", "Seccomp", "Seccomp_filters"),
+    *("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"),
+)
 _SPAWNER_FD = 3
 _LIMITS = [number for name, number in vars(resource).items() if name.startswith("RLIMIT_")]
 
@@ -131,7 +134,7 @@ def inherited() -> dict[str, Any]:
     return {
         "environ": dict(os.environ),
         "umask": int(_status().get("Umask", "0022"), 8),
-        "limits": {number: resource.getrlimit(number) for number in _LIMITS},
+        "limits": tuple((number, resource.getrlimit(number)) for number in _LIMITS),
     }
 
 

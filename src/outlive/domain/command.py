@@ -50,7 +50,10 @@ def check_environment(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         name, equals, setting = pair.partition("=")
         if not equals or not name or "\0" in pair:
-            raise UserError(f"{pair.split('=')[0][:40]!r} is not an environment setting", "write it as NAME=VALUE")
+            raise UserError(
+                f"{pair.split('=')[0][:40]!r} is not an environment setting",
+                "write it as NAME=VALUE",
+            )
         settings[name] = setting
     return settings
 

@@ -10,9 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    State = Literal[
-        "queued", "running", "succeeded", "failed", "cancelled", "timed_out", "lost"
-    ]
+    State = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "lost"]
     Condition = Literal["stalled", "input_required", "orphaned", "paused"]
 
 MOVES: dict[str, tuple[str, ...]] = {

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-
-from outlive.domain.when import timedelta
 from outlive.domain.errors import UserError
+from outlive.domain.when import timedelta
 
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -48,7 +47,11 @@ def show_duration(span: timedelta) -> str:
     if seconds < 10:
         return f"{seconds:.1f}s"
     whole = round(seconds)
-    for unit, size, below, smaller in (("d", 86400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):
+    for unit, size, below, smaller in (
+        ("d", 86400, "h", 3600),
+        ("h", 3600, "m", 60),
+        ("m", 60, "s", 1),
+    ):
         if whole >= size:
             rest = whole % size // smaller
             return f"{whole // size}{unit}" + (f" {rest}{below}" if rest else "")

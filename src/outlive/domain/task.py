@@ -90,14 +90,17 @@ class Task(Value):
 
     @property
     def id(self) -> str:
+        """Its name."""
         return self.launch.id
 
     @property
     def current(self) -> Attempt:
+        """The newest attempt."""
         return self.attempts[-1]
 
     @property
     def state(self) -> State:
+        """The newest attempt's state."""
         return self.current.state
 
 

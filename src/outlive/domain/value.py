@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar, Self, dataclass_transform
 else:
 
-    def dataclass_transform(**_: object):
+    def dataclass_transform(**_: object) -> object:
+        """Only type checkers have a use for it."""
         return lambda cls: cls
 
 
@@ -23,7 +24,7 @@ class Value:
     _fields: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        cls._fields = (*cls._fields, *cls.__dict__.get("__annotations__", ()))
+        cls._fields = (*cls._fields, *cls.__dict__.get("__annotations__", ()))  # noqa: RUF063 - not without importing inspect
 
     def __init__(self, **given: Any) -> None:
         own = self.__dict__

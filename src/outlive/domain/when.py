@@ -32,4 +32,6 @@ def from_micros(micros: int) -> datetime:
 
 def iso(moment: datetime | None) -> str | None:
     """`2026-06-21T13:58:02.113Z`."""
-    return moment and moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

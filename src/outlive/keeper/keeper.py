@@ -32,7 +32,17 @@ if TYPE_CHECKING:
     from outlive.domain.evidence import IntentKind
     from outlive.keeper.plan import Plan
 
-_IGNORED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGUSR1", "SIGUSR2")
+_IGNORED = (
+    "SIGHUP",
+    "SIGINT",
+    "SIGQUIT",
+    "SIGTERM",
+    "SIGTSTP",
+    "SIGTTIN",
+    "SIGTTOU",
+    "SIGUSR1",
+    "SIGUSR2",
+)
 _SETTLE_TRIES = 8
 INTENTS: tuple[IntentKind, ...] = ("cancel", "timeout", "output_limit", "session_ended")
 
@@ -106,7 +116,11 @@ def _prepare_witness(plan: Plan, held: Held) -> tuple[OwnWitness, int]:
             os.close(voice_read)
             around, launch = plan.surroundings, plan.launch
             start = witness.Start(
-                argv=launch.argv, cwd=launch.cwd, environ=around.environ, umask=around.umask, limits=around.limits
+                argv=launch.argv,
+                cwd=launch.cwd,
+                environ=around.environ,
+                umask=around.umask,
+                limits=around.limits,
             )
             witness.serve(held, voice_write, go_read, start)
         finally:
@@ -134,7 +148,11 @@ class Supervision:
         self._sight = sight
         self._role = role
         self._output = OutputWatch(
-            plan.files.path, held.output, held.record, plan.launch.max_output, can_punch=plan.home.can_punch
+            plan.files.path,
+            held.output,
+            held.record,
+            plan.launch.max_output,
+            can_punch=plan.home.can_punch,
         )
         self._intent = read_intent(held.record)
         found = read_identity(held.record)
@@ -243,9 +261,8 @@ class Supervision:
 def read_intent(record_fd: int) -> Intent | None:
     """What somebody had decided about this attempt, if anything."""
     slot = record.read_slot(record_fd, "intent")
-    if slot is None or slot["kind"] not in INTENTS:
-        return None
-    return Intent(kind=slot["kind"], at=from_micros(int(slot["at"])))  # type: ignore[arg-type]
+    kind = next((known for known in INTENTS if slot and slot["kind"] == known), None)
+    return None if slot is None or kind is None else Intent(kind=kind, at=from_micros(int(slot["at"])))
 
 
 def write_intent(record_fd: int, kind: IntentKind, now: datetime) -> None:

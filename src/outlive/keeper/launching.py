@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 
-from outlive.bundle.attempt import Held
 from outlive.domain.errors import Unavailable
 from outlive.keeper.keeper import keep
 from outlive.keeper.plan import Plan, Surroundings
@@ -17,16 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Literal, NoReturn
 
-    from outlive.bundle.attempt import AttemptFiles
+    from outlive.bundle.attempt import AttemptFiles, Held
     from outlive.bundle.home import Home
     from outlive.domain.task import Launch
 
     Answer = Literal["running", "ended", "died"]
 
 
-def launch_keeper(
-    home: Home, launch: Launch, files: AttemptFiles, held: Held, surroundings: Surroundings
-) -> Answer:
+def launch_keeper(home: Home, launch: Launch, files: AttemptFiles, held: Held, surroundings: Surroundings) -> Answer:
     """Hand a held attempt to a new keeper; returns once that has said how it went.
 
     `died` means that nobody is left who could finish it: reconcile will tell how far it came.

@@ -20,7 +20,7 @@ class Surroundings(Value):
 
     environ: dict[str, str]
     umask: int
-    limits: dict[int, tuple[int, int]] = {}
+    limits: tuple[tuple[int, tuple[int, int]], ...] = ()
     owner: int | None = None
     """A foreground task ends with this process: a pidfd, or None for a background task."""
 

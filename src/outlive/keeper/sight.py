@@ -125,7 +125,14 @@ def read_evidence(record_fd: int, seen_by: str) -> Evidence | None:
     at = from_micros(int(slot["at"]))
     if "error" in slot:
         detail = f"{_STEPS[slot['what']]}: {os.strerror(int(slot['error']))}"
-        return Evidence(kind="not_started", seen_by=seen_by, started="no", cause=slot["what"], detail=detail, at=at)
+        return Evidence(
+            kind="not_started",
+            seen_by=seen_by,
+            started="no",
+            cause=slot["what"],
+            detail=detail,
+            at=at,
+        )
     if "signal" in slot:
         return Evidence(kind="signalled", seen_by=seen_by, signal=int(slot["signal"]), at=at)
     return Evidence(kind="exited", seen_by=seen_by, exit_code=int(slot["code"]), at=at)

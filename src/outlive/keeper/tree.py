@@ -75,7 +75,7 @@ def with_cookie(cookie: bytes) -> list[Member]:
 
 def remnants(task: str, record_fd: int) -> list[Member]:
     """What can still be found of a task by somebody who is not its ancestor."""
-    found = {}
+    found: dict[int, Member] = {}
     for who in ("witness", ""):
         identity = read_identity(record_fd, who)
         pidfd = open_verified(identity[0]) if identity else None
@@ -148,7 +148,7 @@ def _await_any_end(members: list[Member]) -> None:
 def _children(pid: int) -> list[int]:
     try:
         threads = os.listdir(f"/proc/{pid}/task")
-        found = []
+        found: list[int] = []
         for thread in threads:
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
                 found.extend(int(child) for child in file.read().split())

@@ -35,7 +35,7 @@ class Start(Value):
     cwd: str
     environ: dict[str, str]
     umask: int
-    limits: dict[int, tuple[int, int]]
+    limits: tuple[tuple[int, tuple[int, int]], ...]
 
 
 def serve(held: Held, voice: int, go: int, start: Start) -> NoReturn:
@@ -129,7 +129,7 @@ def _become_command(go: int, failure: int, held: Held, start: Start) -> NoReturn
         for source, target in ((held.output, 1), (held.output, 2)):  # 0 is /dev/null already
             os.dup2(source, target)
         os.umask(start.umask)
-        for which, bounds in start.limits.items():
+        for which, bounds in start.limits:
             setrlimit(which, bounds)
         step = "chdir"
         os.chdir(start.cwd)

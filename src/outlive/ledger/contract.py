@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from outlive.domain.value import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
     from outlive.domain.task import Attempt, History, Launch, Task
 else:
     Protocol = object
-
-from outlive.domain.value import Value
 
 
 class Selection(Value):

@@ -118,14 +118,21 @@ def translated(error: apsw.Error, path: str) -> Exception:
         )
     if isinstance(error, apsw.IOError):
         return Unavailable(f"the disk under {path} failed: {error}", "check the disk, then try again")
-    return Broken(f"the ledger {path} failed: {error}", "this is a defect of Outlive or of the disk; please report it")
+    return Broken(
+        f"the ledger {path} failed: {error}",
+        "this is a defect of Outlive or of the disk; please report it",
+    )
 
 
 def quarantine(path: str, now: datetime, error: apsw.Error) -> Broken:
     """Move a broken ledger aside, whole and unchanged, so that nothing ever overwrites it."""
     broken = os.stat(path).st_ino
     aside = f"{path}.broken-{now:%Y%m%dT%H%M%S}-{os.getpid()}"
-    lock = os.open(os.path.dirname(path) + "/quarantine.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    lock = os.open(
+        os.path.dirname(path) + "/quarantine.lock",
+        os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC,
+        0o600,
+    )
     try:
         flock(lock, LOCK_EX)
         # Somebody else may have moved it and begun a new one while we waited for the lock.

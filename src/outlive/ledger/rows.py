@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from outlive.domain.evidence import Evidence
 from outlive.domain.task import Attempt, Launch, LeftRunning, NoticeRow
 from outlive.domain.text import from_json, to_json
@@ -87,7 +86,21 @@ def launch_row(launch: Launch) -> tuple[Cell, ...]:
 
 def launch_from(row: Row) -> Launch:
     """A launch from `TASK_COLUMNS`."""
-    (id_, command, argv, cwd, project, host, created, description, session, parent, group, key, *rest) = row
+    (
+        id_,
+        command,
+        argv,
+        cwd,
+        project,
+        host,
+        created,
+        description,
+        session,
+        parent,
+        group,
+        key,
+        *rest,
+    ) = row
     mode, engine, timeout, max_output, notify, retain = rest
     return Launch(
         id=id_,
@@ -113,7 +126,20 @@ def launch_from(row: Row) -> Launch:
 
 def attempt_from(row: Row) -> Attempt:
     """An attempt from `ATTEMPT_COLUMNS`."""
-    (number, state, condition, boot, namespace, created, started, ended, settled, code, signal, *rest) = row
+    (
+        number,
+        state,
+        condition,
+        boot,
+        namespace,
+        created,
+        started,
+        ended,
+        settled,
+        code,
+        signal,
+        *rest,
+    ) = row
     reason, detail, settled_by, delete_after, left, size, dropped, truncated = rest
     return Attempt(
         number=number,

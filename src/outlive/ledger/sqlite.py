@@ -5,7 +5,6 @@ from __future__ import annotations
 import apsw
 
 from outlive.domain.lifecycle import LIVE
-from outlive.domain.settlement import Settlement
 from outlive.domain.task import History, Task
 from outlive.domain.when import from_micros, to_micros
 from outlive.ledger import opening, rows
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from outlive.domain.evidence import Evidence
     from outlive.domain.lifecycle import Condition
+    from outlive.domain.settlement import Settlement
     from outlive.domain.task import Attempt, Launch
     from outlive.ledger.contract import Selection
 
@@ -74,7 +74,13 @@ class SqliteLedger:
         return True
 
     def _insert_attempt(self, task: str, attempt: Attempt) -> None:
-        cells = (task, attempt.number, attempt.boot, attempt.pid_namespace, to_micros(attempt.created_at))
+        cells = (
+            task,
+            attempt.number,
+            attempt.boot,
+            attempt.pid_namespace,
+            to_micros(attempt.created_at),
+        )
         self._db.execute(_ADD_ATTEMPT, cells)
 
     def start(self, task: str, attempt: int, now: datetime) -> bool:
@@ -173,13 +179,19 @@ class SqliteLedger:
 
     def children(self, parents: Sequence[str]) -> Sequence[str]:
         marks = ", ".join("?" * len(parents))
-        return [row[0] for row in self._select(f"SELECT id FROM task WHERE parent IN ({marks}) ORDER BY seq", tuple(parents))]
+        return [
+            row[0]
+            for row in self._select(f"SELECT id FROM task WHERE parent IN ({marks}) ORDER BY seq", tuple(parents))
+        ]
 
     def unsettled(self) -> Sequence[Task]:
         return self._tasks(_UNSETTLED, ())
 
     def history(self, task: str) -> History:
-        moves = self._select("SELECT attempt, before, after, at FROM move WHERE task = ? ORDER BY attempt, at", (task,))
+        moves = self._select(
+            "SELECT attempt, before, after, at FROM move WHERE task = ? ORDER BY attempt, at",
+            (task,),
+        )
         seen = self._select("SELECT * FROM evidence WHERE task = ? ORDER BY attempt, number", (task,))
         notices = self._select(
             "SELECT id, task, attempt, kind, session, state, created_at FROM notice WHERE task = ? ORDER BY attempt",

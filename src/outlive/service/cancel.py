@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-
-from outlive.domain.when import timedelta
 from outlive.bundle.attempt import AttemptFiles, poke
 from outlive.domain.value import Value
+from outlive.domain.when import timedelta
 from outlive.keeper.tree import STEPS
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
@@ -50,7 +49,9 @@ def _outcome(task: Task) -> Cancelled:
     attempt = task.current
     ended_otherwise = attempt.settled_at is not None and attempt.reason != "cancel_incomplete"
     return Cancelled(
-        task=task, took=task.state == "cancelled", late=ended_otherwise and task.state != "cancelled"
+        task=task,
+        took=task.state == "cancelled",
+        late=ended_otherwise and task.state != "cancelled",
     )
 
 

@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import timedelta
+    from typing import Self
 
     from outlive.bundle.attempt import AttemptFiles
     from outlive.bundle.home import Home
@@ -42,32 +43,55 @@ def follow(
     A piece may be empty: then nothing is new, and the caller may look at something else.
     """
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()
-    watch, done = _watch(files.output), open_done(files)
-    waiting = poll()
-    for fd in (watch, done):
-        if fd is not None:
-            waiting.register(fd, POLLIN)
-    try:
-        ended = False
+    with _Watch(files) as watch:
         while True:
             # The end is asked for before the bytes are read: what was written until then is there.
-            if not ended and not has_writer(done):
-                ended = find(home, [task.id], adopter)[0].attempts[files.number - 1].settled_at is not None
-                if not ended:
-                    time.sleep(_SETTLING_PAUSE)
-                    continue
+            ended = not watch.is_held() and _has_settled(home, task, files.number, adopter)
             while (piece := read_piece(files, start, CHUNK)).content:
                 start = piece.end
                 yield piece
             if ended or (until is not None and time.monotonic() >= until):
                 return
-            left = None if until is None else max(0.0, until - time.monotonic()) * 1000
-            waiting.poll(left if watch is not None else min(left or _LOOK_EVERY_MS, _LOOK_EVERY_MS))
-            if watch is not None:
-                _drain(watch)
+            watch.wait(until)
             yield piece
-    finally:
-        for fd in (watch, done):
+
+
+def _has_settled(home: Home, task: Task, attempt: int, adopter: Adopter | None) -> bool:
+    return find(home, [task.id], adopter)[0].attempts[attempt - 1].settled_at is not None
+
+
+class _Watch:
+    """Wakes when the output grows or the last holder of the attempt lets go."""
+
+    def __init__(self, files: AttemptFiles) -> None:
+        self._done = open_done(files)
+        self._growth = _watch(files.output)
+        self._poll = poll()
+        for fd in (self._done, self._growth):
+            if fd is not None:
+                self._poll.register(fd, POLLIN)
+
+    def is_held(self) -> bool:
+        """Whether somebody can still add to the output."""
+        return has_writer(self._done)
+
+    def wait(self, until: float | None) -> None:
+        """Sleep until there may be something new."""
+        left = None if until is None else max(0.0, until - time.monotonic()) * 1000
+        if not self.is_held():
+            # Somebody is between letting go and settling, or between adopting and keeping.
+            time.sleep(_SETTLING_PAUSE)
+        elif self._growth is None:
+            self._poll.poll(_LOOK_EVERY_MS if left is None else min(left, _LOOK_EVERY_MS))
+        else:
+            self._poll.poll(left)
+            _drain(self._growth)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for fd in (self._done, self._growth):
             if fd is not None:
                 os.close(fd)
 

@@ -35,8 +35,14 @@ def resolve(ledger: Ledger, text: str) -> Task:
 def only_one(tasks: list[Task], verb: str) -> Task:
     """The task that is meant when none was named: the only one, or nobody is guessed at."""
     if not tasks:
-        raise UserError(f"there is no running task to {verb} in this session", "name one: `outlive list` shows them")
+        raise UserError(
+            f"there is no running task to {verb} in this session",
+            "name one: `outlive list` shows them",
+        )
     if len(tasks) > 1:
         names = "; ".join(f"{task.id} ({one_line(task.launch.command, 30)})" for task in tasks[:_SHOWN])
-        raise UserError(f"{len(tasks)} tasks are running, so which is meant is not clear: {names}", f"outlive {verb} ID")
+        raise UserError(
+            f"{len(tasks)} tasks are running, so which is meant is not clear: {names}",
+            f"outlive {verb} ID",
+        )
     return tasks[0]

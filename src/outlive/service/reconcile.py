@@ -24,7 +24,7 @@ from outlive.ledger.sqlite import SqliteLedger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from datetime import datetime
 
     from outlive.bundle.attempt import Held
@@ -111,7 +111,9 @@ class _Look:
                 if pidfd is not None:
                     os.close(pidfd)
                     return True
-                evidence = self._vanished("no" if found is None else "yes" if found[1]["started"] == "yes" else "unknown")
+                evidence = self._vanished(
+                    "no" if found is None else "yes" if found[1]["started"] == "yes" else "unknown"
+                )
             self._settle(evidence, record_fd)
         finally:
             os.close(record_fd)

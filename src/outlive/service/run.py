@@ -7,7 +7,15 @@ import os
 from outlive.bundle.attempt import AttemptFiles, create_attempt, create_bundle, discard_bundle
 from outlive.bundle.kernel import boot_id, pid_namespace
 from outlive.bundle.output import SMALLEST_CAP
-from outlive.domain.errors import Broken, Conflict, KeyTaken, NotStarted, OutliveError, Unavailable, UserError
+from outlive.domain.errors import (
+    Broken,
+    Conflict,
+    KeyTaken,
+    NotStarted,
+    OutliveError,
+    Unavailable,
+    UserError,
+)
 from outlive.domain.ids import task_id
 from outlive.domain.task import Attempt, Launch
 from outlive.domain.text import to_json
@@ -68,7 +76,8 @@ def run(home: Home, request: Request, now: datetime) -> str:
     except OSError as error:
         discard_bundle(files.bundle)
         raise Unavailable(
-            f"the task's directory {files.bundle} cannot be made: {error.strerror}", "nothing was started"
+            f"the task's directory {files.bundle} cannot be made: {error.strerror}",
+            "nothing was started",
         ) from error
     try:
         task = _enqueue(home, launch, now)
@@ -87,7 +96,8 @@ def retry(home: Home, task: Task, surroundings: Surroundings, now: datetime) -> 
     """A new attempt of a task that has ended, with the environment of whoever retries."""
     if task.current.settled_at is None:
         raise Conflict(
-            f"task {task.id} is {task.state} and cannot be tried again", f"`outlive cancel {task.id}` ends it first"
+            f"task {task.id} is {task.state} and cannot be tried again",
+            f"`outlive cancel {task.id}` ends it first",
         )
     home.check_room()
     files = AttemptFiles(home.bundle(task.id), task.current.number + 1)
@@ -96,7 +106,9 @@ def retry(home: Home, task: Task, surroundings: Surroundings, now: datetime) -> 
     except FileExistsError as error:
         raise Conflict(f"task {task.id} is being tried again already", "`outlive list` shows it") from error
     except OSError as error:
-        raise Unavailable(f"the directory {files.path} cannot be made: {error.strerror}", "nothing was started") from error
+        raise Unavailable(
+            f"the directory {files.path} cannot be made: {error.strerror}", "nothing was started"
+        ) from error
     try:
         with SqliteLedger(home.ledger, now) as ledger:
             mine = ledger.add_attempt(task.id, _new_attempt(files.number, now))
@@ -113,8 +125,15 @@ def retry(home: Home, task: Task, surroundings: Surroundings, now: datetime) -> 
 def check_request(request: Request) -> None:
     """Refuse what could only fail later, in words that say how to mend it."""
     if request.max_output < SMALLEST_CAP:
-        raise UserError(f"a cap of {request.max_output} bytes is too small", f"give at least {SMALLEST_CAP >> 10}K")
-    for name, text in (("key", request.key), ("group", request.group), ("session", request.session)):
+        raise UserError(
+            f"a cap of {request.max_output} bytes is too small",
+            f"give at least {SMALLEST_CAP >> 10}K",
+        )
+    for name, text in (
+        ("key", request.key),
+        ("group", request.group),
+        ("session", request.session),
+    ):
         if text is not None and (not text or "\0" in text or len(text) > 500):
             raise UserError(f"the {name} is not usable", "1 to 500 characters, no NUL byte")
 
@@ -131,7 +150,9 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> str | None:
     with SqliteLedger(home.ledger, now) as ledger:
         task = ledger.task(task.id) or task
         never_began = task.state == "lost" and any(
-            seen.started == "no" for number, _, seen in ledger.history(task.id).evidence if number == task.current.number
+            seen.started == "no"
+            for number, _, seen in ledger.history(task.id).evidence
+            if number == task.current.number
         )
     _same_command(task, request)
     # Nothing of it ever ran, so running it now is still running it once.

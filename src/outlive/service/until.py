@@ -30,7 +30,9 @@ def wait_until(
     try:
         wanted = re.compile(pattern)
     except re.error as error:
-        raise UserError(f"{pattern!r} is not a regular expression: {error}", "quote special characters with \\") from error
+        raise UserError(
+            f"{pattern!r} is not a regular expression: {error}", "quote special characters with \\"
+        ) from error
     rest = b""
     for piece in follow(home, task, files_of(home, task), 0, timeout=timeout, adopter=adopter):
         *lines, rest = (rest + piece.content).split(b"\n")
