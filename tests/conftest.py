@@ -1,0 +1,28 @@
+"""Fixtures of all tests."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support import Bench
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """A state directory and a project of its own; nothing of it is left running."""
+    place = Bench(tmp_path)
+    yield place
+    place.clean()
+
+
+@pytest.fixture(autouse=True)
+def _skip_without_root(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("root") and os.geteuid() != 0:
+        pytest.skip("needs root")
