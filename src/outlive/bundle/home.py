@@ -55,7 +55,8 @@ class Home:
         """Refuse a launch that the disk could not keep the promises of."""
         disk = os.statvfs(self.path)
         free = disk.f_bavail * disk.f_frsize
-        if free < FREE_SPACE_FLOOR:
+        # A file system in plain memory (ramfs) counts no blocks at all: unknown is not empty.
+        if disk.f_blocks and free < FREE_SPACE_FLOOR:
             raise DiskFull(
                 f"only {free >> 20} MB are free in {self.path}, {FREE_SPACE_FLOOR >> 20} MB are needed",
                 "free some space, or point OUTLIVE_HOME to another disk; running tasks are not affected",

@@ -38,6 +38,11 @@ def act(given: Given) -> int:
         retain=given.retain or DEFAULT_RETENTION,
     )
     task = run(home, request, utc_now())
+    if not home.can_punch:
+        sys.stderr.write(
+            f"note: the file system of {home.path} cannot give back space from the middle of a file,\n"
+            "so the task ends when its output reaches the limit (--max-output)\n"
+        )
     if given.wait is not None:
         return _answer_inline(home, task, given.wait, given)
     if given.json:

@@ -1,0 +1,65 @@
+"""Row 58: every command that prints has JSON, one document, with the promised names."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from outlive.cli.main import ALIASES, VERBS, load
+from outlive.cli.options import help_text
+
+if TYPE_CHECKING:
+    from tests.support import Bench
+
+TASK_FIELDS = {
+    *("id", "description", "command", "argv", "cwd", "state", "exit_code", "signal", "reason", "condition"),
+    *("session", "lineage", "project", "group", "parent", "key", "mode", "engine", "host", "attempt", "attempts"),
+    *("created_at", "started_at", "settled_at", "duration_s", "delete_after", "output", "git", "effects"),
+    *("left_running", "settled_by"),
+}
+
+
+def test_every_verb_prints_one_json_document(bench: Bench) -> None:
+    """Each parses, and where a task is told it has every promised field."""
+    task = bench.launch("echo hi")
+    bench.ok("wait", task)
+    calls = {
+        "run": ("run", "--", "sleep", "30"),
+        "list": ("list",),
+        "show": ("show", task),
+        "output": ("output", task),
+        "wait": ("wait", task),
+        "result": ("result", task),
+        "cancel": ("cancel",),
+        "retry": ("retry", task),
+    }
+    assert set(calls) == set(VERBS)
+    for verb, words in calls.items():
+        done = bench.run(*words, "--json") if verb != "run" else bench.run("run", "--json", *words[1:])
+        assert done.stdout.count("\n") == 1, verb
+        document = json.loads(done.stdout)
+        tasks = document["tasks"] if verb in ("list", "wait", "cancel") else [document]
+        if verb != "output":
+            assert all(set(each) >= TASK_FIELDS for each in tasks), verb
+    followed = bench.run("output", task, "--follow", "--json")
+    assert [json.loads(line)["content"] for line in followed.stdout.splitlines()] == ["hi\n"]
+
+
+@pytest.mark.parametrize("verb", [*VERBS, *ALIASES])
+def test_every_verb_explains_itself(bench: Bench, verb: str) -> None:
+    """`--help` names the usage, every option, and an example."""
+    printed = bench.ok(verb, "--help")
+    command = load(verb)
+    assert printed == help_text(command).strip()
+    assert all(option.name in printed for option in command.options)
+    assert command.examples
+
+
+def test_an_alias_is_the_same_command(bench: Bench) -> None:
+    """`ps` is `list`, `logs` is `output`."""
+    task = bench.launch("echo hi")
+    bench.ok("wait", task)
+    assert bench.ok("logs", task) == bench.ok("output", task)
+    assert bench.json("ps")["tasks"][0]["id"] == task

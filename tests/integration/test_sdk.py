@@ -1,0 +1,245 @@
+"""The SDK: small, typed, safe in a large program with threads."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import subprocess
+import sys
+import threading
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from outlive import AsyncOutlive, Conflict, NotStarted, Outlive, UnknownTask
+from outlive.client import sdk
+from tests.support import is_alive, kill, wait_until
+
+if TYPE_CHECKING:
+    from tests.support import Bench
+
+
+@pytest.fixture
+def client(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Outlive:
+    """A client in the test's own home and project."""
+    monkeypatch.chdir(bench.project)
+    monkeypatch.delenv("OUTLIVE_SESSION", raising=False)
+    return Outlive(home=str(bench.state))
+
+
+def test_a_task_from_launch_to_result(client: Outlive) -> None:
+    """Run, wait, state, code, output."""
+    task = client.run("echo hello; exit 3", description="greet")
+    assert task.wait().state == "failed"
+    assert (task.exit_code, task.signal, task.reason) == (3, None, None)
+    assert task.output() == b"hello\n"
+    assert task.output(tail=3) == b"lo\n"
+    assert task.as_dict()["description"] == "greet"
+    assert client.task(task.id[:5]).exit_code == 3
+    assert [found.id for found in client.tasks()] == [task.id]
+
+
+def test_waiting_has_a_limit(client: Outlive) -> None:
+    """Past the timeout the task is told to be still running."""
+    task = client.run(["sleep", "30"])
+    assert not task.wait(timeout=0.05).has_ended
+    assert not client.wait(task, timeout=timedelta(milliseconds=10))
+    assert client.cancel(task)
+    assert task.state == "cancelled"
+
+
+def test_what_cannot_start_raises_and_is_on_record(client: Outlive) -> None:
+    """`NotStarted` names the task that was settled."""
+    with pytest.raises(NotStarted) as caught:
+        client.run(["no-such-program"])
+    assert client.task(caught.value.task).reason == "not_started"
+    with pytest.raises(UnknownTask):
+        client.task("tzzzzzz")
+
+
+def test_a_running_task_cannot_be_retried_but_an_ended_one_can(client: Outlive) -> None:
+    """A retry is a new attempt of the same task."""
+    task = client.run("exit 5")
+    task.wait()
+    task.retry().wait()
+    assert len(task.as_dict()["attempts"]) == 2
+    running = client.run("sleep 30")
+    with pytest.raises(Conflict):
+        running.retry()
+
+
+def test_following_yields_every_byte(client: Outlive) -> None:
+    """As it comes, until the end."""
+    task = client.run("for i in 1 2 3; do echo $i; sleep 0.05; done")
+    assert b"".join(task.follow()) == b"1\n2\n3\n"
+
+
+def test_the_command_has_the_threads_present_surroundings(client: Outlive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Environment, working directory, umask and limits are those of the moment of the call."""
+    import resource
+
+    client.run("true").wait()
+    monkeypatch.setenv("COLOUR", "blue")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 321), hard))
+    before = os.umask(0o031)
+    try:
+        task = client.run("echo $COLOUR $SIZE $(umask) $(ulimit -n)", env={"SIZE": "small"}).wait()
+    finally:
+        os.umask(before)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert task.output() == b"blue small 0031 321\n"
+
+
+def test_the_calling_program_is_never_forked(bench: Bench) -> None:
+    """No fork of the host: an at-fork hook never fires, and its threads are no obstacle."""
+    script = """
+import os, threading, json
+forks = []
+os.register_at_fork(before=lambda: forks.append(1))
+stop = threading.Event()
+threads = [threading.Thread(target=stop.wait) for _ in range(20)]
+[t.start() for t in threads]
+before = threading.active_count()
+from outlive import Outlive
+o = Outlive()
+tasks = [o.run("exit 3") for _ in range(5)]
+o.wait(*tasks)
+print(json.dumps([len(forks), threading.active_count() - before, [t.exit_code for t in tasks]]))
+stop.set()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=bench.env, cwd=bench.project, capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == [0, 0, [3] * 5]
+
+
+def test_importing_starts_nothing(bench: Bench) -> None:
+    """No thread, no event loop, no process, and neither asyncio nor apsw is loaded by `import outlive`."""
+    script = "import sys, threading, outlive; print(threading.active_count(), 'asyncio' in sys.modules, 'apsw' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], env=bench.env, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "False", "False"]
+
+
+def test_many_threads_share_one_spawner(client: Outlive) -> None:
+    """Eight threads launch at once; every task is recorded and ends as it should."""
+    ended: list[int | None] = []
+
+    def launch(code: int) -> None:
+        ended.append(client.run(f"exit {code}").wait().exit_code)
+
+    threads = [threading.Thread(target=launch, args=(code,)) for code in range(1, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(filter(None, ended)) == list(range(1, 9))
+
+
+def test_a_killed_spawner_is_replaced(client: Outlive) -> None:
+    """Tasks live on when the spawner is killed, and the next launch works."""
+    first = client.run("sleep 0.5; exit 6")
+    child = sdk._spawner._child
+    kill(child)
+    wait_until(lambda: not is_alive(child), "the spawner's end")
+    second = _run_again(client)
+    assert first.wait().exit_code == 6
+    assert second.wait().exit_code == 7
+
+
+def _run_again(client: Outlive) -> sdk.Task:
+    from outlive import Unavailable
+
+    try:
+        return client.run("exit 7")
+    except Unavailable as error:
+        assert "which may run or not" in error.message
+        return client.run("exit 7")
+
+
+def test_the_spawner_goes_with_its_program(bench: Bench) -> None:
+    """When the program has ended its spawner is gone; its tasks are not."""
+    script = (
+        "from outlive import Outlive\nfrom outlive.client import sdk\n"
+        "t = Outlive().run('sleep 0.5; exit 8'); print(t.id, sdk._spawner._child)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=bench.env, cwd=bench.project, capture_output=True, text=True, check=True
+    )
+    task, spawner = done.stdout.split()
+    wait_until(lambda: not is_alive(int(spawner)), "the spawner's end")
+    bench.run("wait", task)
+    assert bench.show(task)["exit_code"] == 8
+
+
+@pytest.mark.root
+def test_a_task_never_has_more_rights_than_its_launcher(bench: Bench) -> None:
+    """A program that drops its rights after its first launch launches the second without them."""
+    script = """
+import os
+from outlive import Outlive
+o = Outlive()
+first = o.run("id -u; grep NoNewPrivs /proc/self/status").wait().output().split()
+import ctypes
+ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)
+second = o.run("id -u; grep NoNewPrivs /proc/self/status").wait().output().split()
+print(first[-1].decode(), second[-1].decode())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=bench.env, cwd=bench.project, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["0", "1"]
+
+
+def test_a_foreground_task_ends_with_its_program(bench: Bench) -> None:
+    """The host is killed with SIGKILL: its foreground task ends, its background task goes on."""
+    script = (
+        "from outlive import Outlive\nimport time\no = Outlive()\n"
+        "print(o.run('sleep 60', foreground=True).id, o.run('sleep 60').id, flush=True); time.sleep(60)"
+    )
+    host = subprocess.Popen(
+        [sys.executable, "-c", script], env=bench.env, cwd=bench.project, stdout=subprocess.PIPE, text=True
+    )
+    assert host.stdout is not None
+    foreground, background = host.stdout.readline().split()
+    host.kill()
+    host.wait()
+    host.stdout.close()
+    bench.run("wait", foreground)
+    assert bench.show(foreground)["reason"] == "session_ended"
+    assert bench.show(background)["state"] == "running"
+
+
+def test_coroutines_wait_without_threads(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fifty tasks are awaited at once; while they run no thread of the pool is busy with waiting."""
+    monkeypatch.chdir(bench.project)
+
+    async def main() -> list[int | None]:
+        client = AsyncOutlive(home=str(bench.state))
+        tasks = [await client.run(f"sleep 0.3; exit {n % 3}") for n in range(20)]
+        await asyncio.gather(*(client.wait(task) for task in tasks))
+        late = await client.run("sleep 30")
+        assert not (await client.wait(late, timeout=0.05)).has_ended
+        assert await client.cancel(late)
+        assert len(await client.tasks(limit=None)) == 21
+        assert await client.output(tasks[0]) == b""
+        return [task.exit_code for task in tasks]
+
+    assert asyncio.run(main()) == [n % 3 for n in range(20)]
+
+
+def test_no_descriptor_is_leaked(client: Outlive) -> None:
+    """Launching, waiting and reading leave the program with as many descriptors as before."""
+    client.run("true").wait()
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        task = client.run("echo x")
+        task.wait()
+        list(task.follow())
+        client.tasks()
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
