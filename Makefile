@@ -29,7 +29,8 @@ unit: .venv/.stamp-test bytecode ## all tests but the crash tests
 crash: .venv/.stamp-test bytecode ## kill every process before every system call
 	@.venv/bin/python -m pytest -q tests/crash
 
-docs: .venv/.stamp-test ## check links, the ADR index, and that each invariant has its test
+docs: .venv/.stamp-test bytecode ## write the reference from the code, and check every page
+	@.venv/bin/python docs/generate.py
 	@.venv/bin/python -m pytest -q tests/architecture/test_docs.py
 
 bench: bytecode ## measure beside the peers, as ratios

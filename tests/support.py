@@ -26,7 +26,7 @@ SCRIPT = Path(sysconfig.get_path("scripts")) / "outlive"
 PATIENCE_S = 30.0
 
 
-def wait_until(condition: Callable[[], T], what: str = "the condition") -> T:
+def wait_until(condition: Callable[[], T | None], what: str = "the condition") -> T:
     """The first true answer of `condition`; fails the test if none comes in time."""
     until = time.monotonic() + PATIENCE_S
     while not (answer := condition()):
@@ -111,7 +111,7 @@ class Bench:
 
     def keeper(self, task: str) -> int:
         """The process id of a task's keeper."""
-        return wait_until(lambda: self.find_keeper(task), "the keeper") or 0
+        return wait_until(lambda: self.find_keeper(task), "the keeper")
 
     def find_keeper(self, task: str) -> int | None:
         """The process that has the task's control FIFO open and is called a keeper."""

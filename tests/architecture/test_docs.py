@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 from pathlib import Path
 
@@ -146,3 +147,15 @@ def test_an_invariant_without_a_test_is_seen(tmp_path: Path) -> None:
     assert not is_test("tests/a/test_x.py::test_two", tmp_path)
     assert not is_test("tests/a/test_x.py::support", tmp_path)
     assert not is_test("tests/a/test_z.py::test_one", tmp_path)
+
+
+def test_the_reference_is_made_from_the_code() -> None:
+    """Every page of the reference is what `make docs` would write now."""
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    for name, make in generate.PAGES.items():
+        written = (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
+        assert written == make(), f"docs/reference/{name} is stale: make docs"

@@ -56,7 +56,7 @@ def test_every_import_respects_the_layers() -> None:
         ("ledger/__init__.py", "outlive.service", "Each layer imports only what is below it"),
         ("service/__init__.py", "outlive.cli", "Each layer imports only what is below it"),
         ("keeper/witness.py", "outlive.ledger", "The witness never opens the ledger"),
-        ("bundle/__init__.py", "apsw", "The witness never opens the ledger"),
+        ("bundle/record.py", "apsw", "The witness never opens the ledger"),
         ("domain/__init__.py", "time", "The domain does no I/O and reads no clock"),
         ("domain/__init__.py", "os.path", "The domain does no I/O and reads no clock"),
     ],

@@ -77,7 +77,7 @@ def test_nothing_of_the_caller_stays_open(bench: Bench) -> None:
     """A pipe that the caller holds, marked to be inherited, ends when the launcher has ended."""
     reading, writing = os.pipe()
     pipe_name = f"pipe:[{os.fstat(reading).st_ino}]"
-    os.set_inheritable(writing, True)  # noqa: FBT003 - positional only
+    os.set_inheritable(writing, True)
     launcher = subprocess.Popen(
         bench.command("run", "sleep 30"), env=bench.env, cwd=bench.project, stdout=writing, close_fds=False
     )
@@ -213,13 +213,10 @@ def test_signals_ignored_by_the_caller_are_not_ignored_by_the_command(bench: Ben
 
 def test_the_task_outlives_its_launcher_and_its_session(bench: Bench) -> None:
     """Row 45: the client's whole process group is killed; background work goes on, foreground ends."""
+    calls = [bench.command("run", *words, "--", "sleep", "30") for words in ((), ("--foreground",))]
+    script = "; ".join([*(" ".join(call) for call in calls), "sleep 60"])
     client = subprocess.Popen(
-        [
-            "bash",
-            "-c",
-            f"{' '.join(bench.command('run', '--', 'sleep', '30'))}; "
-            f"{' '.join(bench.command('run', '--foreground', '--', 'sleep', '30'))}; sleep 60",
-        ],
+        ["bash", "-c", script],
         env=bench.env,
         cwd=bench.project,
         stdout=subprocess.PIPE,

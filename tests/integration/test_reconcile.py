@@ -162,7 +162,8 @@ def test_a_task_that_ran_when_the_machine_went_down_is_lost_by_a_reboot(bench: B
     database.close()
     fd = record.open_record(bench.files(task).record, write=True)
     slot = record.read_slot(fd, "process") or {}
-    record.write_slot(fd, "process", **{**slot, "boot": "00000000-0000-0000-0000-000000000000"})
+    slot["boot"] = "00000000-0000-0000-0000-000000000000"
+    record.write_slot(fd, "process", durable=True, **slot)
     os.close(fd)
     shown = bench.show(task)
     assert (shown["state"], shown["reason"]) == ("lost", "reboot")
@@ -177,7 +178,8 @@ def test_a_stranger_with_the_same_number_is_not_the_command(bench: Bench) -> Non
     stranger = subprocess.Popen(["sleep", "60"])
     fd = record.open_record(bench.files(task).record, write=True)
     slot = record.read_slot(fd, "process") or {}
-    record.write_slot(fd, "process", **{**slot, "pid": str(stranger.pid)})
+    slot["pid"] = str(stranger.pid)
+    record.write_slot(fd, "process", durable=True, **slot)
     os.close(fd)
     assert bench.show(task)["state"] == "lost"
     assert stranger.poll() is None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from outlive import AsyncOutlive, Conflict, NotStarted, Outlive, UnknownTask
+from outlive import AsyncOutlive, Conflict, NotStarted, Outlive, Unavailable, UnknownTask
 from outlive.client import sdk
 from tests.support import is_alive, kill, wait_until
 
@@ -119,7 +119,10 @@ stop.set()
 
 def test_importing_starts_nothing(bench: Bench) -> None:
     """No thread, no event loop, no process, and neither asyncio nor apsw is loaded by `import outlive`."""
-    script = "import sys, threading, outlive; print(threading.active_count(), 'asyncio' in sys.modules, 'apsw' in sys.modules)"
+    script = (
+        "import sys, threading, outlive;"
+        "print(threading.active_count(), 'asyncio' in sys.modules, 'apsw' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", script], env=bench.env, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "False", "False"]
 
@@ -145,19 +148,11 @@ def test_a_killed_spawner_is_replaced(client: Outlive) -> None:
     child = sdk._spawner._child
     kill(child)
     wait_until(lambda: not is_alive(child), "the spawner's end")
-    second = _run_again(client)
+    with pytest.raises(Unavailable, match="which may run or not"):
+        client.run("exit 7")
+    second = client.run("exit 7")
     assert first.wait().exit_code == 6
     assert second.wait().exit_code == 7
-
-
-def _run_again(client: Outlive) -> sdk.Task:
-    from outlive import Unavailable
-
-    try:
-        return client.run("exit 7")
-    except Unavailable as error:
-        assert "which may run or not" in error.message
-        return client.run("exit 7")
 
 
 def test_the_spawner_goes_with_its_program(bench: Bench) -> None:

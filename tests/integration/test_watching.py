@@ -206,7 +206,10 @@ def test_the_list_is_of_this_project(bench: Bench) -> None:
     other = bench.launch("true", cwd=elsewhere)
     new = bench.launch("sleep 30", "--session", "s-7")
     bench.ok("wait", old)
-    ids = lambda *words: [t["id"] for t in bench.json("list", *words)["tasks"]]  # noqa: E731
+
+    def ids(*words: str) -> list[str]:
+        return [task["id"] for task in bench.json("list", *words)["tasks"]]
+
     assert ids() == [new, old]
     assert set(ids("--all")) == {new, old, other}
     assert ids("--state", "running") == [new]

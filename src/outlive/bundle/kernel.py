@@ -1,7 +1,7 @@
 """The kernel calls that Python's standard library lacks, each as one plain function.
 
 Every launch and every keeper loads this, so it takes the C modules behind two dear public ones
-(ADR 0005): `signal`, which wraps each constant in an enum, and `ctypes`, of which two calls are
+(ADR 0004): `signal`, which wraps each constant in an enum, and `ctypes`, of which two calls are
 needed here. What only viewers need imports `ctypes` when it is used.
 """
 

@@ -206,11 +206,12 @@ class Task:
 
     def wait(self, timeout: Span = None) -> Self:
         """Block until it has ended, or the time is up: `has_ended` tells which."""
-        wait_for(self._home, [self.id], timeout=_span(timeout), adopter=_adopt)
-        session = session_of(os.environ)
-        self.refresh()
-        if self.has_ended:
-            view.acknowledge(self._home, self._task, session)
+        ended: list[domain.Task] = []
+        wait_for(self._home, [self.id], timeout=_span(timeout), adopter=_adopt, on_end=ended.append)
+        if not ended:
+            return self.refresh()
+        self._found = ended[0]
+        view.acknowledge(self._home, self._found, session_of(os.environ))
         return self
 
     def cancel(self) -> Self:

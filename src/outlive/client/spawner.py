@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import marshal
 import os
+import resource  # noqa: F401 - the witness needs it for the limits a request carries
 
 from outlive.bundle.home import Home
 from outlive.bundle.kernel import signal

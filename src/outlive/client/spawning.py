@@ -16,7 +16,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_MAIN = "import sys; sys.path[:0] = sys.argv[2:]; from outlive.client.spawner import serve; serve(int(sys.argv[1]))"
+_MAIN = (
+    "import sys; sys.path[:0] = sys.argv[2:];"
+    "from outlive.quick_import import install; install();"
+    "from outlive.client.spawner import serve; serve(int(sys.argv[1]))"
+)
 _RIGHTS = (
     *("Uid", "Gid", "Groups", "NoNewPrivs", "Seccomp", "Seccomp_filters"),
     *("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"),

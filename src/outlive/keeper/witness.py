@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import time
 from errno import EACCES, ECHILD, EIO, ENOENT, ENOTDIR
-from resource import setrlimit
 
 from outlive.bundle import record
 from outlive.bundle.kernel import become_subreaper, name_process, signal
@@ -129,8 +128,11 @@ def _become_command(go: int, failure: int, held: Held, start: Start) -> NoReturn
         for source, target in ((held.output, 1), (held.output, 2)):  # 0 is /dev/null already
             os.dup2(source, target)
         os.umask(start.umask)
-        for which, bounds in start.limits:
-            setrlimit(which, bounds)
+        if start.limits:
+            from resource import setrlimit  # noqa: PLC0415 - only a spawner's launches carry limits, and it has it
+
+            for which, bounds in start.limits:
+                setrlimit(which, bounds)
         step = "chdir"
         os.chdir(start.cwd)
         step = "go"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import apsw
-
 from outlive.domain.lifecycle import LIVE
 from outlive.domain.task import History, Task
 from outlive.domain.when import from_micros, to_micros
 from outlive.ledger import opening, rows
+from outlive.ledger.opening import apsw
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

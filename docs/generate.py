@@ -1,0 +1,109 @@
+"""Writes the reference pages from the code; `make docs` runs it, and a test compares."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import outlive
+from outlive.cli.main import VERBS, load
+from outlive.cli.options import HELP, JSON
+from outlive.client.aio import AsyncOutlive
+from outlive.client.sdk import Outlive, Task
+from outlive.domain import errors
+from outlive.domain.lifecycle import CONDITIONS, MOVES, TERMINAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HERE = Path(__file__).resolve().parent / "reference"
+EXIT_CODES = (
+    (0, "done as asked (for `wait`, `result` and `run --wait`: every task succeeded)"),
+    (1, "a task ended otherwise than `succeeded`, or could not be started"),
+    (2, "wrong usage, an unknown or ambiguous id, or something the task's state does not allow"),
+    (3, "the world is in the way: state directory, ledger, disk; also an error of our own"),
+    (4, "still running when `wait --timeout` or `run --wait` passed"),
+    (5, "the cancel did not take: something is still alive"),
+)
+
+
+def cli_page() -> str:
+    """Every command with its options and examples."""
+    lines = ["# Command line", "", "Made from the code by `make docs`.", "", "| exit code | meaning |", "|---|---|"]
+    lines += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES]
+    lines += ["", "Errors are two lines on stderr, the fact and a hint; with `--json` one JSON document."]
+    for verb in VERBS:
+        command = load(verb)
+        also = f" (also `{command.alias}`)" if command.alias else ""
+        lines += ["", f"## {verb}{also}", "", f"{command.summary[0].upper()}{command.summary[1:]}.", ""]
+        lines += ["```", command.usage, "```", ""]
+        if command.details:
+            lines += [command.details, ""]
+        lines += ["| option | |", "|---|---|"]
+        for option in (*command.options, JSON, HELP):
+            name = f"{option.name} {option.metavar}" if option.metavar else option.name
+            more = f": {', '.join(f'`{choice}`' for choice in option.choices)}" if option.choices else ""
+            lines.append(f"| `{name}` | {option.help}{more}{'; may be repeated' if option.repeat else ''} |")
+        for line, meaning in command.examples:
+            lines += ["", f"`{line}` - {meaning}"]
+    return "\n".join(lines) + "\n"
+
+
+def lifecycle_page() -> str:
+    """The table of moves as a table and as a picture."""
+    lines = ["# Life of a task", "", "Made from the one table of moves in `domain/lifecycle.py` by `make docs`.", ""]
+    lines += ["```mermaid", "stateDiagram-v2", "    [*] --> queued"]
+    lines += [f"    {before} --> {after}" for before, afters in MOVES.items() for after in afters]
+    lines += [f"    {state} --> [*]" for state in TERMINAL]
+    lines += ["```", "", "| from | to |", "|---|---|"]
+    lines += [f"| `{before}` | {', '.join(f'`{after}`' for after in afters)} |" for before, afters in MOVES.items()]
+    lines += ["", f"Terminal, and therefore final: {', '.join(f'`{state}`' for state in TERMINAL)}."]
+    lines += ["", f"Said of a running task, not states: {', '.join(f'`{each}`' for each in CONDITIONS)}."]
+    return "\n".join(lines) + "\n"
+
+
+def signature(name: str, subject: Callable[..., object]) -> str:
+    """A call as a reader would write it, one argument per line if there are many."""
+    parts = list(inspect.signature(subject).parameters.values())
+    words = [str(part).replace("'", "") for part in parts if part.name != "self"]
+    starred = next((i for i, part in enumerate(parts[1:]) if part.kind is part.KEYWORD_ONLY), None)
+    if starred is not None and not any(part.kind is part.VAR_POSITIONAL for part in parts):
+        words.insert(starred, "*")
+    line = f"{name}({', '.join(words)})"
+    return line if len(line) < 90 else f"{name}(\n    " + ",\n    ".join(words) + ",\n)"
+
+
+def sdk_page() -> str:
+    """The public classes, their methods and errors."""
+    lines = ["# Python SDK", "", "Made from the code by `make docs`.", "", "```python", "import outlive", "```"]
+    lines += ["", inspect.cleandoc(sys.modules["outlive.client.sdk"].__doc__ or "")]
+    for each in (Outlive, Task, AsyncOutlive):
+        lines += ["", f"## {each.__name__}", "", inspect.getdoc(each) or ""]
+        for name, member in vars(each).items():
+            if name.startswith("_") and (name != "__init__" or each is Task):
+                continue
+            subject = member.fget if isinstance(member, property) else member
+            title = each.__name__ if name == "__init__" else name
+            lines += ["", f"### {title}", ""]
+            if not isinstance(member, property):
+                lines += ["```python", signature(title, subject), "```", ""]
+            if doc := "" if name == "__init__" and subject.__doc__ is None else inspect.getdoc(subject):
+                lines += [doc]
+    lines += ["", "## Errors", "", "| error | code | exit code | |", "|---|---|---|---|"]
+    for name in sorted(outlive.__all__):
+        kind = getattr(errors, name, None)
+        if inspect.isclass(kind):
+            lines.append(f"| `{name}` | `{kind.code}` | {kind.exit_code} | {inspect.getdoc(kind)} |")
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {"cli.md": cli_page, "lifecycle.md": lifecycle_page, "sdk.md": sdk_page}
+
+
+if __name__ == "__main__":
+    HERE.mkdir(exist_ok=True)
+    for name, make in PAGES.items():
+        (HERE / name).write_text(make(), encoding="utf-8")
+        print(f"docs/reference/{name}")
