@@ -20,7 +20,7 @@ from outlive.service import view
 from outlive.service.cancel import cancel
 from outlive.service.clock import utc_now
 from outlive.service.follow import follow
-from outlive.service.origin import project_of, session_of
+from outlive.service.origin import current_directory, project_of, session_of
 from outlive.service.wait import wait_for
 
 TYPE_CHECKING = False
@@ -93,7 +93,7 @@ class Outlive:
                 **_place(self._home),
                 "argv": given.argv,
                 "text": given.text,
-                "cwd": os.path.abspath(os.fspath(cwd)) if cwd is not None else os.getcwd(),
+                "cwd": os.path.abspath(os.fspath(cwd)) if cwd is not None else current_directory(os.environ),
                 "owner": os.getpid() if foreground else None,
                 "fields": {name: field for name, field in fields.items() if field is not None},
                 **around,
@@ -117,7 +117,9 @@ class Outlive:
     ) -> list[Task]:
         """The tasks of a project (by default this one), newest first."""
         selection = Selection(
-            project=None if all_projects else project_of(os.fspath(project) if project else os.getcwd()),
+            project=None
+            if all_projects
+            else project_of(os.fspath(project) if project else current_directory(os.environ)),
             session=session,
             group=group,
             states=(state,) if isinstance(state, str) else tuple(state),

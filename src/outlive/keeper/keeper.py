@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from outlive.bundle.attempt import Held
     from outlive.domain.evidence import IntentKind
+    from outlive.domain.settlement import Settlement
     from outlive.keeper.plan import Plan
 
 _IGNORED = (
@@ -243,6 +244,11 @@ class Supervision:
             left_running=tree.describe(self._members()),
             output=self._output.final(),
         )
+        self._write(settlement)
+        self._held.close()  # now, and not when the process has been taken apart: waiters are asleep on it
+
+    def _write(self, settlement: Settlement) -> None:
+        plan = self._plan
         for attempt in range(_SETTLE_TRIES):
             try:
                 with SqliteLedger(plan.home.ledger, _now()) as ledger:

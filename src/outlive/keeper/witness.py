@@ -66,6 +66,9 @@ def serve(held: Held, voice: int, go: int, start: Start) -> NoReturn:
         record.write_slot(held.record, "process", durable=False, **process, started="yes")
         _say(voice, b"started\n")
         _watch(held.record, command)
+        # Everything is on record. A process lets go of its memory before its files, and whoever
+        # waits for the done FIFO would wait for that too.
+        os.close(held.done)
         _say(voice, b"exited\n")
     os._exit(0)
 
