@@ -11,9 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from outlive.domain.command import from_argv
+from outlive.keeper.plan import Surroundings
+from outlive.service.clock import utc_now
+from outlive.service.run import Request, run
 from tests.support import is_alive, kill, open_files, wait_until
 
 if TYPE_CHECKING:
+    import pytest
+
     from tests.support import Bench
 
 
@@ -263,3 +269,14 @@ def test_the_json_of_a_launch_is_the_task(bench: Bench) -> None:
     done = bench.run("run", "--json", "--description", "wait a bit", "--", "sleep", "1")
     task = json.loads(done.stdout)
     assert (task["state"], task["description"], task["mode"]) == ("running", "wait a bit", "background")
+
+
+def test_an_id_that_is_taken_costs_the_other_task_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random numbers repeat once: the second launch takes another id, the first keeps its bundle."""
+    numbers = iter([b"\1" * 8, b"\1" * 8, b"\2" * 8])
+    monkeypatch.setattr("outlive.service.run.os.urandom", lambda _: next(numbers))
+    around = Surroundings(environ=bench.env, umask=0o022)
+    request = Request(command=from_argv(["sleep", "30"]), cwd=str(bench.project), surroundings=around)
+    first, second = (run(bench.home, request, utc_now()) for _ in range(2))
+    assert first != second
+    assert bench.show(first)["state"] == bench.show(second)["state"] == "running"

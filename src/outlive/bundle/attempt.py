@@ -68,9 +68,8 @@ class Held:
             os.close(fd)
 
 
-def create_bundle(path: str, spec: str) -> None:
-    """The task's directory with what was asked for, durable before the ledger names it."""
-    os.mkdir(path, 0o700)
+def fill_bundle(path: str, spec: str) -> None:
+    """What was asked for, in the task's new directory, durable before the ledger names it."""
     os.mkdir(path + "/attempts", 0o700)
     fd = os.open(path + "/spec.json", os.O_WRONLY | _CREATE, 0o600)
     try:

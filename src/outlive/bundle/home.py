@@ -31,6 +31,10 @@ UNSAFE_FILE_SYSTEMS = {
     0x5346414F: "AFS",
     0x73757245: "Coda",
     0x786F4256: "VirtualBox shared folder",
+    0x6B414653: "AFS",
+    0x0BD00BD0: "Lustre",
+    0x47504653: "GPFS",
+    0x19830326: "BeeGFS",
 }
 FREE_SPACE_FLOOR = 32 << 20
 BALLAST_SIZE = 4 << 20
@@ -93,7 +97,7 @@ def locate(environ: Mapping[str, str]) -> str:
     """Where the state directory belongs, by the environment alone."""
     if given := environ.get("OUTLIVE_HOME"):
         base = os.path.abspath(given)
-    elif given := environ.get("XDG_STATE_HOME"):
+    elif (given := environ.get("XDG_STATE_HOME", "")).startswith("/"):
         base = os.path.abspath(given) + "/outlive"
     elif given := environ.get("HOME"):
         base = os.path.abspath(given) + "/.local/state/outlive"

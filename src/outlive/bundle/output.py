@@ -50,7 +50,7 @@ def enforce_cap(output: int, record_fd: int, cap: int, hole: Hole) -> Hole:
     """Widen the hole so that at most `cap` bytes stay on disk; returns the hole as it is now."""
     size = os.fstat(output).st_size
     head = head_of(cap)
-    end = (size - (cap - head)) // _BLOCK * _BLOCK
+    end = -(-(size - (cap - head)) // _BLOCK) * _BLOCK
     start = hole.end or head
     if end <= start:
         return hole

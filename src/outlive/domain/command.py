@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from outlive.domain.errors import UserError
+from outlive.domain.text import is_encodable
 from outlive.domain.value import Value
 
 TYPE_CHECKING = False
@@ -60,6 +61,8 @@ def check_environment(pairs: Sequence[str]) -> dict[str, str]:
 
 def _checked(command: Command) -> Command:
     for word in command.argv:
+        if not is_encodable(word):
+            raise UserError("the command has a lone surrogate in it", "decode bytes with os.fsdecode")
         if "\0" in word:
             raise UserError(
                 "the command has a NUL byte in it, which no program can receive",

@@ -8,6 +8,7 @@ from outlive.domain.when import timedelta
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _LONGEST = timedelta(days=3650)
+_LARGEST = 1 << 50
 
 
 def parse_duration(text: str) -> timedelta:
@@ -34,7 +35,10 @@ def parse_size(text: str) -> int:
     unit = given[len(digits) :].strip()
     if not _is_number(digits) or unit not in _BYTES:
         raise UserError(f"{text!r} is not a size", "write it as 500K, 64M or 2G")
-    return int(float(digits) * _BYTES[unit])
+    size = float(digits) * _BYTES[unit]
+    if size > _LARGEST:
+        raise UserError(f"{text[:40]!r} is more than any disk has", "write it as 500K, 64M or 2G")
+    return int(size)
 
 
 def show_duration(span: timedelta) -> str:
@@ -42,9 +46,9 @@ def show_duration(span: timedelta) -> str:
     seconds = span.total_seconds()
     if seconds < 0:
         return "-" + show_duration(-span)
-    if seconds < 1:
+    if seconds < 0.9995:
         return f"{round(seconds * 1000)}ms"
-    if seconds < 10:
+    if seconds < 9.95:
         return f"{seconds:.1f}s"
     whole = round(seconds)
     for unit, size, below, smaller in (
@@ -62,10 +66,10 @@ def show_size(count: int) -> str:
     """A size with one decimal at most: `18.2K`, `9M`."""
     size = float(count)
     for unit in ("B", "K", "M", "G"):
-        if size < 1024:
-            return f"{size:.0f}B" if unit == "B" else f"{size:.1f}".removesuffix(".0") + unit
+        if size < (1024 if unit == "B" else 1023.95):
+            return f"{size:.1f}".removesuffix(".0") + unit
         size /= 1024
-    return f"{size:.1f}T"
+    return f"{size:.1f}".removesuffix(".0") + "T"
 
 
 def _leading(text: str, allowed: str) -> str:

@@ -21,7 +21,11 @@ _INVISIBLE = (
     *range(0x2060, 0x2070),
     0xFEFF,
     *range(0xFFF9, 0xFFFC),
+    # fillers, joiners and selectors that show nothing and can carry a message all the same
+    *(0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180E, 0x3164, 0xFFA0),
+    *range(0xFE00, 0xFE10),
     *range(0xE0000, 0xE0080),
+    *range(0xE0100, 0xE01F0),
 )
 _STRIP = dict.fromkeys(_INVISIBLE)
 
@@ -33,31 +37,43 @@ def plain(text: str) -> str:
     return text.translate(_STRIP).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def is_encodable(text: str) -> bool:
+    """Whether the text came from bytes, or could become them; a lone surrogate did not and cannot."""
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def one_line(text: str, width: int) -> str:
     """The text as one harmless line of at most `width` characters."""
     flat = " ".join(plain(text).split())
-    return flat if len(flat) <= width else flat[: max(width - 1, 0)] + "…"
+    return flat if len(flat) <= width else flat[: width - 1] + "…" if width > 0 else ""
 
 
 def _without_escapes(text: str) -> Iterator[str]:
-    """The text between ECMA-48 sequences: CSI to its final byte, strings to their terminator."""
+    """The text between ECMA-48 sequences: CSI to its final byte, strings to their terminator.
+
+    Whatever is not well formed ends where it stops being so: an escape must not swallow a line.
+    """
     at, end = 0, len(text)
     while at < end:
         mark = min((p for p in (text.find("\x1b", at), text.find("\x9b", at)) if p >= 0), default=end)
         yield text[at:mark]
         if mark == end:
             return
-        kind = "[" if text[mark] == "\x9b" else text[mark + 1 : mark + 2]
-        at = mark + (1 if text[mark] == "\x9b" else 2)
+        is_csi = text[mark] == "\x9b"
+        kind = "[" if is_csi else text[mark + 1 : mark + 2]
+        at = mark + (1 if is_csi or not " " <= kind <= "~" else 2)
         if kind == "[":
-            while at < end and not "@" <= text[at] <= "~":
+            while at < end and " " <= text[at] <= "?":
                 at += 1
-            at += 1
+            at += at < end and "@" <= text[at] <= "~"
         elif kind and kind in "]PX^_":
-            stops = [p for p in (text.find("\x07", at), text.find("\x1b\\", at), text.find("\n", at)) if p >= 0]
-            # An unterminated string must not swallow the rest of the output: it ends with its line.
+            stops = [p for stop in ("\x07", "\x1b\\", "\x9c", "\n") if (p := text.find(stop, at)) >= 0]
             at = min(stops, default=end)
-            at += 2 if text.startswith("\x1b\\", at) else 1 if text.startswith("\x07", at) else 0
+            at += 2 if text.startswith("\x1b\\", at) else text[at : at + 1] in ("\x07", "\x9c")
 
 
 def to_json(value: object) -> str:
@@ -71,6 +87,8 @@ def to_json(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return _quoted(value)
+    if isinstance(value, float) and value - value != 0:
+        return "null"  # JSON has no word for infinity, nor for what is not a number
     if isinstance(value, (int, float)):
         return repr(value)
     if isinstance(value, dict):

@@ -41,11 +41,14 @@ class Value:
     def __setattr__(self, name: str, _: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable: {name}")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable: {name}")
+
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
     def __hash__(self) -> int:
-        return hash((type(self), *(repr(v) for v in self.__dict__.values())))
+        return hash((type(self), *self.__dict__.values()))
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{k}={v!r}" for k, v in self.__dict__.items())

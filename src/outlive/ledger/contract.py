@@ -54,7 +54,7 @@ class Ledger(Protocol):
         """Move an attempt from queued to running; False if it is not queued any more."""
 
     def set_condition(self, task: str, attempt: int, condition: Condition | None) -> None:
-        """Say something of an attempt that runs; an ended one keeps what it had."""
+        """Say something of an attempt that has not ended; an ended one is left as it is."""
 
     def settle(self, settlement: Settlement) -> bool:
         """End an attempt: state, notice and retention, or none of them.

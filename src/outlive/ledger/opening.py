@@ -6,7 +6,7 @@ import os
 import sys
 from fcntl import LOCK_EX, flock
 
-from outlive.domain.errors import Broken, DiskFull, NewerLedger, Unavailable
+from outlive.domain.errors import Broken, DiskFull, NewerLedger, OutliveError, Unavailable
 
 # apsw asks for `collections.abc`, and would get all of `collections` with it: a tenth of an
 # interpreter start. From Python 3.13 on the two names are one module anyway.
@@ -51,6 +51,8 @@ def connect(path: str, now: datetime) -> apsw.Connection:
         raise quarantine(path, now, error) from error
     except apsw.Error as error:
         raise translated(error, path) from error
+    except OSError as error:
+        raise Unavailable(f"the ledger {path} cannot be made: {error.strerror}", "check the state directory") from error
 
 
 def _connect(path: str) -> apsw.Connection:
@@ -63,8 +65,8 @@ def _connect(path: str) -> apsw.Connection:
         connection.execute("PRAGMA synchronous=FULL")
         connection.set_wal_hook(_fold_when_long)
         version = connection.pragma("user_version")
-        if version == 0:
-            _migrate(connection)
+        if version < SCHEMA_VERSION:
+            _migrate(connection, path)
         elif version > SCHEMA_VERSION:
             raise NewerLedger(
                 f"the ledger {path} has schema {version}, this Outlive knows {SCHEMA_VERSION}",
@@ -96,26 +98,45 @@ def _create_private(path: str) -> None:
         return
 
 
-def _migrate(connection: apsw.Connection) -> None:
+class _Alone:
+    """One process at a time makes, changes or moves the ledger's file.
+
+    SQLite's own locks do not do: switching to WAL fails at once where others are connecting, and
+    a file that is moved aside takes its locks with it.
+    """
+
+    def __init__(self, path: str) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._fd = os.open(path + ".alone", flags, 0o600)
+
+    def __enter__(self) -> None:
+        flock(self._fd, LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+
+def _migrate(connection: apsw.Connection, path: str) -> None:
+    """Create or upgrade the schema; of many first launches one does it, the others find it done."""
     numbers = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
-    connection.execute(f"PRAGMA journal_mode={journal_mode(numbers)}")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        # Read again under the write lock: of two first launches only one may create the tables.
-        version = int(str(connection.pragma("user_version")))
-        for name in sorted(os.listdir(_MIGRATIONS))[version:]:
-            if not name.endswith(".sql"):
-                continue
-            with open(os.path.join(_MIGRATIONS, name), encoding="utf-8") as file:
-                connection.execute(file.read())
-        connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
+    with _Alone(path):
+        if connection.pragma("user_version") == 0:
+            connection.execute(f"PRAGMA journal_mode={journal_mode(numbers)}")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            version = int(str(connection.pragma("user_version")))
+            names = sorted(name for name in os.listdir(_MIGRATIONS) if name.endswith(".sql"))
+            for name in names[version:]:
+                with open(os.path.join(_MIGRATIONS, name), encoding="utf-8") as file:
+                    connection.execute(file.read())
+            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
 
 
-def translated(error: apsw.Error, path: str) -> Exception:
+def translated(error: apsw.Error, path: str) -> OutliveError:
     """The error as its reader can act on it."""
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         return Unavailable(
@@ -137,27 +158,35 @@ def translated(error: apsw.Error, path: str) -> Exception:
     )
 
 
-def quarantine(path: str, now: datetime, error: apsw.Error) -> Broken:
+def quarantine(path: str, now: datetime, error: apsw.Error) -> OutliveError:
     """Move a broken ledger aside, whole and unchanged, so that nothing ever overwrites it."""
-    broken = os.stat(path).st_ino
     aside = f"{path}.broken-{now:%Y%m%dT%H%M%S}-{os.getpid()}"
-    lock = os.open(
-        os.path.dirname(path) + "/quarantine.lock",
-        os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC,
-        0o600,
-    )
-    try:
-        flock(lock, LOCK_EX)
-        # Somebody else may have moved it and begun a new one while we waited for the lock.
-        if os.stat(path).st_ino == broken:
-            for suffix in ("-wal", "-shm", ""):
-                if os.path.exists(path + suffix):
-                    os.rename(path + suffix, aside + suffix)
-    except FileNotFoundError:
-        pass
-    finally:
-        os.close(lock)
+    with _Alone(path):
+        # Somebody else may have moved it and begun a new one while we waited: look again.
+        if not _is_damaged(path):
+            return Unavailable(
+                f"the ledger {path} was found damaged ({error}) and has been replaced by another process meanwhile",
+                "run the command again",
+            )
+        for suffix in ("-wal", "-shm", ""):
+            if os.path.exists(path + suffix):
+                os.rename(path + suffix, aside + suffix)
     return Broken(
         f"the ledger {path} is damaged ({error}); it was moved to {aside}",
         "a new ledger begins now; what runs goes on, and every task's bundle is still in place",
     )
+
+
+def _is_damaged(path: str) -> bool:
+    if not os.path.exists(path):
+        return False
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        return bool(connection.pragma("quick_check", 1) != "ok")
+    except (apsw.NotADBError, apsw.CorruptError):
+        return True
+    except apsw.Error:
+        return False
+    finally:
+        connection.close()

@@ -37,6 +37,11 @@ def text(given: str | None) -> str | bytes | None:
     return given
 
 
+def sentence(given: str | None) -> str | None:
+    """Words of ours as a cell; a name in them may not be UTF-8."""
+    return given if given is None else given.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def from_text(cell: str | bytes) -> str:
     """Free text from a cell."""
     return cell.decode("utf-8", "surrogateescape") if isinstance(cell, bytes) else cell
@@ -178,7 +183,7 @@ def evidence_row(evidence: Evidence) -> tuple[Cell, ...]:
         evidence.signal,
         evidence.started,
         evidence.cause,
-        evidence.detail,
+        sentence(evidence.detail),
         micros(evidence.at),
     )
 

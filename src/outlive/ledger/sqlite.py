@@ -102,7 +102,7 @@ class SqliteLedger:
                     verdict.exit_code,
                     verdict.signal,
                     verdict.reason,
-                    verdict.detail,
+                    rows.sentence(verdict.detail),
                     rows.micros(settlement.evidence.at),
                     to_micros(settlement.settled_at),
                     settlement.settled_by,
@@ -136,7 +136,8 @@ class SqliteLedger:
             self._insert_evidence(task, attempt, evidence, now)
 
     def _insert_evidence(self, task: str, attempt: int, evidence: Evidence, now: datetime) -> None:
-        if self._db.execute("SELECT 1 FROM task WHERE id = ?", (task,)).get is not None:
+        known = self._db.execute("SELECT 1 FROM attempt WHERE task = ? AND number = ?", (task, attempt)).get
+        if known is not None:
             self._db.execute(_EVIDENCE, (task, attempt, to_micros(now), *rows.evidence_row(evidence)))
 
     def task(self, task: str) -> Task | None:
@@ -177,18 +178,15 @@ class SqliteLedger:
         return self._tasks(f"{_TASK}{where} ORDER BY seq DESC{limit}", tuple(cells))
 
     def children(self, parents: Sequence[str]) -> Sequence[str]:
-        marks = ", ".join("?" * len(parents))
-        return [
-            row[0]
-            for row in self._select(f"SELECT id FROM task WHERE parent IN ({marks}) ORDER BY seq", tuple(parents))
-        ]
+        query = "SELECT id FROM task WHERE parent = ? ORDER BY seq"
+        return [row[0] for parent in parents for row in self._select(query, (parent,))]
 
     def unsettled(self) -> Sequence[Task]:
         return self._tasks(_UNSETTLED, ())
 
     def history(self, task: str) -> History:
         moves = self._select(
-            "SELECT attempt, before, after, at FROM move WHERE task = ? ORDER BY attempt, at",
+            "SELECT attempt, before, after, at FROM move WHERE task = ? ORDER BY attempt, step",
             (task,),
         )
         seen = self._select("SELECT * FROM evidence WHERE task = ? ORDER BY attempt, number", (task,))

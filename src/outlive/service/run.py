@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from outlive.bundle.attempt import AttemptFiles, create_attempt, create_bundle, discard_bundle
+from outlive.bundle.attempt import AttemptFiles, create_attempt, discard_bundle, fill_bundle
 from outlive.bundle.kernel import boot_id, pid_namespace
 from outlive.bundle.output import SMALLEST_CAP
 from outlive.domain.errors import (
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from outlive.domain.task import Mode, Notify, Task
     from outlive.keeper.plan import Surroundings
 
+_ID_TRIES = 8
 DEFAULT_OUTPUT_CAP = 64 << 20
 DEFAULT_RETENTION = timedelta(days=7)
 
@@ -69,16 +70,19 @@ def run(home: Home, request: Request, now: datetime) -> str:
             return held
     home.check_room()
     launch = _plan_launch(request, now)
-    files = AttemptFiles(home.bundle(launch.id), 1)
+    files = _make_bundle(home, launch)
+    for _ in range(_ID_TRIES):
+        if files is not None:
+            break
+        # Another task has this id: with a million tasks on record, one launch in ten thousand.
+        launch = launch.but(id=task_id(os.urandom(8)))
+        files = _make_bundle(home, launch)
+    if files is None:
+        raise Broken(f"{_ID_TRIES} new ids were all taken", "is this system's source of random numbers broken?")
     try:
-        create_bundle(files.bundle, to_json(_spec(launch)))
         held_files = create_attempt(files)
     except OSError as error:
-        discard_bundle(files.bundle)
-        raise Unavailable(
-            f"the task's directory {files.bundle} cannot be made: {error.strerror}",
-            "nothing was started",
-        ) from error
+        raise _cannot_make(files, error) from error
     try:
         task = _enqueue(home, launch, now)
     except BaseException:
@@ -166,6 +170,27 @@ def _same_command(task: Task, request: Request) -> str:
             f"`outlive show {task.id}` shows it; use another key",
         )
     return task.id
+
+
+def _make_bundle(home: Home, launch: Launch) -> AttemptFiles | None:
+    """The task's directory with its spec; None, and nothing touched, if another task has this id."""
+    files = AttemptFiles(home.bundle(launch.id), 1)
+    try:
+        os.mkdir(files.bundle, 0o700)
+    except FileExistsError:
+        return None
+    except OSError as error:
+        raise Unavailable(f"{files.bundle} cannot be made: {error.strerror}", "nothing was started") from error
+    try:
+        fill_bundle(files.bundle, to_json(_spec(launch)))
+    except OSError as error:
+        raise _cannot_make(files, error) from error
+    return files
+
+
+def _cannot_make(files: AttemptFiles, error: OSError) -> Unavailable:
+    discard_bundle(files.bundle)
+    return Unavailable(f"{files.bundle} cannot be made: {error.strerror}", "nothing was started")
 
 
 def _plan_launch(request: Request, now: datetime) -> Launch:

@@ -75,18 +75,21 @@ END;
 CREATE TABLE move (
     task    TEXT NOT NULL REFERENCES task (id) ON DELETE CASCADE,
     attempt INTEGER NOT NULL,
-    after   TEXT NOT NULL,
+    step    INTEGER NOT NULL,
     before  TEXT,
+    after   TEXT NOT NULL,
     at      INTEGER NOT NULL,
-    PRIMARY KEY (task, attempt, at, after)
+    PRIMARY KEY (task, attempt, step)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TRIGGER attempt_born AFTER INSERT ON attempt BEGIN
-    INSERT INTO move (task, attempt, before, after, at) VALUES (NEW.task, NEW.number, NULL, NEW.state, NEW.created_at);
+    INSERT INTO move (task, attempt, step, before, after, at)
+    VALUES (NEW.task, NEW.number, 0, NULL, NEW.state, NEW.created_at);
 END;
 CREATE TRIGGER attempt_moved AFTER UPDATE OF state ON attempt BEGIN
-    INSERT INTO move (task, attempt, before, after, at)
-    VALUES (NEW.task, NEW.number, OLD.state, NEW.state, coalesce(NEW.settled_at, NEW.started_at));
+    INSERT INTO move (task, attempt, step, before, after, at)
+    SELECT NEW.task, NEW.number, count(*), OLD.state, NEW.state, coalesce(NEW.settled_at, NEW.started_at)
+    FROM move WHERE task = NEW.task AND attempt = NEW.number;
 END;
 
 CREATE TABLE evidence (

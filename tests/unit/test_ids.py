@@ -1,0 +1,82 @@
+"""Ids: safe in a path, easy to type, and prefixes of them the only thing taken from outside."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outlive.domain.errors import UserError
+from outlive.domain.ids import check_prefix, is_id, task_id
+
+ID = re.compile(r"\A[a-z0-9]{6,40}\Z")
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.binary(min_size=8, max_size=8))
+def test_an_id_is_safe_in_a_path(given_bytes: bytes) -> None:
+    """Whatever the random bytes were."""
+    name = task_id(given_bytes)
+    assert ID.match(name)
+    assert is_id(name)
+    assert check_prefix(name) == name
+    assert name == task_id(given_bytes)
+
+
+def test_ids_do_not_collide() -> None:
+    """Ten thousand launches, ten thousand ids."""
+    source = random.Random(1)
+    assert len({task_id(source.randbytes(8)) for _ in range(10_000)}) == 10_000
+
+
+def test_an_id_can_be_read_out() -> None:
+    """No digit that looks like a letter, no vowel to spell a word with."""
+    source = random.Random(2)
+    used = set("".join(task_id(source.randbytes(8)) for _ in range(1000)))
+    assert not used & set("01laeiou")
+
+
+@pytest.mark.parametrize("prefix", ["t", "t7k2", "t7k2m9q4", "0", "a" * 40])
+def test_any_prefix_of_an_id_may_be_asked_for(prefix: str) -> None:
+    """It is returned as it was given."""
+    assert check_prefix(prefix) == prefix
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "../t7k2m9",
+        "..",
+        "t7k2/m9",
+        "t7k2m9q4\n",
+        "t7k2\nm9",
+        "t7k2\0m9",
+        "t7k2 m9",
+        "T7K2M9",
+        "t7k2-m9",
+        "t7k2%",
+        "t7k2_",
+        "t7k2*",
+        "a" * 41,
+        "\uff547k2m9",
+        "t7k2\u0663",
+        "t7k2\udcff",
+    ],
+)
+def test_what_is_no_id_is_refused(text: str) -> None:
+    """Ids become paths and patterns: nothing but small letters and digits gets that far."""
+    with pytest.raises(UserError) as refusal:
+        check_prefix(text)
+    assert "is not a task id" in refusal.value.message
+    assert "\n" not in refusal.value.message
+    assert not is_id(text)
+
+
+@pytest.mark.parametrize(("text", "named"), [("t7k2m", False), ("t7k2m9", True), ("a" * 40, True), ("a" * 41, False)])
+def test_only_a_whole_id_names_a_bundle(text: str, *, named: bool) -> None:
+    """Six to forty characters; a prefix of five is a question, not a name."""
+    assert is_id(text) is named

@@ -1,0 +1,172 @@
+"""The attempt's record: a fact is read as it was written, or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from outlive.bundle import record
+from outlive.bundle.attempt import AttemptFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from outlive.bundle.record import Slot
+
+SLOTS: tuple[Slot, ...] = ("exit", "intent", "process", "hole")
+FACTS: dict[Slot, dict[str, object]] = {
+    "exit": {"code": 137, "at": 1_782_050_282_113_000},
+    "intent": {"kind": "cancel", "at": 1_782_050_282_113_000},
+    "process": {"pid": 4194303, "inode": 1 << 40, "start": 99, "boot": "b-1", "namespace": 4026},
+    "hole": {"start": 8192, "end": 1 << 40},
+}
+
+
+def as_read(fields: dict[str, object]) -> dict[str, str]:
+    """Numbers come back as their digits."""
+    return {name: str(value) for name, value in fields.items()}
+
+
+def write(fd: int, slot: Slot, **fields: Any) -> None:
+    """Write without the wait for the disk, which these tests do not look at."""
+    record.write_slot(fd, slot, durable=False, **fields)
+
+
+@pytest.fixture
+def fd(tmp_path: Path) -> Iterator[int]:
+    """Open a fresh record."""
+    descriptor = record.preallocate(str(tmp_path / "record"))
+    yield descriptor
+    os.close(descriptor)
+
+
+def test_a_fresh_record_says_nothing(fd: int, tmp_path: Path) -> None:
+    """It has its blocks, belongs to its owner alone, and no slot of it is a fact."""
+    assert [record.read_slot(fd, slot) for slot in SLOTS] == [None] * 4
+    found = os.fstat(fd)
+    assert found.st_size == record.SIZE
+    assert found.st_blocks * 512 >= record.SIZE
+    assert stat.S_IMODE(found.st_mode) == 0o600
+    with pytest.raises(FileExistsError):
+        record.preallocate(str(tmp_path / "record"))
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+def test_a_fact_is_read_as_it_was_written(fd: int, slot: Slot) -> None:
+    """Every slot round-trips, and again after being overwritten by a shorter and a longer one."""
+    short: dict[str, object] = {"a": 1}
+    for fields in (FACTS[slot], short, FACTS[slot]):
+        write(fd, slot, **fields)
+        assert record.read_slot(fd, slot) == as_read(fields)
+
+
+def test_slots_do_not_overlap(fd: int) -> None:
+    """Each fact stays what it is when any other is written, cleared or filled to the brim."""
+    for slot in SLOTS:
+        write(fd, slot, **FACTS[slot])
+    assert {slot: record.read_slot(fd, slot) for slot in SLOTS} == {slot: as_read(FACTS[slot]) for slot in SLOTS}
+    for slot in SLOTS:
+        room = (64 if slot == "exit" else 512) - len(" crc=12345678\n") - len("x=")
+        write(fd, slot, x="y" * room)
+        assert record.read_slot(fd, slot) == {"x": "y" * room}
+        with pytest.raises(ValueError, match="its slot has"):
+            write(fd, slot, x="y" * (room + 1))
+        for other in set(SLOTS) - {slot}:
+            assert record.read_slot(fd, other) == as_read(FACTS[other])
+        record.clear_slot(fd, slot)
+        assert record.read_slot(fd, slot) is None
+        write(fd, slot, **FACTS[slot])
+    assert os.fstat(fd).st_size == record.SIZE
+
+
+def test_the_exit_record_is_64_bytes_at_the_beginning(fd: int) -> None:
+    """One write of one size at offset 0: what a reader of the file may rely on."""
+    before = os.pread(fd, record.SIZE, 0)
+    write(fd, "exit", **FACTS["exit"])
+    after = os.pread(fd, record.SIZE, 0)
+    assert before[64:] == after[64:]
+    assert after[:64].rstrip(b"\0").startswith(b"code=137 at=1782050282113000 crc=")
+    assert after[:64].rstrip(b"\0").endswith(b"\n")
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+def test_what_does_not_fit_is_refused_and_nothing_is_written(fd: int, slot: Slot) -> None:
+    """A fact is never cut to its slot."""
+    with pytest.raises(ValueError, match=f"{slot} record is"):
+        write(fd, slot, x="y" * 512)
+    assert os.pread(fd, record.SIZE, 0) == bytes(record.SIZE)
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+@pytest.mark.parametrize("old", [{}, {"code": 1, "at": 5}], ids=["fresh", "overwritten"])
+def test_a_torn_write_is_never_a_wrong_fact(fd: int, slot: Slot, old: dict[str, object]) -> None:
+    """Any prefix of the bytes, over zeros or over an older fact: the new, the old, or nothing."""
+    size = 64 if slot == "exit" else 512
+    offset = 512 * SLOTS.index(slot)
+    if old:
+        write(fd, slot, **old)
+    before = os.pread(fd, size, offset)
+    write(fd, slot, **FACTS[slot])
+    whole = os.pread(fd, size, offset)
+    possible = ([as_read(old)] if old else []) + [None, as_read(FACTS[slot])]
+    length = len(whole.rstrip(b"\0"))
+    for cut in range(length):
+        os.pwrite(fd, whole[:cut] + before[cut:], offset)
+        found = record.read_slot(fd, slot)
+        assert found in possible[:-1]
+        assert found is None or cut <= len(before.rstrip(b"\0")), "a prefix was taken for the whole"
+    os.pwrite(fd, whole, offset)
+    assert record.read_slot(fd, slot) == as_read(FACTS[slot])
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+def test_a_flipped_byte_is_never_a_wrong_fact(fd: int, slot: Slot) -> None:
+    """Whichever byte of the slot, whichever way."""
+    offset = 512 * SLOTS.index(slot)
+    write(fd, slot, **FACTS[slot])
+    whole = os.pread(fd, 512, offset)
+    for at in range(len(whole.rstrip(b"\0")) + 3):
+        for mask in (0x01, 0x20, 0x80, 0xFF, whole[at]):
+            if mask:
+                os.pwrite(fd, bytes([whole[at] ^ mask]), offset + at)
+                assert record.read_slot(fd, slot) is None, (at, mask)
+        os.pwrite(fd, whole[at : at + 1], offset + at)
+    assert record.read_slot(fd, slot) == as_read(FACTS[slot])
+
+
+@pytest.mark.parametrize("size", [0, 10, 40, 64, 512, 1500])
+def test_a_cut_file_says_only_what_is_whole_in_it(fd: int, size: int) -> None:
+    """A record that lost its end still has the facts before it."""
+    for slot in SLOTS:
+        write(fd, slot, **FACTS[slot])
+    os.ftruncate(fd, size)
+    for slot in SLOTS:
+        offset = 512 * SLOTS.index(slot)
+        length = len(record_text(slot))
+        expected = as_read(FACTS[slot]) if offset + length <= size else None
+        assert record.read_slot(fd, slot) == expected
+
+
+def record_text(slot: Slot) -> bytes:
+    """The bytes of a fact, without the padding."""
+    line = " ".join(f"{name}={value}" for name, value in FACTS[slot].items())
+    return line.encode() + b" crc=12345678\n"
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    """Neither to create the record nor to read it."""
+    (tmp_path / "target").write_bytes(bytes(record.SIZE))
+    (tmp_path / "record").symlink_to(tmp_path / "target")
+    with pytest.raises(FileExistsError):
+        record.preallocate(str(tmp_path / "record"))
+    with pytest.raises(OSError, match="symbolic links"):
+        record.open_record(str(tmp_path / "record"))
+
+
+def test_a_missing_record_says_nothing(tmp_path: Path) -> None:
+    """An attempt whose files are gone is unknown, not an error of its reader."""
+    assert AttemptFiles(str(tmp_path), 1).read_slot("exit") is None

@@ -1,0 +1,63 @@
+"""Points in time: numbers inside, one form outside."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outlive.domain.when import from_micros, iso, to_micros
+
+some = settings(max_examples=20, deadline=None)
+zones = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+moments = st.datetimes(datetime(1902, 1, 1), datetime(9000, 1, 1), timezones=zones)  # noqa: DTZ001 - bounds are naive by API
+
+
+@some
+@given(moments)
+def test_a_moment_is_stored_without_loss(moment: datetime) -> None:
+    """To the microsecond, wherever it was written down."""
+    again = from_micros(to_micros(moment))
+    assert again == moment
+    assert again.tzinfo is UTC
+
+
+@some
+@given(moments, moments)
+def test_stored_numbers_compare_as_the_moments_do(one: datetime, other: datetime) -> None:
+    """The ledger sorts and selects by them."""
+    assert (to_micros(one) < to_micros(other)) == (one < other)
+
+
+@some
+@given(moments)
+def test_the_shown_form_is_read_back_to_the_millisecond(moment: datetime) -> None:
+    """ISO 8601 in UTC, cut to milliseconds."""
+    shown = iso(moment)
+    assert shown is not None
+    assert timedelta(0) <= moment - datetime.fromisoformat(shown) < timedelta(milliseconds=1)
+    assert len(shown) == len("2026-06-21T13:58:02.113Z")
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (datetime(2026, 6, 21, 13, 58, 2, 113_999, tzinfo=UTC), "2026-06-21T13:58:02.113Z"),
+        (
+            datetime(2026, 1, 1, 1, tzinfo=timezone(timedelta(hours=2))),
+            "2025-12-31T23:00:00.000Z",
+        ),
+        (None, None),
+    ],
+)
+def test_a_moment_has_one_form(moment: datetime | None, text: str | None) -> None:
+    """Milliseconds always, a Z, and null for what never happened."""
+    assert iso(moment) == text
+
+
+def test_the_epoch_is_zero() -> None:
+    """Microseconds since 1970, also before it."""
+    assert to_micros(datetime(1970, 1, 1, tzinfo=UTC)) == 0
+    assert from_micros(-1) == datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)

@@ -1,0 +1,154 @@
+"""The JSON of a task: names that programs depend on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from outlive.domain.evidence import Evidence
+from outlive.domain.task import Attempt, History, LeftRunning, NoticeRow, Task
+from outlive.domain.text import to_json
+from outlive.domain.wire import OutputView, duration_s, history_json, task_json
+from tests.unit.values import NOW, SECOND, attempt, launch
+
+# The example of the interface. Names in it are promises: they may be joined, never renamed.
+EXAMPLE = json.loads("""
+{"id": "t7k2m9q4", "description": "Stash fix and run tests expecting red",
+ "command": "git stash push -- src && pytest; git stash pop", "argv": ["sh", "-c", "..."], "cwd": "/home/u/repo",
+ "state": "succeeded", "exit_code": 0, "signal": null, "reason": null, "condition": null,
+ "session": "s-1", "lineage": "l-1", "project": "/home/u/repo", "group": null, "parent": null, "key": null,
+ "mode": "background", "engine": "local", "host": "box", "attempt": 1,
+ "attempts": [{"number": 1, "state": "succeeded", "exit_code": 0}],
+ "created_at": "2026-06-21T13:58:02.113Z", "started_at": "...", "settled_at": "...", "duration_s": 41.2,
+ "delete_after": "...",
+ "output": {"path": "...", "bytes": 18233, "dropped_bytes": 0, "truncated": false, "tail": "..."},
+ "git": {"repo": "/home/u/repo", "branch": "fix/x", "head_before": "...", "head_after": "..."},
+ "effects": {"level": "observed", "shared": true, "summary": "3 tracked files changed and restored; window 39 s",
+  "windows": [{"scope": "/home/u/repo", "duration_s": 39.2, "restored": true}], "paths_changed": 0,
+  "paths_restored": 3},
+ "left_running": [], "settled_by": "keeper"}
+""")
+JOINED_SINCE = {"detail", "ended_at"}
+OUTPUT = OutputView(path="/state/output", size=18_233, dropped=4096, truncated=False, tail="ok\n")
+
+
+def ended(**changes: object) -> Attempt:
+    """An attempt that ran for 41.2 seconds."""
+    return attempt(
+        state="succeeded",
+        started_at=NOW,
+        ended_at=NOW + 41.2 * SECOND,
+        settled_at=NOW + 42 * SECOND,
+        exit_code=0,
+        settled_by="keeper",
+        delete_after=NOW + 99 * SECOND,
+    ).but(**changes)
+
+
+def shown(current: Attempt, *earlier: Attempt) -> dict[str, object]:
+    """The JSON of a task, as any reader would parse it."""
+    task = Task(launch=launch(session="s-1"), attempts=(*earlier, current))
+    parsed: dict[str, object] = json.loads(to_json(task_json(task, OUTPUT, NOW + 100 * SECOND)))
+    return parsed
+
+
+def test_a_task_has_exactly_the_promised_fields() -> None:
+    """Those of the interface, and the few that joined them: nothing missing, nothing by accident."""
+    assert set(shown(ended())) == set(EXAMPLE) | JOINED_SINCE
+
+
+def test_the_output_has_exactly_the_promised_fields() -> None:
+    """With what the reader saw."""
+    output = shown(ended())["output"]
+    assert output == {
+        "path": "/state/output",
+        "bytes": 18_233,
+        "dropped_bytes": 4096,
+        "truncated": False,
+        "tail": "ok\n",
+    }
+    assert set(output) == set(EXAMPLE["output"])
+
+
+def test_every_attempt_is_listed_and_the_newest_speaks() -> None:
+    """A retry does not hide how the first try ended."""
+    task = shown(ended(number=2), ended(state="failed", exit_code=3))
+    attempts = task["attempts"]
+    assert isinstance(attempts, list)
+    assert [(each["number"], each["state"], each["exit_code"]) for each in attempts] == [
+        (1, "failed", 3),
+        (2, "succeeded", 0),
+    ]
+    assert set(EXAMPLE["attempts"][0]) <= set(attempts[0])
+    assert (task["attempt"], task["state"], task["exit_code"]) == (2, "succeeded", 0)
+
+
+def test_scalars_are_those_of_the_task() -> None:
+    """Under the promised names, times in the promised form."""
+    task = shown(ended(left_running=(LeftRunning(pid=77, command="sleep 9"),)))
+    assert task["id"] == "t7k2m9q4"
+    assert task["argv"] == ["make", "test"]
+    assert task["session"] == "s-1"
+    assert task["created_at"] == task["started_at"] == "2026-06-21T13:58:02.113Z"
+    assert task["settled_at"] == "2026-06-21T13:58:44.113Z"
+    assert task["duration_s"] == 41.2
+    assert task["left_running"] == [{"pid": 77, "command": "sleep 9"}]
+
+
+def test_what_nobody_looked_at_is_null() -> None:
+    """Not an empty object, which would claim that there was nothing."""
+    task = shown(attempt())
+    for name in ("git", "effects", "lineage", "exit_code", "signal", "started_at", "settled_at"):
+        assert task[name] is None
+    assert (task["duration_s"], task["delete_after"], task["settled_by"]) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("current", "seconds"),
+    [
+        (attempt(), None),
+        (attempt(state="running", started_at=NOW), 100.0),
+        (ended(), 41.2),
+        (ended(state="lost", ended_at=None, exit_code=None), None),
+        (ended(started_at=NOW + 60 * SECOND), 0.0),
+        (ended(started_at=None, ended_at=None, state="failed"), None),
+    ],
+)
+def test_a_duration_is_known_or_null(current: Attempt, seconds: float | None) -> None:
+    """Counting while it runs, true when its end was seen, never negative, never invented."""
+    assert duration_s(current, NOW + 100 * SECOND) == seconds
+
+
+def test_history_is_shown_whole() -> None:
+    """Moves, evidence and notices, in the words of the domain."""
+    seen = Evidence(kind="exited", seen_by="witness", exit_code=0, at=NOW)
+    told = NoticeRow(
+        id="n1",
+        task="t7k2m9q4",
+        attempt=1,
+        kind="ended",
+        session="s-1",
+        state="pending",
+        created_at=NOW,
+    )
+    history = History(moves=((1, None, "queued", NOW),), evidence=((1, NOW, seen),), notices=(told,))
+    moment = "2026-06-21T13:58:02.113Z"
+    assert history_json(history) == {
+        "moves": [{"attempt": 1, "from": None, "to": "queued", "at": moment}],
+        "evidence": [
+            {
+                "attempt": 1,
+                "seen_at": moment,
+                "kind": "exited",
+                "seen_by": "witness",
+                "started": "yes",
+                "exit_code": 0,
+                "signal": None,
+                "cause": None,
+                "detail": None,
+                "at": moment,
+            }
+        ],
+        "notices": [{"id": "n1", "kind": "ended", "session": "s-1", "state": "pending"}],
+    }
