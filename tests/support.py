@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from outlive.bundle.attempt import AttemptFiles
 from outlive.bundle.home import Home, open_home
-from outlive.keeper.tree import KEEPER_NAME, WITNESS_NAME
+from outlive.bundle.processes import KEEPER_NAME, WITNESS_NAME
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 

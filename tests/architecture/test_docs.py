@@ -16,9 +16,7 @@ NOT_OURS = {"build", "dist", "node_modules"}
 CODE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$|(`+)(?!`).+?\2", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 NAMED_TEST = re.compile(r"\btests/[\w/.-]+\.py::\w+(?:::\w+)*")
-SECTION = re.compile(
-    r"^#+ .*\binvariants\b.*?$(.*?)(?=^#+ |\Z)", re.IGNORECASE | re.DOTALL | re.MULTILINE
-)
+SECTION = re.compile(r"^#+ .*\binvariants\b.*?$(.*?)(?=^#+ |\Z)", re.IGNORECASE | re.DOTALL | re.MULTILINE)
 ITEM = re.compile(r"^(\d+)\. (.*?)(?=^\d+\. |\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -36,11 +34,7 @@ def broken_links(page: Path) -> list[str]:
     """Return the relative links of a page that lead nowhere."""
     targets = LINK.findall(CODE.sub("", page.read_text()))
     paths = [target.partition("#")[0] for target in targets if "://" not in target]
-    return [
-        path
-        for path in paths
-        if path and not path.startswith("mailto:") and not (page.parent / path).exists()
-    ]
+    return [path for path in paths if path and not path.startswith("mailto:") and not (page.parent / path).exists()]
 
 
 def unlisted(directory: Path) -> list[str]:
@@ -104,9 +98,7 @@ def test_every_invariant_names_its_test() -> None:
 def test_every_test_named_in_the_documents_exists() -> None:
     """A renamed test is renamed where it is cited too."""
     cited = {(page, name) for page in pages(ROOT) for name in NAMED_TEST.findall(page.read_text())}
-    missing = [
-        f"{page.relative_to(ROOT)}: {name}" for page, name in cited if not is_test(name, ROOT)
-    ]
+    missing = [f"{page.relative_to(ROOT)}: {name}" for page, name in cited if not is_test(name, ROOT)]
     assert sorted(missing) == []
 
 

@@ -35,9 +35,7 @@ def lint_imports(top: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """Return a copy of the package and its contracts, free to be spoiled."""
-    shutil.copytree(
-        ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
-    )
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     return tmp_path
 
@@ -61,9 +59,7 @@ def test_every_import_respects_the_layers() -> None:
         ("domain/__init__.py", "os.path", "The domain does no I/O and reads no clock"),
     ],
 )
-def test_a_planted_import_breaks_its_contract(
-    copy: Path, module: str, planted: str, contract: str
-) -> None:
+def test_a_planted_import_breaks_its_contract(copy: Path, module: str, planted: str, contract: str) -> None:
     """A forbidden import, also one that the witness would only inherit, is named and refused."""
     with (copy / "src" / "outlive" / module).open("a") as source:
         source.write(f"\nimport {planted}\n")

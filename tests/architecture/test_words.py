@@ -34,8 +34,7 @@ def silent_names(top: Path) -> list[str]:
         found += [
             f"{where}:{node.lineno}: {node.name}"
             for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            and says_nothing(node.name)
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and says_nothing(node.name)
         ]
     return found
 
@@ -45,17 +44,13 @@ def test_names_in_the_sources_say_something() -> None:
     assert silent_names(SRC) == []
 
 
-@pytest.mark.parametrize(
-    "name", ["utils", "load_data", "JobQueue", "_handlers", "SQLInfo", "HTTPManager", "common"]
-)
+@pytest.mark.parametrize("name", ["utils", "load_data", "JobQueue", "_handlers", "SQLInfo", "HTTPManager", "common"])
 def test_silent_words_are_seen(name: str) -> None:
     """A silent word is found in any spelling of a name."""
     assert says_nothing(name)
 
 
-@pytest.mark.parametrize(
-    "name", ["metadata", "worked", "handle", "database", "inform", "Settlement"]
-)
+@pytest.mark.parametrize("name", ["metadata", "worked", "handle", "database", "inform", "Settlement"])
 def test_words_that_only_contain_one_pass(name: str) -> None:
     """The check is about words, not about letters."""
     assert not says_nothing(name)
@@ -65,9 +60,7 @@ def test_a_planted_name_is_seen(tmp_path: Path) -> None:
     """Modules, packages, classes and methods are all looked at."""
     (tmp_path / "helpers").mkdir()
     (tmp_path / "helpers" / "__init__.py").touch()
-    (tmp_path / "good.py").write_text(
-        "class Worker:\n    async def get_info(self): ...\n    data = 1\n"
-    )
+    (tmp_path / "good.py").write_text("class Worker:\n    async def get_info(self): ...\n    data = 1\n")
     assert silent_names(tmp_path) == [
         "good.py:1: Worker",
         "good.py:2: get_info",

@@ -199,7 +199,7 @@ setsid:112 getpgid:121 rt_sigtimedwait:128 rt_sigsuspend:130 sigaltstack:131 sta
 prctl:157 arch_prctl:158 setrlimit:160 sync:162 gettid:186 tkill:200 futex:202
 sched_setaffinity:203 sched_getaffinity:204 getdents64:217 set_tid_address:218 restart_syscall:219
 fadvise64:221 clock_gettime:228 clock_nanosleep:230 exit_group:231 epoll_wait:232 epoll_ctl:233
-tgkill:234 waitid:247 openat:257 mkdirat:258 newfstatat:262 unlinkat:263 renameat:264 linkat:265
+tgkill:234 waitid:247 openat:257 mkdirat:258 mknodat:259 newfstatat:262 unlinkat:263 renameat:264 linkat:265
 symlinkat:266 readlinkat:267 fchmodat:268 faccessat:269 pselect6:270 ppoll:271 set_robust_list:273
 utimensat:280 epoll_pwait:281 fallocate:285 epoll_create1:291 dup3:292 pipe2:293 prlimit64:302
 syncfs:306 renameat2:316 getrandom:318 execveat:322 copy_file_range:326 statx:332 rseq:334

@@ -57,6 +57,12 @@ class Home:
 
     def check_room(self) -> None:
         """Refuse a launch that the disk could not keep the promises of."""
+        try:
+            self._check_room()
+        except OSError as error:
+            raise _unusable(self.path, error) from error
+
+    def _check_room(self) -> None:
         disk = os.statvfs(self.path)
         free = disk.f_bavail * disk.f_frsize
         # A file system in plain memory (ramfs) counts no blocks at all: unknown is not empty.

@@ -13,6 +13,9 @@ from select import POLLIN, poll
 from outlive.bundle.kernel import boot_id, pid_namespace
 from outlive.domain.value import Value
 
+# What our own processes call themselves, so that they are told from a task's.
+KEEPER_NAME, WITNESS_NAME = "outlive-keeper", "outlive-witness"
+
 
 class Identity(Value):
     """One process, told apart from every other that had or will have its number."""

@@ -14,7 +14,7 @@ from select import POLLIN, poll
 
 from outlive.bundle import record
 from outlive.bundle.kernel import become_subreaper, name_process, signal
-from outlive.bundle.processes import has_exited, open_verified
+from outlive.bundle.processes import KEEPER_NAME, has_exited, open_verified
 from outlive.domain.errors import DiskFull, OutliveError, Unavailable
 from outlive.domain.evidence import Evidence, Intent
 from outlive.domain.settlement import plan_settlement
@@ -78,10 +78,10 @@ def keep(plan: Plan, held: Held, ready: int) -> NoReturn:
     done, and not at all if one of them failed.
     """
     owner = plan.surroundings.owner
-    name_process(tree.KEEPER_NAME)
+    name_process(KEEPER_NAME)
     detach((*held.fds(), ready, *(() if owner is None else (owner,))))
     become_subreaper()
-    sight, go = _prepare_witness(plan, held)
+    sight, go = _prepare_witness(plan, held, ready)
     try:
         with SqliteLedger(plan.home.ledger, _now()) as ledger:
             mine = ledger.start(plan.launch.id, plan.files.number, _now())
@@ -93,7 +93,7 @@ def keep(plan: Plan, held: Held, ready: int) -> NoReturn:
         os._exit(0)
     first = sight.look()
     if first is sight:
-        os.write(go, b"g")
+        _give(go)
         first = sight.look()
     elif not isinstance(first, Evidence):
         first = never_begun()  # the witness was killed before the go, which now nobody will give
@@ -107,14 +107,24 @@ def keep(plan: Plan, held: Held, ready: int) -> NoReturn:
     os._exit(0)
 
 
-def _prepare_witness(plan: Plan, held: Held) -> tuple[OwnWitness, int]:
+def _give(go: int) -> None:
+    """Let the command begin. It may have been killed while it waited; its witness will tell."""
+    try:
+        os.write(go, b"g")
+    except BrokenPipeError:
+        pass
+
+
+def _prepare_witness(plan: Plan, held: Held, ready: int) -> tuple[OwnWitness, int]:
     """Fork the witness; returns its sight, and the descriptor that lets the command begin."""
     voice_read, voice_write = os.pipe()
     go_read, go_write = os.pipe()
     if os.fork() == 0:
         try:
-            os.close(go_write)  # or our own death would not be noticed by the command-to-be
-            os.close(voice_read)
+            # A copy of ours in the witness would hide the keeper's death: from the launcher, which waits
+            # for an answer, and from the command-to-be, which waits for its go.
+            for fd in (ready, go_write, voice_read):
+                os.close(fd)
             around, launch = plan.surroundings, plan.launch
             start = witness.Start(
                 argv=launch.argv,
@@ -241,7 +251,7 @@ class Supervision:
             self._intent,
             now=_now(),
             settled_by=self._role,
-            left_running=tree.describe(self._members()),
+            left_running=() if evidence.started == "no" else tree.describe(self._members()),
             output=self._output.final(),
         )
         self._write(settlement)

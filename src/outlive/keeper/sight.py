@@ -30,7 +30,6 @@ _KERNEL_TELLS_WITHIN = 5.0
 _STEPS = {
     "chdir": "the directory cannot be entered",
     "exec": "the command cannot be executed",
-    "go": "its keeper was killed before it could begin",
 }
 
 
@@ -74,7 +73,7 @@ class OwnCommand:
             return self
         # A fork that could not become the command has already said so.
         if read_evidence(self._record, "keeper") is None:
-            write_exit(self._record, seen.si_code, seen.si_status)
+            write_exit(self._record, self._pid, seen.si_code, seen.si_status)
         os.waitpid(self._pid, 0)
         return read_evidence(self._record, "keeper") or _vanished("keeper", "yes", "witness_killed")
 
@@ -111,9 +110,9 @@ class Stranger:
         if status is None:
             return _vanished("adopter", "yes", "keeper_killed")
         if os.WIFSIGNALED(status):
-            write_exit(self._record, os.CLD_KILLED, os.WTERMSIG(status))
+            write_exit(self._record, 0, os.CLD_KILLED, os.WTERMSIG(status))
         else:
-            write_exit(self._record, os.CLD_EXITED, os.WEXITSTATUS(status))
+            write_exit(self._record, 0, os.CLD_EXITED, os.WEXITSTATUS(status))
         return read_evidence(self._record, "adopter") or _vanished("adopter", "yes", "keeper_killed")
 
 
@@ -123,6 +122,9 @@ def read_evidence(record_fd: int, seen_by: str) -> Evidence | None:
     if slot is None:
         return None
     at = from_micros(int(slot["at"]))
+    if slot.get("what") == "go":
+        # Nobody was left to let it begin: that is no failure of the command's.
+        return never_begun("keeper_killed")
     if "error" in slot:
         detail = f"{_STEPS[slot['what']]}: {os.strerror(int(slot['error']))}"
         return Evidence(
@@ -134,7 +136,8 @@ def read_evidence(record_fd: int, seen_by: str) -> Evidence | None:
             at=at,
         )
     if "signal" in slot:
-        return Evidence(kind="signalled", seen_by=seen_by, signal=int(slot["signal"]), at=at)
+        started: Started = "unknown" if slot["began"] == "unknown" else "yes"
+        return Evidence(kind="signalled", seen_by=seen_by, signal=int(slot["signal"]), started=started, at=at)
     return Evidence(kind="exited", seen_by=seen_by, exit_code=int(slot["code"]), at=at)
 
 
@@ -165,9 +168,9 @@ def _without_witness(record_fd: int) -> Evidence | Sight:
     return OwnCommand(pidfd, identity.pid, record_fd)
 
 
-def never_begun() -> Evidence:
-    """The witness was killed before the command could begin, and now it never will."""
-    return _vanished("keeper", "no", "witness_killed")
+def never_begun(cause: str = "witness_killed") -> Evidence:
+    """Its witness or its keeper was killed before the command could begin; now it never will."""
+    return _vanished("keeper", "no", cause)
 
 
 def _vanished(seen_by: str, started: Started, cause: str) -> Evidence:

@@ -7,7 +7,7 @@ import time
 from select import POLLIN, poll
 
 from outlive.bundle.kernel import signal
-from outlive.bundle.processes import command_line, name_of, open_verified, stat_fields
+from outlive.bundle.processes import KEEPER_NAME, WITNESS_NAME, command_line, name_of, open_verified, stat_fields
 from outlive.domain.task import LeftRunning
 from outlive.domain.value import Value
 from outlive.keeper.sight import read_identity
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 # Interrupt lets a program clean up as at a terminal; kill is what cannot be refused.
 STEPS = ((signal.SIGINT, 2.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 2.0))
-KEEPER_NAME, WITNESS_NAME = "outlive-keeper", "outlive-witness"
 _LOOK_AGAIN_MS = 50
 _MOST_WATCHED = 64
 
@@ -90,8 +89,9 @@ def remnants(task: str, record_fd: int) -> list[Member]:
 
 
 def describe(members: Iterable[Member]) -> tuple[LeftRunning, ...]:
-    """The processes by number and name, for a person to recognise."""
-    return tuple(LeftRunning(pid=m.pid, command=command_line(m.pid)[:200]) for m in members)
+    """The processes by number and name, for a person to recognise; who has ended meanwhile is left out."""
+    named = [(member, command_line(member.pid)[:200]) for member in members]
+    return tuple(LeftRunning(pid=member.pid, command=name) for member, name in named if look(member.pid) == member)
 
 
 def end(members: Callable[[], list[Member]]) -> list[Member]:

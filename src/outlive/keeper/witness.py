@@ -14,7 +14,7 @@ from errno import EACCES, ECHILD, EIO, ENOENT, ENOTDIR
 
 from outlive.bundle import record
 from outlive.bundle.kernel import become_subreaper, name_process, signal
-from outlive.bundle.processes import identify
+from outlive.bundle.processes import WITNESS_NAME, identify, name_of
 from outlive.domain.value import Value
 
 TYPE_CHECKING = False
@@ -45,22 +45,26 @@ def serve(held: Held, voice: int, go: int, start: Start) -> NoReturn:
     and the work is done all the same. Never returns.
     """
     become_subreaper()
-    name_process("outlive-witness")
+    name_process(WITNESS_NAME)
     # Our copy would make the keeper look alive after its death.
     os.close(held.control)
     failure_read, failure_write = os.pipe()
     command = os.fork()
     if command == 0:
+        os.close(voice)  # or the keeper, which listens for our word, would not notice our death
         _become_command(go, failure_write, held, start)
     os.close(go)
     os.close(failure_write)
     process = _identities(command)
     record.write_slot(held.record, "process", durable=False, **process, started="unknown")
     _say(voice, b"ready\n")
-    failure = os.read(failure_read, 16)  # nothing, if the exec closed the other end
+    failure = os.read(failure_read, 64).decode("ascii")  # nothing, if the exec closed the other end
     os.close(failure_read)
     if failure:
         os.waitpid(command, 0)
+        if record.read_slot(held.record, "exit") is None:  # it was not able to write it itself
+            step, _, number = failure.partition(" ")
+            record.write_slot(held.record, "exit", error=number, what=step, at=_now())
         _say(voice, b"failed\n")
     else:
         record.write_slot(held.record, "process", durable=False, **process, started="yes")
@@ -80,18 +84,23 @@ def _watch(record_fd: int, command: int) -> None:
         if seen is None:
             continue
         if seen.si_pid == command:
-            write_exit(record_fd, seen.si_code, seen.si_status)
+            write_exit(record_fd, command, seen.si_code, seen.si_status)
         os.waitpid(seen.si_pid, 0)
         if seen.si_pid == command:
             return
 
 
-def write_exit(record_fd: int, how: int, status: int) -> None:
-    """Make the end of the command durable: exactly what the kernel said of it."""
+def write_exit(record_fd: int, command: int, how: int, status: int) -> None:
+    """Make the end of the command durable: exactly what the kernel said of it.
+
+    Killed while it was still a fork of ours, it may not have begun: its name is the first thing
+    that an exec changes, and it can be read as long as the dead process is not reaped.
+    """
     if how == os.CLD_EXITED:
         record.write_slot(record_fd, "exit", code=status, at=_now())
     else:
-        record.write_slot(record_fd, "exit", signal=status, at=_now())
+        began = "unknown" if name_of(command) == WITNESS_NAME else "yes"
+        record.write_slot(record_fd, "exit", signal=status, began=began, at=_now())
 
 
 def _identities(command: int) -> dict[str, object]:
@@ -145,10 +154,12 @@ def _become_command(go: int, failure: int, held: Held, start: Start) -> NoReturn
         _execute(start.argv, start.environ)
     except BaseException as error:  # noqa: BLE001 - whatever it was, it must be known that nothing ran
         number = error.errno if isinstance(error, OSError) and error.errno else EIO
-        # Written here, not by the witness, which may be dead; the 127 below is nobody's exit code.
-        record.write_slot(held.record, "exit", error=number, what=step, at=_now())
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-        os.write(failure, b"failed")
+        try:
+            # Written here first: the witness may be dead, and the 127 below is nobody's exit code.
+            record.write_slot(held.record, "exit", error=number, what=step, at=_now())
+        finally:
+            os.write(failure, f"{step} {number}".encode("ascii"))
     finally:
         os._exit(127)
 

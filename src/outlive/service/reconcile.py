@@ -131,7 +131,7 @@ class _Look:
 
     def _settle(self, evidence: Evidence, record_fd: int) -> None:
         hole = read_hole(self._files)
-        same_boot = self._task.current.boot == boot_id()
+        may_have_left = self._task.current.boot == boot_id() and evidence.started != "no"
         self._ledger.settle(
             plan_settlement(
                 self._task.launch,
@@ -140,7 +140,7 @@ class _Look:
                 read_intent(record_fd),
                 now=self._now,
                 settled_by="reconciler",
-                left_running=tree.describe(tree.remnants(self._task.id, record_fd)) if same_boot else (),
+                left_running=tree.describe(tree.remnants(self._task.id, record_fd)) if may_have_left else (),
                 output=OutputSize(written=size_of(self._files), dropped=hole.end - hole.start),
             )
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 
-from outlive.bundle.attempt import AttemptFiles, create_attempt, discard_bundle, fill_bundle
+from outlive.bundle.attempt import AttemptFiles, create_attempt, discard_bundle, fill_bundle, take
 from outlive.bundle.kernel import boot_id, pid_namespace
 from outlive.bundle.output import SMALLEST_CAP
 from outlive.domain.errors import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from outlive.keeper.plan import Surroundings
 
 _ID_TRIES = 8
+_BEGINNING_TAKES_AT_MOST = 10.0
 DEFAULT_OUTPUT_CAP = 64 << 20
 DEFAULT_RETENTION = timedelta(days=7)
 
@@ -93,7 +95,7 @@ def run(home: Home, request: Request, now: datetime) -> str:
         discard_bundle(files.bundle)
         return _same_command(task, request)
     around = _for_command(request.surroundings, launch)
-    return _confirmed(home, launch, launch_keeper(home, launch, files, held_files, around), now)
+    return _confirmed(home, launch, files, launch_keeper(home, launch, files, held_files, around), now)
 
 
 def retry(home: Home, task: Task, surroundings: Surroundings, now: datetime) -> str:
@@ -123,7 +125,7 @@ def retry(home: Home, task: Task, surroundings: Surroundings, now: datetime) -> 
         held.close()
         raise Conflict(f"task {task.id} is being tried again already", "`outlive list` shows it")
     around = _for_command(surroundings, task.launch)
-    return _confirmed(home, task.launch, launch_keeper(home, task.launch, files, held, around), now)
+    return _confirmed(home, task.launch, files, launch_keeper(home, task.launch, files, held, around), now)
 
 
 def check_request(request: Request) -> None:
@@ -252,10 +254,11 @@ def _for_command(surroundings: Surroundings, launch: Launch) -> Surroundings:
     return surroundings.but(environ=environ)
 
 
-def _confirmed(home: Home, launch: Launch, answer: str, now: datetime) -> str:
+def _confirmed(home: Home, launch: Launch, files: AttemptFiles, answer: str, now: datetime) -> str:
     """The id, unless the keeper said (or its silence says) that nothing runs."""
     if answer == "running":
         return launch.id
+    _wait_for_beginning(files)
     from outlive.service.reconcile import reconcile  # noqa: PLC0415 - the usual launch has no use for it
 
     reconcile(home, now, launch.id)
@@ -275,3 +278,19 @@ def _confirmed(home: Home, launch: Launch, answer: str, now: datetime) -> str:
             f"`outlive show {launch.id}` tells what is known; run it again",
         )
     return launch.id
+
+
+def _wait_for_beginning(files: AttemptFiles) -> None:
+    """Without its keeper an attempt begins at once or never: until it is clear which.
+
+    The end of a dying process's pipe is seen before its locks are free, so both are looked at.
+    """
+    until = time.monotonic() + _BEGINNING_TAKES_AT_MOST
+    while time.monotonic() < until and (files.read_slot("process") or {}).get("started") != "yes":
+        held = [take(files, which) for which in ("lock", "control")]
+        for fd in held:
+            if fd is not None:
+                os.close(fd)
+        if None not in held:
+            return
+        time.sleep(0.002)

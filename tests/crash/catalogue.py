@@ -1,0 +1,121 @@
+"""All sweeps by name, and a way to run them two at a time.
+
+`python -m tests.crash.catalogue` runs all of them, with names those, and prints what each saw.
+"""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final
+
+from tests.crash.life import (
+    ADOPTED,
+    ADOPTER,
+    COMMAND,
+    GATED,
+    INTERMEDIATE,
+    KEEPER,
+    LAUNCHER,
+    UNSTARTABLE,
+    WITNESS,
+)
+from tests.crash.mutants import MUTANTS
+from tests.crash.sweep import WRITES, Report, Sweep, hunt, run_sweep
+from tests.crash.tree import drive
+
+# What keeper and witness `write` goes into pipes, and behind a pipe there is no disk to fail.
+_DISK: Final = WRITES - {"write"}
+
+# The longest first, so that none of them is left for the end.
+SWEEPS: Final[dict[str, Sweep]] = {
+    "kill the keeper": Sweep(KEEPER),
+    "kill the keeper of a command that runs on": Sweep(KEEPER, script=GATED, since="write"),
+    "kill keeper and witness": Sweep(KEEPER, also=(WITNESS,), since="clone"),
+    "kill the launcher": Sweep(LAUNCHER),
+    "kill launcher and keeper": Sweep(LAUNCHER, also=(KEEPER,), since="clone"),
+    "kill the adopter": Sweep(ADOPTER, script=ADOPTED),
+    "kill adopter and witness": Sweep(ADOPTER, also=(WITNESS,), script=ADOPTED),
+    "kill the reconciler of a recorded end": Sweep(LAUNCHER, ruin="recorded"),
+    "kill the reconciler of an unseen end": Sweep(LAUNCHER, ruin="unrecorded"),
+    "kill the reconciler of what never began": Sweep(LAUNCHER, ruin="unbegun"),
+    "kill the witness": Sweep(WITNESS),
+    "kill witness and keeper": Sweep(WITNESS, also=(KEEPER,)),
+    "kill witness and command": Sweep(WITNESS, also=(COMMAND,)),
+    "kill the command": Sweep(COMMAND),
+    "kill the intermediate": Sweep(INTERMEDIATE),
+    "kill what cannot be executed": Sweep(COMMAND, script=UNSTARTABLE),
+    "disk error in what cannot be executed": Sweep(COMMAND, errno=errno.EIO, names=_DISK, script=UNSTARTABLE),
+    **{
+        f"{word} in the {who}{', and on' if persistent else ''}": Sweep(
+            role, errno=code, persistent=persistent, names=names
+        )
+        for word, code in (("disk full", errno.ENOSPC), ("disk error", errno.EIO))
+        for who, role, names in (
+            ("keeper", KEEPER, _DISK),
+            ("launcher", LAUNCHER, WRITES),
+            ("witness", WITNESS, _DISK),
+        )
+        for persistent in (False, True)
+    },
+}
+
+_ROOT: Final = Path(__file__).parents[2]
+
+
+def run_apart(names: Iterable[str]) -> list[Report]:
+    """Run sweeps and hunts in processes of their own, one on each of two processors."""
+    processors: SimpleQueue[int] = SimpleQueue()
+    for processor in sorted(os.sched_getaffinity(0))[:2]:
+        processors.put(processor)
+
+    def run_one(name: str) -> Report:
+        processor = processors.get()
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "tests.crash.catalogue", "--on", str(processor), name],
+                cwd=_ROOT,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        finally:
+            processors.put(processor)
+        if done.returncode:
+            return Report(name, violations=[f"the sweep itself failed: {done.stderr}"])
+        found = json.loads(done.stdout)
+        return Report(**{**found, "outcomes": Counter(found["outcomes"])})
+
+    with ThreadPoolExecutor(processors.qsize()) as pool:
+        return list(pool.map(run_one, names))
+
+
+def _run_here(name: str) -> Report:
+    if name in SWEEPS:
+        return run_sweep(name, SWEEPS[name])
+    bug = MUTANTS[name]
+    return hunt(name, bug.sweep, bug.plant, bug.caught_by, bug.near)
+
+
+def main(words: list[str]) -> int:
+    """Run what was named, or all sweeps; 1 if anything was violated."""
+    if words[:1] == ["--on"]:
+        os.sched_setaffinity(0, {int(words[1])})
+        sys.stdout.write(json.dumps(vars(drive(lambda: _run_here(words[2])))))
+        return 0
+    reports = run_apart(words or SWEEPS)
+    for report in reports:
+        sys.stdout.write(f"{report}\n")
+    sys.stdout.write(f"{sum(report.points for report in reports)} points\n")
+    return int(any(report.violations for report in reports))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

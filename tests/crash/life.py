@@ -1,0 +1,235 @@
+"""One life of a task, from the launch to the last word about it, to be disturbed at one point.
+
+The state directory is prepared once and copied for every point. What runs under the harness is
+what `outlive run` does, in a fork of a warm process; afterwards comes what any caller would do:
+ask again with the same key if no id was printed, and look at the task, twice.
+"""
+
+import os
+import select
+import shutil
+import signal
+import stat
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from outlive.bundle.attempt import AttemptFiles
+from outlive.bundle.home import open_home
+from outlive.domain.command import from_argv, from_shell_text
+from outlive.domain.errors import OutliveError
+from outlive.keeper import adoption  # noqa: F401 - warm, as everything a life needs
+from outlive.keeper import tree as process_tree
+from outlive.keeper.plan import Surroundings
+from outlive.ledger.contract import Selection
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+from outlive.service.reconcile import reconcile
+from outlive.service.run import Request, run
+from tests.crash import ptrace
+from tests.crash.remains import Snapshot, damage_in
+from tests.crash.tree import FailAt, KillAt, Trace, run_traced
+
+LAUNCHER: Final = "0"
+INTERMEDIATE: Final = "0.0"
+KEEPER: Final = "0.0.0"
+WITNESS: Final = "0.0.0.0"  # noqa: S104 - a fork path, not an address
+COMMAND: Final = "0.0.0.0.0"
+ADOPTER: Final = "0.1.0"
+
+CODE: Final = 3
+ORDINARY: Final = f"echo x >> ran; exit {CODE}"
+# Cannot end before its launcher has seen it run, and another command has looked at it.
+GATED: Final = f"read go < gate; {ORDINARY}"
+# The same, and its keeper is killed meanwhile: whoever looks at it next forks an adopter.
+ADOPTED: Final = f"{GATED} # adopted"
+UNSTARTABLE: Final = "/no/such/program"
+_NOWHERE: Final = KillAt("nobody", 0)  # follows the tree without stopping at its calls
+_PATIENCE_S: Final = 4.0
+_HURRY: Final = 200
+
+# Processes are killed here, not disks: where a sync costs nothing, a point costs half as much.
+_SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - mkdtemp makes the name
+
+
+@dataclass(frozen=True)
+class Aftermath:
+    """What is left of a disturbed life, at each step of the way back to order."""
+
+    trace: Trace
+    answers: tuple[str, ...]  # what the launcher printed, and what it printed when asked again
+    ran: tuple[int, int]  # how often the command had run after the point, and in the end
+    again: Trace | None  # the second launch, if no id had been printed
+    found: Snapshot  # the ledger after the point
+    settled: Snapshot  # after a reconcile
+    untouched: Snapshot  # after another
+    orphans: tuple[str, ...]
+    damage: tuple[str, ...]  # what is wrong with files, locks and the reconciler itself
+
+    @property
+    def printed(self) -> tuple[str, ...]:
+        """Return the ids that were printed."""
+        return tuple(a.removeprefix("id ") for a in self.answers if a.startswith("id "))
+
+
+class Life:
+    """A place for one task at a time. To be made inside `drive`, and closed."""
+
+    def __init__(self, script: str = ORDINARY) -> None:
+        shared = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
+        self._root = Path(tempfile.mkdtemp(prefix="outlive-crash-", dir=shared))
+        self._now = self._root / "now"
+        self._template = self._root / "template"
+        self._stdout = self._root / "stdout"
+        self._gate = os.open(os.devnull, os.O_RDWR)
+        (self._now / "place").mkdir(parents=True)
+        os.mkfifo(self._now / "place/gate")
+        self.home = open_home({"OUTLIVE_HOME": str(self._now / "state")})
+        with SqliteLedger(self.home.ledger, utc_now()):
+            pass
+        self._request = Request(
+            command=from_argv([script]) if script == UNSTARTABLE else from_shell_text(script),
+            cwd=str(self._now / "place"),
+            surroundings=Surroundings(environ={"PATH": os.defpath}, umask=0o077),
+            session="a session",
+            key="k",
+        )
+        self._script = script
+        _make_small_and_fast()
+        self.freeze()
+
+    def close(self) -> None:
+        """Remove it."""
+        os.close(self._gate)
+        shutil.rmtree(self._root)
+
+    def freeze(self) -> None:
+        """Make what is there now the beginning of every further life."""
+        shutil.rmtree(self._template, ignore_errors=True)
+        self._now.rename(self._template)
+        self._reset()
+
+    def _reset(self) -> None:
+        shutil.rmtree(self._now, ignore_errors=True)
+        shutil.copytree(self._template, self._now, copy_function=_copy)
+        self._stdout.write_bytes(b"")
+        os.close(self._gate)
+        self._gate = os.open(self._now / "place/gate", os.O_RDWR)
+
+    def launch(self) -> int:
+        """Do what `outlive run` does; then look at the task as any other command would."""
+        try:
+            task = run(self.home, self._request, utc_now())
+        except OutliveError as error:
+            _say(f"refused {error.code}: {error.message}")
+            return error.exit_code
+        else:
+            return 0 if _say(f"id {task}") else 74
+        finally:
+            if self._script == ADOPTED:
+                self._kill_keeper()
+            if self._script in (GATED, ADOPTED):
+                _say(f"orphans {' '.join(reconcile(self.home, utc_now()))}")
+                os.write(self._gate, b"\n")
+
+    def _kill_keeper(self) -> None:
+        for task, _ in self.snapshot():
+            files = AttemptFiles(self.home.bundle(task.id), 1)
+            witness = (files.read_slot("process") or {})["witness"]
+            keeper = os.pidfd_open(ptrace.parent_of(int(witness)))
+            signal.pidfd_send_signal(keeper, signal.SIGKILL)
+            select.select([keeper], [], [])  # dead, and what it held is free
+            os.close(keeper)
+
+    def reconcile(self) -> None:
+        """Do what every command that reads does first."""
+        reconcile(self.home, utc_now())
+
+    def trace(
+        self,
+        program: Callable[[], object] | None = None,
+        *,
+        kill: KillAt | None = None,
+        fail: FailAt | None = None,
+    ) -> Trace:
+        """Run a life from the beginning, disturbed or not, and leave it as it is then."""
+        self._reset()
+        return run_traced(
+            program or self.launch,
+            kill=kill,
+            fail=fail,
+            stdout=self._stdout,
+            timeout_s=_PATIENCE_S,
+        )
+
+    def clear_up(self, trace: Trace, *, ask_again: bool = True) -> Aftermath:
+        """Come back to it as its caller would, and tell what was found at each step."""
+        damage = []
+        ran, found = self.count_runs(), self.snapshot()
+        again = None
+        printed = any(line.startswith("id ") for line in self._stdout.read_text().splitlines())
+        if ask_again and not printed:
+            again = run_traced(self.launch, kill=_NOWHERE, stdout=self._stdout, timeout_s=_PATIENCE_S)
+        orphans: list[str] = []
+        seen = []
+        for _ in range(2):
+            try:
+                orphans += reconcile(self.home, utc_now(), adopter=None)
+            except Exception as error:  # noqa: BLE001 - whatever it was, it is a finding
+                damage.append(f"the reconciler raised {type(error).__name__}: {error}")
+            seen.append(self.snapshot())
+        return Aftermath(
+            trace=trace,
+            answers=tuple(self._stdout.read_text().splitlines()),
+            ran=(ran, self.count_runs()),
+            again=again,
+            found=found,
+            settled=seen[0],
+            untouched=seen[1],
+            orphans=tuple(orphans),
+            damage=(*damage, *damage_in(self.home, seen[1])),
+        )
+
+    def count_runs(self) -> int:
+        """Tell how often the command has run."""
+        with suppress(FileNotFoundError):
+            return len((self._now / "place/ran").read_text().split())
+        return 0
+
+    def snapshot(self) -> Snapshot:
+        """Read the ledger whole."""
+        with SqliteLedger(self.home.ledger, utc_now()) as ledger:
+            return tuple((task, ledger.history(task.id)) for task in ledger.tasks(Selection()))
+
+
+def _say(line: str) -> bool:
+    try:
+        os.write(1, line.encode() + b"\n")
+    except OSError:
+        return False  # the disk under the caller's own file is what fails
+    return True
+
+
+def _copy(source: str, target: str) -> None:
+    if stat.S_ISFIFO(os.lstat(source).st_mode):
+        os.mkfifo(target, 0o600)
+    else:
+        shutil.copyfile(source, target)
+        shutil.copymode(source, target)
+
+
+_sleep: Final = time.sleep
+
+
+def _make_small_and_fast() -> None:
+    """In this process and its forks: short pauses between tries, and few processes to ask.
+
+    Deadlines stay as they are. The search for a dead task's orphans asks every process of the
+    machine, a hundred of them or ten thousand; two are enough here.
+    """
+    time.sleep = lambda seconds: _sleep(float(seconds) / _HURRY)
+    process_tree._all_pids = lambda: [1, os.getpid()]

@@ -1,0 +1,235 @@
+"""Planted bugs: each is one a careful person could write, and each must be caught by name.
+
+A sweep that finds nothing proves something only if it would have found these.
+"""
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, NoReturn
+
+from outlive.bundle import record
+from outlive.bundle.attempt import AttemptFiles, Held, discard_bundle
+from outlive.bundle.home import Home
+from outlive.domain.errors import OutliveError
+from outlive.domain.evidence import Evidence
+from outlive.domain.task import Launch, Task
+from outlive.keeper import keeper, sight, witness
+from outlive.ledger import sqlite
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service import reconcile, run
+from tests.crash.life import GATED, INTERMEDIATE, KEEPER, LAUNCHER, WITNESS
+from tests.crash.sweep import Sweep
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A bug, the sweep that shows it, and the broken promise it is recognised by."""
+
+    plant: Callable[[], object]
+    sweep: Sweep
+    caught_by: str
+    near: tuple[str, int] | None = None  # the call, and which of its kind, where to look first
+
+
+def _replace(owner: object, name: str, planted: object) -> None:
+    """Put it in the place of something that must be there, or the bug would not be planted."""
+    getattr(owner, name)
+    setattr(owner, name, planted)
+
+
+def settle_in_two_transactions() -> None:
+    """The state is committed before the notice is written."""
+    _replace(sqlite, "_NOTICE", f"COMMIT; BEGIN IMMEDIATE; {sqlite._NOTICE}")
+
+
+def insert_row_before_lock() -> None:
+    """The row speaks of an attempt that has no files and no lock yet."""
+    check_room, plan, enqueue = Home.check_room, run._plan_launch, run._enqueue
+    homes: list[Home] = []
+    tasks: dict[str, Task] = {}
+
+    def check_and_remember(home: Home) -> None:
+        check_room(home)
+        homes.append(home)
+
+    def plan_and_enqueue(request: run.Request, now: datetime) -> Launch:
+        launch = plan(request, now)
+        tasks[launch.id] = enqueue(homes[-1], launch, now)
+        return launch
+
+    _replace(Home, "check_room", check_and_remember)
+    _replace(run, "_plan_launch", plan_and_enqueue)
+    _replace(run, "_enqueue", lambda _home, launch, _now: tasks[launch.id])
+
+
+def reap_before_recording() -> None:
+    """The zombie is gone before its status is on disk, so nobody can read it again."""
+
+    def watch(record_fd: int, command: int) -> None:
+        _, status = os.waitpid(command, 0)
+        witness.write_exit(record_fd, command, os.CLD_EXITED, os.waitstatus_to_exitcode(status))
+
+    _replace(witness, "_watch", watch)
+
+
+def tell_before_recording() -> None:
+    """The witness tells its keeper first, and dies of EPIPE if that is gone."""
+    say, write_exit = witness._say, witness.write_exit
+    voices: list[int] = []
+
+    def remember(voice: int, word: bytes) -> None:
+        voices.append(voice)
+        say(voice, word)
+
+    def tell_and_write(record_fd: int, *seen: int, **more: bool) -> None:
+        os.write(voices[-1], b"exited\n")
+        write_exit(record_fd, *seen, **more)
+
+    _replace(witness, "_say", remember)
+    _replace(witness, "write_exit", tell_and_write)
+
+
+def take_a_dead_witness_for_success() -> None:
+    """Nobody saw the end, so it is called 0."""
+    success = Evidence(kind="exited", seen_by="keeper", exit_code=0)
+    _replace(sight, "_without_witness", lambda _: success)
+
+
+def ignore_the_record() -> None:
+    """The reconciler does not look at what the witness wrote."""
+    _replace(reconcile, "read_evidence", lambda *_: None)
+
+
+def reconcile_without_the_lock() -> None:
+    """The reconciler opens the lock and does not take it."""
+
+    def open_only(files: AttemptFiles, which: str = "lock") -> int:
+        return os.open(files.lock if which == "lock" else files.control, os.O_RDWR | os.O_CLOEXEC)
+
+    _replace(reconcile, "take", open_only)
+
+
+def begin_without_a_go() -> None:
+    """The command does not wait until its row says that it runs."""
+    become = witness._become_command
+
+    def begin_at_once(_: int, failure: int, held: Held, start: witness.Start) -> NoReturn:
+        reader, writer = os.pipe()
+        os.write(writer, b"g")
+        become(reader, failure, held, start)
+
+    _replace(witness, "_become_command", begin_at_once)
+
+
+def take_lost_for_never_begun() -> None:
+    """A command of which nothing is known any more is started again."""
+    vanished = reconcile._Look._vanished
+    _replace(reconcile._Look, "_vanished", lambda look, _: vanished(look, "no"))
+
+
+def write_the_record_in_two() -> None:
+    """The exit record has no checksum, and is whole only after a second write."""
+    write, read = record.write_slot, record.read_slot
+
+    def write_halves(fd: int, slot: "record.Slot", *, durable: bool = True, **fields: object) -> None:
+        if slot == "exit":
+            os.pwrite(fd, " ".join(f"{name}=" for name in fields).encode("ascii"), 0)
+        write(fd, slot, durable=durable, **fields)
+
+    def read_unchecked(fd: int, slot: "record.Slot") -> dict[str, str] | None:
+        if slot != "exit":
+            return read(fd, slot)
+        line = os.pread(fd, 64, 0).rstrip(b"\0\n").decode("ascii")
+        return dict(pair.split("=", 1) for pair in line.split(" ")) if line else None
+
+    _replace(record, "write_slot", write_halves)
+    _replace(record, "read_slot", read_unchecked)
+
+
+def inherit_nothing() -> None:
+    """The keeper is no subreaper: with its witness the command's status is gone."""
+    _replace(keeper, "become_subreaper", lambda: None)
+
+
+def answer_a_dead_launcher() -> None:
+    """The keeper dies of EPIPE when its launcher is gone; the witness would hide that."""
+
+    def answer(ready: int, word: str) -> None:
+        os.write(ready, word.encode() + b"\n")
+        os.close(ready)
+
+    _replace(keeper, "_answer", answer)
+
+
+def believe_a_failed_commit() -> None:
+    """An error from COMMIT is taken for proof that nothing was written."""
+    attempt = run._new_attempt
+
+    def enqueue(home: Home, launch: Launch, now: datetime) -> Task:
+        try:
+            with SqliteLedger(home.ledger, now) as ledger:
+                return ledger.enqueue(launch, attempt(1, now))
+        except OutliveError:
+            discard_bundle(home.bundle(launch.id))
+            raise
+
+    _replace(run, "_enqueue", enqueue)
+
+
+def leave_the_bundle() -> None:
+    """A launch that was refused leaves a directory that nobody knows of."""
+    _replace(run, "discard_bundle", lambda _: None)
+
+
+_SYNC: Final = frozenset({"fdatasync"})
+
+MUTANTS: Final[dict[str, Mutant]] = {
+    "settle in two transactions": Mutant(
+        settle_in_two_transactions, Sweep(KEEPER), "0 ending notices", ("fdatasync", -1)
+    ),
+    "insert the row before the lock": Mutant(insert_row_before_lock, Sweep(LAUNCHER), "still queued", ("flock", 0)),
+    "reap before recording": Mutant(reap_before_recording, Sweep(WITNESS), "exit code lost", ("pwrite64", -1)),
+    "tell before recording": Mutant(
+        tell_before_recording,
+        Sweep(KEEPER, also=(LAUNCHER,)),
+        "exit code lost",
+        ("write", 0),
+    ),
+    "take a dead witness for success": Mutant(
+        take_a_dead_witness_for_success, Sweep(WITNESS), "wrong exit code 0", ("waitid", 0)
+    ),
+    "ignore the record": Mutant(ignore_the_record, Sweep(LAUNCHER, ruin="recorded"), "exit code lost"),
+    "reconcile without the lock": Mutant(
+        reconcile_without_the_lock,
+        Sweep(INTERMEDIATE, script=GATED),
+        "orphan although its keeper lives",
+        ("exit_group", 0),
+    ),
+    "begin without a go": Mutant(begin_without_a_go, Sweep(KEEPER), "ran before its row said so", ("fdatasync", 0)),
+    "take lost for never begun": Mutant(
+        take_lost_for_never_begun,
+        Sweep(WITNESS, also=(LAUNCHER, KEEPER)),
+        "ran 2 times",
+        ("waitid", 0),
+    ),
+    "write the record in two": Mutant(
+        write_the_record_in_two, Sweep(WITNESS), "the reconciler raised", ("pwrite64", -1)
+    ),
+    "inherit nothing": Mutant(inherit_nothing, Sweep(WITNESS), "exit code lost", ("waitid", 0)),
+    "answer a dead launcher": Mutant(
+        answer_a_dead_launcher, Sweep(LAUNCHER), "although its keeper lived", ("wait4", 0)
+    ),
+    "believe a failed commit": Mutant(
+        believe_a_failed_commit,
+        Sweep(LAUNCHER, errno=errno.EIO, names=_SYNC),
+        "still queued",
+    ),
+    "leave the bundle": Mutant(
+        leave_the_bundle,
+        Sweep(LAUNCHER, errno=errno.ENOSPC, names=frozenset({"fsync"})),
+        "bundle without a row",
+    ),
+}

@@ -1,0 +1,177 @@
+"""Sweeps: a life disturbed before every system call of one of its processes.
+
+A sweep counts up from the first call until a point is not reached any more. Whoever the other
+processes are, and however they are scheduled, the invariants must hold after each.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.crash.invariants import Point, point_of, violations
+from tests.crash.life import KEEPER, LAUNCHER, ORDINARY, UNSTARTABLE, WITNESS, Aftermath, Life
+from tests.crash.remains import bundles_without_row
+from tests.crash.tree import FailAt, KillAt, Trace
+
+WRITES: Final = frozenset(
+    {"write", "pwrite64", "fsync", "fdatasync", "ftruncate", "fallocate", "openat", "rename", "mkdir", "mknodat"}
+)
+# How many points in a row must be missed before we believe that there are no more: which of two
+# processes is faster changes a trace by a call or two.
+_LAST_MISSES: Final = 3
+_NEVER: Final = 1 << 30
+_MOST_HANGS: Final = 3  # each costs seconds, and the next will be no other
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Which process is disturbed, how, and in what kind of life."""
+
+    role: str
+    also: tuple[str, ...] = ()
+    errno: int | None = None  # the calls of `names` fail; without it, the process is killed
+    persistent: bool = False  # and all later ones too
+    names: frozenset[str] = WRITES
+    script: str = ORDINARY
+    since: str | None = None  # from the first call of this name on; before, nobody else is there
+    ruin: str | None = None  # what a dead task left; it is the reconciler that is disturbed
+
+    def disturb(self, life: Life, number: int) -> Trace:
+        """Run one life up to its point and beyond."""
+        program = life.reconcile if self.ruin else None
+        if self.errno is None:
+            return life.trace(program, kill=KillAt(self.role, number, self.also))
+        fail = FailAt(self.role, number, self.names, self.errno, self.persistent)
+        return life.trace(program, fail=fail)
+
+    def count(self, clean: Trace) -> int:
+        """Tell how many points an undisturbed life has."""
+        calls = clean.calls[self.role]
+        return len(calls) if self.errno is None else sum(name in self.names for name in calls)
+
+    def begin(self, clean: Trace) -> int:
+        """Tell the first point."""
+        return clean.calls[self.role].index(self.since) if self.since else 0
+
+
+@dataclass
+class Report:
+    """What a sweep saw."""
+
+    name: str
+    expected: int = 0
+    points: int = 0
+    missed: list[int] = field(default_factory=list)
+    seconds: float = 0.0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    violations: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        head = f"{self.name}: {self.points} points of {self.expected}, {self.seconds:.1f} s"
+        lines = [f"{head}, {len(self.violations)} violations"]
+        lines += [f"  {count:4} {outcome}" for outcome, count in self.outcomes.most_common()]
+        lines += [f"  VIOLATION {text}" for text in self.violations[:12]]
+        return "\n".join(lines)
+
+
+def run_sweep(name: str, sweep: Sweep) -> Report:
+    """Visit every point of a sweep. Only to be called inside `drive`."""
+    began, report = time.monotonic(), Report(name)
+    with closing(Life(sweep.script)) as life:
+        ruined = _ruin(life, sweep.ruin) if sweep.ruin else None
+        clean = _clean(life, sweep)
+        number, end = sweep.begin(clean), sweep.count(clean)
+        report.expected = end - number
+        while number < end or len(report.missed) < _LAST_MISSES:
+            _visit(report, life, sweep, number, ruined)
+            number += 1
+            if sum("hung" in text for text in report.violations) >= _MOST_HANGS:
+                break
+    # Those after the last are no points at all.
+    report.missed = [miss for miss in report.missed if miss < end]
+    report.seconds = time.monotonic() - began
+    return report
+
+
+def hunt(
+    name: str,
+    sweep: Sweep,
+    plant: Callable[[], object],
+    prey: str,
+    near: tuple[str, int] | None,
+) -> Report:
+    """Plant a bug and visit points, the nearest first, until one shows it by this name."""
+    began, report = time.monotonic(), Report(name)
+    with closing(Life(sweep.script)) as life:
+        ruined = _ruin(life, sweep.ruin) if sweep.ruin else None
+        plant()
+        clean = _clean(life, sweep)
+        report.expected = sweep.count(clean)
+        place = _place_of(clean.calls[sweep.role], *near) if near else 0
+        for number in sorted(range(report.expected), key=lambda number: abs(number - place)):
+            _visit(report, life, sweep, number, ruined)
+            if any(prey in text for text in report.violations):
+                break
+    report.seconds = time.monotonic() - began
+    return report
+
+
+def _place_of(calls: list[str], name: str, which: int) -> int:
+    return [number for number, call in enumerate(calls) if call == name][which]
+
+
+def _clean(life: Life, sweep: Sweep) -> Trace:
+    """Run an undisturbed life, watched as closely as a disturbed one: how fast a process is counts."""
+    return life.trace(life.reconcile if sweep.ruin else None, kill=KillAt(sweep.role, _NEVER))
+
+
+def _visit(report: Report, life: Life, sweep: Sweep, number: int, ruined: Point | None) -> None:
+    trace = sweep.disturb(life, number)
+    if not trace.hit:
+        report.missed.append(number)
+        return
+    report.points += 1
+    after = life.clear_up(trace, ask_again=ruined is None)
+    point = ruined or point_of(after, sweep.role if sweep.errno else None, startable=sweep.script != UNSTARTABLE)
+    broken = violations(after, point)
+    # While every later call fails too, nobody could clear up.
+    if sweep.errno and not sweep.persistent and (left := bundles_without_row(life.home, after.settled)):
+        broken.append(f"bundle without a row: {left}")
+    call = trace.killed or "+".join(dict.fromkeys(trace.failed))
+    report.outcomes[_outcome(after)] += 1
+    report.violations += [f"{number} ({call}): {text}" for text in broken]
+
+
+def _outcome(after: Aftermath) -> str:
+    said = "asked again: " if after.again else ""
+    endings = [
+        f"{a.state} {'-' if a.exit_code is None else a.exit_code}"
+        f"{f' signal {a.signal}' if a.signal else ''} by {a.settled_by}"
+        for task, _ in after.settled
+        for a in task.attempts
+    ]
+    return f"{said}{', then '.join(endings) or 'no task'}; ran {after.ran[1]}"
+
+
+def _ruin(life: Life, kind: str) -> Point:
+    """Leave a task behind whose keeper and witness are gone, and begin every life with it."""
+    clean = life.trace()
+    if kind == "recorded":
+        number = len(clean.calls[KEEPER])
+        while not (life.count_runs() and life.snapshot()[0][0].state == "running"):
+            number -= 1
+            life.trace(kill=KillAt(KEEPER, number))
+        point = Point(dead=frozenset({KEEPER}), keeper_lived=False, began=True)
+    elif kind == "unrecorded":
+        waits = clean.calls[WITNESS].index("waitid")
+        dead = life.trace(kill=KillAt(WITNESS, waits, (LAUNCHER, KEEPER))).victims
+        point = Point(dead=frozenset(dead), keeper_lived=False, began=True)
+    else:
+        forks = clean.calls[KEEPER].index("clone")
+        dead = life.trace(kill=KillAt(KEEPER, forks, (LAUNCHER,))).victims
+        point = Point(dead=frozenset(dead), keeper_lived=False, began=False)
+    life.freeze()
+    return point
