@@ -19,7 +19,7 @@ from outlive.domain.task import Launch, Task
 from outlive.keeper import keeper, sight, witness
 from outlive.ledger import sqlite
 from outlive.ledger.sqlite import SqliteLedger
-from outlive.service import reconcile, run
+from outlive.service import handover, reconcile, run
 from tests.crash.life import GATED, INTERMEDIATE, KEEPER, LAUNCHER, WITNESS
 from tests.crash.sweep import Sweep
 
@@ -166,7 +166,7 @@ def answer_a_dead_launcher() -> None:
 
 def believe_a_failed_commit() -> None:
     """An error from COMMIT is taken for proof that nothing was written."""
-    attempt = run._new_attempt
+    attempt = handover.new_attempt
 
     def enqueue(home: Home, launch: Launch, now: datetime) -> Task:
         try:

@@ -8,7 +8,7 @@ from outlive.cli.render import print_json
 from outlive.domain.errors import UserError
 from outlive.keeper.launching import launch_adopter
 from outlive.service.clock import utc_now
-from outlive.service.run import retry
+from outlive.service.retry import retry
 from outlive.service.view import find, task_document
 
 

@@ -21,7 +21,8 @@ from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.lookup import resolve
 from outlive.service.reconcile import reconcile
-from outlive.service.run import Request, retry, run
+from outlive.service.retry import retry
+from outlive.service.run import Request, run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from outlive.domain.when import timedelta
 from outlive.keeper.tree import STEPS
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
+from outlive.service.lookup import read_tasks
 from outlive.service.reconcile import reconcile
 from outlive.service.wait import wait_for
 
@@ -37,12 +38,12 @@ def cancel(home: Home, ids: Sequence[str], adopter: Adopter | None) -> list[Canc
     for one in ids:
         reconcile(home, utc_now(), one, adopter)
     asked = []
-    for task in _read(home, ids):
+    for task in read_tasks(home, ids):
         if task.current.settled_at is None:
             poke(AttemptFiles(home.bundle(task.id), task.current.number), "cancel")
             asked.append(task.id)
     wait_for(home, asked, timeout=_CEILING, adopter=adopter)
-    return [_outcome(task) for task in _read(home, ids)]
+    return [_outcome(task) for task in read_tasks(home, ids)]
 
 
 def _outcome(task: Task) -> Cancelled:
@@ -64,8 +65,3 @@ def with_descendants(home: Home, ids: Sequence[str]) -> list[str]:
             layer = [child for child in ledger.children(layer) if child not in found]
             found.extend(layer)
     return found
-
-
-def _read(home: Home, ids: Sequence[str]) -> list[Task]:
-    with SqliteLedger(home.ledger, utc_now()) as ledger:
-        return [task for one in ids if (task := ledger.task(one)) is not None]

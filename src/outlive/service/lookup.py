@@ -5,9 +5,14 @@ from __future__ import annotations
 from outlive.domain.errors import AmbiguousId, UnknownTask, UserError
 from outlive.domain.ids import check_prefix
 from outlive.domain.text import one_line
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from outlive.bundle.home import Home
     from outlive.domain.task import Task
     from outlive.ledger.contract import Ledger
 
@@ -30,6 +35,14 @@ def resolve(ledger: Ledger, text: str) -> Task:
     if task is None:
         raise UnknownTask(f"task {found[0]} was deleted just now", "`outlive list` shows what is left")
     return task
+
+
+def read_tasks(home: Home, ids: Sequence[str]) -> list[Task]:
+    """The tasks of these ids as the ledger has them now; one that is gone is left out."""
+    if not ids:
+        return []
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        return [task for one in ids if (task := ledger.task(one)) is not None]
 
 
 def only_one(tasks: list[Task], verb: str) -> Task:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import os
-import time
 
-from outlive.bundle.attempt import AttemptFiles, create_attempt, discard_bundle, fill_bundle, take
-from outlive.bundle.kernel import boot_id, pid_namespace
+from outlive.bundle.attempt import AttemptFiles, create_attempt, discard_bundle, fill_bundle
 from outlive.bundle.output import SMALLEST_CAP
 from outlive.domain.errors import (
     Broken,
-    Conflict,
     KeyTaken,
-    NotStarted,
     OutliveError,
     Unavailable,
     UserError,
 )
 from outlive.domain.ids import task_id
-from outlive.domain.task import Attempt, Launch
-from outlive.domain.text import to_json
+from outlive.domain.task import Launch
+from outlive.domain.text import is_encodable, to_json
 from outlive.domain.value import Value
 from outlive.domain.when import timedelta, to_micros
-from outlive.keeper.launching import launch_keeper
 from outlive.ledger.rows import span
 from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.handover import hand_over, new_attempt
 from outlive.service.origin import parent_of, project_of, session_of
 
 TYPE_CHECKING = False
@@ -37,7 +33,6 @@ if TYPE_CHECKING:
     from outlive.keeper.plan import Surroundings
 
 _ID_TRIES = 8
-_BEGINNING_TAKES_AT_MOST = 10.0
 DEFAULT_OUTPUT_CAP = 64 << 20
 DEFAULT_RETENTION = timedelta(days=7)
 
@@ -94,38 +89,7 @@ def run(home: Home, request: Request, now: datetime) -> str:
         held_files.close()
         discard_bundle(files.bundle)
         return _same_command(task, request)
-    around = _for_command(request.surroundings, launch)
-    return _confirmed(home, launch, files, launch_keeper(home, launch, files, held_files, around), now)
-
-
-def retry(home: Home, task: Task, surroundings: Surroundings, now: datetime) -> str:
-    """A new attempt of a task that has ended, with the environment of whoever retries."""
-    if task.current.settled_at is None:
-        raise Conflict(
-            f"task {task.id} is {task.state} and cannot be tried again",
-            f"`outlive cancel {task.id}` ends it first",
-        )
-    home.check_room()
-    files = AttemptFiles(home.bundle(task.id), task.current.number + 1)
-    try:
-        held = create_attempt(files)
-    except FileExistsError as error:
-        raise Conflict(f"task {task.id} is being tried again already", "`outlive list` shows it") from error
-    except OSError as error:
-        raise Unavailable(
-            f"the directory {files.path} cannot be made: {error.strerror}", "nothing was started"
-        ) from error
-    try:
-        with SqliteLedger(home.ledger, now) as ledger:
-            mine = ledger.add_attempt(task.id, _new_attempt(files.number, now))
-    except BaseException:
-        held.close()
-        raise
-    if not mine:
-        held.close()
-        raise Conflict(f"task {task.id} is being tried again already", "`outlive list` shows it")
-    around = _for_command(surroundings, task.launch)
-    return _confirmed(home, task.launch, files, launch_keeper(home, task.launch, files, held, around), now)
+    return hand_over(home, launch, files, held_files, surroundings=request.surroundings, now=now)
 
 
 def check_request(request: Request) -> None:
@@ -135,13 +99,17 @@ def check_request(request: Request) -> None:
             f"a cap of {request.max_output} bytes is too small",
             f"give at least {SMALLEST_CAP >> 10}K",
         )
-    for name, text in (
-        ("key", request.key),
-        ("group", request.group),
-        ("session", request.session),
-    ):
-        if text is not None and (not text or "\0" in text or len(text) > 500):
+    names = {"key": request.key, "group": request.group, "session": request.session}
+    for name, text in names.items():
+        if text is not None and (not 0 < len(text) <= 500 or not _is_storable(text)):
             raise UserError(f"the {name} is not usable", "1 to 500 characters, no NUL byte")
+    for name, text in (("description", request.description), ("directory", request.cwd)):
+        if text is not None and not _is_storable(text):
+            raise UserError(f"the {name} is not usable", "no NUL byte, no lone surrogate")
+
+
+def _is_storable(text: str) -> bool:
+    return "\0" not in text and is_encodable(text)
 
 
 def _holder_of_key(home: Home, request: Request, now: datetime) -> str | None:
@@ -162,7 +130,11 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> str | None:
         )
     _same_command(task, request)
     # Nothing of it ever ran, so running it now is still running it once.
-    return retry(home, task, request.surroundings, now) if never_began else task.id
+    if not never_began:
+        return task.id
+    from outlive.service.retry import retry  # noqa: PLC0415 - the usual launch has no use for it
+
+    return retry(home, task, request.surroundings, now)
 
 
 def _same_command(task: Task, request: Request) -> str:
@@ -226,12 +198,8 @@ def _spec(launch: Launch) -> dict[str, object]:
     return spec
 
 
-def _new_attempt(number: int, now: datetime) -> Attempt:
-    return Attempt(number=number, state="queued", created_at=now, boot=boot_id(), pid_namespace=pid_namespace())
-
-
 def _enqueue(home: Home, launch: Launch, now: datetime) -> Task:
-    attempt = _new_attempt(1, now)
+    attempt = new_attempt(1, now)
     try:
         with SqliteLedger(home.ledger, now) as ledger:
             return ledger.enqueue(launch, attempt)
@@ -245,52 +213,3 @@ def _enqueue(home: Home, launch: Launch, now: datetime) -> Task:
             discard_bundle(home.bundle(launch.id))
             raise
         return written
-
-
-def _for_command(surroundings: Surroundings, launch: Launch) -> Surroundings:
-    environ = {**surroundings.environ, "OUTLIVE_TASK": launch.id}
-    if launch.session is not None:
-        environ["OUTLIVE_SESSION"] = launch.session
-    return surroundings.but(environ=environ)
-
-
-def _confirmed(home: Home, launch: Launch, files: AttemptFiles, answer: str, now: datetime) -> str:
-    """The id, unless the keeper said (or its silence says) that nothing runs."""
-    if answer == "running":
-        return launch.id
-    _wait_for_beginning(files)
-    from outlive.service.reconcile import reconcile  # noqa: PLC0415 - the usual launch has no use for it
-
-    reconcile(home, now, launch.id)
-    with SqliteLedger(home.ledger, now) as ledger:
-        task = ledger.task(launch.id)
-    attempt = task.current if task else None
-    if attempt is not None and attempt.reason == "not_started":
-        name = launch.argv[0] if "executed" in (attempt.detail or "") else launch.cwd
-        raise NotStarted(
-            f"task {launch.id} could not be started: {attempt.detail}: {name}",
-            f"it is recorded as failed; `outlive show {launch.id}` tells more",
-            launch.id,
-        )
-    if attempt is None or attempt.state == "lost":
-        raise Unavailable(
-            f"the keeper of task {launch.id} died before it could confirm the start",
-            f"`outlive show {launch.id}` tells what is known; run it again",
-        )
-    return launch.id
-
-
-def _wait_for_beginning(files: AttemptFiles) -> None:
-    """Without its keeper an attempt begins at once or never: until it is clear which.
-
-    The end of a dying process's pipe is seen before its locks are free, so both are looked at.
-    """
-    until = time.monotonic() + _BEGINNING_TAKES_AT_MOST
-    while time.monotonic() < until and (files.read_slot("process") or {}).get("started") != "yes":
-        held = [take(files, which) for which in ("lock", "control")]
-        for fd in held:
-            if fd is not None:
-                os.close(fd)
-        if None not in held:
-            return
-        time.sleep(0.002)

@@ -12,8 +12,8 @@ from select import POLLIN, poll
 
 from outlive.bundle.attempt import AttemptFiles, has_writer, open_done
 from outlive.domain.errors import Unavailable
-from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
+from outlive.service.lookup import read_tasks
 from outlive.service.reconcile import reconcile
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ class _Vigil:
         self._adopter = adopter
         self._doors: dict[int, str] = {}
         self._ended: list[Task] = []
-        for task in _read(home, ids):
+        for task in read_tasks(home, ids):
             if task.current.settled_at is None:
                 self._doors[_open(home, task)] = task.id
             else:
@@ -100,12 +100,12 @@ class _Vigil:
 
     def _settle_unkept(self) -> None:
         """Doors that nobody holds: their tasks have ended, or need a reconciler."""
-        tasks = {task.id: task for task in _read(self._home, [self._doors[door] for door in self._unkept])}
+        tasks = {task.id: task for task in read_tasks(self._home, [self._doors[door] for door in self._unkept])}
         for door in self._unkept:
             one = self._doors[door]
             if one in tasks and tasks[one].current.settled_at is None:
                 reconcile(self._home, utc_now(), one, self._adopter)
-                tasks.update((task.id, task) for task in _read(self._home, [one]))
+                tasks.update((task.id, task) for task in read_tasks(self._home, [one]))
             if one not in tasks or tasks[one].current.settled_at is not None:
                 self._ended.extend([tasks[one]] if one in tasks else [])
                 self._poll.unregister(door)
@@ -129,10 +129,3 @@ def _open(home: Home, task: Task) -> int:
             f"task {task.id} cannot be waited for: {error.strerror}",
             "too many files are open, or its bundle was removed by hand; `outlive show` tells its state",
         ) from error
-
-
-def _read(home: Home, ids: Sequence[str]) -> list[Task]:
-    if not ids:
-        return []
-    with SqliteLedger(home.ledger, utc_now()) as ledger:
-        return [task for one in ids if (task := ledger.task(one)) is not None]

@@ -1,0 +1,86 @@
+"""Handing a held attempt to its keeper: the last step of a launch, and of every further attempt."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from outlive.bundle.attempt import take
+from outlive.bundle.kernel import boot_id, pid_namespace
+from outlive.domain.errors import NotStarted, Unavailable
+from outlive.domain.task import Attempt
+from outlive.keeper.launching import launch_keeper
+from outlive.ledger.sqlite import SqliteLedger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from outlive.bundle.attempt import AttemptFiles, Held
+    from outlive.bundle.home import Home
+    from outlive.domain.task import Launch
+    from outlive.keeper.plan import Surroundings
+
+_BEGINNING_TAKES_AT_MOST = 10.0
+
+
+def new_attempt(number: int, now: datetime) -> Attempt:
+    """An attempt that nobody has begun yet, of this boot and among these processes."""
+    return Attempt(number=number, state="queued", created_at=now, boot=boot_id(), pid_namespace=pid_namespace())
+
+
+def hand_over(
+    home: Home, launch: Launch, files: AttemptFiles, held: Held, *, surroundings: Surroundings, now: datetime
+) -> str:
+    """Let a keeper take it from here; the task's id once the command is known to have begun."""
+    answer = launch_keeper(home, launch, files, held, _for_command(surroundings, launch))
+    return _confirmed(home, launch, files, answer, now)
+
+
+def _for_command(surroundings: Surroundings, launch: Launch) -> Surroundings:
+    environ = {**surroundings.environ, "OUTLIVE_TASK": launch.id}
+    if launch.session is not None:
+        environ["OUTLIVE_SESSION"] = launch.session
+    return surroundings.but(environ=environ)
+
+
+def _confirmed(home: Home, launch: Launch, files: AttemptFiles, answer: str, now: datetime) -> str:
+    """The id, unless the keeper said (or its silence says) that nothing runs."""
+    if answer == "running":
+        return launch.id
+    _wait_for_beginning(files)
+    from outlive.service.reconcile import reconcile  # noqa: PLC0415 - the usual launch has no use for it
+
+    reconcile(home, now, launch.id)
+    with SqliteLedger(home.ledger, now) as ledger:
+        task = ledger.task(launch.id)
+    attempt = task.current if task else None
+    if attempt is not None and attempt.reason == "not_started":
+        name = launch.argv[0] if "executed" in (attempt.detail or "") else launch.cwd
+        raise NotStarted(
+            f"task {launch.id} could not be started: {attempt.detail}: {name}",
+            f"it is recorded as failed; `outlive show {launch.id}` tells more",
+            launch.id,
+        )
+    if attempt is None or attempt.state == "lost":
+        raise Unavailable(
+            f"the keeper of task {launch.id} died before it could confirm the start",
+            f"`outlive show {launch.id}` tells what is known; run it again",
+        )
+    return launch.id
+
+
+def _wait_for_beginning(files: AttemptFiles) -> None:
+    """Without its keeper an attempt begins at once or never: until it is clear which.
+
+    The end of a dying process's pipe is seen before its locks are free, so both are looked at.
+    """
+    until = time.monotonic() + _BEGINNING_TAKES_AT_MOST
+    while time.monotonic() < until and (files.read_slot("process") or {}).get("started") != "yes":
+        held = [take(files, which) for which in ("lock", "control")]
+        for fd in held:
+            if fd is not None:
+                os.close(fd)
+        if None not in held:
+            return
+        time.sleep(0.002)
