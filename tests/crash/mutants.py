@@ -126,8 +126,8 @@ def begin_without_a_go() -> None:
 
 def take_lost_for_never_begun() -> None:
     """A command of which nothing is known any more is started again."""
-    vanished = reconcile._Look._vanished
-    _replace(reconcile._Look, "_vanished", lambda look, _: vanished(look, "no"))
+    unseen = reconcile._Look._unseen
+    _replace(reconcile._Look, "_unseen", lambda look, _: unseen(look, "no"))
 
 
 def write_the_record_in_two() -> None:

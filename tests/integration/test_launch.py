@@ -214,7 +214,8 @@ def test_signals_ignored_by_the_caller_are_not_ignored_by_the_command(bench: Ben
     )
     status = Path(f"/proc/{bench.process(done.stdout.strip())}/status").read_text()
     ignored = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigIgn")), 16)
-    assert ignored == 0
+    reserved = 1 << 31 | 1 << 32  # 32 and 33 are the C library's own, and cannot be set through it
+    assert ignored & ~reserved == 0
 
 
 def test_the_task_outlives_its_launcher_and_its_session(bench: Bench) -> None:

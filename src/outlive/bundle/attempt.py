@@ -1,8 +1,8 @@
 """The directory of one attempt, and the descriptors that keep it alive.
 
-    attempts/N/lock     held (flock) by everybody who can still finish the attempt
-    attempts/N/control  a FIFO that pokes the keeper; its flock says that the keeper lives
-    attempts/N/done     a FIFO that wakes every waiter when its last writer is gone
+    attempts/N/lock     held (flock) by everybody who can still finish the attempt: keeper and witness
+    attempts/N/control  a FIFO that pokes the keeper; its flock is the turn of whoever keeps or reconciles it
+    attempts/N/done     a FIFO that the keeper alone holds: its death, or its work's end, wakes every waiter
     attempts/N/record   exit, intent, process and hole (see `record`)
     attempts/N/output   what the command wrote, straight from it
 
@@ -61,6 +61,12 @@ class Held:
         """All of them."""
         rest = (self.control, self.done, self.record, self.output)
         return rest if self.lock is None else (self.lock, *rest)
+
+    def let_go(self) -> None:
+        """Release what others look at, and keep the record: it tells that we are no task's process."""
+        for fd in (self.lock, self.control, self.done):
+            if fd is not None:
+                os.close(fd)
 
     def close(self) -> None:
         """Let go of them, the lock first: whoever is woken by `done` must find it free."""
@@ -172,6 +178,15 @@ def has_writer(done: int) -> bool:
         return os.read(done, 1) != b""
     except BlockingIOError:
         return True
+
+
+def keeper_lives(files: AttemptFiles) -> bool:
+    """Whether a keeper (or the launcher that is about to fork it) holds the attempt."""
+    done = open_done(files)
+    try:
+        return has_writer(done)
+    finally:
+        os.close(done)
 
 
 def _sync_directory(path: str) -> None:

@@ -105,11 +105,11 @@ def locate(environ: Mapping[str, str]) -> str:
         base = os.path.abspath(given)
     elif (given := environ.get("XDG_STATE_HOME", "")).startswith("/"):
         base = os.path.abspath(given) + "/outlive"
-    elif given := environ.get("HOME"):
+    elif (given := environ.get("HOME", "")).startswith("/"):
         base = os.path.abspath(given) + "/.local/state/outlive"
     else:
         raise Unavailable(
-            "there is no place for the state directory: HOME is not set",
+            "there is no place for the state directory: HOME is not set (to an absolute path)",
             "set HOME, XDG_STATE_HOME or OUTLIVE_HOME to a directory of yours",
         )
     return f"{base}/{_machine()}"

@@ -1,4 +1,4 @@
-"""The attempt's record: four small facts in one preallocated file.
+"""The attempt's record: five small facts in one preallocated file.
 
 Each fact has a slot of its own disk sector and is overwritten in place: no allocation, so it can
 be written on a full disk; a checksum, so that a torn write reads as "nothing" and never as a
@@ -14,10 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    Slot = Literal["exit", "intent", "process", "hole"]
+    Slot = Literal["exit", "intent", "process", "hole", "owner"]
 
 _SECTOR = 512
-_OFFSETS: dict[str, int] = {"exit": 0, "intent": 512, "process": 1024, "hole": 1536}
+_OFFSETS: dict[str, int] = {"exit": 0, "intent": 512, "process": 1024, "hole": 1536, "owner": 2048}
 _EXIT_SIZE = 64
 SIZE = _SECTOR * len(_OFFSETS)
 

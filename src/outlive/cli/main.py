@@ -20,9 +20,22 @@ ALIASES = {"ps": "list", "logs": "output"}
 
 def main_and_exit() -> NoReturn:
     """Run the command of this process, and leave without taking the interpreter apart first."""
+    _open_standard_descriptors()
     code = main()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _open_standard_descriptors() -> None:
+    """A caller may have closed 0, 1 or 2: a lock that got such a number would not survive the keeper."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(fd, True)
+    os.close(fd)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for good
+        # What a narrow locale cannot show is escaped; it must not be the end of a command.
+        getattr(sys, name).reconfigure(errors="backslashreplace")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -124,7 +124,7 @@ def _see(command: Command) -> str:
 def whole_number(text: str) -> int:
     """A number of zero or more."""
     number = int(text)
-    if number < 0:
+    if not 0 <= number < 1 << 62:
         raise ValueError(text)
     return number
 

@@ -38,5 +38,6 @@ def surroundings(extra: dict[str, str], *, foreground: bool = False) -> Surround
     """What the command inherits from this process."""
     umask = os.umask(0o077)
     os.umask(umask)
-    owner = os.pidfd_open(os.getsid(0)) if foreground else None
+    # In a PID namespace of its own a process may belong to a session whose leader is outside.
+    owner = os.pidfd_open(os.getsid(0) or os.getppid() or os.getpid()) if foreground else None
     return Surroundings(environ={**os.environ, **extra}, umask=umask, owner=owner)

@@ -33,9 +33,9 @@ def act(given: Given) -> int:
         key=given.key,
         mode="foreground" if given.foreground else "background",
         timeout=given.timeout,
-        max_output=given.max_output or DEFAULT_OUTPUT_CAP,
+        max_output=DEFAULT_OUTPUT_CAP if given.max_output is None else given.max_output,
         notify=given.notify or "end",
-        retain=given.retain or DEFAULT_RETENTION,
+        retain=DEFAULT_RETENTION if given.retain is None else given.retain,
     )
     task = run(home, request, utc_now())
     if not home.can_punch:

@@ -43,7 +43,8 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
         yield f"what      {one_line(launch.description, 200)}"
     yield f"command   {plain(launch.command)}"
     yield f"in        {plain(launch.cwd)}"
-    yield f"launched  {iso(launch.created_at)} ({ago(launch.created_at, now)} ago) by session {launch.session or '-'}"
+    yield f"launched  {iso(launch.created_at)} ({ago(launch.created_at, now)} ago)"
+    yield f"session   {plain(launch.session or '-')}"
     yield f"took      {lasted(attempt, now)}"
     if attempt.detail:
         yield f"because   {plain(attempt.detail)}"

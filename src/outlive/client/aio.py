@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-_SETTLING_PAUSE = 0.002
+_SETTLING_PAUSE = 0.02
 
 
 class AsyncOutlive:

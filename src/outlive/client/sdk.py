@@ -12,7 +12,8 @@ from outlive.bundle.attempt import open_done
 from outlive.bundle.home import Home, open_home
 from outlive.bundle.output import read_piece, size_of
 from outlive.client.spawning import Spawner, inherited
-from outlive.domain.command import from_argv, from_shell_text
+from outlive.domain.command import check_environment, from_argv, from_shell_text
+from outlive.domain.errors import UserError
 from outlive.domain.lifecycle import is_terminal
 from outlive.domain.when import timedelta
 from outlive.ledger.contract import Selection
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     Span = timedelta | float | None
 
+_TEN_YEARS = 3650 * 86400
 _spawner = Spawner()
 
 
@@ -73,7 +75,7 @@ class Outlive:
         A `foreground` task ends with this process. Raises `NotStarted` if there is no such
         program or directory; that, too, is on record.
         """
-        given = from_shell_text(command) if isinstance(command, str) else from_argv(command)
+        given = from_shell_text(command) if isinstance(command, str) else from_argv(list(map(_word, command)))
         fields = {
             "description": description,
             "session": session or self._session,
@@ -81,19 +83,19 @@ class Outlive:
             "key": key,
             "mode": "foreground" if foreground else "background",
             "timeout": _seconds(timeout),
-            "max_output": max_output,
+            "max_output": max_output if max_output is None else int(max_output),
             "notify": notify,
             "retain": _seconds(retain),
         }
         around = inherited()
-        around["environ"].update(env or {})
+        around["environ"].update(check_environment([f"{name}={setting}" for name, setting in (env or {}).items()]))
         task = _spawner.ask(
             {
                 "verb": "run",
                 **_place(self._home),
                 "argv": given.argv,
                 "text": given.text,
-                "cwd": os.path.abspath(os.fspath(cwd)) if cwd is not None else current_directory(os.environ),
+                "cwd": os.path.abspath(os.fsdecode(cwd)) if cwd is not None else current_directory(os.environ),
                 "owner": os.getpid() if foreground else None,
                 "fields": {name: field for name, field in fields.items() if field is not None},
                 **around,
@@ -230,7 +232,7 @@ class Task:
         """What it has written: from an offset on, or the last `tail` bytes. The hole is left out."""
         files = view.files_of(self._home, self._task)
         end = size_of(files)
-        start = max(0, end - tail) if tail is not None else since
+        start = max(0, end - tail) if tail is not None else max(0, since)
         parts = []
         while start < end and (piece := read_piece(files, start, min(end - start, 1 << 20))).content:
             parts.append(piece.content)
@@ -270,9 +272,23 @@ def _place(home: Home) -> dict[str, object]:
     return {"home": home.path, "can_punch": home.can_punch}
 
 
+def _word(word: object) -> str:
+    if isinstance(word, (str, bytes, os.PathLike)):
+        return os.fsdecode(word)
+    raise UserError(f"{word!r} is not an argument", "give every word of the command as text")
+
+
 def _span(given: Span) -> timedelta | None:
-    return timedelta(seconds=given) if isinstance(given, (int, float)) else given
+    seconds = _seconds(given)
+    return None if seconds is None else timedelta(seconds=seconds)
 
 
 def _seconds(given: Span) -> float | None:
-    return given.total_seconds() if isinstance(given, timedelta) else given
+    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+    try:
+        is_usable = seconds is None or 0 <= seconds <= _TEN_YEARS
+    except TypeError:
+        is_usable = False
+    if not is_usable:
+        raise UserError(f"{given!r} is not a span of time", "seconds or a timedelta, of at most ten years")
+    return seconds

@@ -51,7 +51,7 @@ def _read_exactly(fd: int, size: int) -> bytes | None:
     while size:
         try:
             part = os.read(fd, min(size, 1 << 20))
-        except ConnectionError:
+        except OSError:
             return None
         if not part:
             return None
@@ -124,6 +124,8 @@ def _detach(fd: int) -> None:
             except OSError:
                 continue
     os.set_inheritable(fd, False)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.chdir("/")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)

@@ -41,17 +41,15 @@ class Spawner:
     def ask(self, request: dict[str, Any]) -> str:
         """Have a request carried out with the rights this thread has now; the task's id."""
         with self._lock:
-            rights = _rights()
-            if self._socket is None or self._for != rights:
-                self._replace(rights)
-            channel = self._socket
-            if channel is None:
-                raise Unavailable("the spawner could not be started", "check memory and open files")
+            channel = self._channel()
             try:
-                send(channel.fileno(), request)
-                answer = receive(channel.fileno())
+                send(channel, request)
             except OSError:
-                answer = None
+                # It was gone before it heard all of this, so nothing has been done: ask another.
+                self._forget()
+                channel = self._channel()
+                send(channel, request)
+            answer = receive(channel)
             if answer is None:
                 self._forget()
                 raise Unavailable(
@@ -61,6 +59,15 @@ class Spawner:
         if "error" in answer:
             raise _error(answer)
         return str(answer["task"])
+
+    def _channel(self) -> int:
+        """The socket of a spawner that has our present rights."""
+        rights = _rights()
+        if self._socket is None or self._for != rights:
+            self._replace(rights)
+        if self._socket is None:
+            raise Unavailable("the spawner could not be started", "check memory and open files")
+        return self._socket.fileno()
 
     def _replace(self, rights: tuple[object, ...]) -> None:
         self._forget()
@@ -86,7 +93,10 @@ class Spawner:
     def _forget(self) -> None:
         """Let a spawner go; only the process that started it may wait for it."""
         if self._socket is not None:
-            self._socket.close()
+            try:
+                self._socket.close()
+            except OSError:
+                pass  # the program closed it itself
             self._socket = None
             if self._for and self._for[0] == os.getpid():
                 try:

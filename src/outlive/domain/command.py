@@ -50,7 +50,7 @@ def check_environment(pairs: Sequence[str]) -> dict[str, str]:
     settings = {}
     for pair in pairs:
         name, equals, setting = pair.partition("=")
-        if not equals or not name or "\0" in pair:
+        if not equals or not name or "\0" in pair or not is_encodable(pair):
             raise UserError(
                 f"{pair.split('=')[0][:40]!r} is not an environment setting",
                 "write it as NAME=VALUE",

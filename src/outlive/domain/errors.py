@@ -66,6 +66,12 @@ class KeyTaken(Conflict):
     code = "key_taken"
 
 
+class TriedAgain(Conflict):
+    """Somebody else's attempt at this task came first."""
+
+    code = "tried_again"
+
+
 class NotStarted(OutliveError):
     """The command could not be started; its record is settled and says why."""
 

@@ -55,7 +55,7 @@ def _find_sight(record_fd: int) -> Sight | None:
 def _forget_condition(plan: Plan) -> None:
     """It is no longer `orphaned`."""
     try:
-        with SqliteLedger(plan.home.ledger, datetime.now(UTC)) as ledger:
+        with SqliteLedger(plan.home.ledger, datetime.now(UTC), create=False) as ledger:
             ledger.set_condition(plan.launch.id, plan.files.number, None)
     except OutliveError:
         pass  # only a remark; the ending will be tried for longer

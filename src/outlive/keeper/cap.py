@@ -12,7 +12,7 @@ import os
 
 from outlive.bundle.kernel import signal
 from outlive.bundle.output import Hole, enforce_cap
-from outlive.bundle.record import clear_slot
+from outlive.bundle.record import clear_slot, read_slot
 from outlive.domain.settlement import OutputSize
 
 _FAST, _SLOW = 0.05, 0.25
@@ -27,7 +27,8 @@ class OutputWatch:
         self._record = record_fd
         self._cap = cap
         self._can_punch = can_punch
-        self._hole = Hole()
+        recorded = read_slot(record_fd, "hole")
+        self._hole = Hole(start=int(recorded["start"]), end=int(recorded["end"])) if recorded else Hole()
         self._seen = 0
         self._truncated = False
         self.over_limit = False

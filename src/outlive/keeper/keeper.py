@@ -19,7 +19,7 @@ from outlive.domain.errors import DiskFull, OutliveError, Unavailable
 from outlive.domain.evidence import Evidence, Intent
 from outlive.domain.settlement import plan_settlement
 from outlive.domain.when import UTC, datetime, from_micros, to_micros
-from outlive.keeper import tree, witness
+from outlive.keeper import owner, tree, witness
 from outlive.keeper.cap import OutputWatch
 from outlive.keeper.sight import OwnWitness, Sight, never_begun, read_identity
 from outlive.ledger.sqlite import SqliteLedger
@@ -67,6 +67,10 @@ def detach(keep: tuple[int, ...]) -> None:
                 continue  # the descriptor of the listing itself
     for name in _IGNORED:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
+    # A caller may have blocked signals, which would hide the growth of the output from us, or
+    # ignored SIGCHLD, for which the kernel would reap our children and forget how they ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     # A collection would touch, and so copy, every page that we share with witness and launcher.
     gc.disable()
 
@@ -77,13 +81,15 @@ def keep(plan: Plan, held: Held, ready: int) -> NoReturn:
     The witness prepares the command while we write the row; the command begins when both are
     done, and not at all if one of them failed.
     """
-    owner = plan.surroundings.owner
+    owned_by = plan.surroundings.owner
     name_process(KEEPER_NAME)
-    detach((*held.fds(), ready, *(() if owner is None else (owner,))))
+    detach((*held.fds(), ready, *(() if owned_by is None else (owned_by,))))
     become_subreaper()
+    if owned_by is not None:
+        owner.remember(held.record, owned_by)
     sight, go = _prepare_witness(plan, held, ready)
     try:
-        with SqliteLedger(plan.home.ledger, _now()) as ledger:
+        with SqliteLedger(plan.home.ledger, _now(), create=False) as ledger:
             mine = ledger.start(plan.launch.id, plan.files.number, _now())
     except OutliveError as error:
         _answer(ready, f"error {error.message}")
@@ -170,7 +176,9 @@ class Supervision:
         self._command = open_verified(found[0]) if found else None
         self._pid = found[0].pid if found else 0
         self._deadline = self._find_deadline(int(found[1]["monotonic"]) if found else time.monotonic_ns())
-        self._owner = plan.surroundings.owner
+        self._owner, self._is_abandoned = plan.surroundings.owner, False
+        if self._owner is None:
+            self._owner, self._is_abandoned = owner.find(held.record)
 
     def _find_deadline(self, started_ns: int) -> float | None:
         """On the monotonic clock, which stands still while the machine sleeps."""
@@ -179,8 +187,7 @@ class Supervision:
 
     def see_through(self, seen: Evidence | Sight) -> None:
         """Until the command has ended and its attempt is settled."""
-        if self._intent is not None:
-            self._end(self._intent.kind)  # a keeper before us was killed at it
+        self._resume()
         while not isinstance(seen, Evidence):
             self._sight = seen
             ready = self._wait()
@@ -203,6 +210,13 @@ class Supervision:
                 self._end("timeout")
         self._settle(seen)
 
+    def _resume(self) -> None:
+        """Do what a keeper before us was killed at, or could not see any more."""
+        if self._intent is not None:
+            self._end(self._intent.kind)
+        elif self._is_abandoned:
+            self._end("session_ended")
+
     def _wait(self) -> set[int]:
         waiting = poll()
         for fd in (self._sight.fd, self._held.control, self._output.wake, self._owner):
@@ -210,7 +224,8 @@ class Supervision:
                 waiting.register(fd, POLLIN)
         spans = [] if self._output.next_look is None else [self._output.next_look]
         if self._deadline is not None:
-            spans.append(max(0.0, self._deadline - time.monotonic()))
+            # poll() counts milliseconds in 32 bits: a month is waited for day by day.
+            spans.append(min(max(0.0, self._deadline - time.monotonic()), 86400.0))
         return {fd for fd, _ in waiting.poll(min(spans) * 1000 if spans else None)}
 
     def _obey(self, words: bytes) -> None:
@@ -229,14 +244,17 @@ class Supervision:
                 record.clear_slot(self._held.record, "intent")
                 return
             self._intent = Intent(kind=kind, at=now)
-        tree.end(self._members)
+        if self._pid in tree.end(self._members).refused:
+            # Not one signal reached the command: however it ends now, it is not our doing.
+            self._intent = None
+            record.clear_slot(self._held.record, "intent")
 
     def _members(self) -> list[tree.Member]:
         """Every living process of the task: below us, or found again if we adopted it."""
         witness = read_identity(self._held.record, "witness")
-        ours = {os.getpid(), witness[0].pid if witness else 0}
+        ours = frozenset((os.getpid(), witness[0].pid if witness else 0))
         if self._role == "keeper":
-            found = tree.descendants(os.getpid())
+            found = tree.descendants(os.getpid(), ours)
         else:
             found = tree.remnants(self._plan.launch.id, self._held.record)
         return [member for member in found if member.pid not in ours]
@@ -255,13 +273,13 @@ class Supervision:
             output=self._output.final(),
         )
         self._write(settlement)
-        self._held.close()  # now, and not when the process has been taken apart: waiters are asleep on it
+        self._held.let_go()  # now, and not when the process has been taken apart: waiters are asleep on it
 
     def _write(self, settlement: Settlement) -> None:
         plan = self._plan
         for attempt in range(_SETTLE_TRIES):
             try:
-                with SqliteLedger(plan.home.ledger, _now()) as ledger:
+                with SqliteLedger(plan.home.ledger, _now(), create=False) as ledger:
                     ledger.settle(settlement)
             except DiskFull:
                 plan.home.drop_ballast()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from outlive.bundle.kernel import signal
 from outlive.domain.errors import Unavailable
 from outlive.keeper.keeper import keep
 from outlive.keeper.plan import Plan, Surroundings
@@ -42,6 +43,7 @@ def launch_adopter(home: Home, launch: Launch, files: AttemptFiles, held: Held) 
 
 
 def _in_a_session_of_its_own(life: Callable[[int], NoReturn], held: Held) -> Answer:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would take our own child from us
     answer_read, answer_write = os.pipe()
     first = os.fork()
     if first == 0:

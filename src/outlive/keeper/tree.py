@@ -23,35 +23,47 @@ _MOST_WATCHED = 64
 
 
 class Member(Value):
-    """One process of a tree, as it was when we looked: a number alone may be given away."""
+    """One process of a tree, told apart from whoever gets its number next."""
 
     pid: int
     start: int
-    parent: int
+    inode: int
 
 
-def descendants(root: int) -> list[Member]:
-    """Living descendants of a process, nearest first; zombies have nothing left to end."""
+class Ended(Value):
+    """What came of ending a tree: who is left, and who of them may not even be signalled by us."""
+
+    alive: tuple[Member, ...]
+    refused: frozenset[int]
+
+
+def descendants(root: int, own: frozenset[int] = frozenset()) -> list[Member]:
+    """Living descendants of a process, nearest first; zombies have nothing left to end.
+
+    Another task that was launched from inside this one has a life of its own: its keeper and
+    witness are only our descendants because our witness, as subreaper, inherited them. `own` are
+    the processes of that kind which are ours.
+    """
     found: list[int] = []
     layer = [root]
     while layer:
-        layer = [child for parent in layer for child in _children(parent) if not is_keeper(child)]
+        layer = [
+            child for parent in layer for child in _children(parent) if child in own or not keeps_another_task(child)
+        ]
         found.extend(layer)
     return [member for pid in found if (member := look(pid))]
 
 
-def is_keeper(pid: int) -> bool:
-    """Whether this is the keeper of another task, launched from inside this one.
-
-    Such a task has a life of its own: its keeper is only our descendant because our witness, as
-    subreaper, inherited it. The name is cheap to ask and cheap to forge, the open FIFO is not.
-    """
-    if name_of(pid) != KEEPER_NAME:
+def keeps_another_task(pid: int) -> bool:
+    """Whether this is a keeper or a witness. The name is cheap to forge, the open record is not."""
+    if name_of(pid) not in (KEEPER_NAME, WITNESS_NAME):
         return False
     try:
-        return any(os.readlink(f"/proc/{pid}/fd/{fd}").endswith("/control") for fd in os.listdir(f"/proc/{pid}/fd"))
+        opened = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
     except OSError:
-        return False
+        return True
+    # With nothing open it is on its way out, and will be gone before anybody could mind.
+    return not opened or any("/tasks/" in path and "/attempts/" in path and path.endswith("/record") for path in opened)
 
 
 def with_cookie(cookie: bytes) -> list[Member]:
@@ -72,16 +84,17 @@ def with_cookie(cookie: bytes) -> list[Member]:
     return found
 
 
-def remnants(task: str, record_fd: int) -> list[Member]:
+def remnants(task: str, record_fd: int | None) -> list[Member]:
     """What can still be found of a task by somebody who is not its ancestor."""
     found: dict[int, Member] = {}
     for who in ("witness", ""):
-        identity = read_identity(record_fd, who)
+        identity = None if record_fd is None else read_identity(record_fd, who)
         pidfd = open_verified(identity[0]) if identity else None
         if identity is None or pidfd is None:
             continue
         os.close(pidfd)
-        found.update((member.pid, member) for member in descendants(identity[0].pid))
+        own = frozenset((identity[0].pid,))
+        found.update((member.pid, member) for member in descendants(identity[0].pid, own))
         if not who and (command := look(identity[0].pid)):
             found[command.pid] = command
     found.update((member.pid, member) for member in with_cookie(f"OUTLIVE_TASK={task}".encode("ascii")))
@@ -94,39 +107,57 @@ def describe(members: Iterable[Member]) -> tuple[LeftRunning, ...]:
     return tuple(LeftRunning(pid=member.pid, command=name) for member, name in named if look(member.pid) == member)
 
 
-def end(members: Callable[[], list[Member]]) -> list[Member]:
-    """Interrupt, terminate, kill all members, those born meanwhile too; returns who is left."""
-    alive = members()
+def end(members: Callable[[], list[Member]]) -> Ended:
+    """Interrupt, terminate, kill all members, those born meanwhile too.
+
+    Whoever was seen once is remembered: when its parents end it may move out of sight.
+    """
+    known: dict[Member, None] = {}
+    refused: set[int] = set()
     for number, grace in STEPS:
         until = time.monotonic() + grace
-        told: set[int] = set()
-        while alive and time.monotonic() < until:
+        told: set[Member] = set()
+        while alive := _still_alive(known, members):
+            if time.monotonic() >= until:
+                break
             for member in alive:
-                if member.pid not in told or number == signal.SIGKILL:
-                    _tell(member, number)
-                    told.add(member.pid)
+                if member not in told or number == signal.SIGKILL:
+                    told.add(member)
+                    if not _tell(member, number):
+                        refused.add(member.pid)
             _await_any_end(alive)
-            alive = members()
-        if not alive:
-            break
-    return alive
+    left = tuple(_still_alive(known, members))
+    return Ended(alive=left, refused=frozenset(refused))
 
 
-def _tell(member: Member, number: int) -> None:
-    """Signal exactly this process, or nobody."""
+def _still_alive(known: dict[Member, None], members: Callable[[], list[Member]]) -> list[Member]:
+    known.update(dict.fromkeys(members()))
+    for member in list(known):
+        if look(member.pid) == member:
+            known.update(dict.fromkeys(descendants(member.pid)))
+        else:
+            del known[member]
+    return list(known)
+
+
+def _tell(member: Member, number: int) -> bool:
+    """Signal exactly this process, or nobody; False if we are not allowed to."""
     try:
         pidfd = os.pidfd_open(member.pid)
     except OSError:
-        return
+        return True
     try:
         # The number may have been given away between the look and the open. The pidfd pins one
         # process now; only if that is still the one we saw does the signal go out.
-        if look(member.pid) == member:
+        if os.fstat(pidfd).st_ino == member.inode and look(member.pid) == member:
             signal.pidfd_send_signal(pidfd, number)
+    except PermissionError:
+        return False
     except OSError:
-        pass  # gone, or not ours to signal: whoever is left is told of truthfully
+        pass  # it is gone
     finally:
         os.close(pidfd)
+    return True
 
 
 def _await_any_end(members: list[Member]) -> None:
@@ -169,4 +200,11 @@ def look(pid: int) -> Member | None:
     fields = stat_fields(pid)
     if fields is None or fields[0] in (b"Z", b"X"):
         return None
-    return Member(pid=pid, start=int(fields[19]), parent=int(fields[1]))
+    try:
+        pidfd = os.pidfd_open(pid)
+    except OSError:
+        return None
+    try:
+        return Member(pid=pid, start=int(fields[19]), inode=os.fstat(pidfd).st_ino)
+    finally:
+        os.close(pidfd)

@@ -46,8 +46,9 @@ def serve(held: Held, voice: int, go: int, start: Start) -> NoReturn:
     """
     become_subreaper()
     name_process(WITNESS_NAME)
-    # Our copy would make the keeper look alive after its death.
+    # Our copies would make the keeper look alive after its death, and let waiters sleep on.
     os.close(held.control)
+    os.close(held.done)
     failure_read, failure_write = os.pipe()
     command = os.fork()
     if command == 0:
@@ -70,9 +71,6 @@ def serve(held: Held, voice: int, go: int, start: Start) -> NoReturn:
         record.write_slot(held.record, "process", durable=False, **process, started="yes")
         _say(voice, b"started\n")
         _watch(held.record, command)
-        # Everything is on record. A process lets go of its memory before its files, and whoever
-        # waits for the done FIFO would wait for that too.
-        os.close(held.done)
         _say(voice, b"exited\n")
     os._exit(0)
 

@@ -23,11 +23,13 @@ else:
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
+    from typing import Self
 
 __all__ = ["apsw", "connect", "journal_mode", "quarantine", "translated"]
 
 _MIGRATIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
 SCHEMA_VERSION = 1
+_MADE = b"made"
 BUSY_TIMEOUT_MS = 10_000
 
 # Mostly nobody else has the ledger open, so SQLite's own habits do not fit: the last to close
@@ -43,10 +45,10 @@ def journal_mode(version: tuple[int, ...]) -> str:
     return "wal" if mended else "truncate"
 
 
-def connect(path: str, now: datetime) -> apsw.Connection:
+def connect(path: str, now: datetime, *, create: bool = True) -> apsw.Connection:
     """A connection to a ledger of our schema; creates the file, quarantines a broken one."""
     try:
-        return _connect(path)
+        return _connect(path, create=create)
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise quarantine(path, now, error) from error
     except apsw.Error as error:
@@ -55,8 +57,9 @@ def connect(path: str, now: datetime) -> apsw.Connection:
         raise Unavailable(f"the ledger {path} cannot be made: {error.strerror}", "check the state directory") from error
 
 
-def _connect(path: str) -> apsw.Connection:
-    _create_private(path)
+def _connect(path: str, *, create: bool) -> apsw.Connection:
+    if create:
+        _create_private(path)
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
@@ -65,6 +68,8 @@ def _connect(path: str) -> apsw.Connection:
         connection.execute("PRAGMA synchronous=FULL")
         connection.set_wal_hook(_fold_when_long)
         version = connection.pragma("user_version")
+        if version == 0 and not create:
+            raise Broken(f"the ledger {path} is empty", "the exit record waits to be read")
         if version < SCHEMA_VERSION:
             _migrate(connection, path)
         elif version > SCHEMA_VERSION:
@@ -109,18 +114,31 @@ class _Alone:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         self._fd = os.open(path + ".alone", flags, 0o600)
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         flock(self._fd, LOCK_EX)
+        return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
+
+    @property
+    def had_ledger(self) -> bool:
+        """Whether a ledger was made here, and not moved aside by us since."""
+        return os.pread(self._fd, 16, 0) == _MADE
+
+    def remember(self, *, made: bool) -> None:
+        """Write down whether there is one."""
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, _MADE if made else b"", 0)
 
 
 def _migrate(connection: apsw.Connection, path: str) -> None:
     """Create or upgrade the schema; of many first launches one does it, the others find it done."""
     numbers = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
-    with _Alone(path):
-        if connection.pragma("user_version") == 0:
+    with _Alone(path) as alone:
+        is_new = connection.pragma("user_version") == 0
+        has_vanished = is_new and alone.had_ledger
+        if is_new:
             connection.execute(f"PRAGMA journal_mode={journal_mode(numbers)}")
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -134,6 +152,12 @@ def _migrate(connection: apsw.Connection, path: str) -> None:
             connection.execute("ROLLBACK")
             raise
         connection.execute("COMMIT")
+        alone.remember(made=True)
+    if has_vanished:
+        raise Broken(
+            f"the ledger {path} was deleted or emptied by somebody; a new one has been begun",
+            "what runs goes on; every task's bundle is still in place, but its record is gone",
+        )
 
 
 def translated(error: apsw.Error, path: str) -> OutliveError:
@@ -161,7 +185,7 @@ def translated(error: apsw.Error, path: str) -> OutliveError:
 def quarantine(path: str, now: datetime, error: apsw.Error) -> OutliveError:
     """Move a broken ledger aside, whole and unchanged, so that nothing ever overwrites it."""
     aside = f"{path}.broken-{now:%Y%m%dT%H%M%S}-{os.getpid()}"
-    with _Alone(path):
+    with _Alone(path) as alone:
         # Somebody else may have moved it and begun a new one while we waited: look again.
         if not _is_damaged(path):
             return Unavailable(
@@ -171,6 +195,7 @@ def quarantine(path: str, now: datetime, error: apsw.Error) -> OutliveError:
         for suffix in ("-wal", "-shm", ""):
             if os.path.exists(path + suffix):
                 os.rename(path + suffix, aside + suffix)
+        alone.remember(made=False)
     return Broken(
         f"the ledger {path} is damaged ({error}); it was moved to {aside}",
         "a new ledger begins now; what runs goes on, and every task's bundle is still in place",

@@ -50,10 +50,11 @@ _ACKNOWLEDGE = """
 class SqliteLedger:
     """The ledger of one machine. See `contract.Ledger` for what each method promises."""
 
-    def __init__(self, path: str, now: datetime) -> None:
+    def __init__(self, path: str, now: datetime, *, create: bool = True) -> None:
+        """Open the ledger; a keeper does not `create` one, since its row could not be in it."""
         self._path = path
         self._now = now
-        self._db = opening.connect(path, now)
+        self._db = opening.connect(path, now, create=create)
 
     def enqueue(self, launch: Launch, attempt: Attempt) -> Task:
         with _Write(self):

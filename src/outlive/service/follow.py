@@ -10,6 +10,7 @@ from outlive.bundle.attempt import has_writer, open_done
 from outlive.bundle.kernel import watch_modifications
 from outlive.bundle.output import read_piece
 from outlive.service.view import find
+from outlive.service.wait import DAY_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def follow(
             while (piece := read_piece(files, start, CHUNK)).content:
                 start = piece.end
                 yield piece
+                if until is not None and time.monotonic() >= until:
+                    return
             if ended or (until is not None and time.monotonic() >= until):
                 return
             watch.wait(until)
@@ -66,6 +69,7 @@ class _Watch:
     def __init__(self, files: AttemptFiles) -> None:
         self._done = open_done(files)
         self._growth = _watch(files.output)
+        self._pause = _SETTLING_PAUSE
         self._poll = poll()
         for fd in (self._done, self._growth):
             if fd is not None:
@@ -80,11 +84,12 @@ class _Watch:
         left = None if until is None else max(0.0, until - time.monotonic()) * 1000
         if not self.is_held():
             # Somebody is between letting go and settling, or between adopting and keeping.
-            time.sleep(_SETTLING_PAUSE)
+            time.sleep(self._pause)
+            self._pause = min(self._pause * 2, 1.0)
         elif self._growth is None:
             self._poll.poll(_LOOK_EVERY_MS if left is None else min(left, _LOOK_EVERY_MS))
         else:
-            self._poll.poll(left)
+            self._poll.poll(left if left is None else min(left, DAY_MS))
             _drain(self._growth)
 
     def __enter__(self) -> Self:

@@ -45,6 +45,8 @@ def current_directory(environ: Mapping[str, str]) -> str:
     try:
         return os.getcwd()
     except OSError as error:
-        if environ.get("PWD", "").startswith("/"):
-            return environ["PWD"]
+        # Only if that is gone too: a PWD that exists is where somebody else was.
+        told = environ.get("PWD", "")
+        if told.startswith("/") and not os.path.exists(told):
+            return told
         raise Unavailable("the current directory is gone", "cd to a directory that exists") from error

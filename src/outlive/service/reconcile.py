@@ -1,16 +1,17 @@
 """Reconciling: settle what died unseen, adopt what still lives, touch nothing else.
 
-"Row not terminal, lock and control free" means that everybody who could have finished the
-attempt is dead: no grace period, no heartbeat, no look at a process id. A probe that fails means
-unknown, and unknown changes nothing.
+Nobody holds the done FIFO: the keeper is dead. Nobody holds the lock either: everybody who could
+have finished the attempt is dead. No grace period, no heartbeat, no look at a process id. Readers
+take turns by the `control` lock. A probe that fails means unknown, and unknown changes nothing.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
 from outlive.bundle import record
-from outlive.bundle.attempt import AttemptFiles, reopen_attempt, take
+from outlive.bundle.attempt import AttemptFiles, keeper_lives, reopen_attempt, take
 from outlive.bundle.kernel import boot_id, pid_namespace
 from outlive.bundle.output import read_hole, size_of
 from outlive.bundle.processes import open_verified
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from outlive.ledger.contract import Ledger
 
     Adopter = Callable[[Home, Launch, AttemptFiles, Held], object]
+
+
+_TURN = 0.002
+_A_READER_TAKES_AT_MOST = 5.0
 
 
 def reconcile(
@@ -65,7 +70,7 @@ def reconcile(
 def _is_ours_to_judge(task: Task) -> bool:
     """Only a process that could see the task's processes may say that they are gone."""
     attempt = task.current
-    if task.launch.engine != "local" or task.launch.host != os.uname().nodename:
+    if task.launch.engine != "local":
         return False
     return attempt.boot != boot_id() or attempt.pid_namespace == pid_namespace()
 
@@ -81,12 +86,15 @@ class _Look:
 
     def is_orphan(self) -> bool:
         """Settle the attempt if it is dead; True if it lives and nobody keeps it."""
-        lock = take(self._files, "lock")
-        control = None
+        if not os.path.isdir(self._files.path) or (self._is_of_another_boot() and not self._has_files()):
+            self._settle(self._vanished("unknown", "bundle_deleted", "its files were deleted"), None)
+            return False
+        control = self._take_turn()
+        if control is None:
+            return False
+        lock = None
         try:
-            control = take(self._files, "control")
-            if control is None or not self._is_unchanged():
-                return False
+            lock = take(self._files, "lock")
             orphaned = lock is None or self._settle_unless_alive()
             if orphaned:
                 self._ledger.set_condition(self._task.id, self._task.current.number, "orphaned")
@@ -96,13 +104,41 @@ class _Look:
                 if fd is not None:
                     os.close(fd)
 
+    def _take_turn(self) -> int | None:
+        """The control lock; None if a keeper lives or somebody else has settled it meanwhile.
+
+        Busy without a keeper, it is another reader's for a moment: then what that does is waited
+        for, so that a reader never tells what was true before it looked.
+        """
+        until = time.monotonic() + _A_READER_TAKES_AT_MOST
+        while not keeper_lives(self._files):
+            control = take(self._files, "control")
+            if not self._is_unchanged():
+                if control is not None:
+                    os.close(control)
+                return None
+            if control is not None or time.monotonic() > until:
+                return control
+            time.sleep(_TURN)
+        return None
+
     def _is_unchanged(self) -> bool:
         """Whoever held the locks may have settled it between our reading the row and now."""
         again = self._ledger.task(self._task.id)
         return again is not None and again.current.but(condition=None) == self._task.current.but(condition=None)
 
+    def _is_of_another_boot(self) -> bool:
+        return self._task.current.boot != boot_id()
+
+    def _has_files(self) -> bool:
+        return all(os.path.exists(path) for path in (self._files.lock, self._files.control, self._files.done))
+
     def _settle_unless_alive(self) -> bool:
-        record_fd = record.open_record(self._files.record)
+        try:
+            record_fd = record.open_record(self._files.record)
+        except FileNotFoundError:
+            self._settle(self._vanished("unknown", "bundle_deleted", "its record was deleted"), None)
+            return False
         try:
             evidence = read_evidence(record_fd, "witness")
             if evidence is None:
@@ -111,36 +147,34 @@ class _Look:
                 if pidfd is not None:
                     os.close(pidfd)
                     return True
-                evidence = self._vanished(
-                    "no" if found is None else "yes" if found[1]["started"] == "yes" else "unknown"
-                )
+                evidence = self._unseen("no" if found is None else "yes" if found[1]["started"] == "yes" else "unknown")
             self._settle(evidence, record_fd)
         finally:
             os.close(record_fd)
         return False
 
-    def _vanished(self, started: Started) -> Evidence:
-        rebooted = self._task.current.boot != boot_id()
-        return Evidence(
-            kind="vanished",
-            seen_by="reconciler",
-            started=started,
-            cause="reboot" if rebooted else "keeper_killed",
-            detail="the machine was rebooted" if rebooted else "its keeper and its witness are gone without a word",
-        )
+    def _unseen(self, started: Started) -> Evidence:
+        if self._is_of_another_boot():
+            return self._vanished(started, "reboot", "the machine was rebooted")
+        return self._vanished(started, "keeper_killed", "its keeper and its witness are gone without a word")
 
-    def _settle(self, evidence: Evidence, record_fd: int) -> None:
+    def _vanished(self, started: Started, cause: str, detail: str) -> Evidence:
+        return Evidence(kind="vanished", seen_by="reconciler", started=started, cause=cause, detail=detail)
+
+    def _settle(self, evidence: Evidence, record_fd: int | None) -> None:
         hole = read_hole(self._files)
-        may_have_left = self._task.current.boot == boot_id() and evidence.started != "no"
+        left: list[tree.Member] = []
+        if not self._is_of_another_boot() and evidence.started != "no":
+            left = tree.remnants(self._task.id, record_fd)
         self._ledger.settle(
             plan_settlement(
                 self._task.launch,
                 self._task.current.number,
                 evidence,
-                read_intent(record_fd),
+                None if record_fd is None else read_intent(record_fd),
                 now=self._now,
                 settled_by="reconciler",
-                left_running=tree.describe(tree.remnants(self._task.id, record_fd)) if may_have_left else (),
+                left_running=tree.describe(left),
                 output=OutputSize(written=size_of(self._files), dropped=hole.end - hole.start),
             )
         )
@@ -149,10 +183,6 @@ class _Look:
 def _adopt(home: Home, task: Task, adopter: Adopter) -> None:
     """Give an orphan a new keeper, unless somebody else was faster."""
     files = AttemptFiles(home.bundle(task.id), task.current.number)
-    lock = take(files, "lock")
     control = take(files, "control")
-    if control is None:
-        if lock is not None:
-            os.close(lock)
-        return
-    adopter(home, task.launch, files, reopen_attempt(files, lock, control))
+    if control is not None:
+        adopter(home, task.launch, files, reopen_attempt(files, take(files, "lock"), control))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from outlive.bundle.attempt import AttemptFiles, create_attempt
-from outlive.domain.errors import Conflict, Unavailable
+import os
+from fcntl import LOCK_EX, flock
+
+from outlive.bundle.attempt import AttemptFiles, create_attempt, discard_bundle
+from outlive.domain.errors import Conflict, TriedAgain, Unavailable
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.handover import hand_over, new_attempt
 
@@ -11,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from outlive.bundle.attempt import Held
     from outlive.bundle.home import Home
     from outlive.domain.task import Task
     from outlive.keeper.plan import Surroundings
@@ -25,21 +29,48 @@ def retry(home: Home, task: Task, surroundings: Surroundings, now: datetime) -> 
         )
     home.check_room()
     files = AttemptFiles(home.bundle(task.id), task.current.number + 1)
+    with _Turn(files):
+        held = _claim(home, task, files, now)
+    return hand_over(home, task.launch, files, held, surroundings=surroundings, now=now)
+
+
+class _Turn:
+    """One at a time makes a further attempt of a task; a killed one leaves the turn at once."""
+
+    def __init__(self, files: AttemptFiles) -> None:
+        self._fd = os.open(os.path.dirname(files.path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def __enter__(self) -> None:
+        flock(self._fd, LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+
+def _claim(home: Home, task: Task, files: AttemptFiles, now: datetime) -> Held:
+    """The new attempt with its row: files first, as for the first one."""
+    if _newest(home, task, now) != task.current.number:
+        raise TriedAgain(f"task {task.id} is being tried again already", "`outlive list` shows it")
     try:
+        # In our turn, a directory without a row is what a launcher left that was killed before it.
+        discard_bundle(files.path)
         held = create_attempt(files)
-    except FileExistsError as error:
-        raise Conflict(f"task {task.id} is being tried again already", "`outlive list` shows it") from error
     except OSError as error:
-        raise Unavailable(
-            f"the directory {files.path} cannot be made: {error.strerror}", "nothing was started"
-        ) from error
+        discard_bundle(files.path)
+        raise Unavailable(f"{files.path} cannot be made: {error.strerror}", "nothing was started") from error
     try:
         with SqliteLedger(home.ledger, now) as ledger:
-            mine = ledger.add_attempt(task.id, new_attempt(files.number, now))
+            ledger.add_attempt(task.id, new_attempt(files.number, now))
     except BaseException:
+        # An error from COMMIT is no proof that nothing was written.
         held.close()
+        if _newest(home, task, now) != files.number:
+            discard_bundle(files.path)
         raise
-    if not mine:
-        held.close()
-        raise Conflict(f"task {task.id} is being tried again already", "`outlive list` shows it")
-    return hand_over(home, task.launch, files, held, surroundings=surroundings, now=now)
+    return held
+
+
+def _newest(home: Home, task: Task, now: datetime) -> int:
+    with SqliteLedger(home.ledger, now) as ledger:
+        found = ledger.task(task.id)
+    return found.current.number if found else 0

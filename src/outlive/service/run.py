@@ -9,7 +9,7 @@ from outlive.bundle.output import SMALLEST_CAP
 from outlive.domain.errors import (
     Broken,
     KeyTaken,
-    OutliveError,
+    TriedAgain,
     Unavailable,
     UserError,
 )
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from outlive.keeper.plan import Surroundings
 
 _ID_TRIES = 8
+_LARGEST_CAP = 1 << 50
+NOTIFY = ("all", "end", "failure", "never")
 DEFAULT_OUTPUT_CAP = 64 << 20
 DEFAULT_RETENTION = timedelta(days=7)
 
@@ -99,6 +101,10 @@ def check_request(request: Request) -> None:
             f"a cap of {request.max_output} bytes is too small",
             f"give at least {SMALLEST_CAP >> 10}K",
         )
+    if request.max_output > _LARGEST_CAP:
+        raise UserError(f"a cap of {request.max_output} bytes is more than any disk has", "give fewer")
+    if request.notify not in NOTIFY:
+        raise UserError(f"notify cannot be {request.notify!r}", f"one of: {', '.join(NOTIFY)}")
     names = {"key": request.key, "group": request.group, "session": request.session}
     for name, text in names.items():
         if text is not None and (not 0 < len(text) <= 500 or not _is_storable(text)):
@@ -134,7 +140,10 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> str | None:
         return task.id
     from outlive.service.retry import retry  # noqa: PLC0415 - the usual launch has no use for it
 
-    return retry(home, task, request.surroundings, now)
+    try:
+        return retry(home, task, request.surroundings, now)
+    except TriedAgain:
+        return task.id  # another caller with this key was faster, and runs it
 
 
 def _same_command(task: Task, request: Request) -> str:
@@ -203,9 +212,7 @@ def _enqueue(home: Home, launch: Launch, now: datetime) -> Task:
     try:
         with SqliteLedger(home.ledger, now) as ledger:
             return ledger.enqueue(launch, attempt)
-    except Broken:
-        raise
-    except OutliveError:
+    except Exception:
         # An error from COMMIT is no proof that nothing was written: read before giving up.
         with SqliteLedger(home.ledger, now) as ledger:
             written = ledger.task(launch.id)

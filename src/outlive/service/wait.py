@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from resource import RLIMIT_NOFILE, getrlimit
 from select import POLLIN, poll
 
 from outlive.bundle.attempt import AttemptFiles, has_writer, open_done
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from outlive.domain.task import Task
     from outlive.service.reconcile import Adopter
 
-# Waiting for all of them needs no more than this many descriptors at a time.
+# Waiting for all of them needs no more than this many descriptors at a time, and will do with fewer.
 _AT_ONCE = 512
-_SETTLING_PAUSE = 0.002
+_SETTLING_PAUSE, _LONGEST_PAUSE = 0.002, 1.0
+# poll() counts milliseconds in 32 bits.
+DAY_MS = 86_400_000
 
 
 def wait_for(
@@ -42,7 +45,7 @@ def wait_for(
 ) -> bool:
     """Block until all (or any one) of the tasks have ended; False if the time was up first."""
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()
-    size = len(ids) if any_one else _AT_ONCE
+    size = max(1, len(ids)) if any_one else _at_once()
     for start in range(0, len(ids), size):
         with _Vigil(home, ids[start : start + size], adopter) as vigil:
             while vigil.is_waiting:
@@ -57,6 +60,12 @@ def wait_for(
     return True
 
 
+def _at_once() -> int:
+    """How many can be waited for together with the descriptors that are left."""
+    free = getrlimit(RLIMIT_NOFILE)[0] - len(os.listdir("/proc/self/fd"))
+    return max(1, min(_AT_ONCE, free - 16))
+
+
 class _Vigil:
     """A number of tasks that are waited for together."""
 
@@ -65,11 +74,16 @@ class _Vigil:
         self._adopter = adopter
         self._doors: dict[int, str] = {}
         self._ended: list[Task] = []
-        for task in read_tasks(home, ids):
-            if task.current.settled_at is None:
-                self._doors[_open(home, task)] = task.id
-            else:
-                self._ended.append(task)
+        self._pause = _SETTLING_PAUSE
+        try:
+            for task in read_tasks(home, ids):
+                if task.current.settled_at is None:
+                    self._doors[_open(home, task)] = task.id
+                else:
+                    self._ended.append(task)
+        except BaseException:
+            self.__exit__()
+            raise
         # Whoever holds the FIFO after we opened it will hang it up; who let go before, never.
         self._unkept = [door for door in self._doors if not has_writer(door)]
         self._poll = poll()
@@ -90,11 +104,14 @@ class _Vigil:
             if left is not None and left <= 0:
                 return []
             if self._unkept:
-                # Somebody is between letting go and settling, or between adopting and keeping.
-                time.sleep(_SETTLING_PAUSE)
+                # Somebody is between letting go and settling, or between adopting and keeping; or we
+                # may not judge it (it lives among processes that we cannot see), which lasts.
+                time.sleep(self._pause if left is None else min(self._pause, left / 1000))
+                self._pause = min(self._pause * 2, _LONGEST_PAUSE)
                 self._unkept = [door for door in self._unkept if not has_writer(door)]
             else:
-                self._unkept = [door for door, _ in self._poll.poll(left)]
+                self._pause = _SETTLING_PAUSE
+                self._unkept = [door for door, _ in self._poll.poll(left if left is None else min(left, DAY_MS))]
         ended, self._ended = self._ended, []
         return ended
 

@@ -1,0 +1,330 @@
+"""Odd callers and unlucky moments, each of which once broke a promise."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+import pytest
+
+from outlive import Outlive, OutliveError, UserError
+from tests.support import is_alive, kill, wait_until
+
+if TYPE_CHECKING:
+    from tests.support import Bench
+
+
+def _shot(bench: Bench, task: str, *who: str) -> None:
+    """Kill processes of a task, and see them dead."""
+    pids = {"keeper": bench.keeper(task), "witness": bench.process(task, "witness"), "command": bench.process(task)}
+    for name in who:
+        kill(pids[name])
+    for name in who:
+        wait_until(lambda name=name: not os.path.exists(f"/proc/{pids[name]}"), f"the {name}'s end")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("watching", [("wait",), ("output", "--follow"), ("wait", "--until", "never")])
+def test_a_sleeping_watcher_brings_a_new_keeper(bench: Bench, watching: tuple[str, ...]) -> None:
+    """The keeper dies while somebody watches: the watcher is woken, and deadline and cap hold again."""
+    task = bench.launch("sleep 60", "--timeout", "2s")
+    watcher = subprocess.Popen(
+        bench.command(watching[0], task, *watching[1:]),
+        env=bench.env,
+        cwd=bench.project,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_until(lambda: any("/done" in path for path in _opened(watcher.pid)), "the watcher")
+    kill(bench.keeper(task))
+    watcher.wait()
+    shown = bench.show(task)
+    assert (shown["state"], shown["settled_by"]) == ("timed_out", "adopter")
+
+
+def _opened(pid: int) -> list[str]:
+    try:
+        return [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    except OSError:
+        return []
+
+
+def test_an_adopter_ends_what_hid_from_it(bench: Bench) -> None:
+    """A detached child with a cleared environment ends with a task whose first keeper was killed."""
+    hidden = "env -i setsid sh -c 'echo $$ > hidden; trap \"\" INT TERM HUP; while :; do sleep 0.3; done' & sleep 90"
+    task = bench.launch(hidden)
+    path = bench.project / "hidden"
+    child = int(wait_until(lambda: path.read_text() if path.exists() else None))
+    _shot(bench, task, "keeper")
+    bench.ok("cancel", task)
+    assert not is_alive(child)
+    assert bench.show(task)["state"] == "cancelled"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_descriptors_harm_nothing(bench: Bench, closed: str) -> None:
+    """Lock and FIFOs do not take the numbers 0 to 2, where a keeper would lose them."""
+    subprocess.run(
+        ["sh", "-c", f"{' '.join(bench.command('run', '--', 'sleep', '30'))} {closed}"],
+        env=bench.env,
+        cwd=bench.project,
+        check=True,
+        capture_output=True,
+    )
+    (task,) = [found["id"] for found in bench.json("list")["tasks"]]
+    assert subprocess.run(["flock", "-n", bench.files(task).lock, "true"], check=False).returncode == 1
+    bench.ok("cancel", task)
+    assert bench.show(task)["settled_by"] == "keeper"
+
+
+def test_a_command_line_without_output_leaves_no_traceback(bench: Bench) -> None:
+    """Standard output is closed: the exit code is right all the same."""
+    for words, code in ((("list",), 0), (("show", "tzzzz"), 2)):
+        done = subprocess.run(
+            ["sh", "-c", f"{' '.join(bench.command(*words))} >&-"],
+            env=bench.env,
+            cwd=bench.project,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code
+        assert "Traceback" not in done.stderr
+
+
+def test_a_caller_that_ignores_its_children_gets_the_exit_code(bench: Bench) -> None:
+    """SIGCHLD ignored, as in many servers: nothing is reaped behind our backs."""
+    script = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *bench.command("run", "sleep 0.2; exit 7")],
+        env=bench.env,
+        cwd=bench.project,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    task = done.stdout.strip()
+    bench.run("wait", task)
+    shown = bench.show(task)
+    assert (shown["exit_code"], shown["settled_by"]) == (7, "keeper")
+
+
+def test_a_caller_that_blocks_signals_gets_its_cap(bench: Bench) -> None:
+    """The keeper hears of a growing output whatever its launcher had blocked."""
+    script = (
+        "import os, signal, sys; signal.pthread_sigmask(signal.SIG_SETMASK, range(1, 32));"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    text = "sleep 0.3; head -c 50000000 /dev/zero; sleep 30"
+    done = subprocess.run(
+        [sys.executable, "-c", script, *bench.command("run", "--max-output", "1M", text)],
+        env=bench.env,
+        cwd=bench.project,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    output = bench.files(done.stdout.strip()).output
+    wait_until(lambda: os.stat(output).st_size == 50_000_000 and os.stat(output).st_blocks * 512 < 2 << 20, "the hole")
+
+
+def test_a_month_can_be_waited_for(bench: Bench) -> None:
+    """Deadlines beyond what poll() can count neither kill the keeper nor the waiter."""
+    task = bench.launch("sleep 0.3; exit 5", "--timeout", "60d")
+    assert bench.run("wait", task, "--timeout", "60d").returncode == 1
+    shown = bench.show(task)
+    assert (shown["exit_code"], shown["settled_by"]) == (5, "keeper")
+
+
+def test_a_retry_that_failed_half_way_blocks_nothing(bench: Bench) -> None:
+    """A directory without a row is what a killed launcher left; the next retry clears it away."""
+    task = bench.launch("exit 1")
+    bench.run("wait", task)
+    left = Path(bench.home.bundle(task)) / "attempts" / "2"
+    left.mkdir(mode=0o700)
+    (left / "lock").touch(mode=0o600)
+    bench.ok("retry", task)
+    bench.run("wait", task)
+    assert len(bench.show(task)["attempts"]) == 2
+
+
+def test_callers_with_the_key_of_a_launch_that_was_killed_all_get_one_task(bench: Bench) -> None:
+    """The first was killed before its keeper existed; of twenty others one starts it, all get the id."""
+    task = bench.launch("echo x >> ran; sleep 0.3", "--key", "k")
+    bench.ok("wait", task)
+    (bench.project / "ran").unlink()
+    database = apsw.Connection(bench.home.ledger)
+    database.execute("DROP TRIGGER attempt_moves; DELETE FROM notice; DELETE FROM evidence")
+    database.execute(
+        "UPDATE attempt SET state = 'queued', settled_at = NULL, delete_after = NULL,"
+        " settled_by = NULL, exit_code = NULL"
+    )
+    database.close()
+    record = Path(bench.files(task).record)
+    record.write_bytes(bytes(record.stat().st_size))
+    with ThreadPoolExecutor(10) as pool:
+        ids = list(pool.map(lambda _: bench.launch("echo x >> ran; sleep 0.3", "--key", "k"), range(20)))
+    assert set(ids) == {task}
+    bench.ok("wait", task)
+    assert (bench.project / "ran").read_text() == "x\n"
+
+
+def test_readers_at_the_same_moment_all_tell_the_same(bench: Bench) -> None:
+    """Twenty readers meet a dead task: none of them calls it running."""
+    task = bench.launch("sleep 60")
+    _shot(bench, task, "keeper", "witness", "command")
+    with ThreadPoolExecutor(10) as pool:
+        states = list(pool.map(lambda _: bench.show(task)["state"], range(20)))
+    assert set(states) == {"lost"}
+
+
+@pytest.mark.parametrize("deleted", ["bundle", "record"])
+def test_a_deleted_bundle_is_an_end(bench: Bench, deleted: str) -> None:
+    """Nobody could finish it any more: `lost`, with what is known."""
+    import shutil
+
+    task = bench.launch("sleep 60")
+    _shot(bench, task, "keeper", "witness", "command")
+    if deleted == "bundle":
+        shutil.rmtree(bench.home.bundle(task))
+    else:
+        Path(bench.files(task).record).unlink()
+    shown = bench.show(task)
+    assert (shown["state"], shown["reason"]) == ("lost", "bundle_deleted")
+    assert bench.run("wait", task).returncode == 1
+
+
+def test_a_pattern_is_not_waited_for_beyond_the_limit(bench: Bench) -> None:
+    """A command that never stops printing does not keep `--until` from its timeout."""
+    task = bench.launch("yes abc", "--max-output", "1M")
+    assert bench.run("wait", task, "--until", "nomatch", "--timeout", "500ms").returncode == 4
+
+
+def test_the_end_of_an_outer_task_spares_an_inner_one_without_keeper(bench: Bench) -> None:
+    """The inner task's witness is nobody else's process, keeper or not."""
+    inner_call = " ".join(bench.command("run", "--", "sh", "-c", "'sleep 1; exit 5'"))
+    outer = bench.launch(f"{inner_call} > inner; sleep 60")
+    path = bench.project / "inner"
+    inner = wait_until(lambda: path.read_text().strip() if path.exists() else None)
+    _shot(bench, inner, "keeper")
+    bench.ok("cancel", outer)
+    bench.run("wait", inner)
+    assert bench.show(inner)["exit_code"] == 5
+
+
+def test_a_ledger_that_vanished_is_reported(bench: Bench) -> None:
+    """Emptied or deleted by somebody: told once, never taken for a first use."""
+    for damage in ("empty", "delete"):
+        bench.ok("wait", bench.launch("true"))
+        ledger = Path(bench.home.ledger)
+        for suffix in ("-wal", "-shm"):
+            ledger.with_name(ledger.name + suffix).unlink(missing_ok=True)
+        ledger.write_bytes(b"") if damage == "empty" else ledger.unlink()
+        done = bench.run("list")
+        assert done.returncode == 3
+        assert "was deleted or emptied" in done.stderr
+        assert bench.json("list")["tasks"] == []
+
+
+def test_waiting_for_any_of_nothing_is_over_at_once(bench: Bench) -> None:
+    """No task, no wait, no error."""
+    assert bench.run("wait", "--any").returncode == 0
+
+
+def test_a_narrow_locale_is_no_error(bench: Bench) -> None:
+    """What cannot be shown is escaped."""
+    bench.launch("true", "--description", "größer")
+    done = bench.run("list", env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert "gr\\xf6" in done.stdout
+
+
+def test_zero_means_zero(bench: Bench) -> None:
+    """`--retain 0s` is no default, and `--max-output 0` is refused."""
+    task = bench.launch("true", "--retain", "0s")
+    bench.ok("wait", task)
+    row = bench.row(task).current
+    assert row.delete_after == row.settled_at
+    assert bench.run("run", "--max-output", "0", "true").returncode == 2
+
+
+def test_nonsense_given_to_the_sdk_is_refused_in_words(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is an error of ours with a hint, and leaves no bundle behind."""
+    monkeypatch.chdir(bench.project)
+    client = Outlive(home=str(bench.state))
+    calls: list[dict[str, object]] = [
+        {"env": {"A": "x\0y"}},
+        {"env": {"": "x"}},
+        {"description": "a\ud800"},
+        {"group": "\ud800"},
+        {"cwd": "a\0b"},
+        {"timeout": float("nan")},
+        {"timeout": -1},
+        {"timeout": "soon"},
+        {"retain": float("inf")},
+        {"max_output": 1 << 70},
+        {"notify": "maybe"},
+    ]
+    for options in calls:
+        with pytest.raises(UserError):
+            client.run("true", **options)  # type: ignore[arg-type]
+    with pytest.raises(UserError):
+        client.run(["sleep", 1])  # type: ignore[list-item]
+    assert os.listdir(client._home.tasks) == []
+
+
+def test_a_program_that_closes_everything_can_go_on(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The spawner's socket is closed by the program itself: the next launch starts another."""
+    from outlive.client import sdk
+
+    monkeypatch.chdir(bench.project)
+    client = Outlive(home=str(bench.state))
+    client.run("true").wait()
+    assert sdk._spawner._socket is not None
+    os.close(sdk._spawner._socket.fileno())
+    assert client.run("exit 3").wait().exit_code == 3
+
+
+def test_a_directory_that_is_gone_is_not_guessed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PWD names another directory that exists: nothing runs there."""
+    gone = bench.project / "gone"
+    gone.mkdir()
+    monkeypatch.setenv("PWD", str(bench.project))
+    client = Outlive(home=str(bench.state))
+    before = os.getcwd()
+    os.chdir(gone)
+    gone.rmdir()
+    try:
+        with pytest.raises(OutliveError):
+            client.run("pwd")
+    finally:
+        os.chdir(before)
+
+
+def test_an_adopted_foreground_task_still_ends_with_its_session(bench: Bench) -> None:
+    """Its keeper is killed and replaced; then its session is killed; it ends."""
+    script = f"{' '.join(bench.command('run', '--foreground', '--', 'sleep', '60'))}; sleep 60"
+    client = subprocess.Popen(
+        ["bash", "-c", script],
+        env=bench.env,
+        cwd=bench.project,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert client.stdout is not None
+    task = client.stdout.readline().strip()
+    _shot(bench, task, "keeper")
+    bench.ok("show", task)
+    os.killpg(client.pid, signal.SIGKILL)
+    client.wait()
+    client.stdout.close()
+    bench.run("wait", task)
+    assert bench.show(task)["reason"] == "session_ended"
