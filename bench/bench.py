@@ -69,9 +69,8 @@ def syncs(env: dict[str, str]) -> tuple[int, float]:
 def completion(client: Outlive) -> str:
     """From the command's last instruction until a blocked waiter knows the ending."""
     samples = Samples()
-    program = "import os, time; time.sleep(0.2); os.write(1, b'%.6f' % time.time()); os._exit(0)"
     for _ in range(ROUNDS):
-        task = client.run([sys.executable, "-I", "-S", "-c", program]).wait()
+        task = client.run("sleep 0.2; exec date +%s.%N").wait()
         samples.add(time.time() - float(task.output()))
     met = "met" if samples.median <= 5 else "missed"
     return f"| completion to a blocked waiter | {samples.median:.1f} | {samples.p95:.1f} | | at most 5 ms: {met} |"

@@ -104,12 +104,13 @@ def ignore_the_record() -> None:
 
 
 def reconcile_without_the_lock() -> None:
-    """The reconciler opens the lock and does not take it."""
+    """The reconciler does not ask whether a keeper lives, and opens the lock without taking it."""
 
     def open_only(files: AttemptFiles, which: str = "lock") -> int:
         return os.open(files.lock if which == "lock" else files.control, os.O_RDWR | os.O_CLOEXEC)
 
     _replace(reconcile, "take", open_only)
+    _replace(reconcile, "keeper_lives", lambda _: False)
 
 
 def begin_without_a_go() -> None:
@@ -225,7 +226,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "believe a failed commit": Mutant(
         believe_a_failed_commit,
         Sweep(LAUNCHER, errno=errno.EIO, names=_SYNC),
-        "still queued",
+        "damage: lock of attempt 1 is missing",
     ),
     "leave the bundle": Mutant(
         leave_the_bundle,

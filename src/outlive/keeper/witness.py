@@ -70,35 +70,41 @@ def serve(held: Held, voice: int, go: int, start: Start) -> NoReturn:
     else:
         record.write_slot(held.record, "process", durable=False, **process, started="yes")
         _say(voice, b"started\n")
-        _watch(held.record, command)
-        _say(voice, b"exited\n")
+        _watch(held.record, command, voice)
     os._exit(0)
 
 
-def _watch(record_fd: int, command: int) -> None:
-    """Wait for the command, reaping the orphans that come our way meanwhile."""
+def _watch(record_fd: int, command: int, voice: int) -> None:
+    """Wait for the command, reaping the orphans that come our way meanwhile.
+
+    The keeper is told as soon as the end is on record, and syncs the ledger while we sync the
+    record: whichever is durable first carries the ending over a power cut, and until then nobody
+    has been told.
+    """
     while True:
         seen = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
         if seen is None:
             continue
         if seen.si_pid == command:
-            write_exit(record_fd, command, seen.si_code, seen.si_status)
+            write_exit(record_fd, command, seen.si_code, seen.si_status, durable=False)
+            _say(voice, b"exited\n")
+            os.fdatasync(record_fd)
         os.waitpid(seen.si_pid, 0)
         if seen.si_pid == command:
             return
 
 
-def write_exit(record_fd: int, command: int, how: int, status: int) -> None:
+def write_exit(record_fd: int, command: int, how: int, status: int, *, durable: bool = True) -> None:
     """Make the end of the command durable: exactly what the kernel said of it.
 
     Killed while it was still a fork of ours, it may not have begun: its name is the first thing
     that an exec changes, and it can be read as long as the dead process is not reaped.
     """
     if how == os.CLD_EXITED:
-        record.write_slot(record_fd, "exit", code=status, at=_now())
+        record.write_slot(record_fd, "exit", durable=durable, code=status, at=_now())
     else:
         began = "unknown" if name_of(command) == WITNESS_NAME else "yes"
-        record.write_slot(record_fd, "exit", signal=status, began=began, at=_now())
+        record.write_slot(record_fd, "exit", durable=durable, signal=status, began=began, at=_now())
 
 
 def _identities(command: int) -> dict[str, object]:

@@ -37,8 +37,10 @@ _SETTLE = """
         AND number = (SELECT task.attempt FROM task WHERE task.id = attempt.task)"""
 _NOTICE = "INSERT INTO notice (id, task, attempt, kind, session, state, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _EVIDENCE = """
-    INSERT INTO evidence VALUES (?1, ?2, (SELECT count(*) FROM evidence WHERE task = ?1 AND attempt = ?2),
-        ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"""
+    INSERT INTO evidence
+    SELECT ?1, ?2, (SELECT count(*) FROM evidence WHERE task = ?1 AND attempt = ?2),
+        ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11
+    WHERE EXISTS (SELECT 1 FROM attempt WHERE task = ?1 AND number = ?2)"""
 _TASK = f"SELECT {rows.TASK_COLUMNS} FROM task"
 _ATTEMPTS = f"SELECT {rows.ATTEMPT_COLUMNS} FROM attempt WHERE task = ? ORDER BY number"
 _UNSETTLED = f"{_TASK} WHERE id IN (SELECT task FROM attempt WHERE state IN ('queued', 'running')) ORDER BY seq"
@@ -137,9 +139,7 @@ class SqliteLedger:
             self._insert_evidence(task, attempt, evidence, now)
 
     def _insert_evidence(self, task: str, attempt: int, evidence: Evidence, now: datetime) -> None:
-        known = self._db.execute("SELECT 1 FROM attempt WHERE task = ? AND number = ?", (task, attempt)).get
-        if known is not None:
-            self._db.execute(_EVIDENCE, (task, attempt, to_micros(now), *rows.evidence_row(evidence)))
+        self._db.execute(_EVIDENCE, (task, attempt, to_micros(now), *rows.evidence_row(evidence)))
 
     def task(self, task: str) -> Task | None:
         found = self._tasks(f"{_TASK} WHERE id = ?", (task,))

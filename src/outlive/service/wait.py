@@ -13,8 +13,8 @@ from select import POLLIN, poll
 
 from outlive.bundle.attempt import AttemptFiles, has_writer, open_done
 from outlive.domain.errors import Unavailable
+from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from outlive.service.lookup import read_tasks
 from outlive.service.reconcile import reconcile
 
 TYPE_CHECKING = False
@@ -75,8 +75,9 @@ class _Vigil:
         self._doors: dict[int, str] = {}
         self._ended: list[Task] = []
         self._pause = _SETTLING_PAUSE
+        self._ledger: SqliteLedger | None = None
         try:
-            for task in read_tasks(home, ids):
+            for task in self._read(ids):
                 if task.current.settled_at is None:
                     self._doors[_open(home, task)] = task.id
                 else:
@@ -89,6 +90,23 @@ class _Vigil:
         self._poll = poll()
         for door in self._doors:
             self._poll.register(door, POLLIN)
+
+    def _read(self, ids: Sequence[str]) -> list[Task]:
+        """The tasks as they are, through a ledger that stays open while we sleep.
+
+        So nobody has to open it at the moment when everybody is in a hurry. An idle connection
+        holds no lock, and spares whoever opens the ledger meanwhile the reading of its log.
+        """
+        if not ids:
+            return []
+        if self._ledger is None:
+            self._ledger = SqliteLedger(self._home.ledger, utc_now())
+        return [task for one in ids if (task := self._ledger.task(one)) is not None]
+
+    def _close_ledger(self) -> None:
+        if self._ledger is not None:
+            self._ledger.close()
+            self._ledger = None
 
     @property
     def is_waiting(self) -> bool:
@@ -117,12 +135,13 @@ class _Vigil:
 
     def _settle_unkept(self) -> None:
         """Doors that nobody holds: their tasks have ended, or need a reconciler."""
-        tasks = {task.id: task for task in read_tasks(self._home, [self._doors[door] for door in self._unkept])}
+        tasks = {task.id: task for task in self._read([self._doors[door] for door in self._unkept])}
         for door in self._unkept:
             one = self._doors[door]
             if one in tasks and tasks[one].current.settled_at is None:
+                self._close_ledger()  # an adopter may be forked, and must not inherit it
                 reconcile(self._home, utc_now(), one, self._adopter)
-                tasks.update((task.id, task) for task in read_tasks(self._home, [one]))
+                tasks.update((task.id, task) for task in self._read([one]))
             if one not in tasks or tasks[one].current.settled_at is not None:
                 self._ended.extend([tasks[one]] if one in tasks else [])
                 self._poll.unregister(door)
@@ -134,6 +153,7 @@ class _Vigil:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._close_ledger()
         for door in self._doors:
             os.close(door)
 
