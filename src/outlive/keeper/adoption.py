@@ -12,8 +12,9 @@ from outlive.bundle.kernel import name_process
 from outlive.bundle.processes import KEEPER_NAME, open_verified
 from outlive.domain.errors import OutliveError
 from outlive.domain.when import UTC, datetime
-from outlive.keeper.keeper import Supervision, detach
+from outlive.keeper.keeper import detach
 from outlive.keeper.sight import OtherWitness, Stranger, read_identity
+from outlive.keeper.supervision import Supervision
 from outlive.ledger.sqlite import SqliteLedger
 
 TYPE_CHECKING = False

@@ -1,27 +1,23 @@
 """The keeper: the detached process that owns one attempt from its start to its settlement.
 
-It holds no ledger while the command runs, imports nothing after it started, ignores what would
-end an ordinary process, and sleeps in one poll() until something happens: the end, a poke, a
-deadline, a growing output, the death of a foreground task's owner.
+This is how it comes to life: it cuts its ties, claims the attempt, lets the witness start the
+command, and supervises it. It holds no ledger while the command runs, imports nothing after it
+started, and ignores what would end an ordinary process.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-import time
-from select import POLLIN, poll
 
-from outlive.bundle import record
 from outlive.bundle.kernel import become_subreaper, name_process, signal
-from outlive.bundle.processes import KEEPER_NAME, has_exited, open_verified
-from outlive.domain.errors import DiskFull, OutliveError, Unavailable
-from outlive.domain.evidence import Evidence, Intent
-from outlive.domain.settlement import plan_settlement
-from outlive.domain.when import UTC, datetime, from_micros, to_micros
-from outlive.keeper import owner, tree, witness
-from outlive.keeper.cap import OutputWatch
-from outlive.keeper.sight import OwnWitness, Sight, never_begun, read_identity
+from outlive.bundle.processes import KEEPER_NAME
+from outlive.domain.errors import OutliveError
+from outlive.domain.evidence import Evidence
+from outlive.domain.when import UTC, datetime
+from outlive.keeper import owner, witness
+from outlive.keeper.sight import OwnWitness, never_begun
+from outlive.keeper.supervision import Supervision
 from outlive.ledger.sqlite import SqliteLedger
 
 TYPE_CHECKING = False
@@ -29,8 +25,6 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from outlive.bundle.attempt import Held
-    from outlive.domain.evidence import IntentKind
-    from outlive.domain.settlement import Settlement
     from outlive.keeper.plan import Plan
 
 _IGNORED = (
@@ -44,8 +38,6 @@ _IGNORED = (
     "SIGUSR1",
     "SIGUSR2",
 )
-_SETTLE_TRIES = 8
-INTENTS: tuple[IntentKind, ...] = ("cancel", "timeout", "output_limit", "session_ended")
 
 
 def detach(keep: tuple[int, ...]) -> None:
@@ -154,157 +146,6 @@ def _answer(ready: int, word: str) -> None:
     except OSError:
         pass
     os.close(ready)
-
-
-class Supervision:
-    """A running attempt under a keeper's eyes, its own or an adopted one."""
-
-    def __init__(self, plan: Plan, held: Held, sight: Sight, role: str) -> None:
-        self._plan = plan
-        self._held = held
-        self._sight = sight
-        self._role = role
-        self._output = OutputWatch(
-            plan.files.path,
-            held.output,
-            held.record,
-            plan.launch.max_output,
-            can_punch=plan.home.can_punch,
-        )
-        self._intent = read_intent(held.record)
-        found = read_identity(held.record)
-        self._command = open_verified(found[0]) if found else None
-        self._pid = found[0].pid if found else 0
-        self._deadline = self._find_deadline(int(found[1]["monotonic"]) if found else time.monotonic_ns())
-        self._owner, self._is_abandoned = plan.surroundings.owner, False
-        if self._owner is None:
-            self._owner, self._is_abandoned = owner.find(held.record)
-
-    def _find_deadline(self, started_ns: int) -> float | None:
-        """On the monotonic clock, which stands still while the machine sleeps."""
-        timeout = self._plan.launch.timeout
-        return None if timeout is None else started_ns / 1e9 + timeout.total_seconds()
-
-    def see_through(self, seen: Evidence | Sight) -> None:
-        """Until the command has ended and its attempt is settled."""
-        self._resume()
-        while not isinstance(seen, Evidence):
-            self._sight = seen
-            ready = self._wait()
-            if self._sight.fd in ready:
-                seen = self._sight.look()
-                continue
-            if self._output.wake in ready:
-                self._output.notice_write()
-            elif self._output.next_look is not None and not ready:
-                self._output.look()
-            if self._held.control in ready:
-                self._obey(os.read(self._held.control, 4096))
-            if self._owner in ready:
-                self._owner = None
-                self._end("session_ended")
-            if self._output.over_limit and self._intent is None:
-                self._end("output_limit")
-            if self._deadline is not None and time.monotonic() >= self._deadline:
-                self._deadline = None
-                self._end("timeout")
-        self._settle(seen)
-
-    def _resume(self) -> None:
-        """Do what a keeper before us was killed at, or could not see any more."""
-        if self._intent is not None:
-            self._end(self._intent.kind)
-        elif self._is_abandoned:
-            self._end("session_ended")
-
-    def _wait(self) -> set[int]:
-        waiting = poll()
-        for fd in (self._sight.fd, self._held.control, self._output.wake, self._owner):
-            if fd is not None:
-                waiting.register(fd, POLLIN)
-        spans = [] if self._output.next_look is None else [self._output.next_look]
-        if self._deadline is not None:
-            # poll() counts milliseconds in 32 bits: a month is waited for day by day.
-            spans.append(min(max(0.0, self._deadline - time.monotonic()), 86400.0))
-        return {fd for fd, _ in waiting.poll(min(spans) * 1000 if spans else None)}
-
-    def _obey(self, words: bytes) -> None:
-        for word in words.decode("ascii", "replace").split():
-            if word in ("cancel", "session_ended"):
-                self._end("cancel" if word == "cancel" else "session_ended")
-
-    def _end(self, kind: IntentKind) -> None:
-        """End the whole tree, having written down why - unless the command was faster."""
-        if self._command is not None and has_exited(self._command):
-            return
-        if self._intent is None:
-            now = _now()
-            write_intent(self._held.record, kind, now)
-            if self._command is not None and has_exited(self._command):
-                record.clear_slot(self._held.record, "intent")
-                return
-            self._intent = Intent(kind=kind, at=now)
-        if self._pid in tree.end(self._members).refused:
-            # Not one signal reached the command: however it ends now, it is not our doing.
-            self._intent = None
-            record.clear_slot(self._held.record, "intent")
-
-    def _members(self) -> list[tree.Member]:
-        """Every living process of the task: below us, or found again if we adopted it."""
-        witness = read_identity(self._held.record, "witness")
-        ours = frozenset((os.getpid(), witness[0].pid if witness else 0))
-        if self._role == "keeper":
-            found = tree.descendants(os.getpid(), ours)
-        else:
-            found = tree.remnants(self._plan.launch.id, self._held.record)
-        return [member for member in found if member.pid not in ours]
-
-    def _settle(self, evidence: Evidence) -> None:
-        """Write the ending. If the ledger refuses for long, the exit record waits for a reader."""
-        plan = self._plan
-        settlement = plan_settlement(
-            plan.launch,
-            plan.files.number,
-            evidence,
-            self._intent,
-            now=_now(),
-            settled_by=self._role,
-            left_running=() if evidence.started == "no" else tree.describe(self._members()),
-            output=self._output.final(),
-        )
-        self._write(settlement)
-        self._held.let_go()  # now, and not when the process has been taken apart: waiters are asleep on it
-
-    def _write(self, settlement: Settlement) -> None:
-        plan = self._plan
-        for attempt in range(_SETTLE_TRIES):
-            try:
-                with SqliteLedger(plan.home.ledger, _now(), create=False) as ledger:
-                    ledger.settle(settlement)
-            except DiskFull:
-                plan.home.drop_ballast()
-            except Unavailable:
-                pass
-            except OutliveError:
-                return
-            else:
-                return
-            time.sleep(0.05 * 2**attempt)
-
-
-def read_intent(record_fd: int) -> Intent | None:
-    """What somebody had decided about this attempt, if anything."""
-    slot = record.read_slot(record_fd, "intent")
-    kind = next((known for known in INTENTS if slot and slot["kind"] == known), None)
-    return None if slot is None or kind is None else Intent(kind=kind, at=from_micros(int(slot["at"])))
-
-
-def write_intent(record_fd: int, kind: IntentKind, now: datetime) -> None:
-    """Write down why the tree is about to be ended, so that whoever settles it knows."""
-    try:
-        record.write_slot(record_fd, "intent", kind=kind, at=to_micros(now))
-    except OSError:
-        pass  # on a failing disk the ending goes on; it may then be told as a plain signal
 
 
 def _now() -> datetime:

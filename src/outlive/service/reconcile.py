@@ -18,9 +18,9 @@ from outlive.bundle.processes import open_verified
 from outlive.domain.evidence import Evidence
 from outlive.domain.settlement import OutputSize, plan_settlement
 from outlive.keeper import tree
-from outlive.keeper.keeper import read_intent
 from outlive.keeper.launching import launch_adopter
 from outlive.keeper.sight import read_evidence, read_identity
+from outlive.keeper.supervision import read_intent
 from outlive.ledger.sqlite import SqliteLedger
 
 TYPE_CHECKING = False
