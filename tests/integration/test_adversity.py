@@ -328,3 +328,106 @@ def test_an_adopted_foreground_task_still_ends_with_its_session(bench: Bench) ->
     client.stdout.close()
     bench.run("wait", task)
     assert bench.show(task)["reason"] == "session_ended"
+
+
+def test_a_waiter_is_told_when_the_ledger_is_replaced(bench: Bench) -> None:
+    """Its task is in no ledger any more: an error, not an endless sleep."""
+    task = bench.launch("sleep 1.5")
+    waiter = subprocess.Popen(
+        bench.command("wait", task), env=bench.env, cwd=bench.project, stderr=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: any("/done" in path for path in _opened(waiter.pid)), "the waiter")
+    for suffix in ("", "-wal", "-shm"):
+        Path(bench.home.ledger + suffix).unlink(missing_ok=True)
+    bench.run("list")
+    assert "no longer in the ledger" in waiter.communicate()[1]
+    assert waiter.returncode == 2
+
+
+def test_an_interrupted_launch_does_not_mix_up_the_next(bench: Bench) -> None:
+    """A signal handler raises in the middle of run(): the next run() gets its own task."""
+    script = """
+import signal, time
+from outlive import Outlive
+class Stop(Exception): pass
+def stop(*_): raise Stop
+signal.signal(signal.SIGALRM, stop)
+o = Outlive()
+o.run(["true"])
+for pause in (0.002, 0.004, 0.006, 0.008, 0.010):
+    signal.setitimer(signal.ITIMER_REAL, pause)
+    try:
+        o.run(["echo", "first"])
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except Stop:
+        pass
+    assert o.run(["echo", "second"]).command == "echo second"
+print("right")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=bench.env, cwd=bench.project, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "right\n", done.stderr
+
+
+def test_a_program_may_fork_while_it_launches_and_waits(bench: Bench) -> None:
+    """A child forked beside a launching and a waiting thread can use the SDK; nobody hangs or crashes."""
+    script = """
+import os, threading
+from outlive import Outlive
+o = Outlive()
+slow = o.run("sleep 1")
+threading.Thread(target=slow.wait).start()
+threading.Thread(target=lambda: [o.run(["true"]) for _ in range(10)]).start()
+statuses = []
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        code = o.run("exit 3").wait().exit_code
+        os._exit(0 if code == 3 else 1)
+    statuses.append(os.waitpid(child, 0)[1])
+print(statuses)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=bench.env,
+        cwd=bench.project,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout == "[0, 0, 0]\n", done.stderr
+
+
+def test_a_cancel_reaches_the_keeper_that_follows(bench: Bench) -> None:
+    """The keeper that was asked is killed before it could act: its successor is asked again."""
+    task = bench.launch("sleep 60")
+    keeper = bench.keeper(task)
+    kill(keeper, signal.SIGSTOP)
+    cancelling = subprocess.Popen(
+        bench.command("cancel", task), env=bench.env, cwd=bench.project, stdout=subprocess.DEVNULL
+    )
+    wait_until(lambda: any("/done" in path for path in _opened(cancelling.pid)), "the cancel to be asked")
+    kill(keeper)
+    assert cancelling.wait() == 0
+    assert bench.show(task)["state"] == "cancelled"
+
+
+def test_a_program_with_sigpipe_at_default_survives_a_dead_spawner(bench: Bench) -> None:
+    """Asking a spawner that was killed is no reason to die."""
+    script = """
+import os, signal
+from outlive import Outlive
+from outlive.client import sdk
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+o = Outlive()
+o.run(["true"])
+os.kill(sdk._spawner._child, 9)
+os.waitid(os.P_PID, sdk._spawner._child, os.WEXITED | os.WNOWAIT)
+print(o.run("exit 4").wait().exit_code)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=bench.env, cwd=bench.project, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "4\n", done.stderr

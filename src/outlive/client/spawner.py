@@ -31,10 +31,14 @@ if TYPE_CHECKING:
 _LENGTH = 8
 
 
-def send(fd: int, message: dict[str, Any]) -> None:
-    """One message, whole. Both ends run the same interpreter, so `marshal` fits, and is free."""
+def frame(message: dict[str, Any]) -> bytes:
+    """A message with its length. Both ends run the same interpreter, so `marshal` fits, and is free."""
     content = marshal.dumps(message)
-    left = memoryview(len(content).to_bytes(_LENGTH, "big") + content)
+    return len(content).to_bytes(_LENGTH, "big") + content
+
+
+def _send(fd: int, message: dict[str, Any]) -> None:
+    left = memoryview(frame(message))
     while left:
         left = left[os.write(fd, left) :]
 
@@ -76,7 +80,7 @@ def serve(fd: int) -> None:
                 "hint": "please report it",
             }
         try:
-            send(fd, answer)
+            _send(fd, answer)
         except OSError:
             return
 

@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 
-from outlive.client.spawner import receive, send
+from outlive.client.spawner import frame, receive
 from outlive.domain import errors
 from outlive.domain.errors import Unavailable
 
@@ -35,39 +35,47 @@ class Spawner:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
+        os.register_at_fork(after_in_child=self.start_afresh)
         self._child = 0
         self._for: tuple[object, ...] = ()
 
     def ask(self, request: dict[str, Any]) -> str:
         """Have a request carried out with the rights this thread has now; the task's id."""
         with self._lock:
-            channel = self._channel()
             try:
-                send(channel, request)
-            except OSError:
-                # It was gone before it heard all of this, so nothing has been done: ask another.
+                answer = self._converse(request)
+            except BaseException:
+                # Interrupted in the middle, the answer would be taken for that of the next request.
                 self._forget()
-                channel = self._channel()
-                send(channel, request)
-            answer = receive(channel)
-            if answer is None:
-                self._forget()
-                raise Unavailable(
-                    "the spawner was killed while it launched the task, which may run or not",
-                    "`outlive list` tells; with a key a second run is safe",
-                )
+                raise
         if "error" in answer:
             raise _error(answer)
         return str(answer["task"])
 
-    def _channel(self) -> int:
+    def _converse(self, request: dict[str, Any]) -> dict[str, Any]:
+        message = frame(request)
+        try:
+            self._channel().sendall(message, socket.MSG_NOSIGNAL)
+        except OSError:
+            # It was gone before it heard all of this, so nothing has been done: ask another.
+            self._forget()
+            self._channel().sendall(message, socket.MSG_NOSIGNAL)
+        answer = receive(self._channel().fileno())
+        if answer is None:
+            raise Unavailable(
+                "the spawner was killed while it launched the task, which may run or not",
+                "`outlive list` tells; with a key a second run is safe",
+            )
+        return answer
+
+    def _channel(self) -> socket.socket:
         """The socket of a spawner that has our present rights."""
         rights = _rights()
         if self._socket is None or self._for != rights:
             self._replace(rights)
         if self._socket is None:
             raise Unavailable("the spawner could not be started", "check memory and open files")
-        return self._socket.fileno()
+        return self._socket
 
     def _replace(self, rights: tuple[object, ...]) -> None:
         self._forget()
@@ -94,15 +102,29 @@ class Spawner:
         """Let a spawner go; only the process that started it may wait for it."""
         if self._socket is not None:
             try:
-                self._socket.close()
+                # A forked child of ours may hold a copy; the spawner must see the end all the same.
+                self._socket.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # the program closed it itself
-            self._socket = None
+                pass  # it is gone, or the program closed the descriptor itself
+            self._drop_socket()
             if self._for and self._for[0] == os.getpid():
                 try:
                     os.waitpid(self._child, 0)
                 except ChildProcessError:
                     pass
+
+    def _drop_socket(self) -> None:
+        if self._socket is not None:
+            try:
+                self._socket.close()
+            except OSError:
+                pass
+            self._socket = None
+
+    def start_afresh(self) -> None:
+        """In a forked child: the lock may be held by a thread that is not here, the spawner is not ours."""
+        self._lock = threading.Lock()
+        self._drop_socket()
 
     def close(self) -> None:
         """End the spawner; the next request starts another."""

@@ -68,7 +68,11 @@ class OwnCommand:
         self._record = record_fd
 
     def look(self) -> Evidence | Sight:
-        seen = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        try:
+            seen = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        except ChildProcessError:
+            seen = None  # a dying witness is heard of before its children are given to us
+            time.sleep(0.001)
         if seen is None:
             return self
         # A fork that could not become the command has already said so.
@@ -110,7 +114,8 @@ class Stranger:
         if status is None:
             return _vanished("adopter", "yes", "keeper_killed")
         if os.WIFSIGNALED(status):
-            write_exit(self._record, 0, os.CLD_KILLED, os.WTERMSIG(status))
+            began = (record.read_slot(self._record, "process") or {}).get("started", "unknown")
+            record.write_slot(self._record, "exit", signal=os.WTERMSIG(status), began=began, at=time.time_ns() // 1000)
         else:
             write_exit(self._record, 0, os.CLD_EXITED, os.WEXITSTATUS(status))
         return read_evidence(self._record, "adopter") or _vanished("adopter", "yes", "keeper_killed")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from outlive.bundle.attempt import AttemptFiles, poke
 from outlive.domain.value import Value
 from outlive.domain.when import timedelta
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from outlive.service.reconcile import Adopter
 
 # All steps of the keeper, and time for it to settle on a busy machine.
-_CEILING = timedelta(seconds=sum(grace for _, grace in STEPS) + 10)
+_CEILING = sum(grace for _, grace in STEPS) + 10
+_ASK_AGAIN = timedelta(seconds=1)
 
 
 class Cancelled(Value):
@@ -37,12 +40,16 @@ def cancel(home: Home, ids: Sequence[str], adopter: Adopter | None) -> list[Canc
     """End the tasks with everything they started; tells the truth about each."""
     for one in ids:
         reconcile(home, utc_now(), one, adopter)
-    asked = []
-    for task in read_tasks(home, ids):
-        if task.current.settled_at is None:
-            poke(AttemptFiles(home.bundle(task.id), task.current.number), "cancel")
-            asked.append(task.id)
-    wait_for(home, asked, timeout=_CEILING, adopter=adopter)
+    until = time.monotonic() + _CEILING
+    while time.monotonic() < until:
+        waiting = [task for task in read_tasks(home, ids) if task.current.settled_at is None]
+        for task in waiting:
+            files = AttemptFiles(home.bundle(task.id), task.current.number)
+            # Asked again if nobody has taken it up: the keeper that was asked may have been killed.
+            if files.read_slot("intent") is None:
+                poke(files, "cancel")
+        if wait_for(home, [task.id for task in waiting], timeout=_ASK_AGAIN, adopter=adopter):
+            break
     return [_outcome(task) for task in read_tasks(home, ids)]
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 _TURN = 0.002
-_A_READER_TAKES_AT_MOST = 5.0
+_A_READER_TAKES_AT_MOST = 1.0
 
 
 def reconcile(

@@ -12,7 +12,7 @@ from resource import RLIMIT_NOFILE, getrlimit
 from select import POLLIN, poll
 
 from outlive.bundle.attempt import AttemptFiles, has_writer, open_done
-from outlive.domain.errors import Unavailable
+from outlive.domain.errors import Unavailable, UnknownTask
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.reconcile import reconcile
@@ -42,12 +42,18 @@ def wait_for(
     timeout: timedelta | None = None,
     adopter: Adopter | None,
     on_end: Callable[[Task], None] | None = None,
+    hold_ledger: bool = False,
 ) -> bool:
-    """Block until all (or any one) of the tasks have ended; False if the time was up first."""
+    """Block until all (or any one) of the tasks have ended; False if the time was up first.
+
+    `hold_ledger` keeps it open while we sleep, so that nobody has to open it at the moment when
+    everybody is in a hurry. Not for a program that may be forked meanwhile: SQLite's tables of
+    its open files and locks would be wrong in the child.
+    """
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()
     size = max(1, len(ids)) if any_one else _at_once()
     for start in range(0, len(ids), size):
-        with _Vigil(home, ids[start : start + size], adopter) as vigil:
+        with _Vigil(home, ids[start : start + size], adopter, hold_ledger=hold_ledger) as vigil:
             while vigil.is_waiting:
                 ended = vigil.wait_for_some(until)
                 if not ended:
@@ -69,17 +75,18 @@ def _at_once() -> int:
 class _Vigil:
     """A number of tasks that are waited for together."""
 
-    def __init__(self, home: Home, ids: Sequence[str], adopter: Adopter | None) -> None:
+    def __init__(self, home: Home, ids: Sequence[str], adopter: Adopter | None, *, hold_ledger: bool) -> None:
         self._home = home
         self._adopter = adopter
-        self._doors: dict[int, str] = {}
+        self._doors: dict[int, tuple[str, int]] = {}
+        self._hold_ledger = hold_ledger
         self._ended: list[Task] = []
         self._pause = _SETTLING_PAUSE
         self._ledger: SqliteLedger | None = None
         try:
             for task in self._read(ids):
                 if task.current.settled_at is None:
-                    self._doors[_open(home, task)] = task.id
+                    self._doors[_open(home, task)] = (task.id, task.current.number)
                 else:
                     self._ended.append(task)
         except BaseException:
@@ -92,16 +99,15 @@ class _Vigil:
             self._poll.register(door, POLLIN)
 
     def _read(self, ids: Sequence[str]) -> list[Task]:
-        """The tasks as they are, through a ledger that stays open while we sleep.
-
-        So nobody has to open it at the moment when everybody is in a hurry. An idle connection
-        holds no lock, and spares whoever opens the ledger meanwhile the reading of its log.
-        """
+        """The tasks as they are; an idle connection holds no lock."""
         if not ids:
             return []
         if self._ledger is None:
             self._ledger = SqliteLedger(self._home.ledger, utc_now())
-        return [task for one in ids if (task := self._ledger.task(one)) is not None]
+        tasks = [task for one in ids if (task := self._ledger.task(one)) is not None]
+        if not self._hold_ledger:
+            self._close_ledger()
+        return tasks
 
     def _close_ledger(self) -> None:
         if self._ledger is not None:
@@ -135,15 +141,19 @@ class _Vigil:
 
     def _settle_unkept(self) -> None:
         """Doors that nobody holds: their tasks have ended, or need a reconciler."""
-        tasks = {task.id: task for task in self._read([self._doors[door] for door in self._unkept])}
+        tasks = {task.id: task for task in self._read([self._doors[door][0] for door in self._unkept])}
         for door in self._unkept:
-            one = self._doors[door]
-            if one in tasks and tasks[one].current.settled_at is None:
+            one, attempt = self._doors[door]
+            if one in tasks and not _has_ended(tasks[one], attempt):
                 self._close_ledger()  # an adopter may be forked, and must not inherit it
                 reconcile(self._home, utc_now(), one, self._adopter)
                 tasks.update((task.id, task) for task in self._read([one]))
-            if one not in tasks or tasks[one].current.settled_at is not None:
-                self._ended.extend([tasks[one]] if one in tasks else [])
+            if one not in tasks:
+                raise UnknownTask(
+                    f"task {one} is no longer in the ledger", "the ledger was replaced; its bundle is still in place"
+                )
+            if _has_ended(tasks[one], attempt):
+                self._ended.append(tasks[one])
                 self._poll.unregister(door)
                 os.close(door)
                 del self._doors[door]
@@ -156,6 +166,11 @@ class _Vigil:
         self._close_ledger()
         for door in self._doors:
             os.close(door)
+
+
+def _has_ended(task: Task, attempt: int) -> bool:
+    """Whether the attempt that was waited for has; a later one may have begun meanwhile."""
+    return task.attempts[attempt - 1].settled_at is not None
 
 
 def _open(home: Home, task: Task) -> int:
