@@ -371,14 +371,20 @@ print("right")
 
 
 def test_a_program_may_fork_while_it_launches_and_waits(bench: Bench) -> None:
-    """A child forked beside a launching and a waiting thread can use the SDK; nobody hangs or crashes."""
+    """A child forked beside a launching and a sleeping thread can use the SDK; nobody hangs or crashes."""
     script = """
-import os, threading
+import os, threading, time
 from outlive import Outlive
 o = Outlive()
-slow = o.run("sleep 1")
-threading.Thread(target=slow.wait).start()
-threading.Thread(target=lambda: [o.run(["true"]) for _ in range(10)]).start()
+slow = o.run("sleep 60")
+threading.Thread(target=slow.wait, daemon=True).start()
+def asleep():
+    links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+    opened = [os.readlink(link) for link in links if os.path.lexists(link)]
+    return any(path.endswith("/done") for path in opened) and not any("ledger" in path for path in opened)
+while not asleep():
+    time.sleep(0.01)
+threading.Thread(target=lambda: [o.run(["true"]) for _ in range(10)], daemon=True).start()
 statuses = []
 for _ in range(3):
     child = os.fork()
@@ -386,7 +392,8 @@ for _ in range(3):
         code = o.run("exit 3").wait().exit_code
         os._exit(0 if code == 3 else 1)
     statuses.append(os.waitpid(child, 0)[1])
-print(statuses)
+print(statuses, flush=True)
+os._exit(0)
 """
     done = subprocess.run(
         [sys.executable, "-c", script],
