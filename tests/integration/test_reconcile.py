@@ -142,7 +142,7 @@ def test_a_cancel_survives_the_death_of_the_keeper_that_carries_it_out(bench: Be
     assert bench.show(task)["state"] == "cancelled"
 
 
-def test_what_never_began_is_lost_and_says_so(bench: Bench) -> None:
+def test_an_end_that_nobody_saw_is_lost_and_says_so(bench: Bench) -> None:
     """Everybody is killed: `lost`, started yes, cause known; never a guessed exit code."""
     task = bench.launch("sleep 60")
     _kill_all(bench, task, "keeper", "witness", "command")
