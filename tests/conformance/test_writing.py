@@ -204,6 +204,21 @@ def test_start_moves_a_queued_attempt_to_running(ledger: Ledger) -> None:
     assert current(ledger).current == attempt(state="running", started_at=NOW + SECOND)
 
 
+def test_an_attempt_can_be_recorded_as_begun(ledger: Ledger) -> None:
+    """In one step, and still as two moves; for a further attempt too."""
+    begun = attempt(state="running", started_at=NOW + SECOND)
+    ledger.enqueue(launch(), begun)
+    assert current(ledger).current == begun
+    ledger.settle(settlement(launch()))
+    assert ledger.add_attempt(ID, begun.but(number=2, started_at=NOW + 5 * SECOND))
+    assert current(ledger).state == "running"
+    moves = [(number, before, after) for number, before, after, _ in ledger.history(ID).moves]
+    assert moves == [
+        *((1, None, "queued"), (1, "queued", "running"), (1, "running", "succeeded")),
+        *((2, None, "queued"), (2, "queued", "running")),
+    ]
+
+
 def test_start_is_refused_when_the_attempt_is_not_queued_any_more(ledger: Ledger) -> None:
     """Running, ended or unknown: False, and the first start stays the start."""
     running(ledger)

@@ -27,16 +27,14 @@ from tests.crash.life import (
     WITNESS,
 )
 from tests.crash.mutants import MUTANTS
-from tests.crash.sweep import WRITES, Report, Sweep, hunt, run_sweep
+from tests.crash.ptrace import PIPE_WRITE
+from tests.crash.sweep import Report, Sweep, hunt, run_sweep
 from tests.crash.tree import drive
-
-# What keeper and witness `write` goes into pipes, and behind a pipe there is no disk to fail.
-_DISK: Final = WRITES - {"write"}
 
 # The longest first, so that none of them is left for the end.
 SWEEPS: Final[dict[str, Sweep]] = {
     "kill the keeper": Sweep(KEEPER),
-    "kill the keeper of a command that runs on": Sweep(KEEPER, script=GATED, since="write"),
+    "kill the keeper of a command that runs on": Sweep(KEEPER, script=GATED, since=PIPE_WRITE),
     "kill keeper and witness": Sweep(KEEPER, also=(WITNESS,), since="clone"),
     "kill the launcher": Sweep(LAUNCHER),
     "kill launcher and keeper": Sweep(LAUNCHER, also=(KEEPER,), since="clone"),
@@ -51,17 +49,11 @@ SWEEPS: Final[dict[str, Sweep]] = {
     "kill the command": Sweep(COMMAND),
     "kill the intermediate": Sweep(INTERMEDIATE),
     "kill what cannot be executed": Sweep(COMMAND, script=UNSTARTABLE),
-    "disk error in what cannot be executed": Sweep(COMMAND, errno=errno.EIO, names=_DISK, script=UNSTARTABLE),
+    "disk error in what cannot be executed": Sweep(COMMAND, errno=errno.EIO, script=UNSTARTABLE),
     **{
-        f"{word} in the {who}{', and on' if persistent else ''}": Sweep(
-            role, errno=code, persistent=persistent, names=names
-        )
+        f"{word} in the {who}{', and on' if persistent else ''}": Sweep(role, errno=code, persistent=persistent)
         for word, code in (("disk full", errno.ENOSPC), ("disk error", errno.EIO))
-        for who, role, names in (
-            ("keeper", KEEPER, _DISK),
-            ("launcher", LAUNCHER, WRITES),
-            ("witness", WITNESS, _DISK),
-        )
+        for who, role in (("keeper", KEEPER), ("launcher", LAUNCHER), ("witness", WITNESS))
         for persistent in (False, True)
     },
 }

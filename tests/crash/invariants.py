@@ -106,6 +106,8 @@ def _of_runs(after: Aftermath, point: Point) -> Iterator[str]:
     before, total = after.ran
     if total > 1:
         yield f"ran {total} times"
+    if before and not after.found:
+        yield "ran before it was on record"
     if after.printed and not after.again and point.began is False and COMMAND not in point.dead:
         yield "printed as running although it had not begun"
     old = {(task.id, attempt.number) for task, _ in after.found for attempt in task.attempts}

@@ -21,6 +21,7 @@ from outlive.ledger import sqlite
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service import handover, reconcile, run
 from tests.crash.life import GATED, INTERMEDIATE, KEEPER, LAUNCHER, WITNESS
+from tests.crash.ptrace import PIPE_WRITE
 from tests.crash.sweep import Sweep
 
 
@@ -192,13 +193,13 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "settle in two transactions": Mutant(
         settle_in_two_transactions, Sweep(KEEPER), "0 ending notices", ("fdatasync", -1)
     ),
-    "insert the row before the lock": Mutant(insert_row_before_lock, Sweep(LAUNCHER), "still queued", ("flock", 0)),
+    "insert the row before the lock": Mutant(insert_row_before_lock, Sweep(LAUNCHER), "still running", ("flock", 0)),
     "reap before recording": Mutant(reap_before_recording, Sweep(WITNESS), "exit code lost", ("pwrite64", -1)),
     "tell before recording": Mutant(
         tell_before_recording,
         Sweep(KEEPER, also=(LAUNCHER,)),
         "exit code lost",
-        ("write", 0),
+        (PIPE_WRITE, 0),
     ),
     "take a dead witness for success": Mutant(
         take_a_dead_witness_for_success, Sweep(WITNESS), "wrong exit code 0", ("waitid", 0)
@@ -210,7 +211,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         "orphan although its keeper lives",
         ("exit_group", 0),
     ),
-    "begin without a go": Mutant(begin_without_a_go, Sweep(KEEPER), "ran before its row said so", ("fdatasync", 0)),
+    "begin without a go": Mutant(begin_without_a_go, Sweep(LAUNCHER), "ran before it was on record", ("fdatasync", -2)),
     "take lost for never begun": Mutant(
         take_lost_for_never_begun,
         Sweep(WITNESS, also=(LAUNCHER, KEEPER)),

@@ -212,9 +212,25 @@ KNOWN_NAMES: Final = frozenset(_NAMES.values())
 _HEAP_CALLS: Final = frozenset({"brk", "munmap", "mremap", "madvise", "mprotect"})
 
 
+# A word to another process, and no business of any disk.
+PIPE_WRITE: Final = "write (pipe)"
+
+
 def name_of(number: int) -> str:
     """A system call's name, or its number as text if the table lacks it."""
     return _NAMES.get(number) or str(number)
+
+
+def name_at(pid: int, stop: CallStop) -> str:
+    """The name of the call that a process is about to make."""
+    name = name_of(stop.value)
+    if name != "write":
+        return name
+    try:
+        target = os.readlink(f"/proc/{pid}/fd/{stop.args[0]}")
+    except OSError:
+        return name
+    return PIPE_WRITE if target.startswith("pipe:") else name
 
 
 def is_heap_call(name: str, stop: CallStop) -> bool:

@@ -54,9 +54,10 @@ def test_no_failing_disk_breaks_a_promise(reports: dict[str, Report], name: str)
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_every_point_is_really_hit(reports: dict[str, Report], name: str) -> None:
-    """A sweep that misses its points proves nothing; a call or two may depend on who is faster."""
+    """A sweep that misses its points proves nothing."""
     report = reports[name]
-    assert len(report.missed) <= max(2, report.expected // 20), str(report)
+    assert not report.missed, f"{report}\nmissed: {report.missed}"
+    assert report.points >= report.expected
 
 
 def test_there_are_more_than_a_thousand_points(reports: dict[str, Report]) -> None:

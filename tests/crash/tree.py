@@ -147,7 +147,7 @@ class _Tracer:
     def _serve_call(self, process: _Process) -> None:
         stop = ptrace.read_stop(process.pid)
         if stop.stage == ptrace.ENTRY:
-            name = ptrace.name_of(stop.value)
+            name = ptrace.name_at(process.pid, stop)
             same = stop.value == process.last_number or name == "restart_syscall"
             again, process.interrupted = process.interrupted and same, False
             if not again:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from outlive import Outlive
 from outlive.domain.evidence import Evidence
 from outlive.domain.settlement import plan_settlement
 from outlive.ledger.sqlite import SqliteLedger
@@ -111,6 +112,13 @@ def test_the_end_of_the_command_is_the_end(bench: Bench) -> None:
     assert shown["left_running"] == [{"pid": child, "command": "sleep 45"}]
     assert is_alive(child)
     kill(child)
+
+
+def test_who_is_left_is_seen_while_the_witness_goes(bench: Bench) -> None:
+    """The survivor moves from the witness to the keeper in the moment in which the keeper looks."""
+    client = Outlive(home=bench.env["OUTLIVE_HOME"])
+    tasks = [client.run("sleep 4 & true", cwd=bench.project).wait() for _ in range(60)]
+    assert [len(task.as_dict()["left_running"]) for task in tasks] == [1] * 60
 
 
 def test_a_cancel_that_comes_too_late_says_so(bench: Bench) -> None:

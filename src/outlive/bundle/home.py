@@ -11,7 +11,7 @@ import os
 import stat
 from errno import EDQUOT, ENOSPC
 
-from outlive.bundle.kernel import boot_id, file_system_magic, punch_hole
+from outlive.bundle.kernel import boot_id, file_system_magic, punch_hole, read_small
 from outlive.domain.errors import DiskFull, Unavailable
 
 TYPE_CHECKING = False
@@ -173,8 +173,7 @@ def _check_place(path: str, device: int) -> bool:
     """
     here = f"{boot_id()} {device}"
     try:
-        with open(path + "/place", encoding="ascii") as file:
-            boot, pinned, punch = file.read().split()
+        boot, pinned, punch = read_small(path + "/place").decode("ascii").split()
     except (FileNotFoundError, ValueError):
         boot, pinned, punch = "", "", ""
     if f"{boot} {pinned}" == here:
@@ -222,8 +221,7 @@ def _machine() -> str:
     """A name for this machine that no other one has, safe as a file name."""
     for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         try:
-            with open(path) as file:
-                name = file.read().strip()
+            name = read_small(path).strip().decode("ascii", "replace")
         except OSError:
             continue
         if len(name) == 32 and name.isalnum():

@@ -26,6 +26,7 @@ __all__ = [
     "name_process",
     "pid_namespace",
     "punch_hole",
+    "read_small",
     "signal",
     "watch_modifications",
 ]
@@ -44,6 +45,7 @@ class _Long(_SimpleCData):  # type: ignore[type-arg]
 
 
 _program = dlopen(None, 0)  # type: ignore[arg-type]
+_known: dict[str, str] = {}  # what no process lives to see change
 _prctl = dlsym(_program, "prctl")
 _fallocate = dlsym(_program, "fallocate")
 
@@ -111,17 +113,30 @@ def exit_status_of(pidfd: int) -> int | None:
     return int.from_bytes(info[60:64], sys.byteorder, signed=True) if mask & _PIDFD_INFO_EXIT else None
 
 
+def read_small(path: str) -> bytes:
+    """The content of a short file of /proc, which comes in one read; `open` would cost five calls."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 4096)
+    finally:
+        os.close(fd)
+
+
 def boot_id() -> str:
     """This boot of this kernel; empty where the kernel does not tell."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
+    if "boot" not in _known:
+        try:
+            _known["boot"] = read_small("/proc/sys/kernel/random/boot_id").strip().decode("ascii")
+        except OSError:
+            return ""
+    return _known["boot"]
 
 
 def pid_namespace() -> int:
-    """The namespace that our process ids mean something in; 0 where it cannot be known."""
+    """The namespace that our process ids mean something in; 0 where it cannot be known.
+
+    A process stays in the one that it was born in, but its children need not: asked each time.
+    """
     try:
         return os.stat("/proc/self/ns/pid").st_ino
     except OSError:

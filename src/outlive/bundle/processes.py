@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from select import POLLIN, poll
 
-from outlive.bundle.kernel import boot_id, pid_namespace
+from outlive.bundle.kernel import boot_id, pid_namespace, read_small
 from outlive.domain.value import Value
 
 # What our own processes call themselves, so that they are told from a task's.
@@ -72,8 +72,7 @@ def start_ticks(pid: int) -> int | None:
 def stat_fields(pid: int) -> list[bytes] | None:
     """The fields of /proc/PID/stat after the name: state first, parent second."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()
+        return read_small(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
         return None
 
@@ -81,8 +80,7 @@ def stat_fields(pid: int) -> list[bytes] | None:
 def name_of(pid: int) -> str:
     """The short name the kernel has for a process; empty if there is no such process."""
     try:
-        with open(f"/proc/{pid}/comm", "rb") as file:
-            return file.read().strip().decode("utf-8", "backslashreplace")
+        return read_small(f"/proc/{pid}/comm").strip().decode("utf-8", "backslashreplace")
     except OSError:
         return ""
 

@@ -75,7 +75,7 @@ def _answer_inline(home: Home, task: str, patience: timedelta, given: Given) -> 
     from outlive.service.view import find
     from outlive.service.wait import wait_for
 
-    if wait_for(home, [task], timeout=patience, adopter=launch_adopter, hold_ledger=True):
+    if wait_for(home, [task], timeout=patience, adopter=launch_adopter):
         return print_result(home, find(home, [task], launch_adopter)[0], place.session(given.session), given)
     from outlive.cli.render import print_json, tail_lines
     from outlive.domain.quantity import show_duration

@@ -32,7 +32,7 @@ def act(given: Given) -> int:
         return _wait_until(home, tasks, given)
     _allow_many_files()
     ids = [task.id for task in tasks]
-    in_time = wait_for(home, ids, any_one=given.any, timeout=given.timeout, adopter=launch_adopter, hold_ledger=True)
+    in_time = wait_for(home, ids, any_one=given.any, timeout=given.timeout, adopter=launch_adopter)
     now = utc_now()
     after = find(home, ids, launch_adopter)
     ended = [task for task in after if task.current.settled_at is not None]

@@ -2,8 +2,7 @@
 
 Safe to use from any thread of any program: it reads the ledger in place, and everything that
 needs a fork is done by a spawner (see `spawner`). Nothing happens at import. A program may fork
-itself and go on using it in the child, but not in the very moment in which another thread reads
-the ledger: as everywhere, a lock that such a thread holds is held for ever in the child.
+itself at any time and go on using it in the child (see `ledger.forking`).
 """
 
 from __future__ import annotations

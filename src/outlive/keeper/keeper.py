@@ -12,13 +12,10 @@ import os
 
 from outlive.bundle.kernel import become_subreaper, name_process, signal
 from outlive.bundle.processes import KEEPER_NAME
-from outlive.domain.errors import OutliveError
 from outlive.domain.evidence import Evidence
-from outlive.domain.when import UTC, datetime
 from outlive.keeper import owner, witness
 from outlive.keeper.sight import OwnWitness, never_begun
 from outlive.keeper.supervision import Supervision
-from outlive.ledger.sqlite import SqliteLedger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,35 +64,31 @@ def detach(keep: tuple[int, ...]) -> None:
     gc.disable()
 
 
-def keep(plan: Plan, held: Held, ready: int) -> NoReturn:
+def keep(plan: Plan, held: Held, go: int, ready: int) -> NoReturn:
     """Run one attempt: claim it, start it, see it through, settle it.
 
-    The witness prepares the command while we write the row; the command begins when both are
-    done, and not at all if one of them failed.
+    We come to life while the launcher still writes the row, and the witness prepares the command
+    meanwhile. The command begins at the launcher's go, which tells that the row is durable, and
+    not at all if anybody has failed or died before.
     """
     owned_by = plan.surroundings.owner
     name_process(KEEPER_NAME)
-    detach((*held.fds(), ready, *(() if owned_by is None else (owned_by,))))
+    detach((*held.fds(), go, ready, *(() if owned_by is None else (owned_by,))))
     become_subreaper()
     if owned_by is not None:
         owner.remember(held.record, owned_by)
-    sight, go = _prepare_witness(plan, held, ready)
-    try:
-        with SqliteLedger(plan.home.ledger, _now(), create=False) as ledger:
-            mine = ledger.start(plan.launch.id, plan.files.number, _now())
-    except OutliveError as error:
-        _answer(ready, f"error {error.message}")
-        os._exit(3)  # and with us goes the other end of `go`
-    if not mine:
-        _answer(ready, "ended")
+    sight, begin = _prepare_witness(plan, held, (go, ready))
+    if not has_go(go):
+        os.close(ready)
+        Supervision(plan, held, sight, "keeper").settle(never_begun("launcher_killed"), tries=1)
         os._exit(0)
     first = sight.look()
     if first is sight:
-        _give(go)
+        _give(begin)
         first = sight.look()
     elif not isinstance(first, Evidence):
         first = never_begun()  # the witness was killed before the go, which now nobody will give
-    os.close(go)
+    os.close(begin)
     began = not isinstance(first, Evidence) or first.kind in ("exited", "signalled")
     if began:
         _answer(ready, "running")
@@ -105,23 +98,30 @@ def keep(plan: Plan, held: Held, ready: int) -> NoReturn:
     os._exit(0)
 
 
-def _give(go: int) -> None:
+def has_go(go: int) -> bool:
+    """Wait until the launcher says that the attempt is on record; False if it says nothing any more."""
+    word = os.read(go, 1)
+    os.close(go)
+    return bool(word)
+
+
+def _give(begin: int) -> None:
     """Let the command begin. It may have been killed while it waited; its witness will tell."""
     try:
-        os.write(go, b"g")
+        os.write(begin, b"g")
     except BrokenPipeError:
         pass
 
 
-def _prepare_witness(plan: Plan, held: Held, ready: int) -> tuple[OwnWitness, int]:
+def _prepare_witness(plan: Plan, held: Held, not_for_it: tuple[int, ...]) -> tuple[OwnWitness, int]:
     """Fork the witness; returns its sight, and the descriptor that lets the command begin."""
     voice_read, voice_write = os.pipe()
-    go_read, go_write = os.pipe()
+    begin_read, begin_write = os.pipe()
     if os.fork() == 0:
         try:
             # A copy of ours in the witness would hide the keeper's death: from the launcher, which waits
             # for an answer, and from the command-to-be, which waits for its go.
-            for fd in (ready, go_write, voice_read):
+            for fd in (*not_for_it, begin_write, voice_read):
                 os.close(fd)
             around, launch = plan.surroundings, plan.launch
             start = witness.Start(
@@ -131,12 +131,12 @@ def _prepare_witness(plan: Plan, held: Held, ready: int) -> tuple[OwnWitness, in
                 umask=around.umask,
                 limits=around.limits,
             )
-            witness.serve(held, voice_write, go_read, start)
+            witness.serve(held, voice_write, begin_read, start)
         finally:
             os._exit(1)
     os.close(voice_write)
-    os.close(go_read)
-    return OwnWitness(voice_read, held.record), go_write
+    os.close(begin_read)
+    return OwnWitness(voice_read, held.record), begin_write
 
 
 def _answer(ready: int, word: str) -> None:
@@ -146,7 +146,3 @@ def _answer(ready: int, word: str) -> None:
     except OSError:
         pass
     os.close(ready)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -15,7 +15,7 @@ from outlive.keeper.plan import Plan, Surroundings
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Literal, NoReturn
+    from typing import Literal, NoReturn, Self
 
     from outlive.bundle.attempt import AttemptFiles, Held
     from outlive.bundle.home import Home
@@ -24,13 +24,83 @@ if TYPE_CHECKING:
     Answer = Literal["running", "ended", "died"]
 
 
-def launch_keeper(home: Home, launch: Launch, files: AttemptFiles, held: Held, surroundings: Surroundings) -> Answer:
-    """Hand a held attempt to a new keeper; returns once that has said how it went.
+class NewKeeper:
+    """A keeper that prepares itself while its row is being written, and begins when told so.
 
-    `died` means that nobody is left who could finish it: reconcile will tell how far it came.
+    Dismissed, or left alone by the death of its launcher, it begins nothing; if there is a row all
+    the same, it settles that, and goes.
     """
+
+    def __init__(self, life: Callable[[int, int], NoReturn], held: Held) -> None:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would take our own child from us
+        self._held = held
+        go_read, self._go = os.pipe()
+        self._answer, answer_write = os.pipe()
+        try:
+            self._first = os.fork()
+        except OSError as error:
+            held.close()
+            for fd in (go_read, self._go, self._answer, answer_write):
+                os.close(fd)
+            raise Unavailable(f"no process can be made: {error.strerror}", "nothing was started") from error
+        if self._first == 0:
+            try:
+                os.setsid()
+                os.close(self._go)  # a copy of it in the keeper would hide our death from it
+                if os.fork() == 0:
+                    # A new process shares its parent's processor until that sleeps; one that is
+                    # woken gets an idle processor. So it sleeps first, and is woken at once.
+                    os.read(go_read, 1)
+                    life(go_read, answer_write)
+            finally:
+                os._exit(0)
+        os.close(go_read)
+        os.close(answer_write)
+        os.waitpid(self._first, 0)
+        self._tell(b"w")
+        self._is_ours = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Dismiss it, unless it was told to begin."""
+        if self._is_ours:
+            self._let_go(b"")
+            os.close(self._answer)
+
+    def begin(self) -> Answer:
+        """Tell it to begin; returns once it has said how it went.
+
+        `died` means that nobody is left who could finish it: reconcile will tell how far it came.
+        """
+        self._let_go(b"g")
+        try:
+            word = os.read(self._answer, 64).strip()
+        finally:
+            os.close(self._answer)
+        if word == b"running":
+            return "running"
+        return "ended" if word == b"ended" else "died"
+
+    def _let_go(self, word: bytes) -> None:
+        """Our copies would keep the attempt alive after the death of everybody who can finish it."""
+        self._is_ours = False
+        self._held.close()
+        self._tell(word)
+        os.close(self._go)
+
+    def _tell(self, word: bytes) -> None:
+        try:
+            os.write(self._go, word)
+        except BrokenPipeError:
+            pass  # it was killed; the answer, or its absence, will tell
+
+
+def stand_by(home: Home, launch: Launch, files: AttemptFiles, held: Held, surroundings: Surroundings) -> NewKeeper:
+    """A new keeper for a held attempt, to begin once the attempt has its row."""
     plan = Plan(home=home, launch=launch, files=files, surroundings=surroundings)
-    return _in_a_session_of_its_own(lambda ready: keep(plan, held, ready), held)
+    return NewKeeper(lambda go, ready: keep(plan, held, go, ready), held)
 
 
 def launch_adopter(home: Home, launch: Launch, files: AttemptFiles, held: Held) -> Answer:
@@ -39,33 +109,4 @@ def launch_adopter(home: Home, launch: Launch, files: AttemptFiles, held: Held) 
 
     around = Surroundings(environ={}, umask=0o077)
     plan = Plan(home=home, launch=launch, files=files, surroundings=around)
-    return _in_a_session_of_its_own(lambda ready: adopt(plan, held, ready), held)
-
-
-def _in_a_session_of_its_own(life: Callable[[int], NoReturn], held: Held) -> Answer:
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would take our own child from us
-    answer_read, answer_write = os.pipe()
-    first = os.fork()
-    if first == 0:
-        try:
-            os.setsid()
-            if os.fork() == 0:
-                life(answer_write)
-        finally:
-            os._exit(0)
-    # Our copies would keep the attempt alive after the death of everybody who can finish it.
-    held.close()
-    os.close(answer_write)
-    os.waitpid(first, 0)
-    try:
-        word = os.read(answer_read, 4096).decode("utf-8", "replace").strip()
-    finally:
-        os.close(answer_read)
-    if word.startswith("error "):
-        raise Unavailable(
-            f"the task was recorded but could not be started: {word.removeprefix('error ')}",
-            "`outlive list` shows it; mend the cause and run it again",
-        )
-    if word == "running":
-        return "running"
-    return "ended" if word == "ended" else "died"
+    return NewKeeper(lambda go, ready: adopt(plan, held, go, ready), held).begin()

@@ -25,7 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.attempt import Held
     from outlive.domain.evidence import IntentKind
-    from outlive.domain.settlement import Settlement
     from outlive.keeper.plan import Plan
 
 _SETTLE_TRIES = 8
@@ -55,6 +54,8 @@ class Supervision:
         self._owner, self._is_abandoned = plan.surroundings.owner, False
         if self._owner is None:
             self._owner, self._is_abandoned = owner.find(held.record)
+        self._ledger: SqliteLedger | None = None
+        self._seen_exit = False
 
     def _find_deadline(self, started_ns: int) -> float | None:
         """On the monotonic clock, which stands still while the machine sleeps."""
@@ -70,6 +71,8 @@ class Supervision:
             if self._sight.fd in ready:
                 seen = self._sight.look()
                 continue
+            if self._command in ready:
+                self._prepare_to_settle()
             if self._output.wake in ready:
                 self._output.notice_write()
             elif self._output.next_look is not None and not ready:
@@ -84,7 +87,7 @@ class Supervision:
             if self._deadline is not None and time.monotonic() >= self._deadline:
                 self._deadline = None
                 self._end("timeout")
-        self._settle(seen)
+        self.settle(seen)
 
     def _resume(self) -> None:
         """Do what a keeper before us was killed at, or could not see any more."""
@@ -95,7 +98,8 @@ class Supervision:
 
     def _wait(self) -> set[int]:
         waiting = poll()
-        for fd in (self._sight.fd, self._held.control, self._output.wake, self._owner):
+        command = None if self._seen_exit else self._command
+        for fd in (self._sight.fd, self._held.control, self._output.wake, self._owner, command):
             if fd is not None:
                 waiting.register(fd, POLLIN)
         spans = [] if self._output.next_look is None else [self._output.next_look]
@@ -135,7 +139,7 @@ class Supervision:
             found = tree.remnants(self._plan.launch.id, self._held.record)
         return [member for member in found if member.pid not in ours]
 
-    def _settle(self, evidence: Evidence) -> None:
+    def settle(self, evidence: Evidence, tries: int = _SETTLE_TRIES) -> None:
         """Write the ending. If the ledger refuses for long, the exit record waits for a reader."""
         plan = self._plan
         settlement = plan_settlement(
@@ -148,24 +152,33 @@ class Supervision:
             left_running=() if evidence.started == "no" else tree.describe(self._members()),
             output=self._output.final(),
         )
-        self._write(settlement)
-        self._held.let_go()  # now, and not when the process has been taken apart: waiters are asleep on it
-
-    def _write(self, settlement: Settlement) -> None:
-        plan = self._plan
-        for attempt in range(_SETTLE_TRIES):
+        for attempt in range(tries):
             try:
-                with SqliteLedger(plan.home.ledger, _now(), create=False) as ledger:
+                with self._open_ledger() as ledger:
                     ledger.settle(settlement)
+                    # Now, and not when ledger and process have been taken apart: waiters are asleep on it.
+                    self._held.let_go()
+                    return
             except DiskFull:
                 plan.home.drop_ballast()
             except Unavailable:
                 pass
             except OutliveError:
-                return
-            else:
-                return
+                break
             time.sleep(0.05 * 2**attempt)
+        self._held.let_go()
+
+    def _prepare_to_settle(self) -> None:
+        """The command is gone: while its witness writes down how, we get the ledger."""
+        self._seen_exit = True
+        try:
+            self._ledger = self._open_ledger()
+        except OutliveError:
+            pass  # it will be tried again, and for longer, when there is something to write
+
+    def _open_ledger(self) -> SqliteLedger:
+        opened, self._ledger = self._ledger, None
+        return opened or SqliteLedger(self._plan.home.ledger, _now(), create=False)
 
 
 def read_intent(record_fd: int) -> Intent | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 STEPS = ((signal.SIGINT, 2.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 2.0))
 _LOOK_AGAIN_MS = 50
 _MOST_WATCHED = 64
+_MOST_LOOKS = 8
 
 
 class Member(Value):
@@ -44,13 +45,18 @@ def descendants(root: int, own: frozenset[int] = frozenset()) -> list[Member]:
     witness are only our descendants because our witness, as subreaper, inherited them. `own` are
     the processes of that kind which are ours.
     """
-    found: list[int] = []
-    layer = [root]
-    while layer:
-        layer = [
-            child for parent in layer for child in _children(parent) if child in own or not keeps_another_task(child)
-        ]
-        found.extend(layer)
+    found: dict[int, None] = {}
+    nearest = _children(root)
+    for _ in range(_MOST_LOOKS):
+        layer = nearest
+        while layer:
+            layer = [child for child in layer if child in own or not keeps_another_task(child)]
+            found.update(dict.fromkeys(layer))
+            layer = [child for parent in layer for child in _children(parent)]
+        # Who lost its parent while we looked below that has moved up to us.
+        before, nearest = nearest, _children(root)
+        if nearest == before:
+            break
     return [member for pid in found if (member := look(pid))]
 
 

@@ -37,7 +37,7 @@ class Start(Value):
     limits: tuple[tuple[int, tuple[int, int]], ...]
 
 
-def serve(held: Held, voice: int, go: int, start: Start) -> NoReturn:
+def serve(held: Held, voice: int, begin: int, start: Start) -> NoReturn:
     """Prepare the command, let it begin at the keeper's go, watch it, record its end.
 
     Speaks to the keeper through `voice`: `ready` once the command could begin, `started` or
@@ -53,8 +53,8 @@ def serve(held: Held, voice: int, go: int, start: Start) -> NoReturn:
     command = os.fork()
     if command == 0:
         os.close(voice)  # or the keeper, which listens for our word, would not notice our death
-        _become_command(go, failure_write, held, start)
-    os.close(go)
+        _become_command(begin, failure_write, held, start)
+    os.close(begin)
     os.close(failure_write)
     process = _identities(command)
     record.write_slot(held.record, "process", durable=False, **process, started="unknown")
@@ -126,7 +126,7 @@ def _identities(command: int) -> dict[str, object]:
     }
 
 
-def _become_command(go: int, failure: int, held: Held, start: Start) -> NoReturn:
+def _become_command(begin: int, failure: int, held: Held, start: Start) -> NoReturn:
     """Turn this fork into the command, but not before the keeper says so.
 
     Until then everything is prepared beside the keeper's own work: the attempt's row becomes
@@ -152,7 +152,7 @@ def _become_command(go: int, failure: int, held: Held, start: Start) -> NoReturn
         step = "chdir"
         os.chdir(start.cwd)
         step = "go"
-        if os.read(go, 1) != b"g":
+        if os.read(begin, 1) != b"g":
             raise ChildProcessError(ECHILD, "nobody is left who would learn how we end")
         step = "exec"
         _execute(start.argv, start.environ)

@@ -37,8 +37,9 @@ class Ledger(Protocol):
     """
 
     def enqueue(self, launch: Launch, attempt: Attempt) -> Task:
-        """Record a new task as queued, with its first attempt.
+        """Record a new task as queued, with its first attempt; and as running, if that has a start.
 
+        Both are moves of their own in its history, whether or not they were made in one step.
         If the project already has a task of this key, nothing is written and that task is
         returned: of any number of callers racing with one key, exactly one gets its own id back.
         """

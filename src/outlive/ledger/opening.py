@@ -9,14 +9,16 @@ from fcntl import LOCK_EX, flock
 from outlive.domain.errors import Broken, DiskFull, NewerLedger, OutliveError, Unavailable
 
 # apsw asks for `collections.abc`, and would get all of `collections` with it: a tenth of an
-# interpreter start. From Python 3.13 on the two names are one module anyway.
+# interpreter start. It keeps one class of it and not the package, so a stand-in will do.
 if "collections" not in sys.modules:
     import _collections_abc
 
+    sys.modules["collections"] = type(sys)("collections")
     sys.modules["collections.abc"] = _collections_abc
-    import apsw
-
-    del sys.modules["collections.abc"]
+    try:
+        import apsw
+    finally:
+        del sys.modules["collections"], sys.modules["collections.abc"]
 else:
     import apsw
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Self
 
-__all__ = ["apsw", "connect", "journal_mode", "quarantine", "translated"]
+__all__ = ["apsw", "connect", "fold_when_long", "journal_mode", "quarantine", "translated"]
 
 _MIGRATIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
 SCHEMA_VERSION = 1
@@ -66,7 +68,6 @@ def _connect(path: str, *, create: bool) -> apsw.Connection:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1)
         connection.execute("PRAGMA synchronous=FULL")
-        connection.set_wal_hook(_fold_when_long)
         version = connection.pragma("user_version")
         if version == 0 and not create:
             raise Broken(f"the ledger {path} is empty", "the exit record waits to be read")
@@ -83,16 +84,14 @@ def _connect(path: str, *, create: bool) -> apsw.Connection:
     return connection
 
 
-def _fold_when_long(connection: apsw.Connection, _: str, pages: int) -> int:
-    """After a commit: fold a long log into the file, unless somebody is reading it just now."""
-    if pages > _LONGEST_LOG:
+def fold_when_long(connection: apsw.Connection, log_pages: int) -> None:
+    """Fold a long log into the file, unless somebody is reading it just now."""
+    if log_pages > _LONGEST_LOG:
         connection.set_busy_timeout(0)
         try:
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error:
-            pass  # the commit stands; the next one tries again
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-    return apsw.SQLITE_OK
+            pass  # every commit stands; whoever commits next tries again
 
 
 def _create_private(path: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from outlive.domain.lifecycle import LIVE
 from outlive.domain.task import History, Task
 from outlive.domain.when import from_micros, to_micros
-from outlive.ledger import opening, rows
+from outlive.ledger import forking, opening, rows
 from outlive.ledger.opening import apsw
 
 TYPE_CHECKING = False
@@ -56,7 +56,14 @@ class SqliteLedger:
         """Open the ledger; a keeper does not `create` one, since its row could not be in it."""
         self._path = path
         self._now = now
-        self._db = opening.connect(path, now, create=create)
+        forking.enter()
+        try:
+            self._db = opening.connect(path, now, create=create)
+        except BaseException:
+            forking.leave()
+            raise
+        self._log_pages = 0
+        self._db.set_wal_hook(self._committed)
 
     def enqueue(self, launch: Launch, attempt: Attempt) -> Task:
         with _Write(self):
@@ -84,6 +91,8 @@ class SqliteLedger:
             to_micros(attempt.created_at),
         )
         self._db.execute(_ADD_ATTEMPT, cells)
+        if attempt.started_at is not None:
+            self._db.execute(_START, (to_micros(attempt.started_at), task, attempt.number))
 
     def start(self, task: str, attempt: int, now: datetime) -> bool:
         with _Write(self):
@@ -210,8 +219,26 @@ class SqliteLedger:
         """What SQLite itself finds wrong with the file; empty when nothing is."""
         return [row[0] for row in self._select("PRAGMA integrity_check", ()) if row[0] != "ok"]
 
+    def _committed(self, _: object, __: str, log_pages: int) -> int:
+        self._log_pages = log_pages
+        return apsw.SQLITE_OK
+
     def close(self) -> None:
+        self.discard()
+        forking.leave()
+
+    def discard(self) -> None:
+        """Close the connection; the log is folded only now, when whoever waited for us has been told."""
+        opening.fold_when_long(self._db, self._log_pages)
         self._db.close()
+
+    def rest(self) -> None:
+        """Keep it open without using it, until `resume`."""
+        forking.rest(self)
+
+    def resume(self) -> bool:
+        """Use it again; False if it was closed meanwhile."""
+        return forking.resume(self)
 
     def __enter__(self) -> Self:
         return self

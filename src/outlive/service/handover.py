@@ -9,7 +9,7 @@ from outlive.bundle.attempt import take
 from outlive.bundle.kernel import boot_id, pid_namespace
 from outlive.domain.errors import NotStarted, Unavailable
 from outlive.domain.task import Attempt
-from outlive.keeper.launching import launch_keeper
+from outlive.keeper.launching import stand_by
 from outlive.ledger.sqlite import SqliteLedger
 
 TYPE_CHECKING = False
@@ -19,35 +19,37 @@ if TYPE_CHECKING:
     from outlive.bundle.attempt import AttemptFiles, Held
     from outlive.bundle.home import Home
     from outlive.domain.task import Launch
+    from outlive.keeper.launching import NewKeeper
     from outlive.keeper.plan import Surroundings
 
 _BEGINNING_TAKES_AT_MOST = 10.0
 
 
 def new_attempt(number: int, now: datetime) -> Attempt:
-    """An attempt that nobody has begun yet, of this boot and among these processes."""
-    return Attempt(number=number, state="queued", created_at=now, boot=boot_id(), pid_namespace=pid_namespace())
+    """An attempt of this boot and among these processes, whose keeper waits for the go."""
+    return Attempt(
+        number=number,
+        state="running",
+        created_at=now,
+        started_at=now,
+        boot=boot_id(),
+        pid_namespace=pid_namespace(),
+    )
 
 
-def hand_over(
-    home: Home, launch: Launch, files: AttemptFiles, held: Held, *, surroundings: Surroundings, now: datetime
-) -> str:
-    """Let a keeper take it from here; the task's id once the command is known to have begun."""
-    answer = launch_keeper(home, launch, files, held, _for_command(surroundings, launch))
-    return _confirmed(home, launch, files, answer, now)
-
-
-def _for_command(surroundings: Surroundings, launch: Launch) -> Surroundings:
+def prepare(home: Home, launch: Launch, files: AttemptFiles, held: Held, surroundings: Surroundings) -> NewKeeper:
+    """A keeper for an attempt that is about to be recorded."""
     environ = {**surroundings.environ, "OUTLIVE_TASK": launch.id}
     if launch.session is not None:
         environ["OUTLIVE_SESSION"] = launch.session
-    return surroundings.but(environ=environ)
+    return stand_by(home, launch, files, held, surroundings.but(environ=environ))
 
 
-def _confirmed(home: Home, launch: Launch, files: AttemptFiles, answer: str, now: datetime) -> str:
-    """The id, unless the keeper said (or its silence says) that nothing runs."""
-    if answer == "running":
+def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper, now: datetime) -> str:
+    """Let the keeper take it from here; the task's id once the command is known to have begun."""
+    if keeper.begin() == "running":
         return launch.id
+    # The keeper said, or its silence says, that nothing runs (any more).
     _wait_for_beginning(files)
     from outlive.service.reconcile import reconcile  # noqa: PLC0415 - the usual launch has no use for it
 

@@ -8,11 +8,12 @@ from fcntl import LOCK_EX, flock
 from outlive.bundle.attempt import AttemptFiles, create_attempt, discard_bundle
 from outlive.domain.errors import Conflict, TriedAgain, Unavailable
 from outlive.ledger.sqlite import SqliteLedger
-from outlive.service.handover import hand_over, new_attempt
+from outlive.service.handover import hand_over, new_attempt, prepare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
+    from typing import Self
 
     from outlive.bundle.attempt import Held
     from outlive.bundle.home import Home
@@ -29,9 +30,12 @@ def retry(home: Home, task: Task, surroundings: Surroundings, now: datetime) -> 
         )
     home.check_room()
     files = AttemptFiles(home.bundle(task.id), task.current.number + 1)
-    with _Turn(files):
-        held = _claim(home, task, files, now)
-    return hand_over(home, task.launch, files, held, surroundings=surroundings, now=now)
+    with _Turn(files) as turn:
+        held = _make_files(home, task, files, now)
+        with prepare(home, task.launch, files, held, surroundings) as keeper:
+            _add_row(home, task, files, now)
+            turn.end()
+            return hand_over(home, task.launch, files, keeper, now)
 
 
 class _Turn:
@@ -40,34 +44,42 @@ class _Turn:
     def __init__(self, files: AttemptFiles) -> None:
         self._fd = os.open(os.path.dirname(files.path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         flock(self._fd, LOCK_EX)
+        return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._fd)
+        self.end()
+
+    def end(self) -> None:
+        """Let the next one look."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
 
-def _claim(home: Home, task: Task, files: AttemptFiles, now: datetime) -> Held:
-    """The new attempt with its row: files first, as for the first one."""
+def _make_files(home: Home, task: Task, files: AttemptFiles, now: datetime) -> Held:
+    """The files of the new attempt, held; before its row, as for the first one."""
     if _newest(home, task, now) != task.current.number:
         raise TriedAgain(f"task {task.id} is being tried again already", "`outlive list` shows it")
     try:
         # In our turn, a directory without a row is what a launcher left that was killed before it.
         discard_bundle(files.path)
-        held = create_attempt(files)
+        return create_attempt(files)
     except OSError as error:
         discard_bundle(files.path)
         raise Unavailable(f"{files.path} cannot be made: {error.strerror}", "nothing was started") from error
+
+
+def _add_row(home: Home, task: Task, files: AttemptFiles, now: datetime) -> None:
     try:
         with SqliteLedger(home.ledger, now) as ledger:
             ledger.add_attempt(task.id, new_attempt(files.number, now))
     except BaseException:
         # An error from COMMIT is no proof that nothing was written.
-        held.close()
         if _newest(home, task, now) != files.number:
             discard_bundle(files.path)
         raise
-    return held
 
 
 def _newest(home: Home, task: Task, now: datetime) -> int:

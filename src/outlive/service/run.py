@@ -20,7 +20,7 @@ from outlive.domain.value import Value
 from outlive.domain.when import timedelta, to_micros
 from outlive.ledger.rows import span
 from outlive.ledger.sqlite import SqliteLedger
-from outlive.service.handover import hand_over, new_attempt
+from outlive.service.handover import hand_over, new_attempt, prepare
 from outlive.service.origin import parent_of, project_of, session_of
 
 TYPE_CHECKING = False
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.domain.command import Command
     from outlive.domain.task import Mode, Notify, Task
+    from outlive.keeper.launching import NewKeeper
     from outlive.keeper.plan import Surroundings
 
 _ID_TRIES = 8
@@ -64,9 +65,9 @@ def run(home: Home, request: Request, now: datetime) -> str:
     """
     check_request(request)
     if request.key is not None:
-        held = _holder_of_key(home, request, now)
-        if held is not None:
-            return held
+        same = _holder_of_key(home, request, now)
+        if same is not None:
+            return same
     home.check_room()
     launch = _plan_launch(request, now)
     files = _make_bundle(home, launch)
@@ -78,20 +79,12 @@ def run(home: Home, request: Request, now: datetime) -> str:
         files = _make_bundle(home, launch)
     if files is None:
         raise Broken(f"{_ID_TRIES} new ids were all taken", "is this system's source of random numbers broken?")
-    try:
-        held_files = create_attempt(files)
-    except OSError as error:
-        raise _cannot_make(files, error) from error
-    try:
+    with _prepare(home, launch, files, request.surroundings) as keeper:
         task = _enqueue(home, launch, now)
-    except BaseException:
-        held_files.close()
-        raise
-    if task.id != launch.id:
-        held_files.close()
-        discard_bundle(files.bundle)
-        return _same_command(task, request)
-    return hand_over(home, launch, files, held_files, surroundings=request.surroundings, now=now)
+        if task.id == launch.id:
+            return hand_over(home, launch, files, keeper, now)
+    discard_bundle(files.bundle)
+    return _same_command(task, request)
 
 
 def check_request(request: Request) -> None:
@@ -169,6 +162,18 @@ def _make_bundle(home: Home, launch: Launch) -> AttemptFiles | None:
     except OSError as error:
         raise _cannot_make(files, error) from error
     return files
+
+
+def _prepare(home: Home, launch: Launch, files: AttemptFiles, surroundings: Surroundings) -> NewKeeper:
+    try:
+        held = create_attempt(files)
+    except OSError as error:
+        raise _cannot_make(files, error) from error
+    try:
+        return prepare(home, launch, files, held, surroundings)
+    except Unavailable:
+        discard_bundle(files.bundle)
+        raise
 
 
 def _cannot_make(files: AttemptFiles, error: OSError) -> Unavailable:

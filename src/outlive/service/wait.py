@@ -42,18 +42,12 @@ def wait_for(
     timeout: timedelta | None = None,
     adopter: Adopter | None,
     on_end: Callable[[Task], None] | None = None,
-    hold_ledger: bool = False,
 ) -> bool:
-    """Block until all (or any one) of the tasks have ended; False if the time was up first.
-
-    `hold_ledger` keeps it open while we sleep, so that nobody has to open it at the moment when
-    everybody is in a hurry. Not for a program that may be forked meanwhile: SQLite's tables of
-    its open files and locks would be wrong in the child.
-    """
+    """Block until all (or any one) of the tasks have ended; False if the time was up first."""
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()
     size = max(1, len(ids)) if any_one else _at_once()
     for start in range(0, len(ids), size):
-        with _Vigil(home, ids[start : start + size], adopter, hold_ledger=hold_ledger) as vigil:
+        with _Vigil(home, ids[start : start + size], adopter) as vigil:
             while vigil.is_waiting:
                 ended = vigil.wait_for_some(until)
                 if not ended:
@@ -75,11 +69,10 @@ def _at_once() -> int:
 class _Vigil:
     """A number of tasks that are waited for together."""
 
-    def __init__(self, home: Home, ids: Sequence[str], adopter: Adopter | None, *, hold_ledger: bool) -> None:
+    def __init__(self, home: Home, ids: Sequence[str], adopter: Adopter | None) -> None:
         self._home = home
         self._adopter = adopter
         self._doors: dict[int, tuple[str, int]] = {}
-        self._hold_ledger = hold_ledger
         self._ended: list[Task] = []
         self._pause = _SETTLING_PAUSE
         self._ledger: SqliteLedger | None = None
@@ -99,20 +92,24 @@ class _Vigil:
             self._poll.register(door, POLLIN)
 
     def _read(self, ids: Sequence[str]) -> list[Task]:
-        """The tasks as they are; an idle connection holds no lock."""
+        """The tasks as they are.
+
+        The ledger stays open while we sleep, because when we are woken everybody is in a hurry. A
+        resting connection holds no lock.
+        """
         if not ids:
             return []
-        if self._ledger is None:
+        if self._ledger is None or not self._ledger.resume():
             self._ledger = SqliteLedger(self._home.ledger, utc_now())
-        tasks = [task for one in ids if (task := self._ledger.task(one)) is not None]
-        if not self._hold_ledger:
-            self._close_ledger()
-        return tasks
+        try:
+            return [task for one in ids if (task := self._ledger.task(one)) is not None]
+        finally:
+            self._ledger.rest()
 
     def _close_ledger(self) -> None:
-        if self._ledger is not None:
+        if self._ledger is not None and self._ledger.resume():
             self._ledger.close()
-            self._ledger = None
+        self._ledger = None
 
     @property
     def is_waiting(self) -> bool:
@@ -145,7 +142,7 @@ class _Vigil:
         for door in self._unkept:
             one, attempt = self._doors[door]
             if one in tasks and not _has_ended(tasks[one], attempt):
-                self._close_ledger()  # an adopter may be forked, and must not inherit it
+                self._close_ledger()  # it may not be the ledger any more, but one that was moved aside
                 reconcile(self._home, utc_now(), one, self._adopter)
                 tasks.update((task.id, task) for task in self._read([one]))
             if one not in tasks:
