@@ -23,8 +23,9 @@ lint: .venv/.stamp-test ## style, types, layers
 	@.venv/bin/mypy --no-error-summary
 	@.venv/bin/lint-imports --no-logo
 
+# Without bytecode pytest would rewrite the assertions of every test, and of its plugins, each time.
 unit: .venv/.stamp-test bytecode ## all tests but the crash tests
-	@.venv/bin/python -m pytest -q -n 2 --ignore=tests/crash
+	@PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -q -n 2 --ignore=tests/crash
 
 crash: .venv/.stamp-test bytecode ## kill every process before every system call
 	@.venv/bin/python -m pytest -q tests/crash

@@ -310,6 +310,7 @@ def _run_with_descriptors(bench: Bench, limit: int) -> int:
         assert done.stdout == ""
         assert "Traceback" not in done.stderr, (limit, done.stderr)
         assert "hint:" in done.stderr, (limit, done.stderr)
+        assert "permissions" not in done.stderr, (limit, done.stderr)
     return done.returncode
 
 

@@ -102,6 +102,13 @@ def test_waiting_for_a_line_of_output(bench: Bench) -> None:
     assert bench.run("wait", short, "--until", "(").returncode == 2
 
 
+def test_a_pattern_that_takes_ages_is_given_up_in_time(bench: Bench) -> None:
+    """Some patterns need exponential time; the limit holds for them too."""
+    task = bench.launch("echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!; sleep 60")
+    wait_until(lambda: bench.ok("output", task))
+    assert bench.run("wait", task, "--until", "(a+)+$", "--timeout", "200ms").returncode == 4
+
+
 def test_polling_the_output_loses_and_repeats_nothing(bench: Bench) -> None:
     """Row 43: `next` of one call is `--since` of the next; the parts are the whole."""
     task = bench.launch("for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 0.05; done")

@@ -61,11 +61,12 @@ HARMFUL = frozenset(filter(is_harmful, EVERYTHING))
 def random_texts(count: int) -> list[str]:
     """Texts as outputs are decoded, from random bytes with a taste for trouble."""
     source = random.Random(20260621)
+    nasty = (NASTY * 256)[:256]
     texts = []
     for _ in range(count):
-        length = source.randrange(40)
-        pool = NASTY if source.random() < 0.7 else bytes(range(256))
-        raw = bytes(source.choices(pool, k=length))
+        raw = source.randbytes(source.randrange(40))
+        if source.random() < 0.7:
+            raw = raw.translate(nasty)
         texts.append(raw.decode("utf-8", source.choice(["surrogateescape", "replace"])))
     return texts
 

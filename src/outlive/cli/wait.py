@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import signal
 import sys
 
 from outlive.cli import place
@@ -22,6 +23,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.domain.task import Task
+
+
+_SLACK = 0.5  # the wait itself ends in time; this is for what it cannot interrupt
 
 
 def act(given: Given) -> int:
@@ -71,7 +75,7 @@ def _meant(home: Home, given: Given) -> list[Task]:
 def _wait_until(home: Home, tasks: list[Task], given: Given) -> int:
     if len(tasks) != 1:
         raise UserError("--until looks at the output of one task", "outlive wait ID --until PATTERN")
-    line = wait_until(home, tasks[0], given.until, timeout=given.timeout, adopter=launch_adopter)
+    line = _search(home, tasks[0], given)
     after = find(home, [tasks[0].id], launch_adopter)[0]
     timed_out = line is None and after.current.settled_at is None
     if given.json:
@@ -88,6 +92,23 @@ def _wait_until(home: Home, tasks: list[Task], given: Given) -> int:
         what = "still running" if timed_out else f"ended ({after.state})"
         print(f"{after.id} {what}, and no line matches {given.until!r}", file=sys.stderr)
     return 0 if line is not None else 4 if timed_out else 1
+
+
+def _search(home: Home, task: Task, given: Given) -> str | None:
+    """The line, or None if the time is up; also for a pattern that takes ages to match a single line."""
+    if given.timeout is not None:
+        signal.signal(signal.SIGALRM, _time_is_up)
+        signal.setitimer(signal.ITIMER_REAL, given.timeout.total_seconds() + _SLACK)
+    try:
+        return wait_until(home, task, given.until, timeout=given.timeout, adopter=launch_adopter)
+    except TimeoutError:
+        return None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _time_is_up(*_: object) -> None:
+    raise TimeoutError
 
 
 def _allow_many_files() -> None:

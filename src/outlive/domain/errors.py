@@ -7,6 +7,8 @@ the fact and then a hint; the exit code belongs to the root.
 
 from __future__ import annotations
 
+TOO_MANY_FILES = "too many files are open: close some, or raise the limit (`ulimit -n`)"
+
 
 class OutliveError(Exception):
     """Something went wrong; `code` is stable for programs, `hint` says what to do."""

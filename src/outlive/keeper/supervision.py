@@ -134,10 +134,13 @@ class Supervision:
         witness = read_identity(self._held.record, "witness")
         ours = frozenset((os.getpid(), witness[0].pid if witness else 0))
         if self._role == "keeper":
-            found = tree.descendants(os.getpid(), ours)
+            found = tree.descendants(os.getpid(), ours, self._is_foreign)
         else:
             found = tree.remnants(self._plan.launch.id, self._held.record)
         return [member for member in found if member.pid not in ours]
+
+    def _is_foreign(self, pid: int) -> bool:
+        return tree.keeps_another_task(pid) or tree.runs_another_task(pid, self._plan.home, self._plan.launch.id)
 
     def settle(self, evidence: Evidence, tries: int = _SETTLE_TRIES) -> None:
         """Write the ending. If the ledger refuses for long, the exit record waits for a reader."""

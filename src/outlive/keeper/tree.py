@@ -8,6 +8,7 @@ from select import POLLIN, poll
 
 from outlive.bundle.kernel import signal
 from outlive.bundle.processes import KEEPER_NAME, WITNESS_NAME, command_line, name_of, open_verified, stat_fields
+from outlive.bundle.record import open_record
 from outlive.domain.task import LeftRunning
 from outlive.domain.value import Value
 from outlive.keeper.sight import read_identity
@@ -15,6 +16,8 @@ from outlive.keeper.sight import read_identity
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from outlive.bundle.home import Home
 
 # Interrupt lets a program clean up as at a terminal; kill is what cannot be refused.
 STEPS = ((signal.SIGINT, 2.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 2.0))
@@ -38,19 +41,22 @@ class Ended(Value):
     refused: frozenset[int]
 
 
-def descendants(root: int, own: frozenset[int] = frozenset()) -> list[Member]:
+def descendants(
+    root: int, own: frozenset[int] = frozenset(), is_foreign: Callable[[int], bool] | None = None
+) -> list[Member]:
     """Living descendants of a process, nearest first; zombies have nothing left to end.
 
     Another task that was launched from inside this one has a life of its own: its keeper and
     witness are only our descendants because our witness, as subreaper, inherited them. `own` are
-    the processes of that kind which are ours.
+    the processes of that kind which are ours; `is_foreign` may know of further ones that are not.
     """
+    is_foreign = is_foreign or keeps_another_task
     found: dict[int, None] = {}
     nearest = _children(root)
     for _ in range(_MOST_LOOKS):
         layer = nearest
         while layer:
-            layer = [child for child in layer if child in own or not keeps_another_task(child)]
+            layer = [child for child in layer if child in own or not is_foreign(child)]
             found.update(dict.fromkeys(layer))
             layer = [child for parent in layer for child in _children(parent)]
         # Who lost its parent while we looked below that has moved up to us.
@@ -72,6 +78,45 @@ def keeps_another_task(pid: int) -> bool:
     return not opened or any("/tasks/" in path and "/attempts/" in path and path.endswith("/record") for path in opened)
 
 
+def runs_another_task(pid: int, home: Home, task: str) -> bool:
+    """Whether this is the command of another task, whose keeper and witness were both killed.
+
+    Its environment says whose it is, and that task's record must name it: the first alone is
+    cheap to forge.
+    """
+    for word in _environment(pid):
+        other = word.removeprefix(b"OUTLIVE_TASK=").decode("ascii", "replace")
+        if word.startswith(b"OUTLIVE_TASK=") and other.isalnum() and other != task:
+            return _is_named_by_record(pid, home.bundle(other))
+    return False
+
+
+def _is_named_by_record(pid: int, bundle: str) -> bool:
+    try:
+        newest = max(int(name) for name in os.listdir(bundle + "/attempts") if name.isdigit())
+        record_fd = open_record(f"{bundle}/attempts/{newest}/record")
+    except (OSError, ValueError):
+        return False
+    try:
+        named = read_identity(record_fd)
+        pidfd = open_verified(named[0]) if named and named[0].pid == pid else None
+    finally:
+        os.close(record_fd)
+    if pidfd is None:
+        return False
+    os.close(pidfd)
+    return True
+
+
+def _environment(pid: int) -> list[bytes]:
+    """What a process was started with; empty if we may not know."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return []
+
+
 def with_cookie(cookie: bytes) -> list[Member]:
     """Living processes that carry a setting in their environment.
 
@@ -81,12 +126,8 @@ def with_cookie(cookie: bytes) -> list[Member]:
     found = []
     for pid in _all_pids():
         member = None if name_of(pid) in (KEEPER_NAME, WITNESS_NAME) else look(pid)
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                if member and cookie in file.read().split(b"\0"):
-                    found.append(member)
-        except OSError:
-            continue
+        if member and cookie in _environment(pid):
+            found.append(member)
     return found
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 from fcntl import LOCK_EX, flock
 
-from outlive.domain.errors import Broken, DiskFull, NewerLedger, OutliveError, Unavailable
+from outlive.domain.errors import TOO_MANY_FILES, Broken, DiskFull, NewerLedger, OutliveError, Unavailable
 
 # apsw asks for `collections.abc`, and would get all of `collections` with it: a tenth of an
 # interpreter start. It keeps one class of it and not the package, so a stand-in will do.
@@ -33,6 +33,7 @@ _MIGRATIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migratio
 SCHEMA_VERSION = 1
 _MADE = b"made"
 BUSY_TIMEOUT_MS = 10_000
+_DESCRIPTORS = 6  # the file, its log, its index, their directory, and a little room
 
 # Mostly nobody else has the ledger open, so SQLite's own habits do not fit: the last to close
 # would fold the log into the file at every launch (three syncs), and told not to, nobody would
@@ -169,9 +170,10 @@ def translated(error: apsw.Error, path: str) -> OutliveError:
     if isinstance(error, apsw.FullError):
         return DiskFull(f"the disk under {path} is full", "free some space; nothing that was recorded is lost")
     if isinstance(error, (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError)):
+        hint = "check the permissions of the state directory, or set OUTLIVE_HOME"
         return Unavailable(
             f"the ledger {path} cannot be opened for writing: {error}",
-            "check the permissions of the state directory, or set OUTLIVE_HOME",
+            TOO_MANY_FILES if _is_short_of_descriptors() else hint,
         )
     if isinstance(error, apsw.IOError):
         return Unavailable(f"the disk under {path} failed: {error}", "check the disk, then try again")
@@ -179,6 +181,16 @@ def translated(error: apsw.Error, path: str) -> OutliveError:
         f"the ledger {path} failed: {error}",
         "this is a defect of Outlive or of the disk; please report it",
     )
+
+
+def _is_short_of_descriptors() -> bool:
+    """Whether that may have been the reason; SQLite does not tell, and has closed its own again."""
+    from resource import RLIMIT_NOFILE, getrlimit  # noqa: PLC0415 - only when something is wrong
+
+    try:
+        return getrlimit(RLIMIT_NOFILE)[0] - len(os.listdir("/proc/self/fd")) < _DESCRIPTORS
+    except OSError:
+        return True
 
 
 def quarantine(path: str, now: datetime, error: apsw.Error) -> OutliveError:
