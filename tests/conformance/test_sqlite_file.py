@@ -83,9 +83,9 @@ def test_the_file_its_log_and_its_index_are_private(path: str) -> None:
 def test_a_commit_is_on_the_disk_before_it_is_said_to_be(path: str) -> None:
     """A log that is synced with every commit, and foreign keys that are held."""
     with opened(path) as ledger:
-        assert ledger._db.pragma("synchronous") == 2
-        assert ledger._db.pragma("journal_mode") == "wal"
-        assert ledger._db.pragma("foreign_keys") == 1
+        assert ledger.db.pragma("synchronous") == 2
+        assert ledger.db.pragma("journal_mode") == "wal"
+        assert ledger.db.pragma("foreign_keys") == 1
 
 
 def test_a_linked_ledger_is_refused(path: str, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from outlive.bundle.attempt import AttemptFiles, Held, discard_bundle
 from outlive.bundle.home import Home
 from outlive.domain.errors import OutliveError
 from outlive.domain.evidence import Evidence
+from outlive.domain.queueing import Dependency
 from outlive.domain.task import Launch, Task
 from outlive.keeper import keeper, sight, witness
 from outlive.ledger import sqlite
@@ -56,8 +57,8 @@ def insert_row_before_lock() -> None:
         check_room(home)
         homes.append(home)
 
-    def plan_and_enqueue(request: run.Request, now: datetime) -> Launch:
-        launch = plan(request, now)
+    def plan_and_enqueue(request: run.Request, after: tuple[Dependency, ...], now: datetime) -> Launch:
+        launch = plan(request, after, now)
         tasks[launch.id] = enqueue(homes[-1], launch, now)
         return launch
 
@@ -174,7 +175,7 @@ def believe_a_failed_commit() -> None:
     def enqueue(home: Home, launch: Launch, now: datetime) -> Task:
         try:
             with SqliteLedger(home.ledger, now) as ledger:
-                return ledger.enqueue(launch, attempt(1, now))
+                return ledger.enqueue(launch, attempt(launch, 1, now))
         except OutliveError:
             discard_bundle(home.bundle(launch.id))
             raise

@@ -277,7 +277,7 @@ def test_a_newer_ledger_leaves_the_exit_record(bench: Bench) -> None:
     refused = bench.run("list")
     assert refused.returncode == 3
     assert "upgrade this Outlive" in refused.stderr
-    database.execute("PRAGMA user_version=1")
+    database.execute("PRAGMA user_version=2")
     database.close()
     assert bench.show(task)["exit_code"] == 47
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from outlive.cli import place
-from outlive.cli.options import Command, Given, Option
+from outlive.cli.options import Command, Given, Option, whole_number
 from outlive.domain.command import check_environment, from_argv, from_shell_text
 from outlive.domain.errors import UserError
 from outlive.domain.quantity import parse_duration, parse_size
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from outlive.bundle.home import Home
     from outlive.domain import command
+    from outlive.domain.queueing import Claim
 
 
 def act(given: Given) -> int:
@@ -33,6 +34,12 @@ def act(given: Given) -> int:
         key=given.key,
         mode="foreground" if given.foreground else "background",
         timeout=given.timeout,
+        idle_timeout=given.idle_timeout,
+        queue_timeout=given.queue_timeout,
+        retries=given.retries or 0,
+        after=tuple(given.after),
+        after_any=tuple(given.after_any),
+        claims=_claims(given),
         max_output=DEFAULT_OUTPUT_CAP if given.max_output is None else given.max_output,
         notify=given.notify or "end",
         retain=DEFAULT_RETENTION if given.retain is None else given.retain,
@@ -54,6 +61,17 @@ def act(given: Given) -> int:
     else:
         sys.stdout.write(task + "\n")
     return 0
+
+
+def _claims(given: Given) -> tuple[Claim, ...]:
+    if not given.slots and not given.lock:
+        return ()
+    from outlive.domain import queueing
+
+    claims = (*map(queueing.slots, given.slots), *map(queueing.lock, given.lock))
+    if len({claim.name for claim in claims}) < len(claims):
+        raise UserError("one name is given twice", "each of --slots and --lock names something else")
+    return claims
 
 
 def _command(given: Given) -> command.Command:
@@ -88,7 +106,7 @@ def _answer_inline(home: Home, task: str, patience: timedelta, given: Given) -> 
         print(task)
         print("\n".join(tail_lines(output_view(home, found))), file=sys.stderr)
         print(
-            f"still running after {show_duration(patience)}; it goes on in the background: outlive wait {task}",
+            f"still {found.state} after {show_duration(patience)}; it goes on in the background: outlive wait {task}",
             file=sys.stderr,
         )
     return 4
@@ -115,6 +133,18 @@ COMMAND = Command(
         Option(name="--key", metavar="KEY", help="same key, same task: launching twice starts it once"),
         Option(name="--foreground", help="end it when the terminal or client that launched it ends"),
         Option(name="--timeout", metavar="D", help="end it after this long", parse=parse_duration),
+        Option(
+            name="--idle-timeout",
+            metavar="D",
+            help="end it when it has neither written nor worked for this long",
+            parse=parse_duration,
+        ),
+        Option(name="--after", metavar="ID", help="begin when that task has succeeded", repeat=True),
+        Option(name="--after-any", metavar="ID", help="begin when that task has ended in any way", repeat=True),
+        Option(name="--slots", metavar="NAME=N", help="at most N at once under this name", repeat=True),
+        Option(name="--lock", metavar="NAME", help="one at a time under this name", repeat=True),
+        Option(name="--queue-timeout", metavar="D", help="give up waiting after this long", parse=parse_duration),
+        Option(name="--retries", metavar="N", help="try again so often if it fails", parse=whole_number),
         Option(
             name="--wait",
             metavar="D",
@@ -146,6 +176,8 @@ COMMAND = Command(
             "outlive run 'make && make install' --timeout 20m",
             "a line of shell, ended after 20 minutes",
         ),
+        ("outlive run --slots gpu=2 --retries 3 -- python train.py", "two at a time; three more tries if it fails"),
+        ("outlive run --after t7k2 -- ./deploy", "begins when t7k2 has succeeded, is cancelled if that fails"),
         (
             "outlive run --wait 90s -- npm test",
             "the result now if it takes less than 90 s, else its id",

@@ -64,17 +64,27 @@ class Outlive:
         key: str | None = None,
         foreground: bool = False,
         timeout: Span = None,
+        idle_timeout: Span = None,
+        queue_timeout: Span = None,
+        retries: int = 0,
+        after: Sequence[Task | str] = (),
+        after_any: Sequence[Task | str] = (),
+        slots: Mapping[str, int] | None = None,
+        locks: Sequence[str] = (),
         max_output: int | None = None,
         notify: Notify = "end",
         retain: Span = None,
     ) -> Task:
-        """Launch a task; returns once it runs.
+        """Launch a task; returns once it runs, or is in line.
 
         A text is a line of shell, a sequence is a program with its arguments. The task has this
         thread's rights and limits, its environment with `env` added, no input and no terminal.
         With a `key` that this project already has, returns that task instead of starting another.
         A `foreground` task ends with this process. Raises `NotStarted` if there is no such
         program or directory; that, too, is on record.
+
+        It begins when the tasks of `after` have succeeded and those of `after_any` have ended, and
+        when fewer than N of those that share a name of `slots` (`{"gpu": 2}`) or of `locks` run.
         """
         given = from_shell_text(command) if isinstance(command, str) else from_argv(list(map(_word, command)))
         fields = {
@@ -84,6 +94,13 @@ class Outlive:
             "key": key,
             "mode": "foreground" if foreground else "background",
             "timeout": _seconds(timeout),
+            "idle_timeout": _seconds(idle_timeout),
+            "queue_timeout": _seconds(queue_timeout),
+            "retries": retries,
+            "after": [_id(one) for one in after],
+            "after_any": [_id(one) for one in after_any],
+            "slots": [f"{name}={room}" for name, room in (slots or {}).items()],
+            "locks": list(locks),
             "max_output": max_output if max_output is None else int(max_output),
             "notify": notify,
             "retain": _seconds(retain),
@@ -271,6 +288,10 @@ def _adopt(home: Home, launch: Launch, _: AttemptFiles, held: Held) -> None:
 
 def _place(home: Home) -> dict[str, object]:
     return {"home": home.path, "can_punch": home.can_punch}
+
+
+def _id(task: Task | str) -> str:
+    return task if isinstance(task, str) else task.id
 
 
 def _word(word: object) -> str:

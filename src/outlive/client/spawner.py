@@ -15,6 +15,7 @@ from outlive.bundle.home import Home
 from outlive.bundle.kernel import signal
 from outlive.domain.command import Command
 from outlive.domain.errors import OutliveError
+from outlive.domain.queueing import lock, slots
 from outlive.domain.when import timedelta
 from outlive.keeper.plan import Surroundings
 from outlive.ledger.sqlite import SqliteLedger
@@ -102,9 +103,11 @@ def _act(request: dict[str, Any]) -> str:
                 task = resolve(ledger, request["task"])
             return retry(home, task, around, utc_now())
         fields = dict(request["fields"])
-        for name in ("timeout", "retain"):
+        for name in ("timeout", "idle_timeout", "queue_timeout", "retain"):
             if fields.get(name) is not None:
                 fields[name] = timedelta(seconds=fields[name])
+        fields["after"], fields["after_any"] = tuple(fields["after"]), tuple(fields["after_any"])
+        fields["claims"] = (*map(slots, fields.pop("slots")), *map(lock, fields.pop("locks")))
         command = Command(argv=tuple(request["argv"]), text=request["text"])
         return run(
             home,

@@ -11,6 +11,7 @@ import threading
 from outlive.client.spawner import frame, receive
 from outlive.domain import errors
 from outlive.domain.errors import Unavailable
+from outlive.installation import package_directories
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Spawner:
             raise Unavailable("this program does not know its Python interpreter", "set sys.executable")
         ours, theirs = socket.socketpair()
         try:
-            packages = _package_directories()
+            packages = package_directories()
             self._child = os.posix_spawn(
                 sys.executable,
                 [sys.executable, "-I", "-c", _MAIN, str(_SPAWNER_FD), *packages],
@@ -142,16 +143,6 @@ def _file_actions(theirs: int) -> list[tuple[int, ...]]:
         (os.POSIX_SPAWN_DUP2, spare, _SPAWNER_FD),
         (os.POSIX_SPAWN_CLOSE, spare),
     ]
-
-
-def _package_directories() -> list[str]:
-    """Where this very Outlive and its apsw were imported from; `-I` would not look there."""
-    import apsw  # noqa: PLC0415 - only to learn where it lies
-
-    import outlive  # noqa: PLC0415
-
-    files = (outlive.__file__ or "", apsw.__file__ or "")
-    return list(dict.fromkeys(os.path.dirname(os.path.dirname(os.path.abspath(file))) for file in files))
 
 
 def _status() -> dict[str, str]:

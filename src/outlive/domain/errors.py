@@ -43,6 +43,12 @@ class Unavailable(OutliveError):
     exit_code = 3
 
 
+class TooManyWaiting(Unavailable):
+    """As many tasks wait for their turn as may."""
+
+    code = "too_many_waiting"
+
+
 class Broken(OutliveError):
     """An invariant of ours, or the disk under us, is broken."""
 

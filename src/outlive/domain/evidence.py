@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from outlive.domain.lifecycle import State
 
     EvidenceKind = Literal["exited", "signalled", "not_started", "vanished"]
-    IntentKind = Literal["cancel", "timeout", "output_limit", "session_ended"]
+    IntentKind = Literal[
+        "cancel", "timeout", "idle_timeout", "queue_timeout", "dependency", "output_limit", "session_ended"
+    ]
     Started = Literal["yes", "no", "unknown"]
 
 
@@ -56,6 +58,9 @@ _WHEN_INTENDED: dict[str, tuple[State, str]] = {
     "cancel": ("cancelled", "requested"),
     "session_ended": ("cancelled", "session_ended"),
     "timeout": ("timed_out", "timeout"),
+    "idle_timeout": ("timed_out", "idle_timeout"),
+    "queue_timeout": ("timed_out", "queue_timeout"),
+    "dependency": ("cancelled", "dependency_failed"),
     "output_limit": ("failed", "output_limit"),
 }
 

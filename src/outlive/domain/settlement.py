@@ -76,6 +76,18 @@ def plan_settlement(
     )
 
 
+def told_as_retrying(settlement: Settlement, launch: Launch) -> Settlement:
+    """The same, if the task is tried again by itself: the attempt has ended, the task has not.
+
+    Only who asked to be told of everything is told of that.
+    """
+    return settlement.but(
+        notice_id=notice_id(launch.id, settlement.attempt, "retrying"),
+        notice_kind="retrying",
+        notice_state="pending" if launch.notify == "all" else "dismissed",
+    )
+
+
 def _is_wanted(policy: Notify, state: str) -> bool:
     """Whether the launcher asked to be told of such an ending."""
     return policy in ("all", "end") or (policy == "failure" and state != "succeeded")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from outlive.domain.evidence import Evidence
     from outlive.domain.lifecycle import Condition, State
+    from outlive.domain.queueing import Claim, Dependency
 
     Mode = Literal["background", "foreground"]
     Notify = Literal["all", "end", "failure", "never"]
@@ -34,9 +35,19 @@ class Launch(Value):
     mode: Mode = "background"
     engine: str = "local"
     timeout: timedelta | None = None
+    idle_timeout: timedelta | None = None
+    queue_timeout: timedelta | None = None
+    retries: int = 0
+    after: tuple[Dependency, ...] = ()
+    claims: tuple[Claim, ...] = ()
     max_output: int
     notify: Notify = "end"
     retain: timedelta
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether it may have to wait for others before it begins."""
+        return bool(self.after or self.claims)
 
 
 class LeftRunning(Value):
@@ -68,6 +79,11 @@ class Attempt(Value):
     output_bytes: int | None = None
     output_dropped: int | None = None
     output_truncated: bool = False
+    ticket: int | None = None
+    """Its place in line, once it has one."""
+    not_before: datetime | None = None
+    automatic: bool = False
+    """Tried again by its keeper, not by somebody who asked for it."""
 
 
 class NoticeRow(Value):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import time
 
 from outlive.bundle.kernel import become_subreaper, name_process, signal
 from outlive.bundle.processes import KEEPER_NAME
@@ -82,6 +83,17 @@ def keep(plan: Plan, held: Held, go: int, ready: int) -> NoReturn:
         os.close(ready)
         Supervision(plan, held, sight, "keeper").settle(never_begun("launcher_killed"), tries=1)
         os._exit(0)
+    _begin(plan, held, sight, begin, ready)
+
+
+def run_now(plan: Plan, held: Held, ready: int | None) -> NoReturn:
+    """Run an attempt whose row says that it runs: it has waited for its turn, and that has come."""
+    sight, begin = _prepare_witness(plan, held, () if ready is None else (ready,))
+    _begin(plan, held, sight, begin, ready)
+
+
+def _begin(plan: Plan, held: Held, sight: OwnWitness, begin: int, ready: int | None) -> NoReturn:
+    """Let the command begin, see it through, and if it is to be tried again, wait for that."""
     first = sight.look()
     if first is sight:
         _give(begin)
@@ -91,10 +103,14 @@ def keep(plan: Plan, held: Held, go: int, ready: int) -> NoReturn:
     os.close(begin)
     began = not isinstance(first, Evidence) or first.kind in ("exited", "signalled")
     if began:
-        _answer(ready, "running")
-    Supervision(plan, held, sight, "keeper").see_through(first)
+        answer(ready, "running")
+    again = Supervision(plan, held, sight, "keeper").see_through(first)
     if not began:
-        _answer(ready, "ended")
+        answer(ready, "ended")
+    if again is not None:
+        from outlive.keeper.sleeping import fall_asleep  # noqa: PLC0415 - most tasks are tried once
+
+        fall_asleep(again.plan, again.held, until=time.monotonic() + again.delay_s)
     os._exit(0)
 
 
@@ -139,8 +155,10 @@ def _prepare_witness(plan: Plan, held: Held, not_for_it: tuple[int, ...]) -> tup
     return OwnWitness(voice_read, held.record), begin_write
 
 
-def _answer(ready: int, word: str) -> None:
-    """Tell the launcher; it may have been killed, and that is its problem alone."""
+def answer(ready: int | None, word: str) -> None:
+    """Tell the launcher, if one is waiting; it may have been killed, and that is its problem alone."""
+    if ready is None:
+        return
     try:
         os.write(ready, word.encode("utf-8", "backslashreplace") + b"\n")
     except OSError:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.domain.task import Launch
 
-    Answer = Literal["running", "ended", "died"]
+    Answer = Literal["running", "queued", "ended", "died"]
+    Life = Callable[[Plan, Held, int, int], NoReturn]
 
 
 class NewKeeper:
@@ -79,9 +80,8 @@ class NewKeeper:
             word = os.read(self._answer, 64).strip()
         finally:
             os.close(self._answer)
-        if word == b"running":
-            return "running"
-        return "ended" if word == b"ended" else "died"
+        answers: dict[bytes, Answer] = {b"running": "running", b"queued": "queued", b"ended": "ended"}
+        return answers.get(word, "died")
 
     def _let_go(self, word: bytes) -> None:
         """Our copies would keep the attempt alive after the death of everybody who can finish it."""
@@ -97,10 +97,9 @@ class NewKeeper:
             pass  # it was killed; the answer, or its absence, will tell
 
 
-def stand_by(home: Home, launch: Launch, files: AttemptFiles, held: Held, surroundings: Surroundings) -> NewKeeper:
-    """A new keeper for a held attempt, to begin once the attempt has its row."""
-    plan = Plan(home=home, launch=launch, files=files, surroundings=surroundings)
-    return NewKeeper(lambda go, ready: keep(plan, held, go, ready), held)
+def stand_by(plan: Plan, held: Held, life: Life = keep) -> NewKeeper:
+    """A new keeper for a held attempt, to begin its life once the attempt has its row."""
+    return NewKeeper(lambda go, ready: life(plan, held, go, ready), held)
 
 
 def launch_adopter(home: Home, launch: Launch, files: AttemptFiles, held: Held) -> Answer:

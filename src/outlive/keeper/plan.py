@@ -32,3 +32,6 @@ class Plan(Value):
     launch: Launch
     files: AttemptFiles
     surroundings: Surroundings
+    retries_left: int = 0
+    queue_until: float | None = None
+    """When waiting for its turn has taken too long (monotonic)."""

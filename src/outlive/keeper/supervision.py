@@ -14,7 +14,7 @@ from outlive.bundle import record
 from outlive.bundle.processes import has_exited, open_verified
 from outlive.domain.errors import DiskFull, OutliveError, Unavailable
 from outlive.domain.evidence import Evidence, Intent
-from outlive.domain.settlement import plan_settlement
+from outlive.domain.settlement import plan_settlement, told_as_retrying
 from outlive.domain.when import UTC, datetime, from_micros, to_micros
 from outlive.keeper import owner, tree
 from outlive.keeper.cap import OutputWatch
@@ -23,12 +23,26 @@ from outlive.ledger.sqlite import SqliteLedger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from outlive.bundle.attempt import Held
     from outlive.domain.evidence import IntentKind
+    from outlive.domain.settlement import Settlement
+    from outlive.domain.task import Attempt
+    from outlive.keeper.again import Again
+    from outlive.keeper.idleness import Idleness
     from outlive.keeper.plan import Plan
 
 _SETTLE_TRIES = 8
-INTENTS: tuple[IntentKind, ...] = ("cancel", "timeout", "output_limit", "session_ended")
+INTENTS: tuple[IntentKind, ...] = (
+    "cancel",
+    "timeout",
+    "idle_timeout",
+    "queue_timeout",
+    "dependency",
+    "output_limit",
+    "session_ended",
+)
 
 
 class Supervision:
@@ -54,6 +68,8 @@ class Supervision:
         self._owner, self._is_abandoned = plan.surroundings.owner, False
         if self._owner is None:
             self._owner, self._is_abandoned = owner.find(held.record)
+        self._idleness = self._watch_idleness() if plan.launch.idle_timeout is not None else None
+        self._retrying = _retrying(plan) if role == "keeper" and plan.retries_left else None
         self._ledger: SqliteLedger | None = None
         self._seen_exit = False
 
@@ -62,8 +78,15 @@ class Supervision:
         timeout = self._plan.launch.timeout
         return None if timeout is None else started_ns / 1e9 + timeout.total_seconds()
 
-    def see_through(self, seen: Evidence | Sight) -> None:
-        """Until the command has ended and its attempt is settled."""
+    def _watch_idleness(self) -> Idleness:
+        from outlive.keeper.idleness import Idleness  # noqa: PLC0415 - most tasks may be idle
+
+        limit = self._plan.launch.idle_timeout
+        assert limit is not None  # noqa: S101 - for the type checker
+        return Idleness(limit, self._held.output, self._pids)
+
+    def see_through(self, seen: Evidence | Sight) -> Again | None:
+        """Until the command has ended and its attempt is settled; the next attempt, if there is one."""
         self._resume()
         while not isinstance(seen, Evidence):
             self._sight = seen
@@ -82,12 +105,19 @@ class Supervision:
             if self._owner in ready:
                 self._owner = None
                 self._end("session_ended")
-            if self._output.over_limit and self._intent is None:
-                self._end("output_limit")
-            if self._deadline is not None and time.monotonic() >= self._deadline:
-                self._deadline = None
-                self._end("timeout")
-        self.settle(seen)
+            self._check_limits()
+        return self.settle(seen)
+
+    def _check_limits(self) -> None:
+        """End it if it has written, rested or run for too long."""
+        if self._output.over_limit and self._intent is None:
+            self._end("output_limit")
+        if self._idleness is not None and self._idleness.is_over():
+            self._idleness = None
+            self._end("idle_timeout")
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            self._deadline = None
+            self._end("timeout")
 
     def _resume(self) -> None:
         """Do what a keeper before us was killed at, or could not see any more."""
@@ -103,6 +133,8 @@ class Supervision:
             if fd is not None:
                 waiting.register(fd, POLLIN)
         spans = [] if self._output.next_look is None else [self._output.next_look]
+        if self._idleness is not None:
+            spans.append(min(self._idleness.next_look, 86400.0))
         if self._deadline is not None:
             # poll() counts milliseconds in 32 bits: a month is waited for day by day.
             spans.append(min(max(0.0, self._deadline - time.monotonic()), 86400.0))
@@ -139,15 +171,19 @@ class Supervision:
             found = tree.remnants(self._plan.launch.id, self._held.record)
         return [member for member in found if member.pid not in ours]
 
+    def _pids(self) -> list[int]:
+        """Whose work counts: the members', and that of those whom the witness has waited for."""
+        witness = read_identity(self._held.record, "witness")
+        return [*(member.pid for member in self._members()), *((witness[0].pid,) if witness else ())]
+
     def _is_foreign(self, pid: int) -> bool:
         return tree.keeps_another_task(pid) or tree.runs_another_task(pid, self._plan.home, self._plan.launch.id)
 
-    def settle(self, evidence: Evidence, tries: int = _SETTLE_TRIES) -> None:
+    def settle(self, evidence: Evidence, tries: int = _SETTLE_TRIES) -> Again | None:
         """Write the ending. If the ledger refuses for long, the exit record waits for a reader."""
-        plan = self._plan
         settlement = plan_settlement(
-            plan.launch,
-            plan.files.number,
+            self._plan.launch,
+            self._plan.files.number,
             evidence,
             self._intent,
             now=_now(),
@@ -155,21 +191,32 @@ class Supervision:
             left_running=() if evidence.started == "no" else tree.describe(self._members()),
             output=self._output.final(),
         )
+        again = self._retrying(settlement) if self._retrying is not None else None
+        if again is None:
+            self._write(settlement, None, tries)
+        elif not self._write(told_as_retrying(settlement, self._plan.launch), again.attempt, tries):
+            again.discard()
+            return None
+        return again
+
+    def _write(self, settlement: Settlement, again: Attempt | None, tries: int) -> bool:
+        """Make the ending true, and let everybody go who waits for it; False if it is not our word."""
         for attempt in range(tries):
             try:
                 with self._open_ledger() as ledger:
-                    ledger.settle(settlement)
+                    is_ours = ledger.settle(settlement, again)
                     # Now, and not when ledger and process have been taken apart: waiters are asleep on it.
                     self._held.let_go()
-                    return
+                    return is_ours
             except DiskFull:
-                plan.home.drop_ballast()
+                self._plan.home.drop_ballast()
             except Unavailable:
                 pass
             except OutliveError:
                 break
             time.sleep(0.05 * 2**attempt)
         self._held.let_go()
+        return False
 
     def _prepare_to_settle(self) -> None:
         """The command is gone: while its witness writes down how, we get the ledger."""
@@ -182,6 +229,13 @@ class Supervision:
     def _open_ledger(self) -> SqliteLedger:
         opened, self._ledger = self._ledger, None
         return opened or SqliteLedger(self._plan.home.ledger, _now(), create=False)
+
+
+def _retrying(plan: Plan) -> Callable[[Settlement], Again | None]:
+    """How the next attempt is prepared; loaded now, because the installation may be gone by then."""
+    from outlive.keeper import again, sleeping  # noqa: F401, PLC0415 - most tasks are tried once
+
+    return lambda settlement: again.prepare_again(plan, settlement)
 
 
 def read_intent(record_fd: int) -> Intent | None:

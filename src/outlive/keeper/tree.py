@@ -67,15 +67,19 @@ def descendants(
 
 
 def keeps_another_task(pid: int) -> bool:
-    """Whether this is a keeper or a witness. The name is cheap to forge, the open record is not."""
-    if name_of(pid) not in (KEEPER_NAME, WITNESS_NAME):
-        return False
+    """Whether this is a keeper or a witness. The name is cheap to forge, the open record is not.
+
+    A keeper that falls asleep or wakes has another name for a moment, and the record all the time.
+    """
+    is_named_so = name_of(pid) in (KEEPER_NAME, WITNESS_NAME)
     try:
         opened = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
     except OSError:
-        return True
+        return is_named_so
     # With nothing open it is on its way out, and will be gone before anybody could mind.
-    return not opened or any("/tasks/" in path and "/attempts/" in path and path.endswith("/record") for path in opened)
+    if not opened:
+        return is_named_so
+    return any("/tasks/" in path and "/attempts/" in path and path.endswith("/record") for path in opened)
 
 
 def runs_another_task(pid: int, home: Home, task: str) -> bool:

@@ -42,6 +42,8 @@ class Ledger(Protocol):
         Both are moves of their own in its history, whether or not they were made in one step.
         If the project already has a task of this key, nothing is written and that task is
         returned: of any number of callers racing with one key, exactly one gets its own id back.
+        An attempt with claims joins their line in the order of recording, unless it depends on
+        others. `TooManyWaiting` if as many as may are queued already.
         """
 
     def add_attempt(self, task: str, attempt: Attempt) -> bool:
@@ -57,8 +59,10 @@ class Ledger(Protocol):
     def set_condition(self, task: str, attempt: int, condition: Condition | None) -> None:
         """Say something of an attempt that has not ended; an ended one is left as it is."""
 
-    def settle(self, settlement: Settlement) -> bool:
+    def settle(self, settlement: Settlement, again: Attempt | None = None) -> bool:
         """End an attempt: state, notice and retention, or none of them.
+
+        With the next attempt, `again`, in the same step: at no moment does the task look ended.
 
         Returns False if the attempt had already ended or a newer one has started; then only the
         evidence is kept, beside what was there. Losing that race is normal - a late keeper, a

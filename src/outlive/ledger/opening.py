@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["apsw", "connect", "fold_when_long", "journal_mode", "quarantine", "translated"]
 
 _MIGRATIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _MADE = b"made"
 BUSY_TIMEOUT_MS = 10_000
 _DESCRIPTORS = 6  # the file, its log, its index, their directory, and a little room

@@ -13,16 +13,19 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
+    from outlive.domain.queueing import Claim, Dependency
+
     Cell = str | bytes | int | float | None
     Row = tuple[Any, ...]
 
 TASK_COLUMNS = (
     "id, command, argv, cwd, project, host, created_at, description, session, parent, grp, key, "
-    "mode, engine, timeout, max_output, notify, retain"
+    "mode, engine, timeout, max_output, notify, retain, after, claims, idle_timeout, queue_timeout, retries"
 )
 ATTEMPT_COLUMNS = (
     "number, state, condition, boot, pid_namespace, created_at, started_at, ended_at, settled_at, exit_code, "
-    "signal, reason, detail, settled_by, delete_after, left_running, output_bytes, output_dropped, output_truncated"
+    "signal, reason, detail, settled_by, delete_after, left_running, output_bytes, output_dropped, output_truncated, "
+    "ticket, not_before, automatic"
 )
 
 
@@ -65,6 +68,10 @@ def span(length: timedelta | None) -> int | None:
     return None if length is None else length // timedelta(microseconds=1)
 
 
+def _length(cell: int | None) -> timedelta | None:
+    return None if cell is None else timedelta(microseconds=cell)
+
+
 def launch_row(launch: Launch) -> tuple[Cell, ...]:
     """A launch in the order of `TASK_COLUMNS`."""
     return (
@@ -86,6 +93,11 @@ def launch_row(launch: Launch) -> tuple[Cell, ...]:
         launch.max_output,
         launch.notify,
         span(launch.retain),
+        to_json([[each.task, each.any_ending] for each in launch.after]),
+        to_json([[each.name, each.room] for each in launch.claims]),
+        span(launch.idle_timeout),
+        span(launch.queue_timeout),
+        launch.retries,
     )
 
 
@@ -106,7 +118,7 @@ def launch_from(row: Row) -> Launch:
         key,
         *rest,
     ) = row
-    mode, engine, timeout, max_output, notify, retain = rest
+    mode, engine, timeout, max_output, notify, retain, after, claims, idle_timeout, queue_timeout, retries = rest
     return Launch(
         id=id_,
         command=from_text(command),
@@ -122,11 +134,32 @@ def launch_from(row: Row) -> Launch:
         key=_optional(key),
         mode=mode,
         engine=engine,
-        timeout=None if timeout is None else timedelta(microseconds=timeout),
+        timeout=_length(timeout),
+        idle_timeout=_length(idle_timeout),
+        queue_timeout=_length(queue_timeout),
+        retries=retries,
+        after=_dependencies(after),
+        claims=_claims(claims),
         max_output=max_output,
         notify=notify,
         retain=timedelta(microseconds=retain),
     )
+
+
+def _dependencies(cell: str) -> tuple[Dependency, ...]:
+    if cell == "[]":
+        return ()
+    from outlive.domain.queueing import Dependency  # noqa: PLC0415 - most tasks wait for nothing
+
+    return tuple(Dependency(task=task, any_ending=any_ending) for task, any_ending in _array(cell))
+
+
+def _claims(cell: str) -> tuple[Claim, ...]:
+    if cell == "[]":
+        return ()
+    from outlive.domain.queueing import Claim  # noqa: PLC0415 - most tasks wait for nothing
+
+    return tuple(Claim(name=name, room=room) for name, room in _array(cell))
 
 
 def attempt_from(row: Row) -> Attempt:
@@ -145,7 +178,7 @@ def attempt_from(row: Row) -> Attempt:
         signal,
         *rest,
     ) = row
-    reason, detail, settled_by, delete_after, left, size, dropped, truncated = rest
+    reason, detail, settled_by, delete_after, left, size, dropped, truncated, ticket, not_before, automatic = rest
     return Attempt(
         number=number,
         state=state,
@@ -166,6 +199,9 @@ def attempt_from(row: Row) -> Attempt:
         output_bytes=size,
         output_dropped=dropped,
         output_truncated=bool(truncated),
+        ticket=ticket,
+        not_before=_moment(not_before),
+        automatic=bool(automatic),
     )
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from outlive.domain.errors import TooManyWaiting
 from outlive.domain.lifecycle import LIVE
+from outlive.domain.queueing import MOST_WAITING
 from outlive.domain.task import History, Task
 from outlive.domain.when import from_micros, to_micros
-from outlive.ledger import forking, opening, rows
-from outlive.ledger.opening import apsw
+from outlive.ledger import rows
+from outlive.ledger.connection import LedgerFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
-    from typing import Self
 
     from outlive.domain.evidence import Evidence
     from outlive.domain.lifecycle import Condition
@@ -22,7 +23,15 @@ if TYPE_CHECKING:
 
 _MARKS = ", ".join("?" * len(rows.TASK_COLUMNS.split(",")))
 _ENQUEUE = f"INSERT INTO task ({rows.TASK_COLUMNS}) VALUES ({_MARKS})"
-_ADD_ATTEMPT = "INSERT INTO attempt (task, number, boot, pid_namespace, created_at) VALUES (?, ?, ?, ?, ?)"
+_ADD_ATTEMPT = """
+    INSERT INTO attempt (task, number, boot, pid_namespace, created_at, not_before, automatic)
+    VALUES (?, ?, ?, ?, ?, ?, ?)"""
+# The line is joined with the row itself, unless something must end before: then when it has ended.
+DRAW_TICKET = """
+    UPDATE attempt SET ticket = (SELECT coalesce(max(ticket), 0) + 1 FROM attempt)
+    WHERE task = ? AND number = ? AND ticket IS NULL
+        AND EXISTS (SELECT 1 FROM task WHERE task.id = attempt.task AND claims <> '[]')"""
+_WAITING = "SELECT count(*) FROM attempt WHERE state = 'queued'"
 _NEXT_ATTEMPT = """
     UPDATE task SET attempt = attempt + 1 WHERE id = ?1 AND attempt = ?2 - 1 AND EXISTS
     (SELECT 1 FROM attempt WHERE task = ?1 AND number = ?2 - 1 AND settled_at IS NOT NULL)"""
@@ -45,41 +54,36 @@ _TASK = f"SELECT {rows.TASK_COLUMNS} FROM task"
 _ATTEMPTS = f"SELECT {rows.ATTEMPT_COLUMNS} FROM attempt WHERE task = ? ORDER BY number"
 _UNSETTLED = f"{_TASK} WHERE id IN (SELECT task FROM attempt WHERE state IN ('queued', 'running')) ORDER BY seq"
 _ACKNOWLEDGE = """
-    UPDATE notice SET state = 'acked', acked_at = ? WHERE task = ? AND session IS ? AND kind IN ('ended', 'lost')
-        AND state IN ('pending', 'claimed', 'presented')"""
+    UPDATE notice SET state = 'acked', acked_at = ? WHERE task = ? AND session IS ?
+        AND kind IN ('ended', 'lost', 'retrying') AND state IN ('pending', 'claimed', 'presented')"""
 
 
-class SqliteLedger:
+class SqliteLedger(LedgerFile):
     """The ledger of one machine. See `contract.Ledger` for what each method promises."""
 
-    def __init__(self, path: str, now: datetime, *, create: bool = True) -> None:
-        """Open the ledger; a keeper does not `create` one, since its row could not be in it."""
-        self._path = path
-        self._now = now
-        forking.enter()
-        try:
-            self._db = opening.connect(path, now, create=create)
-        except BaseException:
-            forking.leave()
-            raise
-        self._log_pages = 0
-        self._db.set_wal_hook(self._committed)
-
     def enqueue(self, launch: Launch, attempt: Attempt) -> Task:
-        with _Write(self):
+        with self.write():
             holder = self.with_key(launch.project, launch.key) if launch.key is not None else None
             if holder is not None:
                 return holder
-            self._db.execute(_ENQUEUE, rows.launch_row(launch))
+            if attempt.started_at is None and self.select(_WAITING)[0][0] >= MOST_WAITING:
+                raise TooManyWaiting(
+                    f"{MOST_WAITING} tasks are waiting for their turn already, which is the most there may be",
+                    "wait for some of them, or cancel some: `outlive list --all --state queued` shows them",
+                )
+            self.db.execute(_ENQUEUE, rows.launch_row(launch))
             self._insert_attempt(launch.id, attempt)
+            if not launch.after:
+                self.db.execute(DRAW_TICKET, (launch.id, attempt.number))
         return Task(launch=launch, attempts=(attempt,))
 
     def add_attempt(self, task: str, attempt: Attempt) -> bool:
-        with _Write(self):
-            self._db.execute(_NEXT_ATTEMPT, (task, attempt.number))
-            if self._db.changes() == 0:
+        with self.write():
+            self.db.execute(_NEXT_ATTEMPT, (task, attempt.number))
+            if self.db.changes() == 0:
                 return False
             self._insert_attempt(task, attempt)
+            self.db.execute(DRAW_TICKET, (task, attempt.number))
         return True
 
     def _insert_attempt(self, task: str, attempt: Attempt) -> None:
@@ -89,25 +93,27 @@ class SqliteLedger:
             attempt.boot,
             attempt.pid_namespace,
             to_micros(attempt.created_at),
+            rows.micros(attempt.not_before),
+            attempt.automatic,
         )
-        self._db.execute(_ADD_ATTEMPT, cells)
+        self.db.execute(_ADD_ATTEMPT, cells)
         if attempt.started_at is not None:
-            self._db.execute(_START, (to_micros(attempt.started_at), task, attempt.number))
+            self.db.execute(_START, (to_micros(attempt.started_at), task, attempt.number))
 
     def start(self, task: str, attempt: int, now: datetime) -> bool:
-        with _Write(self):
-            self._db.execute(_START, (to_micros(now), task, attempt))
-            return self._db.changes() == 1
+        with self.write():
+            self.db.execute(_START, (to_micros(now), task, attempt))
+            return self.db.changes() == 1
 
     def set_condition(self, task: str, attempt: int, condition: Condition | None) -> None:
-        with _Write(self):
-            self._db.execute(_CONDITION, (condition, task, attempt))
+        with self.write():
+            self.db.execute(_CONDITION, (condition, task, attempt))
 
-    def settle(self, settlement: Settlement) -> bool:
+    def settle(self, settlement: Settlement, again: Attempt | None = None) -> bool:
         verdict, output = settlement.verdict, settlement.output
-        with _Write(self):
+        with self.write():
             self._insert_evidence(settlement.task, settlement.attempt, settlement.evidence, settlement.settled_at)
-            self._db.execute(
+            self.db.execute(
                 _SETTLE,
                 (
                     verdict.state,
@@ -127,9 +133,9 @@ class SqliteLedger:
                     settlement.attempt,
                 ),
             )
-            if self._db.changes() == 0:
+            if self.db.changes() == 0:
                 return False
-            self._db.execute(
+            self.db.execute(
                 _NOTICE,
                 (
                     settlement.notice_id,
@@ -141,14 +147,18 @@ class SqliteLedger:
                     to_micros(settlement.settled_at),
                 ),
             )
+            if again is not None:
+                self.db.execute(_NEXT_ATTEMPT, (settlement.task, again.number))
+                self._insert_attempt(settlement.task, again)
+                self.db.execute(DRAW_TICKET, (settlement.task, again.number))
         return True
 
     def add_evidence(self, task: str, attempt: int, evidence: Evidence, now: datetime) -> None:
-        with _Write(self):
+        with self.write():
             self._insert_evidence(task, attempt, evidence, now)
 
     def _insert_evidence(self, task: str, attempt: int, evidence: Evidence, now: datetime) -> None:
-        self._db.execute(_EVIDENCE, (task, attempt, to_micros(now), *rows.evidence_row(evidence)))
+        self.db.execute(_EVIDENCE, (task, attempt, to_micros(now), *rows.evidence_row(evidence)))
 
     def task(self, task: str) -> Task | None:
         found = self._tasks(f"{_TASK} WHERE id = ?", (task,))
@@ -157,7 +167,7 @@ class SqliteLedger:
     def matching(self, prefix: str, limit: int) -> Sequence[str]:
         # Ids have no character above z, so this range is the prefix, and the index serves it.
         query = "SELECT id FROM task WHERE id >= ? AND id < ? ORDER BY seq DESC LIMIT ?"
-        return [row[0] for row in self._select(query, (prefix, prefix + "{", limit))]
+        return [row[0] for row in self.select(query, (prefix, prefix + "{", limit))]
 
     def with_key(self, project: str, key: str) -> Task | None:
         found = self._tasks(f"{_TASK} WHERE project = ? AND key = ?", (rows.text(project), rows.text(key)))
@@ -189,18 +199,18 @@ class SqliteLedger:
 
     def children(self, parents: Sequence[str]) -> Sequence[str]:
         query = "SELECT id FROM task WHERE parent = ? ORDER BY seq"
-        return [row[0] for parent in parents for row in self._select(query, (parent,))]
+        return [row[0] for parent in parents for row in self.select(query, (parent,))]
 
     def unsettled(self) -> Sequence[Task]:
         return self._tasks(_UNSETTLED, ())
 
     def history(self, task: str) -> History:
-        moves = self._select(
+        moves = self.select(
             "SELECT attempt, before, after, at FROM move WHERE task = ? ORDER BY attempt, step",
             (task,),
         )
-        seen = self._select("SELECT * FROM evidence WHERE task = ? ORDER BY attempt, number", (task,))
-        notices = self._select(
+        seen = self.select("SELECT * FROM evidence WHERE task = ? ORDER BY attempt, number", (task,))
+        notices = self.select(
             "SELECT id, task, attempt, kind, session, state, created_at FROM notice WHERE task = ? ORDER BY attempt",
             (task,),
         )
@@ -211,85 +221,17 @@ class SqliteLedger:
         )
 
     def acknowledge(self, task: str, session: str | None, now: datetime) -> int:
-        with _Write(self):
-            self._db.execute(_ACKNOWLEDGE, (to_micros(now), task, rows.text(session)))
-            return self._db.changes()
+        with self.write():
+            self.db.execute(_ACKNOWLEDGE, (to_micros(now), task, rows.text(session)))
+            return self.db.changes()
 
     def check_integrity(self) -> list[str]:
         """What SQLite itself finds wrong with the file; empty when nothing is."""
-        return [row[0] for row in self._select("PRAGMA integrity_check", ()) if row[0] != "ok"]
-
-    def _committed(self, _: object, __: str, log_pages: int) -> int:
-        self._log_pages = log_pages
-        return apsw.SQLITE_OK
-
-    def close(self) -> None:
-        self.discard()
-        forking.leave()
-
-    def discard(self) -> None:
-        """Close the connection; the log is folded only now, when whoever waited for us has been told."""
-        opening.fold_when_long(self._db, self._log_pages)
-        self._db.close()
-
-    def rest(self) -> None:
-        """Keep it open without using it, until `resume`."""
-        forking.rest(self)
-
-    def resume(self) -> bool:
-        """Use it again; False if it was closed meanwhile."""
-        return forking.resume(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        return [row[0] for row in self.select("PRAGMA integrity_check", ()) if row[0] != "ok"]
 
     def _tasks(self, query: str, cells: tuple[rows.Cell, ...]) -> list[Task]:
         tasks = []
-        for row in self._select(query, cells):
-            attempts = tuple(map(rows.attempt_from, self._select(_ATTEMPTS, (row[0],))))
+        for row in self.select(query, cells):
+            attempts = tuple(map(rows.attempt_from, self.select(_ATTEMPTS, (row[0],))))
             tasks.append(Task(launch=rows.launch_from(row), attempts=attempts))
         return tasks
-
-    def _select(self, query: str, cells: tuple[rows.Cell, ...]) -> list[rows.Row]:
-        try:
-            return self._db.execute(query, cells).fetchall()
-        except apsw.Error as error:
-            raise self._failure(error) from error
-
-    def _failure(self, error: apsw.Error) -> Exception:
-        if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
-            self._db.close()
-            return opening.quarantine(self._path, self._now, error)
-        return opening.translated(error, self._path)
-
-
-class _Write:
-    """One write transaction.
-
-    IMMEDIATE takes the write lock before we read. A deferred transaction that reads first can
-    fail to upgrade with SQLITE_BUSY at once, whatever the timeout says: its snapshot is stale.
-    """
-
-    def __init__(self, ledger: SqliteLedger) -> None:
-        self._ledger = ledger
-        self._db = ledger._db
-
-    def __enter__(self) -> None:
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-        except apsw.Error as error:
-            raise self._ledger._failure(error) from error
-
-    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        try:
-            if error is None:
-                self._db.execute("COMMIT")
-        except apsw.Error as failure:
-            error = failure
-        if error is not None and self._db.in_transaction:
-            self._db.execute("ROLLBACK")
-        if isinstance(error, apsw.Error):
-            raise self._ledger._failure(error) from error

@@ -10,6 +10,7 @@ from outlive.bundle.kernel import boot_id, pid_namespace
 from outlive.domain.errors import NotStarted, Unavailable
 from outlive.domain.task import Attempt
 from outlive.keeper.launching import stand_by
+from outlive.keeper.plan import Plan
 from outlive.ledger.sqlite import SqliteLedger
 
 TYPE_CHECKING = False
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 _BEGINNING_TAKES_AT_MOST = 10.0
 
 
-def new_attempt(number: int, now: datetime) -> Attempt:
+def new_attempt(launch: Launch, number: int, now: datetime) -> Attempt:
     """An attempt of this boot and among these processes, whose keeper waits for the go."""
     return Attempt(
         number=number,
-        state="running",
+        state="queued" if launch.is_queued else "running",
         created_at=now,
-        started_at=now,
+        started_at=None if launch.is_queued else now,
         boot=boot_id(),
         pid_namespace=pid_namespace(),
     )
@@ -42,12 +43,18 @@ def prepare(home: Home, launch: Launch, files: AttemptFiles, held: Held, surroun
     environ = {**surroundings.environ, "OUTLIVE_TASK": launch.id}
     if launch.session is not None:
         environ["OUTLIVE_SESSION"] = launch.session
-    return stand_by(home, launch, files, held, surroundings.but(environ=environ))
+    around = surroundings.but(environ=environ)
+    plan = Plan(home=home, launch=launch, files=files, surroundings=around, retries_left=launch.retries)
+    if not launch.is_queued:
+        return stand_by(plan, held)
+    from outlive.service.queue import wait_then_keep  # noqa: PLC0415 - the usual launch waits for nobody
+
+    return stand_by(plan, held, wait_then_keep)
 
 
 def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper, now: datetime) -> str:
     """Let the keeper take it from here; the task's id once the command is known to have begun."""
-    if keeper.begin() == "running":
+    if keeper.begin() in ("running", "queued"):
         return launch.id
     # The keeper said, or its silence says, that nothing runs (any more).
     _wait_for_beginning(files)
@@ -57,6 +64,12 @@ def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper
     with SqliteLedger(home.ledger, now) as ledger:
         task = ledger.task(launch.id)
     attempt = task.current if task else None
+    if attempt is not None and attempt.reason == "dependency_failed":
+        raise NotStarted(
+            f"task {launch.id} was not started: {attempt.detail}",
+            "it is recorded as cancelled; `--after-any` would run it all the same",
+            launch.id,
+        )
     if attempt is not None and attempt.reason == "not_started":
         name = launch.argv[0] if "executed" in (attempt.detail or "") else launch.cwd
         raise NotStarted(

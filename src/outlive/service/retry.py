@@ -74,7 +74,7 @@ def _make_files(home: Home, task: Task, files: AttemptFiles, now: datetime) -> H
 def _add_row(home: Home, task: Task, files: AttemptFiles, now: datetime) -> None:
     try:
         with SqliteLedger(home.ledger, now) as ledger:
-            ledger.add_attempt(task.id, new_attempt(files.number, now))
+            ledger.add_attempt(task.id, new_attempt(task.launch, files.number, now))
     except BaseException:
         # An error from COMMIT is no proof that nothing was written.
         if _newest(home, task, now) != files.number:

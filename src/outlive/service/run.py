@@ -14,11 +14,11 @@ from outlive.domain.errors import (
     UserError,
 )
 from outlive.domain.ids import task_id
+from outlive.domain.spec import spec_of
 from outlive.domain.task import Launch
 from outlive.domain.text import is_encodable, to_json
 from outlive.domain.value import Value
-from outlive.domain.when import timedelta, to_micros
-from outlive.ledger.rows import span
+from outlive.domain.when import timedelta
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.handover import hand_over, new_attempt, prepare
 from outlive.service.origin import parent_of, project_of, session_of
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from outlive.bundle.home import Home
     from outlive.domain.command import Command
+    from outlive.domain.queueing import Claim, Dependency
     from outlive.domain.task import Mode, Notify, Task
     from outlive.keeper.launching import NewKeeper
     from outlive.keeper.plan import Surroundings
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _ID_TRIES = 8
 _LARGEST_CAP = 1 << 50
 NOTIFY = ("all", "end", "failure", "never")
+MOST_RETRIES = 100
 DEFAULT_OUTPUT_CAP = 64 << 20
 DEFAULT_RETENTION = timedelta(days=7)
 
@@ -52,6 +54,12 @@ class Request(Value):
     key: str | None = None
     mode: Mode = "background"
     timeout: timedelta | None = None
+    idle_timeout: timedelta | None = None
+    queue_timeout: timedelta | None = None
+    retries: int = 0
+    after: tuple[str, ...] = ()
+    after_any: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
     max_output: int = DEFAULT_OUTPUT_CAP
     notify: Notify = "end"
     retain: timedelta = DEFAULT_RETENTION
@@ -69,7 +77,7 @@ def run(home: Home, request: Request, now: datetime) -> str:
         if same is not None:
             return same
     home.check_room()
-    launch = _plan_launch(request, now)
+    launch = _plan_launch(request, _dependencies(home, request, now), now)
     files = _make_bundle(home, launch)
     for _ in range(_ID_TRIES):
         if files is not None:
@@ -96,6 +104,8 @@ def check_request(request: Request) -> None:
         )
     if request.max_output > _LARGEST_CAP:
         raise UserError(f"a cap of {request.max_output} bytes is more than any disk has", "give fewer")
+    if not 0 <= request.retries <= MOST_RETRIES:
+        raise UserError(f"{request.retries} retries are not possible", f"0 to {MOST_RETRIES}")
     if request.notify not in NOTIFY:
         raise UserError(f"notify cannot be {request.notify!r}", f"one of: {', '.join(NOTIFY)}")
     names = {"key": request.key, "group": request.group, "session": request.session}
@@ -158,7 +168,7 @@ def _make_bundle(home: Home, launch: Launch) -> AttemptFiles | None:
     except OSError as error:
         raise Unavailable(f"{files.bundle} cannot be made: {error.strerror}", "nothing was started") from error
     try:
-        fill_bundle(files.bundle, to_json(_spec(launch)))
+        fill_bundle(files.bundle, to_json(spec_of(launch)))
     except OSError as error:
         raise _cannot_make(files, error) from error
     return files
@@ -181,7 +191,20 @@ def _cannot_make(files: AttemptFiles, error: OSError) -> Unavailable:
     return Unavailable(f"{files.bundle} cannot be made: {error.strerror}", "nothing was started")
 
 
-def _plan_launch(request: Request, now: datetime) -> Launch:
+def _dependencies(home: Home, request: Request, now: datetime) -> tuple[Dependency, ...]:
+    """The tasks that it is to run after, by their whole ids; an unknown one is refused."""
+    if not request.after and not request.after_any:
+        return ()
+    from outlive.domain.queueing import Dependency  # noqa: PLC0415 - the usual launch waits for nobody
+    from outlive.service.lookup import resolve  # noqa: PLC0415
+
+    with SqliteLedger(home.ledger, now) as ledger:
+        well = [Dependency(task=resolve(ledger, one).id) for one in request.after]
+        anyhow = [Dependency(task=resolve(ledger, one).id, any_ending=True) for one in request.after_any]
+    return tuple(dict.fromkeys((*well, *anyhow)))
+
+
+def _plan_launch(request: Request, after: tuple[Dependency, ...], now: datetime) -> Launch:
     environ = request.surroundings.environ
     return Launch(
         id=task_id(os.urandom(8)),
@@ -198,22 +221,19 @@ def _plan_launch(request: Request, now: datetime) -> Launch:
         key=request.key,
         mode=request.mode,
         timeout=request.timeout,
+        idle_timeout=request.idle_timeout,
+        queue_timeout=request.queue_timeout,
+        retries=request.retries,
+        after=after,
+        claims=request.claims,
         max_output=request.max_output,
         notify=request.notify,
         retain=request.retain,
     )
 
 
-def _spec(launch: Launch) -> dict[str, object]:
-    """The launch as the bundle keeps it, so that a lost ledger could be rebuilt from bundles."""
-    spec = dict(launch.__dict__)
-    spec["created_at"] = to_micros(launch.created_at)
-    spec["timeout"], spec["retain"] = span(launch.timeout), span(launch.retain)
-    return spec
-
-
 def _enqueue(home: Home, launch: Launch, now: datetime) -> Task:
-    attempt = new_attempt(1, now)
+    attempt = new_attempt(launch, 1, now)
     try:
         with SqliteLedger(home.ledger, now) as ledger:
             return ledger.enqueue(launch, attempt)

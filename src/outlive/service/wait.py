@@ -76,10 +76,11 @@ class _Vigil:
         self._ended: list[Task] = []
         self._pause = _SETTLING_PAUSE
         self._ledger: SqliteLedger | None = None
+        self._poll = poll()
         try:
             for task in self._read(ids):
                 if task.current.settled_at is None:
-                    self._doors[_open(home, task)] = (task.id, task.current.number)
+                    self._watch(task)
                 else:
                     self._ended.append(task)
         except BaseException:
@@ -87,9 +88,6 @@ class _Vigil:
             raise
         # Whoever holds the FIFO after we opened it will hang it up; who let go before, never.
         self._unkept = [door for door in self._doors if not has_writer(door)]
-        self._poll = poll()
-        for door in self._doors:
-            self._poll.register(door, POLLIN)
 
     def _read(self, ids: Sequence[str]) -> list[Task]:
         """The tasks as they are.
@@ -139,8 +137,13 @@ class _Vigil:
     def _settle_unkept(self) -> None:
         """Doors that nobody holds: their tasks have ended, or need a reconciler."""
         tasks = {task.id: task for task in self._read([self._doors[door][0] for door in self._unkept])}
+        further = []
         for door in self._unkept:
             one, attempt = self._doors[door]
+            if one in tasks and _is_tried_again(tasks[one], attempt):
+                self._close(door)
+                further.append(self._watch(tasks[one]))
+                continue
             if one in tasks and not _has_ended(tasks[one], attempt):
                 self._close_ledger()  # it may not be the ledger any more, but one that was moved aside
                 reconcile(self._home, utc_now(), one, self._adopter)
@@ -151,10 +154,20 @@ class _Vigil:
                 )
             if _has_ended(tasks[one], attempt):
                 self._ended.append(tasks[one])
-                self._poll.unregister(door)
-                os.close(door)
-                del self._doors[door]
+                self._close(door)
         self._unkept = [door for door in self._unkept if door in self._doors]
+        self._unkept += [door for door in further if not has_writer(door)]
+
+    def _watch(self, task: Task) -> int:
+        door = _open(self._home, task)
+        self._doors[door] = (task.id, task.current.number)
+        self._poll.register(door, POLLIN)
+        return door
+
+    def _close(self, door: int) -> None:
+        self._poll.unregister(door)
+        os.close(door)
+        del self._doors[door]
 
     def __enter__(self) -> Self:
         return self
@@ -166,8 +179,13 @@ class _Vigil:
 
 
 def _has_ended(task: Task, attempt: int) -> bool:
-    """Whether the attempt that was waited for has; a later one may have begun meanwhile."""
-    return task.attempts[attempt - 1].settled_at is not None
+    """Whether the attempt that was waited for has; a later one may have been asked for meanwhile."""
+    return task.attempts[attempt - 1].settled_at is not None and not _is_tried_again(task, attempt)
+
+
+def _is_tried_again(task: Task, attempt: int) -> bool:
+    """Whether its keeper tries the task again by itself: then that is what is waited for."""
+    return len(task.attempts) > attempt and task.attempts[attempt].automatic
 
 
 def _open(home: Home, task: Task) -> int:

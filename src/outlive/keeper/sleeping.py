@@ -1,0 +1,130 @@
+"""Sleeping: what a keeper is while its task waits for its turn, or for its next attempt.
+
+A keeper that is ready to run a command holds two megabytes that it has no use for while it waits.
+So it replaces itself by an interpreter with nothing loaded, which keeps its process, its rights,
+its locks and its note, sleeps in one poll(), and then becomes a keeper again: the same process
+all the time, as far as anybody can see. What must not be on disk - the environment of the
+command - is in the note, which is in memory.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+
+from outlive.bundle.attempt import AttemptFiles, Held
+from outlive.bundle.home import Home
+from outlive.bundle.kernel import signal
+from outlive.bundle.processes import KEEPER_NAME
+from outlive.installation import package_directories
+from outlive.keeper.plan import Plan, Surroundings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, NoReturn
+
+    from outlive.domain.task import Launch
+
+    Note = dict[str, Any]
+
+# Run with -I -S: nothing is imported but what is built in, and `select`.
+_SLEEP = """
+import sys
+from posix import close, environ, execve, open, set_inheritable, write
+from select import POLLIN, poll
+from time import monotonic
+program, wake, note, until, how_many, calls, doors = sys.argv[1:]
+name = open("/proc/self/comm", 1)
+write(name, b"{name}")
+close(name)
+doors = [int(door) for door in doors.split()]
+left = int(how_many)
+waiting = poll()
+for door in doors:
+    set_inheritable(door, False)
+    waiting.register(door, 0)
+for call in calls.split():
+    waiting.register(int(call), POLLIN)
+while not doors or left > 0:
+    rest = float(until) - monotonic() if until else 86400.0
+    ready = waiting.poll(min(max(rest, 0.0), 86400.0) * 1000)
+    if any(fd not in doors for fd, _ in ready) or (until and monotonic() >= float(until)):
+        break
+    for door, _ in ready:
+        waiting.unregister(door)
+        left -= 1
+execve(program, [program, "-I", "-c", wake, note], environ)
+""".replace("{name}", KEEPER_NAME)
+
+_WAKE = (
+    "import sys; sys.path[:0] = {packages!r};"
+    "from outlive.quick_import import install; install();"
+    "from outlive.service.queue import wake; wake(int(sys.argv[1]))"
+)
+
+
+def fall_asleep(
+    plan: Plan, held: Held, *, doors: Sequence[int] = (), how_many: int = 0, until: float | None = None
+) -> NoReturn:
+    """Sleep until so many of the doors are hung up, somebody calls, or a moment (monotonic) has come.
+
+    Wakes in `service.queue.wake`.
+    """
+    around = plan.surroundings
+    content = {
+        "home": plan.home.path,
+        "can_punch": plan.home.can_punch,
+        "task": plan.launch.id,
+        "attempt": plan.files.number,
+        "held": held.__dict__,
+        "environ": around.environ,
+        "umask": around.umask,
+        "limits": around.limits,
+        "owner": around.owner,
+        "retries_left": plan.retries_left,
+        "queue_until": plan.queue_until,
+    }
+    note = os.memfd_create("outlive-note")
+    os.write(note, marshal.dumps(content))
+    signal.signal(signal.SIGIO, signal.SIG_IGN)  # of our output watch; unhandled it would end us
+    calls = [held.control] if around.owner is None else [held.control, around.owner]
+    for fd in (*held.fds(), *calls, *doors, note):
+        os.set_inheritable(fd, True)
+    program = getattr(sys, "_base_executable", None) or sys.executable
+    arguments = (
+        *(program, _WAKE.format(packages=package_directories()), str(note)),
+        "" if until is None else str(until),
+        *(str(how_many), " ".join(map(str, calls)), " ".join(map(str, doors))),
+    )
+    os.execve(program, [program, "-I", "-S", "-c", _SLEEP, *arguments], os.environ)
+
+
+def read_note(fd: int) -> tuple[Note, Held]:
+    """What was held before the sleep, and where it belongs to."""
+    os.lseek(fd, 0, os.SEEK_SET)
+    parts = []
+    while part := os.read(fd, 1 << 20):
+        parts.append(part)
+    os.close(fd)
+    note: Note = marshal.loads(b"".join(parts))  # noqa: S302 - we wrote it ourselves
+    held = Held(**note["held"])
+    for kept in (*held.fds(), *(() if note["owner"] is None else (note["owner"],))):
+        os.set_inheritable(kept, False)
+    return note, held
+
+
+def plan_from(note: Note, launch: Launch) -> Plan:
+    """The plan that a keeper had when it fell asleep."""
+    home = Home(note["home"], can_punch=note["can_punch"])
+    return Plan(
+        home=home,
+        launch=launch,
+        files=AttemptFiles(home.bundle(note["task"]), note["attempt"]),
+        surroundings=Surroundings(
+            environ=note["environ"], umask=note["umask"], limits=note["limits"], owner=note["owner"]
+        ),
+        retries_left=note["retries_left"],
+        queue_until=note["queue_until"],
+    )

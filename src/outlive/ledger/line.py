@@ -1,0 +1,60 @@
+"""The line of those that wait: who is ahead of whom, as the ledger knows it."""
+
+from __future__ import annotations
+
+from outlive.domain.queueing import Holder, Obstacles
+from outlive.ledger.sqlite import DRAW_TICKET
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.domain.queueing import Claim
+    from outlive.ledger.sqlite import SqliteLedger
+
+# Few attempts are live, and each has few claims: going through them needs no index on names.
+_AHEAD = """
+    SELECT attempt.task, attempt.number FROM attempt INDEXED BY attempt_unsettled JOIN task ON task.id = attempt.task
+    WHERE attempt.state IN ('queued', 'running') AND attempt.ticket < ?
+        AND EXISTS (SELECT 1 FROM json_each(task.claims) WHERE json_extract(value, '$[0]') = ?)
+    ORDER BY attempt.ticket"""
+
+
+class Line:
+    """Those that wait, in the order of their tickets."""
+
+    def __init__(self, ledger: SqliteLedger) -> None:
+        self._ledger = ledger
+
+    def join(self, task: str, attempt: int) -> None:
+        """Draw a ticket for an attempt whose dependencies are met; a second one is never drawn."""
+        with self._ledger.write():
+            self._ledger.db.execute(DRAW_TICKET, (task, attempt))
+
+    def obstacles(self, task: str) -> Obstacles | None:
+        """What keeps a task's newest attempt from beginning; None if it is not queued any more."""
+        found = self._ledger.task(task)
+        if found is None or found.state != "queued":
+            return None
+        pending, failed = [], []
+        # A further attempt of a task that has been in line before depends on nothing any more.
+        for dependency in found.launch.after if found.current.number == 1 else ():
+            other = self._ledger.task(dependency.task)
+            if other is None:
+                failed.append((dependency.task, "gone"))
+            elif other.current.settled_at is None:
+                pending.append(Holder(task=other.id, attempt=other.current.number))
+            elif other.state != "succeeded" and not dependency.any_ending:
+                failed.append((other.id, other.state))
+        claims = found.launch.claims
+        return Obstacles(
+            attempt=found.current,
+            claims=claims,
+            pending=tuple(pending),
+            failed=tuple(failed),
+            ahead=tuple(self._ahead(claim, found.current.ticket) for claim in claims),
+        )
+
+    def _ahead(self, claim: Claim, ticket: int | None) -> tuple[Holder, ...]:
+        if ticket is None:
+            return ()
+        rows = self._ledger.select(_AHEAD, (ticket, claim.name))
+        return tuple(Holder(task=task, attempt=attempt) for task, attempt in rows)
