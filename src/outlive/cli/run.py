@@ -10,7 +10,7 @@ from outlive.domain.command import check_environment, from_argv, from_shell_text
 from outlive.domain.errors import UserError
 from outlive.domain.quantity import parse_duration, parse_size
 from outlive.service.clock import utc_now
-from outlive.service.run import DEFAULT_OUTPUT_CAP, DEFAULT_RETENTION, Request, run
+from outlive.service.run import DEFAULT_OUTPUT_CAP, DEFAULT_RETENTION, Request, check_not_waiting_for_itself, run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def act(given: Given) -> int:
         notify=given.notify or "end",
         retain=DEFAULT_RETENTION if given.retain is None else given.retain,
     )
+    if given.wait is not None and (given.after or given.after_any):
+        check_not_waiting_for_itself(home, request)
     task = run(home, request, utc_now())
     if not home.can_punch:
         sys.stderr.write(

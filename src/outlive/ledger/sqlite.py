@@ -26,7 +26,7 @@ _ENQUEUE = f"INSERT INTO task ({rows.TASK_COLUMNS}) VALUES ({_MARKS})"
 _ADD_ATTEMPT = """
     INSERT INTO attempt (task, number, boot, pid_namespace, created_at, not_before, automatic)
     VALUES (?, ?, ?, ?, ?, ?, ?)"""
-# The line is joined with the row itself, unless something must end before: then when it has ended.
+# The line is joined with the row itself, unless something must end or some time must pass before.
 DRAW_TICKET = """
     UPDATE attempt SET ticket = (SELECT coalesce(max(ticket), 0) + 1 FROM attempt)
     WHERE task = ? AND number = ? AND ticket IS NULL
@@ -150,7 +150,6 @@ class SqliteLedger(LedgerFile):
             if again is not None:
                 self.db.execute(_NEXT_ATTEMPT, (settlement.task, again.number))
                 self._insert_attempt(settlement.task, again)
-                self.db.execute(DRAW_TICKET, (settlement.task, again.number))
         return True
 
     def add_evidence(self, task: str, attempt: int, evidence: Evidence, now: datetime) -> None:

@@ -18,7 +18,7 @@ from outlive.bundle.kernel import become_subreaper, name_process
 from outlive.bundle.processes import KEEPER_NAME
 from outlive.domain.errors import OutliveError
 from outlive.domain.evidence import Evidence, Intent
-from outlive.domain.queueing import plan_turn
+from outlive.domain.queueing import Turn, plan_turn
 from outlive.domain.settlement import plan_settlement
 from outlive.keeper import owner
 from outlive.keeper.keeper import answer, detach, has_go, run_now
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from outlive.bundle.attempt import Held
     from outlive.domain.evidence import IntentKind
-    from outlive.domain.queueing import Holder, Turn
+    from outlive.domain.queueing import Holder
     from outlive.keeper.plan import Plan
 
 _MOST_DOORS = 200
@@ -126,18 +126,20 @@ def _called(plan: Plan, held: Held) -> IntentKind | None:
 
 
 def _look(plan: Plan) -> tuple[Turn | None, float | None]:
-    """What the ledger says that we have to do, and how long (monotonic) a further attempt has to wait."""
+    """What the ledger says that we have to do; and until when (monotonic) a further attempt has to rest."""
     with SqliteLedger(plan.home.ledger, utc_now(), create=False) as ledger:
         line = Line(ledger)
         obstacles = line.obstacles(plan.launch.id)
-        if obstacles is not None and plan_turn(obstacles).should_join:
+        if obstacles is None or obstacles.attempt.number != plan.files.number:
+            return None, None
+        begins = obstacles.attempt.not_before
+        left = 0.0 if begins is None else (begins - utc_now()).total_seconds()
+        if left > 0:
+            return Turn(), time.monotonic() + left  # not in line yet: nobody waits for one that rests
+        if plan_turn(obstacles).should_join:
             line.join(plan.launch.id, plan.files.number)
-            obstacles = line.obstacles(plan.launch.id)
-    if obstacles is None or obstacles.attempt.number != plan.files.number:
-        return None, None
-    begins = obstacles.attempt.not_before
-    left = 0.0 if begins is None else (begins - utc_now()).total_seconds()
-    return plan_turn(obstacles), time.monotonic() + left if left > 0 else None
+            obstacles = line.obstacles(plan.launch.id) or obstacles
+    return plan_turn(obstacles), None
 
 
 def _start(plan: Plan) -> bool:

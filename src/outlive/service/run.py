@@ -20,6 +20,7 @@ from outlive.domain.text import is_encodable, to_json
 from outlive.domain.value import Value
 from outlive.domain.when import timedelta
 from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
 from outlive.service.handover import hand_over, new_attempt, prepare
 from outlive.service.origin import parent_of, project_of, session_of
 
@@ -115,6 +116,23 @@ def check_request(request: Request) -> None:
     for name, text in (("description", request.description), ("directory", request.cwd)):
         if text is not None and not _is_storable(text):
             raise UserError(f"the {name} is not usable", "no NUL byte, no lone surrogate")
+
+
+def check_not_waiting_for_itself(home: Home, request: Request) -> None:
+    """Refuse what would never end: inside a task, to wait for something that follows that very task."""
+    from outlive.service.lookup import resolve  # noqa: PLC0415 - the usual launch waits for nobody
+
+    inside = parent_of(request.surroundings.environ)
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        wanted = {resolve(ledger, one).id for one in (*request.after, *request.after_any)}
+        while inside is not None:
+            if inside in wanted:
+                raise UserError(
+                    f"this runs inside task {inside}, so it would wait for itself",
+                    "leave out --wait: it begins when that task has ended",
+                )
+            above = ledger.task(inside)
+            inside = above.launch.parent if above else None
 
 
 def _is_storable(text: str) -> bool:

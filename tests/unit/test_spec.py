@@ -1,0 +1,38 @@
+"""The launch as its bundle keeps it can be read back."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+from outlive.domain.queueing import Claim, Dependency
+from outlive.domain.spec import launch_from_spec, spec_of
+from outlive.domain.text import to_json
+from tests.unit.values import launch
+
+FULL = launch(
+    description="for the tests",
+    session="s-1",
+    group="g",
+    key="k",
+    timeout=timedelta(seconds=90),
+    idle_timeout=timedelta(minutes=5),
+    queue_timeout=timedelta(hours=1),
+    retries=3,
+    after=(Dependency(task="tdep"), Dependency(task="tany", any_ending=True)),
+    claims=(Claim(name="lock:x", room=1),),
+)
+
+
+def test_a_launch_is_read_back_as_it_was_written() -> None:
+    """Through JSON, every field."""
+    assert launch_from_spec(json.loads(to_json(spec_of(FULL)))) == FULL
+    assert launch_from_spec(json.loads(to_json(spec_of(launch())))) == launch()
+
+
+def test_an_older_and_a_newer_spec_can_be_read() -> None:
+    """What is missing has its default; what is unknown is left out."""
+    spec = json.loads(to_json(spec_of(launch())))
+    for name in ("after", "claims", "retries", "idle_timeout", "queue_timeout"):
+        del spec[name]
+    assert launch_from_spec({**spec, "of_the_future": 1}) == launch()
