@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from outlive.cli.options import Command
 
 # In the order of the help. Each is a module of `outlive.cli` with a COMMAND in it.
-VERBS = ("run", "list", "show", "output", "wait", "result", "cancel", "retry")
+VERBS = ("run", "list", "show", "output", "wait", "result", "cancel", "retry", "sweep", "audit")
 ALIASES = {"ps": "list", "logs": "output"}
 
 

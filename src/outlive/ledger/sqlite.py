@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from outlive.domain.evidence import Evidence
     from outlive.domain.lifecycle import Condition
     from outlive.domain.settlement import Settlement
-    from outlive.domain.task import Attempt, Launch
+    from outlive.domain.task import Attempt, Launch, NoticeRow
     from outlive.ledger.contract import Selection
 
 _MARKS = ", ".join("?" * len(rows.TASK_COLUMNS.split(",")))
@@ -53,6 +53,9 @@ _EVIDENCE = """
 _TASK = f"SELECT {rows.TASK_COLUMNS} FROM task"
 _ATTEMPTS = f"SELECT {rows.ATTEMPT_COLUMNS} FROM attempt WHERE task = ? ORDER BY number"
 _UNSETTLED = f"{_TASK} WHERE id IN (SELECT task FROM attempt WHERE state IN ('queued', 'running')) ORDER BY seq"
+_UNDELIVERED = """
+    SELECT id, task, attempt, kind, session, state, created_at FROM notice
+    WHERE state IN ('pending', 'claimed', 'presented') AND session IS NOT NULL AND created_at < ? ORDER BY created_at"""
 _ACKNOWLEDGE = """
     UPDATE notice SET state = 'acked', acked_at = ? WHERE task = ? AND session IS ?
         AND kind IN ('ended', 'lost', 'retrying') AND state IN ('pending', 'claimed', 'presented')"""
@@ -223,6 +226,11 @@ class SqliteLedger(LedgerFile):
         with self.write():
             self.db.execute(_ACKNOWLEDGE, (to_micros(now), task, rows.text(session)))
             return self.db.changes()
+
+    def undelivered(self, before: datetime) -> Sequence[NoticeRow]:
+        """Notices older than this that their sessions have not been told of, the oldest first."""
+        found = self.select(_UNDELIVERED, (to_micros(before),))
+        return [rows.notice_from(row) for row in found]
 
     def check_integrity(self) -> list[str]:
         """What SQLite itself finds wrong with the file; empty when nothing is."""
