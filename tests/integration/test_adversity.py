@@ -442,3 +442,192 @@ print(o.run("exit 4").wait().exit_code)
         [sys.executable, "-c", script], env=bench.env, cwd=bench.project, capture_output=True, text=True, check=False
     )
     assert done.stdout == "4\n", done.stderr
+
+
+HOP = """
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.setsid()
+end = time.time() + 20
+while time.time() < end:
+    if os.fork():
+        os._exit(0)
+    time.sleep(float(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("pause", ["0.001", "0.005", "0.02"])
+def test_what_forks_and_exits_in_turn_cannot_hide(bench: Bench, pause: str) -> None:
+    """It is another process at every look; the cancel ends it, or says that it did not."""
+    (bench.project / "hop.py").write_text(HOP)
+    task = bench.launch(f"{sys.executable} hop.py {pause} & sleep 60")
+    wait_until(lambda: _hoppers(bench), "the first hop")
+    done = bench.run("cancel", task)
+    state = bench.show(task)["state"]
+    if _hoppers(bench):
+        assert (done.returncode, state) == (5, "failed")
+    else:
+        assert (done.returncode, state) == (0, "cancelled")
+
+
+def _hoppers(bench: Bench) -> list[str]:
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and os.readlink(f"/proc/{name}/cwd") == str(bench.project):
+                words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
+                found += [name] if b"hop.py" in words else []
+        except OSError:
+            continue
+    return found
+
+
+def test_time_does_not_run_while_the_launcher_waits_for_the_ledger(bench: Bench) -> None:
+    """Another process holds the ledger for longer than the task may run: it gets all its time."""
+    bench.ok("list")
+    database = apsw.Connection(bench.home.ledger)
+    database.execute("BEGIN IMMEDIATE")
+    launching = subprocess.Popen(
+        bench.command("run", "--timeout", "1500ms", "--", "sleep", "0.5"),
+        env=bench.env, cwd=bench.project, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with pytest.raises(subprocess.TimeoutExpired):
+        launching.wait(2)
+    database.execute("ROLLBACK")
+    database.close()
+    task = launching.communicate()[0].strip()
+    assert bench.run("wait", task).returncode == 0
+    assert bench.show(task)["duration_s"] < 1.5
+
+
+SLOW_TO_GO = """
+import sys
+from outlive.cli.main import main
+from outlive.service import run
+hand_over = run.hand_over
+def slowly(home, launch, *rest):
+    print(launch.id, flush=True)
+    sys.stdin.readline()
+    return hand_over(home, launch, *rest)
+run.hand_over = slowly
+sys.exit(main(["run", "--", "touch", "ran"]))
+"""
+
+
+def test_a_cancel_before_the_go_is_taken(bench: Bench) -> None:
+    """The launcher is slow between its row and the go: the task can be cancelled, and never begins."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW_TO_GO],
+        env=bench.env, cwd=bench.project, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as launching:  # fmt: skip
+        assert launching.stdout is not None
+        task = launching.stdout.readline().strip()
+        assert bench.run("cancel", task).returncode == 0
+        launching.communicate("\n")
+    assert not (bench.project / "ran").exists()
+    shown = bench.show(task)
+    assert (shown["state"], shown["evidence"][0]["started"]) == ("cancelled", "no")
+
+
+@pytest.mark.parametrize("ended", ["while it is cancelled", "by leaving somebody behind"])
+def test_the_cap_holds_to_the_very_end(bench: Bench, ended: str) -> None:
+    """Also while a tree that ignores signals is being ended, and for whoever goes on writing afterwards."""
+    write = "while :; do head -c 1000000 /dev/zero; sleep 0.02; done"
+    if ended == "while it is cancelled":
+        task = bench.launch(f"trap '' INT TERM; {write}", "--max-output", "1M")
+        output = Path(bench.files(task).output)
+        wait_until(lambda: output.stat().st_size > 2 << 20)
+        cancelling = subprocess.Popen(bench.command("cancel", task), env=bench.env, cwd=bench.project)
+        while cancelling.poll() is None:
+            assert output.stat().st_blocks * 512 < 24 << 20
+    else:
+        task = bench.launch(f"({write}) & sleep 0.2", "--max-output", "1M")
+        bench.ok("wait", task)
+        output = Path(bench.files(task).output)
+        wait_until(lambda: output.stat().st_size > 40 << 20, "a lot of output")
+        assert output.stat().st_blocks * 512 < 24 << 20
+        for left in bench.show(task)["left_running"]:
+            kill(left["pid"])
+
+
+def test_orphans_of_a_task_without_witness_are_reaped(bench: Bench) -> None:
+    """They come to the keeper, which waits for them: no zombies pile up."""
+    task = bench.launch("while [ ! -e go ]; do sleep 0.01; done; for i in $(seq 60); do (sleep 0.01 &); done; sleep 60")
+    keeper = bench.keeper(task)
+    _shot(bench, task, "witness")
+    (bench.project / "go").touch()
+    wait_until(lambda: bench.project.joinpath("go").exists() and _children_of(keeper) >= 1)
+    wait_until(lambda: _zombies_of(keeper) == 0 and _children_of(keeper) == 1, "all orphans to be gone")
+    bench.ok("cancel", task)
+
+
+def _children_of(pid: int) -> int:
+    return len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+
+
+def _zombies_of(pid: int) -> int:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return sum(
+        Path(f"/proc/{c}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        for c in children
+        if os.path.exists(f"/proc/{c}")
+    )
+
+
+def test_following_goes_on_behind_a_truncation(bench: Bench) -> None:
+    """A command that truncates its own output: what it writes afterwards is seen, and that is told."""
+    task = bench.launch("echo 0123456789; sleep 0.6; echo ab > /dev/stdout; sleep 0.6; echo cd")
+    done = bench.run("output", task, "--follow")
+    assert done.stdout.split() == ["0123456789", "ab", "cd"]
+    assert "truncated its own output" in done.stderr
+
+
+def test_a_pattern_does_not_match_across_the_hole(bench: Bench) -> None:
+    """The head ends in FO, what is left after the hole begins with Y: no line says FOY."""
+    head = (1 << 20) // 8
+    script = (
+        f"head -c {head - 2} /dev/zero | tr '\\0' x; printf FO; yes Y | tr -d '\\n' | head -c 3000000; echo; sleep 1"
+    )
+    task = bench.launch(script, "--max-output", "1M")
+    bench.ok("wait", task)
+    assert bench.run("wait", task, "--until", "FOY").returncode == 1
+
+
+def test_a_retried_foreground_task_has_an_owner(bench: Bench) -> None:
+    """It ends with the session of whoever retried it."""
+    task = bench.launch("[ -e again ] || exit 1; sleep 60", "--foreground")
+    bench.run("wait", task)
+    (bench.project / "again").touch()
+    call = " ".join(bench.command("retry", task))
+    session = subprocess.Popen(["setsid", "sh", "-c", f"{call}; exec sleep 60"], env=bench.env, cwd=bench.project)
+    wait_until(lambda: bench.row(task).state == "running" and len(bench.row(task).attempts) == 2)
+    session.kill()
+    session.wait()
+    wait_until(lambda: bench.row(task).state == "cancelled", "its end")
+
+
+def test_few_descriptors_leave_nothing_behind(bench: Bench) -> None:
+    """A launch that ran out of them is refused, and its files are gone."""
+    bench.ok("list")
+    for limit in range(8, 15):
+        script = f"ulimit -n {limit}; exec {' '.join(bench.command('run', '--', 'true'))}"
+        subprocess.run(["sh", "-c", script], env=bench.env, cwd=bench.project, capture_output=True, check=False)
+    assert not [f for f in bench.json("audit")["findings"] if f["kind"] == "bundle_without_row"]
+
+
+def test_a_damaged_log_is_moved_aside(bench: Bench) -> None:
+    """All of a young ledger is in its log; one bit is flipped: nothing is overwritten, and all can be rebuilt."""
+    tasks = [bench.launch(f"exit {code}") for code in (0, 1, 2)]
+    bench.run("wait", *tasks)
+    log = Path(bench.home.ledger + "-wal")
+    content = bytearray(log.read_bytes())
+    content[32 + 24 + 100] ^= 1
+    log.write_bytes(content)
+    refused = bench.run("list")
+    assert refused.returncode == 3
+    assert "audit --rebuild" in refused.stderr
+    aside = [path for path in Path(bench.home.path).iterdir() if ".broken-" in path.name and path.name.endswith("-wal")]
+    assert [path.read_bytes() for path in aside] == [bytes(content)]
+    assert len(bench.json("audit", "--rebuild")["rebuilt"]) == 3
+    assert [bench.show(task)["exit_code"] for task in tasks] == [0, 1, 2]

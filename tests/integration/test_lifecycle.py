@@ -104,7 +104,7 @@ def test_a_running_task_cannot_be_retried(bench: Bench) -> None:
 
 def test_the_end_of_the_command_is_the_end(bench: Bench) -> None:
     """A command that leaves a child behind has ended; the child is named and lives on."""
-    task = bench.launch("sleep 45 & echo $!")
+    task = bench.launch("sleep 45 & until grep -q sleep /proc/$!/comm; do :; done; echo $!")
     assert bench.ok("wait", task)
     child = int(bench.ok("output", task))
     shown = bench.show(task)

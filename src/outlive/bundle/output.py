@@ -27,6 +27,8 @@ class Piece(Value):
     start: int
     content: bytes
     dropped_before: int = 0
+    restarted: bool = False
+    """Everything before is gone: the command truncated its output."""
 
     @property
     def end(self) -> int:

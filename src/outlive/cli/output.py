@@ -84,6 +84,8 @@ def _print(task: Task, piece: Piece, given: Given) -> None:
             print_json({"id": task.id, **_fields(piece)})
         sys.stdout.flush()
         return
+    if piece.restarted:
+        print("[the command truncated its own output: what it wrote before is gone]", file=sys.stderr, flush=True)
     if piece.dropped_before:
         sys.stdout.flush()
         sys.stdout.buffer.write(f"\n[{show_size(piece.dropped_before)} of output were dropped here]\n".encode())

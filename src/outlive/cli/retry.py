@@ -18,7 +18,7 @@ def act(given: Given) -> int:
         raise UserError("retry takes one id", "outlive retry ID")
     home = place.here()
     task = find(home, given.words, launch_adopter)[0]
-    again = retry(home, task, place.surroundings({}), utc_now())
+    again = retry(home, task, place.surroundings({}, foreground=task.launch.mode == "foreground"), utc_now())
     if given.json:
         print_json(task_document(home, find(home, [again], launch_adopter)[0], utc_now()))
     else:

@@ -243,7 +243,8 @@ class Task:
 
     def retry(self) -> Self:
         """Start a new attempt of this task, which must have ended."""
-        _spawner.ask({"verb": "retry", **_place(self._home), "task": self.id, "owner": None, **inherited()})
+        owner = os.getpid() if self._task.launch.mode == "foreground" else None
+        _spawner.ask({"verb": "retry", **_place(self._home), "task": self.id, "owner": owner, **inherited()})
         return self.refresh()
 
     def output(self, *, since: int = 0, tail: int | None = None) -> bytes:

@@ -38,17 +38,26 @@ class Spawner:
         self._socket: socket.socket | None = None
         os.register_at_fork(after_in_child=self.start_afresh)
         self._child = 0
+        self._asking = 0
         self._for: tuple[object, ...] = ()
 
     def ask(self, request: dict[str, Any]) -> str:
         """Have a request carried out with the rights this thread has now; the task's id."""
+        if self._asking == threading.get_ident():
+            raise Unavailable(
+                "a signal handler launches a task while the same thread is launching one",
+                "let the handler set a flag, and launch when the first launch is over",
+            )
         with self._lock:
+            self._asking = threading.get_ident()
             try:
                 answer = self._converse(request)
             except BaseException:
                 # Interrupted in the middle, the answer would be taken for that of the next request.
                 self._forget()
                 raise
+            finally:
+                self._asking = 0
         if "error" in answer:
             raise _error(answer)
         return str(answer["task"])
@@ -125,6 +134,7 @@ class Spawner:
     def start_afresh(self) -> None:
         """In a forked child: the lock may be held by a thread that is not here, the spawner is not ours."""
         self._lock = threading.Lock()
+        self._asking = 0
         self._drop_socket()
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from outlive.bundle.kernel import name_process
 from outlive.bundle.processes import KEEPER_NAME, open_verified
 from outlive.domain.errors import OutliveError
 from outlive.domain.when import UTC, datetime
-from outlive.keeper.keeper import detach, has_go
+from outlive.keeper.keeper import detach
 from outlive.keeper.sight import OtherWitness, Stranger, read_identity
 from outlive.keeper.supervision import Supervision
 from outlive.ledger.sqlite import SqliteLedger
@@ -30,7 +30,7 @@ def adopt(plan: Plan, held: Held, go: int, ready: int) -> NoReturn:
     """See an orphaned attempt through to its end."""
     name_process(KEEPER_NAME)
     detach((*held.fds(), go, ready))
-    sight = _find_sight(held.record) if has_go(go) else None
+    sight = _find_sight(held.record) if os.read(go, 1) else None
     if sight is None:
         os._exit(0)
     _forget_condition(plan)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import time
+from select import POLLIN, poll
 
 from outlive.bundle.kernel import become_subreaper, name_process, signal
 from outlive.bundle.processes import KEEPER_NAME
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from outlive.bundle.attempt import Held
+    from outlive.domain.evidence import IntentKind
     from outlive.keeper.plan import Plan
 
 _IGNORED = (
@@ -79,9 +81,13 @@ def keep(plan: Plan, held: Held, go: int, ready: int) -> NoReturn:
     if owned_by is not None:
         owner.remember(held.record, owned_by)
     sight, begin = _prepare_witness(plan, held, (go, ready))
-    if not has_go(go):
-        os.close(ready)
-        Supervision(plan, held, sight, "keeper").settle(never_begun("launcher_killed"), tries=1)
+    called = wait_for_go(plan, held, go)
+    if called is not None:
+        from outlive.keeper.unbegun import refuse  # noqa: PLC0415 - the usual launch has no use for it
+
+        os.close(begin)
+        refuse(plan, held, called)
+        answer(ready, "ended")
         os._exit(0)
     _begin(plan, held, sight, begin, ready)
 
@@ -114,11 +120,30 @@ def _begin(plan: Plan, held: Held, sight: OwnWitness, begin: int, ready: int | N
     os._exit(0)
 
 
-def has_go(go: int) -> bool:
-    """Wait until the launcher says that the attempt is on record; False if it says nothing any more."""
-    word = os.read(go, 1)
-    os.close(go)
-    return bool(word)
+def wait_for_go(plan: Plan, held: Held, go: int) -> IntentKind | None:
+    """Wait until the launcher says that the attempt is on record; what somebody else wants, if that comes first.
+
+    If the launcher says nothing any more there is nothing to keep, and we are gone.
+    """
+    waiting = poll()
+    for fd in (go, held.control):
+        waiting.register(fd, POLLIN)
+    called = None
+    while called is None:
+        ready = [fd for fd, _ in waiting.poll()]
+        if go in ready:
+            word = os.read(go, 1)
+            os.close(go)
+            if word:
+                return None
+            from outlive.keeper.unbegun import abandon  # noqa: PLC0415 - the usual launch has no use for it
+
+            abandon(plan, held)
+            os._exit(0)
+        from outlive.keeper.unbegun import read_call  # noqa: PLC0415
+
+        called = read_call(held.control)
+    return called
 
 
 def _give(begin: int) -> None:

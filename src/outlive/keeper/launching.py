@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 
 from outlive.bundle.kernel import signal
-from outlive.domain.errors import Unavailable
 from outlive.keeper.keeper import keep
 from outlive.keeper.plan import Plan, Surroundings
 
@@ -35,15 +34,16 @@ class NewKeeper:
     def __init__(self, life: Callable[[int, int], NoReturn], held: Held) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would take our own child from us
         self._held = held
-        go_read, self._go = os.pipe()
-        self._answer, answer_write = os.pipe()
+        pipes: list[int] = []
         try:
+            pipes += os.pipe()
+            pipes += os.pipe()
             self._first = os.fork()
-        except OSError as error:
-            held.close()
-            for fd in (go_read, self._go, self._answer, answer_write):
+        except OSError:
+            for fd in pipes:
                 os.close(fd)
-            raise Unavailable(f"no process can be made: {error.strerror}", "nothing was started") from error
+            raise
+        go_read, self._go, self._answer, answer_write = pipes
         if self._first == 0:
             try:
                 os.setsid()

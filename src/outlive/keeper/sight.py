@@ -67,6 +67,16 @@ class OwnCommand:
         self._pid = pid
         self._record = record_fd
 
+    def reap_others(self) -> None:
+        """Orphans come to us now, too; without a parent that waits for them they would stay as zombies."""
+        try:
+            while seen := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                if seen.si_pid == self._pid:
+                    return  # it is looked at through its own descriptor
+                os.waitpid(seen.si_pid, os.WNOHANG)
+        except ChildProcessError:
+            pass
+
     def look(self) -> Evidence | Sight:
         try:
             seen = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)

@@ -11,6 +11,7 @@ import time
 from select import POLLIN, poll
 
 from outlive.bundle import record
+from outlive.bundle.kernel import signal
 from outlive.bundle.processes import has_exited, open_verified
 from outlive.domain.errors import DiskFull, OutliveError, Unavailable
 from outlive.domain.evidence import Evidence, Intent
@@ -18,7 +19,7 @@ from outlive.domain.settlement import plan_settlement, told_as_retrying
 from outlive.domain.when import UTC, datetime, from_micros, to_micros
 from outlive.keeper import owner, tree
 from outlive.keeper.cap import OutputWatch
-from outlive.keeper.sight import Sight, read_identity
+from outlive.keeper.sight import OwnCommand, Sight, read_identity
 from outlive.ledger.sqlite import SqliteLedger
 
 TYPE_CHECKING = False
@@ -94,11 +95,16 @@ class Supervision:
             ready = self._wait()
             if self._sight.fd in ready:
                 seen = self._sight.look()
+                if isinstance(seen, OwnCommand):
+                    signal.signal(signal.SIGCHLD, lambda *_: None)  # wakes us for each orphan that ends
+                    seen.reap_others()
                 continue
             if self._command in ready:
                 self._prepare_to_settle()
             if self._output.wake in ready:
                 self._output.notice_write()
+                if isinstance(self._sight, OwnCommand):
+                    self._sight.reap_others()
             elif self._output.next_look is not None and not ready:
                 self._output.look()
             if self._held.control in ready:
@@ -150,14 +156,16 @@ class Supervision:
         """End the whole tree, having written down why - unless the command was faster."""
         if self._command is not None and has_exited(self._command):
             return
-        if self._intent is None:
+        is_new = self._intent is None
+        if is_new:
             now = _now()
             write_intent(self._held.record, kind, now)
             if self._command is not None and has_exited(self._command):
                 record.clear_slot(self._held.record, "intent")
                 return
             self._intent = Intent(kind=kind, at=now)
-        if self._pid in tree.end(self._members).refused:
+        ended = tree.end(self._members, self._is_foreign, self._output.look)
+        if is_new and self._pid not in ended.told:
             # Not one signal reached the command: however it ends now, it is not our doing.
             self._intent = None
             record.clear_slot(self._held.record, "intent")
@@ -169,7 +177,7 @@ class Supervision:
         if self._role == "keeper":
             found = tree.descendants(os.getpid(), ours, self._is_foreign)
         else:
-            found = tree.remnants(self._plan.launch.id, self._held.record)
+            found = tree.remnants(self._plan.launch.id, self._held.record, self._is_foreign)
         return [member for member in found if member.pid not in ours]
 
     def _pids(self) -> list[int]:
@@ -180,7 +188,7 @@ class Supervision:
     def _is_foreign(self, pid: int) -> bool:
         return tree.keeps_another_task(pid) or tree.runs_another_task(pid, self._plan.home, self._plan.launch.id)
 
-    def settle(self, evidence: Evidence, tries: int = _SETTLE_TRIES) -> Again | None:
+    def settle(self, evidence: Evidence) -> Again | None:
         """Write the ending. If the ledger refuses for long, the exit record waits for a reader."""
         settlement = plan_settlement(
             self._plan.launch,
@@ -194,15 +202,17 @@ class Supervision:
         )
         again = self._retrying(settlement) if self._retrying is not None else None
         if again is None:
-            self._write(settlement, None, tries)
-        elif not self._write(told_as_retrying(settlement, self._plan.launch), again.attempt, tries):
+            self._write(settlement, None)
+            if settlement.left_running:
+                self._care_for_output()
+        elif not self._write(told_as_retrying(settlement, self._plan.launch), again.attempt):
             again.discard()
             return None
         return again
 
-    def _write(self, settlement: Settlement, again: Attempt | None, tries: int) -> bool:
+    def _write(self, settlement: Settlement, again: Attempt | None) -> bool:
         """Make the ending true, and let everybody go who waits for it; False if it is not our word."""
-        for attempt in range(tries):
+        for attempt in range(_SETTLE_TRIES):
             try:
                 with self._open_ledger() as ledger:
                     is_ours = ledger.settle(settlement, again)
@@ -219,6 +229,13 @@ class Supervision:
             time.sleep(0.05 * 2**attempt)
         self._held.let_go()
         return False
+
+    def _care_for_output(self) -> None:
+        try:
+            from outlive.keeper.aftercare import keep_cap  # noqa: PLC0415 - few tasks leave somebody behind
+        except ImportError:
+            return  # the installation is gone, and with it whoever could have looked after this
+        keep_cap(self._output, self._plan.files.output, self._members)
 
     def _tidy(self, ledger: SqliteLedger) -> None:
         """Use the open ledger to delete a little of what is due; nobody waits for us any more."""

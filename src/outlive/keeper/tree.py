@@ -7,7 +7,15 @@ import time
 from select import POLLIN, poll
 
 from outlive.bundle.kernel import signal
-from outlive.bundle.processes import KEEPER_NAME, WITNESS_NAME, command_line, name_of, open_verified, stat_fields
+from outlive.bundle.processes import (
+    KEEPER_NAME,
+    WITNESS_NAME,
+    command_line,
+    name_of,
+    open_verified,
+    start_ticks,
+    stat_fields,
+)
 from outlive.bundle.record import open_record
 from outlive.domain.task import LeftRunning
 from outlive.domain.value import Value
@@ -24,6 +32,8 @@ STEPS = ((signal.SIGINT, 2.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 2.0))
 _LOOK_AGAIN_MS = 50
 _MOST_WATCHED = 64
 _MOST_LOOKS = 8
+_GLANCES, _BETWEEN_GLANCES = 5, 0.002
+_PROCESS_GROUP = 1 << 2  # PIDFD_SIGNAL_PROCESS_GROUP
 
 
 class Member(Value):
@@ -35,10 +45,10 @@ class Member(Value):
 
 
 class Ended(Value):
-    """What came of ending a tree: who is left, and who of them may not even be signalled by us."""
+    """What came of ending a tree: who is left, and whom a signal of ours has reached."""
 
     alive: tuple[Member, ...]
-    refused: frozenset[int]
+    told: frozenset[int]
 
 
 def descendants(
@@ -52,17 +62,21 @@ def descendants(
     """
     is_foreign = is_foreign or keeps_another_task
     found: dict[int, None] = {}
-    nearest = _children(root)
+    # Whoever loses its parent while we look below that moves up, to `root` or to one of `own`: they
+    # inherit orphans. So it is looked again until what is directly below them stays the same.
+    heirs = (root, *own)
+    nearest = [_children(heir) for heir in heirs]
     for _ in range(_MOST_LOOKS):
-        layer = nearest
+        layer = nearest[0]
         while layer:
-            layer = [child for child in layer if child in own or not is_foreign(child)]
+            layer = [child for child in layer if child not in found and (child in own or not is_foreign(child))]
             found.update(dict.fromkeys(layer))
             layer = [child for parent in layer for child in _children(parent)]
-        # Who lost its parent while we looked below that has moved up to us.
-        before, nearest = nearest, _children(root)
+        before, nearest = nearest, [_children(heir) for heir in heirs]
         if nearest == before:
             break
+        for pid in own:
+            found.pop(pid, None)  # below them things have changed
     return [member for pid in found if (member := look(pid))]
 
 
@@ -135,7 +149,7 @@ def with_cookie(cookie: bytes) -> list[Member]:
     return found
 
 
-def remnants(task: str, record_fd: int | None) -> list[Member]:
+def remnants(task: str, record_fd: int | None, is_foreign: Callable[[int], bool] | None = None) -> list[Member]:
     """What can still be found of a task by somebody who is not its ancestor."""
     found: dict[int, Member] = {}
     for who in ("witness", ""):
@@ -145,7 +159,7 @@ def remnants(task: str, record_fd: int | None) -> list[Member]:
             continue
         os.close(pidfd)
         own = frozenset((identity[0].pid,))
-        found.update((member.pid, member) for member in descendants(identity[0].pid, own))
+        found.update((member.pid, member) for member in descendants(identity[0].pid, own, is_foreign))
         if not who and (command := look(identity[0].pid)):
             found[command.pid] = command
     found.update((member.pid, member) for member in with_cookie(f"OUTLIVE_TASK={task}".encode("ascii")))
@@ -158,57 +172,83 @@ def describe(members: Iterable[Member]) -> tuple[LeftRunning, ...]:
     return tuple(LeftRunning(pid=member.pid, command=name) for member, name in named if look(member.pid) == member)
 
 
-def end(members: Callable[[], list[Member]]) -> Ended:
-    """Interrupt, terminate, kill all members, those born meanwhile too.
+def end(
+    members: Callable[[], list[Member]],
+    is_foreign: Callable[[int], bool] | None = None,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> Ended:
+    """Interrupt, terminate, kill all members, those born meanwhile too; `meanwhile` is done now and then.
 
     Whoever was seen once is remembered: when its parents end it may move out of sight.
     """
     known: dict[Member, None] = {}
-    refused: set[int] = set()
+    reached: set[int] = set()
     for number, grace in STEPS:
         until = time.monotonic() + grace
         told: set[Member] = set()
-        while alive := _still_alive(known, members):
+        while alive := _still_alive(known, members, is_foreign):
             if time.monotonic() >= until:
                 break
             for member in alive:
                 if member not in told or number == signal.SIGKILL:
                     told.add(member)
-                    if not _tell(member, number):
-                        refused.add(member.pid)
+                    if _tell(member, number):
+                        reached.add(member.pid)
+            meanwhile()
             _await_any_end(alive)
-    left = tuple(_still_alive(known, members))
-    return Ended(alive=left, refused=frozenset(refused))
+    return Ended(alive=tuple(_still_alive(known, members, is_foreign)), told=frozenset(reached))
 
 
-def _still_alive(known: dict[Member, None], members: Callable[[], list[Member]]) -> list[Member]:
-    known.update(dict.fromkeys(members()))
-    for member in list(known):
-        if look(member.pid) == member:
-            known.update(dict.fromkeys(descendants(member.pid)))
-        else:
-            del known[member]
+def _still_alive(
+    known: dict[Member, None], members: Callable[[], list[Member]], is_foreign: Callable[[int], bool] | None
+) -> list[Member]:
+    """Who lives. Nobody is only believed when it was seen several times: what forks and exits in turn hides."""
+    for glance in range(_GLANCES):
+        if glance:
+            time.sleep(_BETWEEN_GLANCES)
+        known.update(dict.fromkeys(members()))
+        for member in list(known):
+            if look(member.pid) == member:
+                known.update(dict.fromkeys(descendants(member.pid, is_foreign=is_foreign)))
+            else:
+                del known[member]
+        if known:
+            break
     return list(known)
 
 
 def _tell(member: Member, number: int) -> bool:
-    """Signal exactly this process, or nobody; False if we are not allowed to."""
+    """Signal exactly this process, or nobody; whether the signal went out.
+
+    Killing takes its process group with it, in one step: a program that forks and exits in turn
+    would always be a process ahead of us. A group has no members but of this tree, because each
+    of our commands begins a session of its own.
+    """
     try:
         pidfd = os.pidfd_open(member.pid)
     except OSError:
-        return True
+        return False
     try:
         # The number may have been given away between the look and the open. The pidfd pins one
         # process now; only if that is still the one we saw does the signal go out.
-        if os.fstat(pidfd).st_ino == member.inode and look(member.pid) == member:
-            signal.pidfd_send_signal(pidfd, number)
-    except PermissionError:
-        return False
+        if os.fstat(pidfd).st_ino != member.inode or start_ticks(member.pid) != member.start:
+            return False
+        if number == signal.SIGKILL and _has_group_of_its_own(member.pid):
+            try:
+                signal.pidfd_send_signal(pidfd, number, None, _PROCESS_GROUP)
+            except OSError:
+                pass  # a kernel before 6.9, or somebody in it whom we may not signal
+        signal.pidfd_send_signal(pidfd, number)
     except OSError:
-        pass  # it is gone
+        return False  # it is gone, or not ours to signal
     finally:
         os.close(pidfd)
     return True
+
+
+def _has_group_of_its_own(pid: int) -> bool:
+    fields = stat_fields(pid)
+    return fields is not None and int(fields[2]) not in (0, os.getpgrp())
 
 
 def _await_any_end(members: list[Member]) -> None:

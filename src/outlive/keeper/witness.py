@@ -68,6 +68,7 @@ def serve(held: Held, voice: int, begin: int, start: Start) -> NoReturn:
             record.write_slot(held.record, "exit", error=number, what=step, at=_now())
         _say(voice, b"failed\n")
     else:
+        process["monotonic"] = time.monotonic_ns()  # its time runs from now on, and not while it waited for the go
         record.write_slot(held.record, "process", durable=False, **process, started="yes")
         _say(voice, b"started\n")
         _watch(held.record, command, voice)

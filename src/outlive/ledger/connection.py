@@ -37,7 +37,7 @@ class LedgerFile:
             raise self.failure(error) from error
 
     def write(self) -> Write:
-        """One write transaction, as a context."""
+        """One write transaction, as a context; inside of another one, part of that."""
         return Write(self)
 
     def failure(self, error: apsw.Error) -> Exception:
@@ -86,14 +86,20 @@ class Write:
     def __init__(self, ledger: LedgerFile) -> None:
         self._ledger = ledger
         self._db = ledger.db
+        self._is_inner = False
 
     def __enter__(self) -> None:
+        self._is_inner = self._db.in_transaction
+        if self._is_inner:
+            return
         try:
             self._db.execute("BEGIN IMMEDIATE")
         except apsw.Error as error:
             raise self._ledger.failure(error) from error
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        if self._is_inner:
+            return
         try:
             if error is None:
                 self._db.execute("COMMIT")

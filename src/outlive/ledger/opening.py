@@ -32,6 +32,7 @@ __all__ = ["apsw", "connect", "fold_when_long", "journal_mode", "quarantine", "t
 _MIGRATIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
 SCHEMA_VERSION = 2
 _MADE = b"made"
+_REBUILD = "what runs goes on; `outlive audit --rebuild` restores the records from the tasks' files"
 BUSY_TIMEOUT_MS = 10_000
 _DESCRIPTORS = 6  # the file, its log, its index, their directory, and a little room
 
@@ -137,7 +138,9 @@ def _migrate(connection: apsw.Connection, path: str) -> None:
     numbers = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
     with _Alone(path) as alone:
         is_new = connection.pragma("user_version") == 0
-        has_vanished = is_new and alone.had_ledger
+        if is_new and alone.had_ledger:
+            connection.close()
+            raise _vanished(path, alone)
         if is_new:
             connection.execute(f"PRAGMA journal_mode={journal_mode(numbers)}")
         connection.execute("BEGIN IMMEDIATE")
@@ -153,11 +156,6 @@ def _migrate(connection: apsw.Connection, path: str) -> None:
             raise
         connection.execute("COMMIT")
         alone.remember(made=True)
-    if has_vanished:
-        raise Broken(
-            f"the ledger {path} was deleted or emptied by somebody; a new one has been begun",
-            "what runs goes on; every task's bundle is still in place, but its record is gone",
-        )
 
 
 def translated(error: apsw.Error, path: str) -> OutliveError:
@@ -195,7 +193,6 @@ def _is_short_of_descriptors() -> bool:
 
 def quarantine(path: str, now: datetime, error: apsw.Error) -> OutliveError:
     """Move a broken ledger aside, whole and unchanged, so that nothing ever overwrites it."""
-    aside = f"{path}.broken-{now:%Y%m%dT%H%M%S}-{os.getpid()}"
     with _Alone(path) as alone:
         # Somebody else may have moved it and begun a new one while we waited: look again.
         if not _is_damaged(path):
@@ -203,14 +200,26 @@ def quarantine(path: str, now: datetime, error: apsw.Error) -> OutliveError:
                 f"the ledger {path} was found damaged ({error}) and has been replaced by another process meanwhile",
                 "run the command again",
             )
-        for suffix in ("-wal", "-shm", ""):
-            if os.path.exists(path + suffix):
-                os.rename(path + suffix, aside + suffix)
-        alone.remember(made=False)
+        aside = _move_aside(path, f"{now:%Y%m%dT%H%M%S}", alone)
+    return Broken(f"the ledger {path} is damaged ({error}); it was moved to {aside}", _REBUILD)
+
+
+def _vanished(path: str, alone: _Alone) -> OutliveError:
+    """There was a ledger, and there is nothing in it: deleted, emptied, or its log is damaged."""
+    aside = _move_aside(path, "empty", alone)
     return Broken(
-        f"the ledger {path} is damaged ({error}); it was moved to {aside}",
-        "a new ledger begins now; what runs goes on, and every task's bundle is still in place",
+        f"the ledger {path} was deleted or emptied by somebody, or its log is damaged; what is left is in {aside}",
+        _REBUILD,
     )
+
+
+def _move_aside(path: str, when: str, alone: _Alone) -> str:
+    aside = f"{path}.broken-{when}-{os.getpid()}"
+    for suffix in ("-wal", "-shm", ""):
+        if os.path.exists(path + suffix):
+            os.rename(path + suffix, aside + suffix)
+    alone.remember(made=False)
+    return aside
 
 
 def _is_damaged(path: str) -> bool:

@@ -24,7 +24,7 @@ _MAY_GO = f"""
     AND NOT EXISTS (
         SELECT 1 FROM attempt waiting INDEXED BY attempt_unsettled JOIN task later ON later.id = waiting.task,
             json_each(later.after)
-        WHERE waiting.state = 'queued' AND json_extract(value, '$[0]') = task.id)"""
+        WHERE waiting.state IN ('queued', 'running') AND json_extract(value, '$[0]') = task.id)"""
 _BYTES = """
     (SELECT coalesce(sum(output_bytes - coalesce(output_dropped, 0)), 0) FROM attempt WHERE attempt.task = task.id)"""
 _DUE = f"""

@@ -8,7 +8,7 @@ from select import POLLIN, poll
 
 from outlive.bundle.attempt import has_writer, open_done
 from outlive.bundle.kernel import watch_modifications
-from outlive.bundle.output import read_piece
+from outlive.bundle.output import Piece, read_piece, size_of
 from outlive.service.view import find
 from outlive.service.wait import DAY_MS
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from outlive.bundle.attempt import AttemptFiles
     from outlive.bundle.home import Home
-    from outlive.bundle.output import Piece
     from outlive.domain.task import Task
     from outlive.service.reconcile import Adopter
 
@@ -48,6 +47,10 @@ def follow(
         while True:
             # The end is asked for before the bytes are read: what was written until then is there.
             ended = not watch.is_held() and _has_settled(home, task, files.number, adopter)
+            if size_of(files) < start:
+                # The command truncated its own output: what comes now stands at the beginning.
+                start = 0
+                yield Piece(start=0, content=b"", restarted=True)
             while (piece := read_piece(files, start, CHUNK)).content:
                 start = piece.end
                 yield piece

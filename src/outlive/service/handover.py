@@ -45,11 +45,15 @@ def prepare(home: Home, launch: Launch, files: AttemptFiles, held: Held, surroun
         environ["OUTLIVE_SESSION"] = launch.session
     around = surroundings.but(environ=environ)
     plan = Plan(home=home, launch=launch, files=files, surroundings=around, retries_left=launch.retries)
-    if not launch.is_queued:
-        return stand_by(plan, held)
-    from outlive.service.queue import wait_then_keep  # noqa: PLC0415 - the usual launch waits for nobody
+    try:
+        if not launch.is_queued:
+            return stand_by(plan, held)
+        from outlive.service.queue import wait_then_keep  # noqa: PLC0415 - the usual launch waits for nobody
 
-    return stand_by(plan, held, wait_then_keep)
+        return stand_by(plan, held, wait_then_keep)
+    except OSError as error:
+        held.close()
+        raise Unavailable(f"no process can be made: {error.strerror}", "nothing was started") from error
 
 
 def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper, now: datetime) -> str:

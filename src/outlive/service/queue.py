@@ -17,15 +17,12 @@ from outlive.bundle.attempt import AttemptFiles, has_writer, open_done
 from outlive.bundle.kernel import become_subreaper, name_process
 from outlive.bundle.processes import KEEPER_NAME
 from outlive.domain.errors import OutliveError
-from outlive.domain.evidence import Evidence, Intent
 from outlive.domain.queueing import Turn, plan_turn
-from outlive.domain.settlement import plan_settlement
 from outlive.keeper import owner
-from outlive.keeper.keeper import answer, detach, has_go, run_now
+from outlive.keeper.keeper import answer, detach, run_now, wait_for_go
 from outlive.keeper.launching import launch_adopter
-from outlive.keeper.sight import never_begun
 from outlive.keeper.sleeping import fall_asleep, plan_from, read_note
-from outlive.keeper.supervision import write_intent
+from outlive.keeper.unbegun import read_call, refuse
 from outlive.ledger.line import Line
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
@@ -54,8 +51,9 @@ def wait_then_keep(plan: Plan, held: Held, go: int, ready: int) -> NoReturn:
     become_subreaper()
     if owned_by is not None:
         owner.remember(held.record, owned_by)
-    if not has_go(go):
-        _settle(plan, held, never_begun("launcher_killed"), None)
+    called = wait_for_go(plan, held, go)
+    if called is not None:
+        _end(plan, held, called, None, ready)
     limit = plan.launch.queue_timeout
     until = None if limit is None else time.monotonic() + limit.total_seconds()
     _take_turn(plan.but(queue_until=until), held, ready)
@@ -87,12 +85,12 @@ def _take_turn(plan: Plan, held: Held, ready: int | None) -> NoReturn:
     pause = _SETTLING_PAUSE
     while True:
         if (called := _called(plan, held)) is not None:
-            _refuse(plan, held, called, None, ready)
+            _end(plan, held, called, None, ready)
         turn, not_before = _look(plan)
         if turn is None:
             os._exit(0)  # somebody has ended it, who was not allowed to; there is nothing left to keep
         if turn.refused:
-            _refuse(plan, held, "dependency", turn.refused, ready)
+            _end(plan, held, "dependency", turn.refused, ready)
         if turn.has_come and not_before is None:
             if not _start(plan):
                 os._exit(0)
@@ -117,9 +115,8 @@ def _called(plan: Plan, held: Held) -> IntentKind | None:
     for fd, _ in waiting.poll(0):
         if fd == plan.surroundings.owner:
             return "session_ended"
-        words = os.read(held.control, 4096).split()
-        if b"cancel" in words or b"session_ended" in words:
-            return "cancel" if b"cancel" in words else "session_ended"
+        if (called := read_call(held.control)) is not None:
+            return called
     if plan.queue_until is not None and time.monotonic() >= plan.queue_until:
         return "queue_timeout"
     return None
@@ -165,21 +162,7 @@ def _open_doors(plan: Plan, holders: Sequence[Holder]) -> list[int]:
     return doors
 
 
-def _refuse(plan: Plan, held: Held, kind: IntentKind, why: str | None, ready: int | None = None) -> NoReturn:
-    """End it before it began."""
-    now = utc_now()
-    write_intent(held.record, kind, now)
-    seen = Evidence(kind="not_started", seen_by="keeper", started="no", cause=kind, detail=why, at=now)
-    _settle(plan, held, seen, Intent(kind=kind, at=now), ready)
-
-
-def _settle(plan: Plan, held: Held, seen: Evidence, intent: Intent | None, ready: int | None = None) -> NoReturn:
-    settlement = plan_settlement(plan.launch, plan.files.number, seen, intent, now=utc_now(), settled_by="keeper")
-    try:
-        with SqliteLedger(plan.home.ledger, utc_now(), create=False) as ledger:
-            ledger.settle(settlement)
-    except OutliveError:
-        pass  # without a keeper it will be settled by a reader, as never begun
-    held.let_go()
+def _end(plan: Plan, held: Held, kind: IntentKind, why: str | None, ready: int | None) -> NoReturn:
+    refuse(plan, held, kind, why)
     answer(ready, "ended")
     os._exit(0)

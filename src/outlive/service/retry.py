@@ -8,6 +8,7 @@ from fcntl import LOCK_EX, flock
 from outlive.bundle.attempt import AttemptFiles, create_attempt, discard_bundle
 from outlive.domain.errors import Conflict, TriedAgain, Unavailable
 from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
 from outlive.service.handover import hand_over, new_attempt, prepare
 
 TYPE_CHECKING = False
@@ -32,7 +33,12 @@ def retry(home: Home, task: Task, surroundings: Surroundings, now: datetime) -> 
     files = AttemptFiles(home.bundle(task.id), task.current.number + 1)
     with _Turn(files) as turn:
         held = _make_files(home, task, files, now)
-        with prepare(home, task.launch, files, held, surroundings) as keeper:
+        try:
+            prepared = prepare(home, task.launch, files, held, surroundings)
+        except Unavailable:
+            discard_bundle(files.path)
+            raise
+        with prepared as keeper:
             _add_row(home, task, files, now)
             turn.end()
             return hand_over(home, task.launch, files, keeper, now)
@@ -73,8 +79,8 @@ def _make_files(home: Home, task: Task, files: AttemptFiles, now: datetime) -> H
 
 def _add_row(home: Home, task: Task, files: AttemptFiles, now: datetime) -> None:
     try:
-        with SqliteLedger(home.ledger, now) as ledger:
-            ledger.add_attempt(task.id, new_attempt(task.launch, files.number, now))
+        with SqliteLedger(home.ledger, now) as ledger, ledger.write():
+            ledger.add_attempt(task.id, new_attempt(task.launch, files.number, utc_now()))
     except BaseException:
         # An error from COMMIT is no proof that nothing was written.
         if _newest(home, task, now) != files.number:

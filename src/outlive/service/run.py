@@ -9,6 +9,7 @@ from outlive.bundle.output import SMALLEST_CAP
 from outlive.domain.errors import (
     Broken,
     KeyTaken,
+    OutliveError,
     TriedAgain,
     Unavailable,
     UserError,
@@ -251,10 +252,15 @@ def _plan_launch(request: Request, after: tuple[Dependency, ...], now: datetime)
 
 
 def _enqueue(home: Home, launch: Launch, now: datetime) -> Task:
-    attempt = new_attempt(launch, 1, now)
     try:
-        with SqliteLedger(home.ledger, now) as ledger:
-            return ledger.enqueue(launch, attempt)
+        ledger = SqliteLedger(home.ledger, now)
+    except OutliveError:
+        discard_bundle(home.bundle(launch.id))
+        raise
+    try:
+        with ledger, ledger.write():
+            # Only now: somebody else may have had the ledger for seconds.
+            return ledger.enqueue(launch, new_attempt(launch, 1, utc_now()))
     except Exception:
         # An error from COMMIT is no proof that nothing was written: read before giving up.
         with SqliteLedger(home.ledger, now) as ledger:

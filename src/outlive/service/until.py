@@ -35,6 +35,8 @@ def wait_until(
         ) from error
     rest = b""
     for piece in follow(home, task, files_of(home, task), 0, timeout=timeout, adopter=adopter):
+        if piece.dropped_before or piece.restarted:
+            rest = b""  # a line does not go on behind what is gone
         *lines, rest = (rest + piece.content).split(b"\n")
         rest = rest[-_LONGEST_LINE:]
         for line in (*lines, rest):
