@@ -66,11 +66,14 @@ pip_install := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.t
 	@$(pip_install) -e .
 	@touch $@
 
-# One test mounts a FUSE file system; without root, or without Debian's packages, it is skipped.
+# Some tests need Debian's packages, and one of them root: without these they are skipped.
+test_packages := bindfs zsh fish bash-completion
+
 .venv/.stamp-test: .venv/.stamp-run
 	@echo "installing what the tests need"
 	@$(pip_install) -e '.[test]'
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v bindfs >/dev/null; then \
-		{ apt-get update -qq && apt-get install -y -qq bindfs; } >/dev/null 2>&1 || \
-		echo "note: bindfs could not be installed; the test that needs it is skipped"; fi
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		! dpkg -s $(test_packages) >/dev/null 2>&1; then \
+		{ apt-get update -qq && apt-get install -y -qq $(test_packages); } >/dev/null 2>&1 || \
+		echo "note: $(test_packages): not all could be installed; the tests that need them are skipped"; fi
 	@touch $@

@@ -36,6 +36,7 @@ def test_every_verb_prints_one_json_document(bench: Bench) -> None:
         "retry": ("retry", task),
         "sweep": ("sweep",),
         "audit": ("audit",),
+        "completion": ("completion", "bash"),
     }
     assert set(calls) == set(VERBS)
     for verb, words in calls.items():
@@ -43,7 +44,7 @@ def test_every_verb_prints_one_json_document(bench: Bench) -> None:
         assert done.stdout.count("\n") == 1, verb
         document = json.loads(done.stdout)
         tasks = document["tasks"] if verb in ("list", "wait", "cancel") else [document]
-        if verb not in ("output", "sweep", "audit"):
+        if verb not in ("output", "sweep", "audit", "completion"):
             assert all(set(each) >= TASK_FIELDS for each in tasks), verb
     followed = bench.run("output", task, "--follow", "--json")
     assert [json.loads(line)["content"] for line in followed.stdout.splitlines()] == ["hi\n"]

@@ -7,7 +7,7 @@ import sys
 from outlive.cli import place
 from outlive.cli.options import Command, Given, Option
 from outlive.cli.render import print_json
-from outlive.domain.text import plain
+from outlive.domain.text import shown
 from outlive.service.audit import audit
 from outlive.service.clock import utc_now
 
@@ -24,14 +24,14 @@ def act(given: Given) -> int:
             sys.stderr.write(f"{task} cannot be rebuilt: its spec.json is missing or unreadable\n")
     findings = audit(home, now)
     if given.json:
-        shown = [{"kind": f.kind, "task": f.task, "what": f.what, "mend": f.mend} for f in findings]
-        print_json({"findings": shown, "rebuilt": rebuilt})
+        listed = [{"kind": f.kind, "task": f.task, "what": f.what, "mend": f.mend} for f in findings]
+        print_json({"findings": listed, "rebuilt": rebuilt})
         return 1 if findings else 0
     if given.rebuild:
         print(f"rebuilt {len(rebuilt)} records" if rebuilt else "every task has its record: nothing to rebuild")
     for finding in findings:
         name = f"{finding.task} " if finding.task else ""
-        print(f"{finding.kind}: {name}{plain(finding.what)}\n    mend: {plain(finding.mend)}")
+        print(f"{finding.kind}: {name}{shown(finding.what)}\n    mend: {shown(finding.mend)}")
     if not findings:
         print("everything is consistent")
     return 1 if findings else 0

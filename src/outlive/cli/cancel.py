@@ -82,12 +82,13 @@ COMMAND = Command(
     name="cancel",
     summary="end tasks: interrupt, then terminate, then kill the whole tree",
     usage="outlive cancel [ID...] [options]",
+    takes="task",
     details=(
         "Without ids: the only running task of this session (of this project outside of a session); if there\n"
         "are several, it asks which. Exit code 5 if something survived."
     ),
     options=(
-        Option(name="--group", metavar="NAME", help="the running tasks of this group"),
+        Option(name="--group", metavar="NAME", takes="group", help="the running tasks of this group"),
         Option(name="--session", metavar="ID", help="the running tasks of this session"),
         Option(name="--descendants", help="also the tasks that were launched from inside them"),
         Option(name="--all", help="every running task of this session or project"),

@@ -64,7 +64,7 @@ COMMAND = Command(
         Option(name="--all", help="of every project"),
         Option(name="--state", metavar="STATE", help="only these", choices=STATES, repeat=True),
         Option(name="--session", metavar="ID", help="only those that this session launched"),
-        Option(name="--group", metavar="NAME", help="only those of this group"),
+        Option(name="--group", metavar="NAME", takes="group", help="only those of this group"),
         Option(
             name="--limit",
             metavar="N",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from outlive.cli.options import Command
 
 # In the order of the help. Each is a module of `outlive.cli` with a COMMAND in it.
-VERBS = ("run", "list", "show", "output", "wait", "result", "cancel", "retry", "sweep", "audit")
+VERBS = ("run", "list", "show", "output", "wait", "result", "cancel", "retry", "sweep", "audit", "completion")
 ALIASES = {"ps": "list", "logs": "output"}
 
 
@@ -99,11 +99,11 @@ def _unexpected(error: Exception) -> OutliveError:
 
 
 def _complain(error: OutliveError, *, as_json: bool) -> int:
-    from outlive.domain.text import plain, to_json
+    from outlive.domain.text import shown, to_json
 
     if as_json:
-        fields = {"code": error.code, "message": error.message, "hint": error.hint}
+        fields = {"code": error.code, "message": shown(error.message), "hint": shown(error.hint)}
         sys.stderr.write(to_json({"error": fields}) + "\n")
     else:
-        sys.stderr.write(f"outlive: {plain(error.message)}\nhint: {plain(error.hint)}\n")
+        sys.stderr.write(f"outlive: {shown(error.message)}\nhint: {shown(error.hint)}\n")
     return error.exit_code

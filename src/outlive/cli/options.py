@@ -24,6 +24,8 @@ class Option(Value):
     parse: Callable[[str], Any] = str
     choices: tuple[str, ...] = ()
     repeat: bool = False
+    takes: str | None = None
+    """What a shell completes its value with: `directory`, `group` or `task`; None for nothing we know."""
 
     @property
     def key(self) -> str:
@@ -40,6 +42,8 @@ class Command(Value):
     details: str = ""
     alias: str | None = None
     options: tuple[Option, ...] = ()
+    takes: str | tuple[str, ...] | None = None
+    """What a shell completes its words with: `task`, `command` (after `--`), or these words."""
     examples: tuple[tuple[str, str], ...] = ()
     act: Callable[[Given], int]
 

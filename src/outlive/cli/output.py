@@ -10,7 +10,8 @@ from outlive.cli.options import Command, Given, Option, whole_number
 from outlive.cli.render import print_json
 from outlive.domain.errors import UserError
 from outlive.domain.quantity import parse_size, show_size
-from outlive.domain.text import plain
+from outlive.domain.redaction import redact
+from outlive.domain.text import shown
 from outlive.keeper.launching import launch_adopter
 from outlive.service.follow import CHUNK, follow
 from outlive.service.view import files_of, find
@@ -32,16 +33,19 @@ def act(given: Given) -> int:
     task = find(home, given.words, launch_adopter)[0]
     files = files_of(home, task)
     start = _start(files, given)
-    if given.follow:
-        for piece in follow(home, task, files, start, adopter=launch_adopter):
-            _print(task, piece, given)
-        return 0
-    last = None
-    for last in _pieces(files, start, given.bytes):
-        if not given.json:
-            _print(task, last, given)
-    if given.json:
+    if given.json and not given.follow:
         _print_document(task, files, start, list(_pieces(files, start, given.bytes)))
+        return 0
+    pieces = (
+        follow(home, task, files, start, adopter=launch_adopter) if given.follow else _pieces(files, start, given.bytes)
+    )
+    paper = _Paper(is_raw=given.raw)
+    for piece in pieces:
+        if given.json:
+            _print_line(task, piece)
+        else:
+            paper.write(piece)
+    paper.finish()
     return 0
 
 
@@ -78,23 +82,50 @@ def _pieces(files: AttemptFiles, start: int, limit: int | None) -> Iterator[Piec
         left = None if left is None else left - len(piece.content)
 
 
-def _print(task: Task, piece: Piece, given: Given) -> None:
-    if given.json:
-        if piece.content:
-            print_json({"id": task.id, **_fields(piece)})
+class _Paper:
+    """What the output is written on: whole lines, so that no secret is torn; harmless on a terminal."""
+
+    def __init__(self, *, is_raw: bool) -> None:
+        self._is_raw = is_raw
+        self._rest = b""
+
+    def write(self, piece: Piece) -> None:
+        """One more piece; an empty one means that nothing more has come yet."""
+        if piece.restarted:
+            self.finish()
+            print("[the command truncated its own output: what it wrote before is gone]", file=sys.stderr, flush=True)
+        if piece.dropped_before:
+            self.finish()
+            sys.stdout.buffer.write(f"\n[{show_size(piece.dropped_before)} of output were dropped here]\n".encode())
+        if not piece.content:
+            self.finish()
+            return
+        lines, newline, self._rest = (self._rest + piece.content).rpartition(b"\n")
+        if len(self._rest) > CHUNK:
+            lines, newline, self._rest = lines + newline + self._rest, b"", b""
+        self._put(lines + newline)
+
+    def finish(self) -> None:
+        """Whatever is left of a line."""
+        self._put(self._rest)
+        self._rest = b""
+
+    def _put(self, content: bytes) -> None:
+        if self._is_raw:
+            sys.stdout.buffer.write(content)
+        elif sys.stdout.isatty():
+            sys.stdout.write(shown(content.decode("utf-8", "replace")))
+        else:
+            # Nothing but secrets is changed: what is not text comes out byte for byte.
+            masked = redact(content.decode("utf-8", "surrogateescape"))
+            sys.stdout.buffer.write(masked.encode("utf-8", "surrogateescape"))
         sys.stdout.flush()
-        return
-    if piece.restarted:
-        print("[the command truncated its own output: what it wrote before is gone]", file=sys.stderr, flush=True)
-    if piece.dropped_before:
+
+
+def _print_line(task: Task, piece: Piece) -> None:
+    if piece.content:
+        print_json({"id": task.id, **_fields(piece)})
         sys.stdout.flush()
-        sys.stdout.buffer.write(f"\n[{show_size(piece.dropped_before)} of output were dropped here]\n".encode())
-    if sys.stdout.isatty() and not given.raw:
-        sys.stdout.write(plain(piece.content.decode("utf-8", "replace")))
-        sys.stdout.flush()
-    else:
-        sys.stdout.buffer.write(piece.content)
-        sys.stdout.buffer.flush()
 
 
 def _fields(piece: Piece) -> dict[str, object]:
@@ -102,7 +133,7 @@ def _fields(piece: Piece) -> dict[str, object]:
         "start": piece.start,
         "next": piece.end,
         "dropped_bytes": piece.dropped_before,
-        "content": piece.content.decode("utf-8", "replace"),
+        "content": redact(piece.content.decode("utf-8", "replace")),
     }
 
 
@@ -116,7 +147,7 @@ def _print_document(task: Task, files: AttemptFiles, start: int, pieces: list[Pi
             "bytes": size_of(files),
             "dropped_bytes": sum(piece.dropped_before for piece in pieces),
             "truncated": task.current.output_truncated,
-            "content": b"".join(piece.content for piece in pieces).decode("utf-8", "replace"),
+            "content": redact(b"".join(piece.content for piece in pieces).decode("utf-8", "replace")),
         }
     )
 
@@ -126,6 +157,7 @@ COMMAND = Command(
     alias="logs",
     summary="what a task has written so far",
     usage="outlive output ID [options]",
+    takes="task",
     details="Offsets are positions in the file and stay valid; `next` of one call is `--since` of the next.",
     options=(
         Option(name="--tail", metavar="N", help="only the last N lines", parse=whole_number),
@@ -137,7 +169,7 @@ COMMAND = Command(
             parse=whole_number,
         ),
         Option(name="--bytes", metavar="SIZE", help="at most so many bytes", parse=parse_size),
-        Option(name="--raw", help="do not make it harmless for the terminal"),
+        Option(name="--raw", help="byte for byte, with secrets and escape sequences"),
     ),
     examples=(("outlive output t7k2 --tail 20 --follow", "the last 20 lines, then whatever comes"),),
     act=act,

@@ -6,7 +6,7 @@ import os
 import sys
 
 from outlive.domain.quantity import show_duration, show_size
-from outlive.domain.text import one_line, plain, to_json
+from outlive.domain.text import one_line, to_json
 from outlive.domain.wire import duration_s
 
 TYPE_CHECKING = False
@@ -95,4 +95,4 @@ def tail_lines(output: OutputView) -> list[str]:
         lines.append(f"[{show_size(output.dropped)} of output were dropped from the middle]")
     if output.truncated:
         lines.append("[the command truncated its own output: what it wrote before is gone]")
-    return lines + plain(output.tail).splitlines()
+    return lines + output.tail.splitlines()

@@ -44,6 +44,7 @@ COMMAND = Command(
     name="result",
     summary="how a task ended, and the end of its output",
     usage="outlive result ID",
+    takes="task",
     options=(
         Option(
             name="--session",

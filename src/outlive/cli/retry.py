@@ -30,6 +30,7 @@ COMMAND = Command(
     name="retry",
     summary="a new attempt of a task that has ended",
     usage="outlive retry ID",
+    takes="task",
     details="Same command and directory, today's environment. Earlier attempts keep their output and ending.",
     examples=(("outlive retry t7k2", "prints the same id: it is the same task"),),
     act=act,

@@ -118,18 +118,20 @@ COMMAND = Command(
     name="run",
     summary="launch a task; prints its id once it runs",
     usage="outlive run [options] -- CMD...    or    outlive run [options] 'shell text'",
+    takes="command",
     details=(
         "The task has your rights, limits and environment, no input and no terminal. It lives on when\n"
         "this session, its terminal or its client ends."
     ),
     options=(
-        Option(name="--cwd", metavar="DIR", help="run there instead of here"),
+        Option(name="--cwd", metavar="DIR", takes="directory", help="run there instead of here"),
         Option(name="--env", metavar="K=V", help="set a variable for the command", repeat=True),
         Option(name="--description", metavar="TEXT", help="what it is for, in your words"),
         Option(name="--session", metavar="ID", help="the session to tell (default: the one we run in)"),
         Option(
             name="--group",
             metavar="NAME",
+            takes="group",
             help="list, wait for and cancel it with others of this name",
         ),
         Option(name="--key", metavar="KEY", help="same key, same task: launching twice starts it once"),
@@ -141,8 +143,8 @@ COMMAND = Command(
             help="end it when it has neither written nor worked for this long",
             parse=parse_duration,
         ),
-        Option(name="--after", metavar="ID", help="begin when that task has succeeded", repeat=True),
-        Option(name="--after-any", metavar="ID", help="begin when that task has ended in any way", repeat=True),
+        Option(name="--after", metavar="ID", help="begin when that task has succeeded", repeat=True, takes="task"),
+        Option(name="--after-any", metavar="ID", help="begin when it has ended in any way", repeat=True, takes="task"),
         Option(name="--slots", metavar="NAME=N", help="at most N at once under this name", repeat=True),
         Option(name="--lock", metavar="NAME", help="one at a time under this name", repeat=True),
         Option(name="--queue-timeout", metavar="D", help="give up waiting after this long", parse=parse_duration),

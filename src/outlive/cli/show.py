@@ -7,7 +7,7 @@ from outlive.cli.options import Command, Given
 from outlive.cli.render import ago, coloured, ending, lasted, print_json, tail_lines
 from outlive.domain.errors import UserError
 from outlive.domain.quantity import show_size
-from outlive.domain.text import one_line, plain
+from outlive.domain.text import one_line, shown
 from outlive.domain.when import iso
 from outlive.keeper.launching import launch_adopter
 from outlive.service.clock import utc_now
@@ -41,13 +41,13 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
     yield f"task      {task.id}  {coloured(attempt.state)}  {ending(attempt)}"
     if launch.description:
         yield f"what      {one_line(launch.description, 200)}"
-    yield f"command   {plain(launch.command)}"
-    yield f"in        {plain(launch.cwd)}"
+    yield f"command   {shown(launch.command)}"
+    yield f"in        {shown(launch.cwd)}"
     yield f"launched  {iso(launch.created_at)} ({ago(launch.created_at, now)} ago)"
-    yield f"session   {plain(launch.session or '-')}"
+    yield f"session   {shown(launch.session or '-')}"
     yield f"took      {lasted(attempt, now)}"
     if attempt.detail:
-        yield f"because   {plain(attempt.detail)}"
+        yield f"because   {shown(attempt.detail)}"
     if attempt.settled_at:
         yield f"settled   {iso(attempt.settled_at)} by the {attempt.settled_by}; kept until {iso(attempt.delete_after)}"
     for left in attempt.left_running:
@@ -69,7 +69,7 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
         yield f"evidence  {iso(seen_at)} attempt {number}: {seen.kind} ({known}), seen by the {seen.seen_by}"
     for notice in history.notices:
         yield f"notice    {notice.id} {notice.state}"
-    yield f"output    {show_size(output.size)}  {plain(output.path)}"
+    yield f"output    {show_size(output.size)}  {shown(output.path)}"
     yield from (f"  | {line}" for line in tail_lines(output)[-15:])
 
 
@@ -77,6 +77,7 @@ COMMAND = Command(
     name="show",
     summary="everything about one task: attempts, evidence, notices, output",
     usage="outlive show ID",
+    takes="task",
     examples=(("outlive show t7k", "any unique prefix of an id will do"),),
     act=act,
 )

@@ -6,6 +6,7 @@ from outlive.cli import place
 from outlive.cli.options import Command, Given, Option
 from outlive.cli.render import print_json, table
 from outlive.domain.quantity import parse_size, show_duration, show_size
+from outlive.domain.redaction import redact
 from outlive.domain.when import iso
 from outlive.service.clock import utc_now
 from outlive.service.sweep import Swept, preview, sweep
@@ -42,7 +43,7 @@ def act(given: Given) -> int:
 
 def _document(swept: Swept, *, applied: bool) -> dict[str, object]:
     tasks = [
-        {"id": each.task, "command": each.command, "delete_after": iso(each.delete_after), "bytes": each.size}
+        {"id": each.task, "command": redact(each.command), "delete_after": iso(each.delete_after), "bytes": each.size}
         for each in swept.tasks
     ]
     return {"applied": applied, "tasks": tasks, "strays": list(swept.strays), "bytes": swept.size}

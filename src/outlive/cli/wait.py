@@ -12,6 +12,7 @@ from outlive.cli.render import ending_line, print_json
 from outlive.domain.errors import UserError
 from outlive.domain.lifecycle import LIVE
 from outlive.domain.quantity import parse_duration
+from outlive.domain.text import shown
 from outlive.keeper.launching import launch_adopter
 from outlive.ledger.contract import Selection
 from outlive.service.clock import utc_now
@@ -82,12 +83,12 @@ def _wait_until(home: Home, tasks: list[Task], given: Given) -> int:
         print_json(
             {
                 "tasks": [task_document(home, after, utc_now())],
-                "matched": line,
+                "matched": None if line is None else shown(line),
                 "timed_out": timed_out,
             }
         )
     elif line is not None:
-        print(line)
+        print(shown(line))
     else:
         what = "still running" if timed_out else f"ended ({after.state})"
         print(f"{after.id} {what}, and no line matches {given.until!r}", file=sys.stderr)
@@ -125,6 +126,7 @@ COMMAND = Command(
     name="wait",
     summary="block until tasks have ended",
     usage="outlive wait [ID...] [options]",
+    takes="task",
     details="Without ids: every running task of this session, or of this project outside of a session.",
     options=(
         Option(name="--any", help="until one of them has ended"),
@@ -139,7 +141,7 @@ COMMAND = Command(
             metavar="PATTERN",
             help="until a line of output matches this regular expression",
         ),
-        Option(name="--group", metavar="NAME", help="the running tasks of this group"),
+        Option(name="--group", metavar="NAME", takes="group", help="the running tasks of this group"),
         Option(name="--session", metavar="ID", help="the running tasks of this session"),
         Option(name="--no-ack", help="do not count this as the session having been told"),
     ),

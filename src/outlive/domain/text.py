@@ -37,6 +37,13 @@ def plain(text: str) -> str:
     return text.translate(_STRIP).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def shown(text: str) -> str:
+    """The text as anybody may see it: harmless, and without the secrets in it."""
+    from outlive.domain.redaction import redact  # noqa: PLC0415 - a launch shows nothing
+
+    return redact(plain(text))
+
+
 def is_encodable(text: str) -> bool:
     """Whether the text came from bytes, or could become them; a lone surrogate did not and cannot."""
     try:
@@ -48,7 +55,7 @@ def is_encodable(text: str) -> bool:
 
 def one_line(text: str, width: int) -> str:
     """The text as one harmless line of at most `width` characters."""
-    flat = " ".join(plain(text).split())
+    flat = " ".join(shown(text).split())
     return flat if len(flat) <= width else flat[: width - 1] + "…" if width > 0 else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from outlive.domain.redaction import redact, redact_words
 from outlive.domain.value import Value
 from outlive.domain.when import iso
 
@@ -27,15 +28,15 @@ def task_json(task: Task, output: OutputView, now: datetime) -> dict[str, object
     launch, attempt = task.launch, task.current
     return {
         "id": launch.id,
-        "description": launch.description,
-        "command": launch.command,
-        "argv": list(launch.argv),
+        "description": None if launch.description is None else redact(launch.description),
+        "command": redact(launch.command),
+        "argv": redact_words(launch.argv),
         "cwd": launch.cwd,
         "state": attempt.state,
         "exit_code": attempt.exit_code,
         "signal": attempt.signal,
         "reason": attempt.reason,
-        "detail": attempt.detail,
+        "detail": None if attempt.detail is None else redact(attempt.detail),
         "condition": attempt.condition,
         "session": launch.session,
         "lineage": None,
@@ -63,7 +64,7 @@ def task_json(task: Task, output: OutputView, now: datetime) -> dict[str, object
         },
         "git": None,
         "effects": None,
-        "left_running": [{"pid": left.pid, "command": left.command} for left in attempt.left_running],
+        "left_running": [{"pid": left.pid, "command": redact(left.command)} for left in attempt.left_running],
         "settled_by": attempt.settled_by,
     }
 
@@ -107,7 +108,7 @@ def history_json(history: History) -> dict[str, object]:
                 "exit_code": seen.exit_code,
                 "signal": seen.signal,
                 "cause": seen.cause,
-                "detail": seen.detail,
+                "detail": None if seen.detail is None else redact(seen.detail),
                 "at": iso(seen.at),
             }
             for number, seen_at, seen in history.evidence

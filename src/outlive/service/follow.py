@@ -58,8 +58,8 @@ def follow(
                     return
             if ended or (until is not None and time.monotonic() >= until):
                 return
-            watch.wait(until)
             yield piece
+            watch.wait(until)
 
 
 def _has_settled(home: Home, task: Task, attempt: int, adopter: Adopter | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outlive.bundle.attempt import AttemptFiles
 from outlive.bundle.output import read_hole, read_tail, size_of
-from outlive.domain.text import plain
+from outlive.domain.text import shown
 from outlive.domain.wire import OutputView, history_json, task_json
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from outlive.service.reconcile import Adopter
 
 TAIL = 2048
+_MARGIN = 4096
 
 
 def files_of(home: Home, task: Task, attempt: int | None = None) -> AttemptFiles:
@@ -70,7 +71,8 @@ def output_view(home: Home, task: Task, limit: int = TAIL) -> OutputView:
         size=size_of(files),
         dropped=hole.end - hole.start,
         truncated=task.current.output_truncated,
-        tail=plain(read_tail(files, limit).content.decode("utf-8", "replace")),
+        # A secret that is cut in two is not recognised: so a little more is read than is shown.
+        tail=shown(read_tail(files, limit + _MARGIN).content.decode("utf-8", "replace"))[-limit:],
     )
 
 

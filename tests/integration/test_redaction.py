@@ -1,0 +1,103 @@
+"""Secrets are masked wherever they are shown, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support import wait_until
+
+if TYPE_CHECKING:
+    from tests.support import Bench
+
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+@pytest.fixture
+def task(bench: Bench) -> str:
+    """A task with a token in its command, its description and its output."""
+    task = bench.launch(f"echo {TOKEN}; sleep 0.1 & exit 3", "--description", f"with {TOKEN}", "--session", "s-1")
+    bench.run("wait", task)
+    return task
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(("list",), ("show",), ("result",), ("wait",), ("output",), ("output", "--tail", "1"), ("cancel",)),
+        *(("output", "--follow"), ("wait", "--until", "ghp_"), ("run", "--wait", "9s"), ("retry",), ("sweep",)),
+        *(("audit",), ("completion", "tasks")),
+    ],
+)
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_verb_shows_a_secret(bench: Bench, task: str, call: tuple[str, ...], form: str) -> None:
+    """Row 56: a token in command, description and output is absent from whatever is printed."""
+    json = ("--json",) if form == "json" else ()
+    if call[0] == "run":
+        done = bench.run(*call, *json, f"echo {TOKEN}")
+    elif call[0] in ("list", "sweep", "audit", "completion"):
+        done = bench.run(*call, *json)
+    else:
+        done = bench.run(call[0], task, *call[1:], *json)
+    assert TOKEN not in done.stdout + done.stderr
+    if call[0] not in ("sweep", "audit", "retry", "cancel"):
+        assert "ghp_[redacted]" in done.stdout
+
+
+def test_the_raw_file_stays(bench: Bench, task: str) -> None:
+    """As the command wrote it, for its owner alone; `--raw` shows it."""
+    output = Path(bench.files(task).output)
+    assert output.read_text() == f"{TOKEN}\n"
+    assert output.stat().st_mode & 0o777 == 0o600
+    assert bench.ok("output", task, "--raw") == TOKEN
+
+
+def test_an_error_does_not_show_it_either(bench: Bench) -> None:
+    """Not when several tasks could be meant, nor when a program is not there."""
+    for _ in range(2):
+        bench.launch(f"TOKEN={TOKEN} sleep 60", "--session", "s")
+    done = bench.run("cancel", env={"OUTLIVE_SESSION": "s"})
+    assert TOKEN not in done.stderr
+    done = bench.run("run", "--", f"/no/{TOKEN}")
+    assert done.returncode == 1
+    assert TOKEN not in done.stderr
+
+
+def test_what_env_gives_is_stored_nowhere(bench: Bench) -> None:
+    """Not in the ledger, not in the bundle."""
+    task = bench.ok("run", "--env", f"DEPLOY={TOKEN}", "--", "sh", "-c", 'test -n "$DEPLOY"')
+    assert bench.run("wait", task).returncode == 0
+    assert not [path for path in bench.state.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
+
+
+def test_bytes_that_are_not_text_come_out_as_they_are(bench: Bench) -> None:
+    """Into a pipe nothing but the secret is changed."""
+    task = bench.launch(f"printf 'a\\377\\0b {TOKEN} \\200\\n'")
+    bench.ok("wait", task)
+    assert bench.run("output", task).stdout.encode("utf-8", "surrogateescape") == b"a\xff\0b ghp_[redacted] \x80\n"
+
+
+def test_a_secret_at_the_edge_of_the_tail_is_masked(bench: Bench) -> None:
+    """The tail begins in the middle of it."""
+    task = bench.launch(f"echo {TOKEN}; head -c 2030 /dev/zero | tr '\\0' x; echo")
+    bench.ok("wait", task)
+    tail = bench.show(task)["output"]["tail"]
+    assert len(tail) == 2048
+    assert TOKEN[-10:] not in tail
+
+
+def test_a_follower_sees_a_prompt_at_once(bench: Bench) -> None:
+    """An unfinished line is shown when nothing more comes."""
+    os.mkfifo(bench.project / "gate")
+    task = bench.launch("printf 'ready? '; read x < gate; echo yes")
+    log = bench.root / "followed"
+    with log.open("wb") as file:
+        call = bench.command("output", task, "--follow")
+        following = subprocess.Popen(call, env=bench.env, cwd=bench.project, stdout=file)
+    wait_until(lambda: log.read_text() == "ready? ", "the prompt")
+    bench.run("cancel", task)
+    following.wait()

@@ -1,0 +1,617 @@
+"""Secrets are masked wherever they stand, and nothing else is.
+
+No sample is a secret: each is put together here, so that no scanner takes this file for a leak.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outlive.domain.redaction import MASK, redact, redact_words
+
+some = settings(max_examples=25, deadline=None)
+
+HEX, MIXED, UPPER = "0123456789abcdef", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7", "AB2CD3EF4GH5JK6L"
+BODY = (MIXED * 4)[:84]
+BASE64 = (MIXED + "/+") * 8
+# What stays of a token, and the rest of it.
+FORMATS = {
+    **{f"gh{letter}_": BODY[:36] for letter in "oprsu"},
+    "github_pat_": BODY[:22] + "_" + BODY[:59],
+    "glpat-": BODY[:20],
+    "AKIA": UPPER,
+    "ASIA": UPPER,
+    "AIza": BODY[:35],
+    "ya29.": BODY[:60],
+    "GOCSPX-": BODY[:28],
+    "xoxb-": f"{'1' * 12}-{'2' * 12}-{BODY[:24]}",
+    "xoxp-": f"{'1' * 12}-{BODY[:32]}",
+    "xapp-1-": f"A{'1' * 10}-{BODY[:40]}",
+    "sk-": BODY[:48],
+    "sk-proj-": BODY[:60] + "-" + BODY[:20],
+    "sk-ant-": "api03-" + BODY + "-" + BODY[:8],
+    "sk_live_": BODY[:24],
+    "rk_live_": BODY[:24],
+    "npm_": BODY[:36],
+    "pypi-": "AgEIcHlwaS5vcmc" + BODY,
+    "hf_": BODY[:34],
+    "dop_v1_": HEX * 4,
+    "dckr_pat_": BODY[:27],
+    "hvs.": BODY[:28],
+    "SG.": BODY[:22] + "." + BODY[:43],
+    "SK": HEX * 2,
+    "123456789:": "AA" + BODY[:33],
+    "AGE-SECRET-KEY-1": UPPER * 3,
+    "eyJ": f"hbGciOiJIUzI1NiJ9.eyJ{BODY[:40]}.{BODY[:43]}",
+    "hooks.slack.com/services/": f"T{'0' * 8}/B{'0' * 8}/{BODY[:24]}",
+    "discord.com/api/webhooks/": f"{'1' * 18}/{BODY[:60]}",
+}
+SETTINGS = (
+    "{}",
+    "deploy --verbose {} --dry-run",
+    "export VALUE={} && make",
+    "2026-06-21T10:00:00Z INFO logged in with {}, going on",
+    '{{"value": "{}", "n": 1}}',
+    "value: {}\nother: 1\n",
+    "https://example.com/?value={}&page=2",
+    "https://{}@example.com/x.git",
+    '"line\\n{}\\nline"',
+    "({})",
+    "cut off at its end: {}",
+)
+WHOLE_KEY = "\n".join((BASE64[:64], BASE64[1:65], BASE64[2:66], BASE64[:20] + "=="))
+
+
+def missed(shown: dict[str, str]) -> dict[str, str]:
+    """The texts that are not shown as they should be, and how they are."""
+    return {text: redact(text) for text, wanted in shown.items() if redact(text) != wanted}
+
+
+def test_a_token_is_masked_wherever_it_stands() -> None:
+    """In a command, an assignment, a log, JSON, YAML and a URL; its prefix stays."""
+    for setting in SETTINGS:
+        assert not missed({setting.format(p + body): setting.format(p + MASK) for p, body in FORMATS.items()})
+
+
+def test_a_token_whose_end_is_missing_is_masked() -> None:
+    """A tail may end in the middle of one. Three quarters are enough, where the length does not tell the format."""
+    exact = {"AKIA", "ASIA", "SK", "hvs."}
+    cut = {p: (p + body)[: len(p + body) * 3 // 4] for p, body in FORMATS.items() if p not in exact}
+    assert not missed({f"using {token}": f"using {p}{MASK}" for p, token in cut.items()})
+
+
+# What is assigned, and how: the secret is `{}`.
+ASSIGNMENTS = (
+    "TOKEN={}",
+    "GITHUB_TOKEN={} make release",
+    "export DB_PASSWORD={}",
+    "export DB_PASSWORD='{}' && run",
+    'DB_PASSWORD="{}"',
+    "env A=1 API_KEY={} B=2 ./run",
+    "docker run -e POSTGRES_PASSWORD={} -d postgres",
+    "docker run -e 'POSTGRES_PASSWORD={}' postgres",
+    'docker build --build-arg "NPM_TOKEN={}" .',
+    "kubectl create secret generic x --from-literal=password={}",
+    "set -a; SECRET_KEY={}; set +a",
+    "MY_APIKEY={}",
+    "RSA_PRIVATE_KEY={}",
+    "AWS_SECRET_ACCESS_KEY={}",
+    "GOOGLE_CREDENTIALS={}",
+    "MYSQL_PWD={} mysqldump x",
+    "DB_PASS={}",
+    "SSH_PASSPHRASE={}",
+    "PGPASSWORD={} psql -h db",
+    "aws_secret_access_key = {}",
+    "password={}",
+    "host=db user=bob password={} sslmode=require",
+    "Server=db;Password={};Database=x",
+    "DefaultEndpointsProtocol=https;AccountName=x;AccountKey={};EndpointSuffix=core.windows.net",
+    "Endpoint=sb://x/;SharedAccessKeyName=root;SharedAccessKey={}",
+    "spring.datasource.password={}",
+    "//registry.npmjs.org/:_authToken={}",
+    "https://example.com/cb?access_token={}&state=1",
+    "https://example.com/cb?state=1&client_secret={}",
+    "DB_PASSWORD: {}",
+    "password: {}",
+    "  password: {}  # of the staging database",
+    "- api_key: {}",
+    "    client_secret: '{}'",
+    'db:\n  user: bob\n  password: "{}"\n',
+    "token: {}\n",
+    '{{"password": "{}"}}',
+    '{{"user": "bob", "access_token":"{}", "n": 1}}',
+    '{{"SecretAccessKey": "{}", "SessionToken": "{}"}}',
+    "{{'token': '{}'}}",
+    '"{{\\"password\\": \\"{}\\"}}"',
+    'config["password"] = "{}"',
+    'password = "{}"',
+    'API_KEY = "{}"',
+    "secret = '{}'",
+    'auth => "x", password => "{}"',
+    "2026-06-21 10:00:00 DEBUG connecting, password={} tries=3",
+    "2026-06-21 10:00:00 DEBUG api_key: {} tries: 3",
+    "login --password {} --user bob",
+    "login --password={} --user bob",
+    "login --password '{}'",
+    "login -password {}",
+    "deploy --token {}",
+    "deploy --api-key {} --region eu",
+    "deploy --client-secret={}",
+    "mysql -u root -p{} shop",
+    "mysqldump -p'{}' shop",
+    "mariadb-dump -ubob -p{} shop",
+    "sshpass -p {} ssh bob@host",
+    "docker login -u bob -p {} registry.example.com",
+    "curl -u bob:{} https://example.com",
+    "curl -s --user 'bob:{}' https://example.com",
+    "redis-cli -h db -a {} ping",
+    "openssl rsa -in k.pem -passin pass:{}",
+    "curl -H 'Authorization: Bearer {}' https://example.com",
+    'curl -H "authorization: token {}" https://example.com',
+    "Authorization: Basic {}",
+    '{{"Authorization": "Bearer {}"}}',
+    "> Proxy-Authorization: Basic {}",
+    "X-Api-Key: {}",
+    "curl -H 'X-API-Key: {}' https://example.com",
+    'headers = {{"x-api-key": "{}"}}',
+    "PRIVATE-TOKEN: {}",
+    "https://bob:{}@example.com/x.git",
+    "postgres://bob:{}@db:5432/shop?sslmode=require",
+    "redis://:{}@cache:6379/0",
+    "mongodb+srv://bob:{}@a.example.com,b.example.com/x",
+    "fatal: unable to access 'https://bob:{}@example.com/x.git/': 403",
+)
+
+
+@pytest.mark.parametrize("secret", ["hunter2", "a1B2-c3D4_e5F6", HEX * 2])
+def test_what_a_name_or_a_place_makes_a_secret_is_masked(secret: str) -> None:
+    """All around it stays."""
+    assert not missed({text.format(secret, secret): text.format(MASK, MASK) for text in ASSIGNMENTS})
+
+
+def test_what_is_assigned_to_a_name_of_the_environment_need_not_look_like_a_secret() -> None:
+    """Bad passwords are passwords."""
+    for name in ("TOKEN", "DB_PASSWORD", "MY_APIKEY", "SECRET_KEY", "RSA_PRIVATE_KEY", "AWS_CREDENTIALS"):
+        for secret in ("swordfish", "x", "SWORDFISH", "123456", "p,q(r)s", "a.b.c", "password"):
+            assert redact(f"{name}={secret} make") == f"{name}={MASK} make"
+            assert redact(f"{name}={secret}") == f"{name}={MASK}"
+
+
+def test_a_value_in_quotes_may_have_spaces() -> None:
+    """The shell's, and those that `quote` puts around a word."""
+    assert redact("DB_PASSWORD='correct horse' make") == f"DB_PASSWORD='{MASK}' make"
+    assert redact("env 'DB_PASSWORD=correct horse' make") == f"env 'DB_PASSWORD={MASK}' make"
+    assert redact("sh -c 'DB_PASSWORD=correct make all'") == f"sh -c 'DB_PASSWORD={MASK} make all'"
+
+
+def test_a_password_with_an_at_sign_is_masked_to_its_end() -> None:
+    """People forget to escape it."""
+    assert redact("ftp://bob:p@ss@host/x") == f"ftp://bob:{MASK}@host/x"
+
+
+@pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "])
+def test_private_keys_are_masked_whole_and_in_part(kind: str) -> None:
+    """Also if the text begins in the middle of one, or ends there."""
+    begin, end = f"-----BEGIN {kind}PRIVATE KEY-----", f"-----END {kind}PRIVATE KEY-----"
+    assert redact(f"a\n{begin}\n{WHOLE_KEY}\n{end}\nb") == f"a\n{begin}{MASK}{end}\nb"
+    escaped = WHOLE_KEY.replace("\n", "\\n")
+    assert redact(f'{{"k": "{begin}\\n{escaped}\\n{end}\\n"}}') == f'{{"k": "{begin}{MASK}{end}\\n"}}'
+    for at in (70, 100, 150, 200):
+        assert redact(f"a\n{begin}\n{WHOLE_KEY[:at]}") == f"a\n{begin}{MASK}"
+    for at in (1, 60, 66, 100):
+        assert redact(f"{WHOLE_KEY[at:]}\n{end}\nb") == f"{MASK}{end}\nb"
+    head = "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123\n\n"
+    assert redact(f"{begin}\n{head}{WHOLE_KEY}\n") == f"{begin}{MASK}"
+    assert redact(f"Info: AES-128-CBC,0123\n\n{WHOLE_KEY}\n{end}") == f"Info: AES-128-CBC,0123\n\n{MASK}{end}"
+
+
+def test_what_follows_half_a_key_stays() -> None:
+    """The failure after it must be seen."""
+    begin = "-----BEGIN PRIVATE KEY-----"
+    assert redact(f"{begin}\n{BASE64[:64]}\nerror: 2 failed\n") == f"{begin}{MASK}error: 2 failed\n"
+
+
+# What is no secret though it is assigned to the name of one.
+REFERENCES = (
+    *(
+        "$TOKEN",
+        "${TOKEN}",
+        "${TOKEN:-}",
+        "$(cat file)",
+        "$(<file)",
+        "`cat file`",
+        "<token>",
+        "",
+        "***",
+        "******",
+        "...",
+    ),
+    *("true", "false", "null", "None", "1", "512", "4096", "/run/secrets/x", "~/.token", "./token", "../keys/token"),
+    *("/Users/bob/token", "key.json", "{{ token }}", "{token}", "%TOKEN%", "[MASKED]", "[redacted]", "YOUR_TOKEN_HERE"),
+    *("process.env.TOKEN", 'os.environ["TOKEN"]', "op://vault/item/field", "!vault", "arn:aws:secretsmanager:eu:1:s"),
+)
+
+
+def test_a_reference_is_no_secret() -> None:
+    """It tells where the secret is, or that there is none, or that somebody has masked it."""
+    for text in (
+        "TOKEN={}",
+        "export DB_PASSWORD={}",
+        'API_KEY="{}"',
+        "password: {}",
+        '"secret": "{}"',
+        "x --token {} y",
+    ):
+        assert not missed({text.format(value): text.format(value) for value in REFERENCES})
+
+
+# Ordinary texts, one per line; those of several lines are below.
+ORDINARY = r"""
+commit 9f3a7405d1c2b6e8a4f0c3d2e1b5a6978890abcd
+index 83db48f..bf269f4 100644
+HEAD is now at 9f3a740 Spare the command of an inner task
+git log --format=%H -n 1 9f3a7405d1c2b6e8a4f0c3d2e1b5a6978890abcd
+git clone https://github.com/psf/requests.git
+git clone git@github.com:psf/requests.git
+git push ssh://git@example.com:2222/x.git main
+From https://gitlab.com/group/project
+550e8400-e29b-41d4-a716-446655440000
+request id 6ba7b810-9dad-11d1-80b4-00c04fd430c8 took 3 ms
+data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==
+url(data:font/woff2;base64,d09GMgABAAAAAAZAABAAAAAADWwAAAXhAAEAAAAAAAAAAAAAAAAAAAAAAAAAAAAA)
+Digest: sha256:9b2a8f3c1d4e5f60718293a4b5c6d7e8f90123456789abcdef0123456789abcd
+docker pull alpine@sha256:9b2a8f3c1d4e5f60718293a4b5c6d7e8f90123456789abcdef0123456789abcd
+"integrity": "sha512-aB3dE6gH9jK2mN5pQ8sT1vW4yZ7aB3dE6gH9jK2mN5pQ8sT1vW4yZ7aB3dE6gH9jK2mN5pQ8sT1vW4yZ7aBcdEf=="
+Successfully built 3e4f5a6b7c8d
+md5 d41d8cd98f00b204e9800998ecf8427e  empty.txt
+ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGaB3dE6gH9jK2mN5pQ8sT1vW4yZ7aB3dE6gH9jK2mN5 bob@host
+The key fingerprint is SHA256:aB3dE6gH9jK2mN5pQ8sT1vW4yZ7aB3dE6gH9jK2mN5p
+token_count=512
+max_tokens: 4096
+max_tokens=128000
+num_tokens = 131072
+max_token=131072
+total_tokens: 1234567, prompt_tokens: 1230000
+{"prompt_tokens": 12, "completion_tokens": 34, "total_tokens": 46}
+{"token": "Hello", "logprob": -0.31}
+{"token": "Paris", "tag": "LOC"}
+{"eos_token": "</s>", "pad_token": "[PAD]", "unk_token": "<unk>"}
+"bos_token": "begin_of_text1"
+nextPageToken: CAUQAA12345
+NextToken=eiJ2MSI6InRva2VuMTIz
+aws s3api list-objects --starting-token abc123def
+--eos-token 128001
+tokens per second: 45.2
+passwordless sudo is configured
+passwordless=true
+SECRET_SANTA=bob
+SECRET_SANTA_LIST=/tmp/santa.txt
+secretary: Alice
+--password-file path
+--password-file=/run/secrets/pw
+--password-stdin < pw.txt
+docker login --username bob --password-stdin
+--token-file /var/run/token
+--secret-name my-secret
+--no-password
+psql --no-password -h localhost
+password: {nothing}
+Password: {nothing}
+Enter password: {nothing}
+Enter passphrase for key '/home/bob/.ssh/id_ed25519': {nothing}
+[sudo] password for bob: {nothing}
+Password for 'https://bob@github.com': {nothing}
+passwd: password updated successfully
+password: incorrect
+Password: required
+ERROR 1045 (28000): Access denied for user 'root'@'localhost' (using password: YES)
+FATAL: password authentication failed for user "bob"
+error: invalid token: expected identifier
+SyntaxError: Unexpected token < in JSON at position 0
+SyntaxError: Unexpected token: 'export'
+parse error near token: EOF
+TOKEN: IDENT
+Token(type='NAME', value='x')
+unexpected token ')' at line 12
+token = next(tokens)
+token = self.lexer.token()
+token = tokens[i]
+token = parser.peek
+tok, token := lex.Next(), 1
+for token in tokens: print(token)
+if token == "abc123": pass
+token == 'abc12345'
+def login(user: str, password: str) -> None:
+def login(user, password=None, token=None):
+async def get(self, token: Optional[str] = None):
+client = Client(token=token, secret=secret)
+client = Client(token=self.token, password=args.password)
+connect(password=password)
+connect(password=get_password(), user=user)
+password = getpass.getpass()
+password = input("Password: ")
+api_key = os.environ["API_KEY"]
+api_key = os.getenv("API_KEY", "")
+API_KEY = os.environ.get("API_KEY")
+SECRET_KEY = get_random_secret_key()
+const token = req.headers.authorization
+const { token } = await response.json();
+const apiKey = process.env.API_KEY;
+interface Login { user: string; password: string; }
+type Props = { token?: string, secret: string }
+password: z.string().min(8),
+password: hashedPassword,
+PASSWORD = "password"
+AUTH_TOKEN = 'auth_token'
+INVALID_PASSWORD = "Invalid password, try again"
+"password": "Enter your password"
+"forgotPassword": "Forgot your password?"
+fetch(url, { credentials: 'include' })
+fetch(url, { credentials: "same-origin" })
+Access-Control-Allow-Credentials: true
+withCredentials: true
+<input type="password" name="password" required>
+<label for="token">Token</label>
+<a href="next.html" accesskey="n">Next</a>
+AttributeOID.CHALLENGE_PASSWORD: "challengePassword",
+def load(backend: "Backend", private_key: "_EllipticCurvePrivateKey"):
+input[type=password] { color: red; }
+.sk-folding-cube .sk-cube1 { width: 50% }
+<div class="sk-toggleable__content sk-estimator-id-1">
+class="btn sk-btn sk-btn-primary"
+pip install sk-learn scikit-learn
+npm install sk-internationalization-toolkit
+npm ERR! sk-learn not found
+npm_config_cache=/tmp/npm npm_lifecycle_event=test
+npm_package_name=my-package
+npm_package_dependencies_react_router_dom=6.0.0
+hf_transfer is enabled
+from hf_olmo import hf_configuration_utilities
+HF_HOME=/data/hf
+pypi-publish-to-index step finished
+ghp_ tokens are personal
+the prefix is ghp_, gho_ or github_pat_
+ghs_count=3
+glpat- is the prefix of GitLab
+task-key=value
+task-key: value
+disk-usage: 45%
+risk-assessment-for-production-deployments-2026
+primary_key=id
+primary key: id
+foreign_key: user_id
+sort_key=created_at
+key=value
+KEY=value
+keys: 12
+KEYBOARD=us
+public_key: ssh-ed25519
+cache-key: linux-node-a1b2c3d4e5f6
+key: ${{ runner.os }}-node-${{ hashFiles('**/package-lock.json') }}
+GITHUB_TOKEN: ${{ secrets.GITHUB_TOKEN }}
+env GITHUB_TOKEN=$GITHUB_TOKEN make release
+export TOKEN="$(cat /run/secrets/token)"
+TOKEN=$(vault read -field=token secret/ci)
+docker build --secret id=npmrc,src=.npmrc .
+docker service create --secret site.key nginx
+kubectl get secret db-credentials -o yaml
+secret/db-credentials created
+secretKeyRef: { name: db, key: password }
+secretName: web-tls
+imagePullSecrets: [regcred]
+secret: db-credentials
+GOOGLE_APPLICATION_CREDENTIALS=/home/bob/key.json
+GOOGLE_APPLICATION_CREDENTIALS=key.json
+ansible-playbook --private-key ~/.ssh/id_rsa site.yml
+ansible-playbook --private-key id_rsa site.yml
+ssh -i ~/.ssh/id_rsa -p 2222 bob@host
+mkdir -p src/main/java
+cp -pr a b
+docker run -p 8080:80 nginx
+docker run --name mysql -p3306:3306 -d mysql:8
+mysql -u root -p shop
+mysql -uroot -h db -P 3306 shop
+systemctl restart mysql
+usage: x [-h] [--token TOKEN] [--password PASSWORD]
+  --token string        GitHub token
+  --token TEXT          GitHub token
+  --password            Password for the registry
+  --api-key             API key to use
+use --password to set one, or --token instead
+--token and --password are exclusive
+the --username and --password options cannot be used
+Token: "#d8dee9",
+authorization = base64.decodebytes(authorization)
+the option --token is required
+curl -u bob https://example.com
+curl -H 'Authorization: Bearer $TOKEN' https://example.com
+curl -H "Authorization: Bearer ${TOKEN}" https://example.com
+WWW-Authenticate: Bearer realm="example"
+Authorization: required
+authorization is optional here
+the Bearer token is missing
+http://localhost:8080/@vite/client
+http://localhost:8080/x?mail=bob@example.com
+Listening on http://127.0.0.1:3000
+https://bob@example.com/x
+https://example.com:8443/path
+https://bob:$PASSWORD@example.com
+https://bob:***@example.com
+mailto:bob@example.com
+postgres://localhost:5432/shop
+s3://bucket/key/a1b2c3d4
+PATH=/usr/local/bin:/usr/bin:/bin
+HOME=/home/bob
+PWD=/home/bob/project
+OLDPWD=/home/bob
+SSH_AUTH_SOCK=/tmp/ssh-aB3dE6gH9jK2/agent.123
+DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1000/bus
+LS_COLORS=rs=0:di=01;34:ln=01;36:mh=00
+XDG_SESSION_ID=2
+TERM=xterm-256color
+LANG=en_US.UTF-8
+TOKENIZERS_PARALLELISM=false
+PASSWORD_STORE_DIR=/home/bob/.password-store
+SECRETS_DIR=/run/secrets
+============================= test session starts ==============================
+tests/unit/test_token.py::test_a_token_is_read PASSED                    [ 12%]
+tests/test_password.py ....F..                                           [ 40%]
+FAILED tests/test_auth.py::test_password[secret-1] - AssertionError: assert 'a' == 'b'
+E       assert token.kind == 'NAME'
+collected 412 items / 3 deselected
+src/token.c:14:5: error: use of undeclared identifier 'secret'
+src/lex.rs:10:9: warning: unused variable: `token`
+error[E0425]: cannot find value `password` in this scope
+note: expected token: `;`
+undefined reference to `token_next(char const*)'
+SELECT id, password FROM users WHERE token IS NOT NULL;
+CREATE TABLE users (id INT, password TEXT NOT NULL, api_key TEXT);
+UPDATE users SET token = NULL WHERE id = 3;
+INSERT INTO tokens (token, secret) VALUES (?, ?);
+ALTER TABLE users ADD COLUMN password_hash TEXT;
+/home/bob/secrets/token.txt
+./src/auth/password/reset.tsx
+lib/python3.11/site-packages/token.py
+node_modules/js-tokens/index.js
+from secrets import token_hex
+import { Token } from "./token";
+grep -rn "-----BEGIN RSA PRIVATE KEY-----" src
+keys/a.pem:1:-----BEGIN RSA PRIVATE KEY-----
+"-----BEGIN PRIVATE KEY-----" + body + "-----END PRIVATE KEY-----"
+no -----END PRIVATE KEY----- found
+at 10:00:00 AA Battery low: 12345678:AA
+AKIA is the prefix of an access key
+ASIA/PACIFIC and EUROPE
+Asia/Tokyo
+SKU SK123 SK-1
+eyJ is how JSON begins in base64
+SG.Namespace.Class
+version=1.2.3 build=4567
+added 1523 packages, and audited 1524 packages in 12s
+Downloading torch-2.3.0-cp311-cp311-manylinux1_x86_64.whl (779.1 MB)
+[INFO] BUILD SUCCESS
+warning: secret scanning found nothing
+Compiling tokio v1.37.0
+ok  	example.com/auth/token	0.012s
+rotate the credentials before Friday
+credentials: see the wiki
+"""
+SEVERAL_LINES = (
+    "-----BEGIN CERTIFICATE-----\n" + WHOLE_KEY + "\n-----END CERTIFICATE-----\n",
+    "-----BEGIN PUBLIC KEY-----\n" + WHOLE_KEY + "\n-----END PUBLIC KEY-----\n",
+    WHOLE_KEY,
+    "keys/one/of/many.pem:1:-----BEGIN PRIVATE KEY-----\nkeys/another/of/many.pem:1:-----BEGIN PRIVATE KEY-----\n",
+    "password:\n  min_length: 12\n  hash: argon2\n",
+    "tokens:\n  - name\n  - number\n",
+    "private_key: |\n  see the vault\n",
+    '{\n  "token": null,\n  "password": "",\n  "credentials": {\n    "user": 1\n  }\n}',
+)
+ORDINARY_LINES = [line.replace("{nothing}", "") for line in ORDINARY.split("\n") if line]
+ORDINARY_TEXTS = (*ORDINARY_LINES, "\n".join(ORDINARY_LINES), *SEVERAL_LINES)
+
+
+def test_ordinary_text_is_not_touched() -> None:
+    """Hashes, ids, images, code, prose, prompts, help texts, paths, styles: a mask there would hide what matters."""
+    assert len(ORDINARY_TEXTS) >= 150
+    assert not missed({text: text for text in ORDINARY_TEXTS})
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["mysql", "-u", "root", "-phunter2", "shop"], ["mysql", "-u", "root", f"-p{MASK}", "shop"]),
+        (["x", "--password", "correct horse", "-v"], ["x", "--password", MASK, "-v"]),
+        (["env", "DB_PASSWORD=correct horse", "make"], ["env", f"DB_PASSWORD={MASK}", "make"]),
+        (["docker", "login", "-u", "bob", "-p", "hunter2"], ["docker", "login", "-u", "bob", "-p", MASK]),
+        (["sh", "-c", "TOKEN=abc make 'a b'"], ["sh", "-c", f"TOKEN={MASK} make 'a b'"]),
+        (["curl", "-u", "bob:hunter2", "http://x"], ["curl", "-u", f"bob:{MASK}", "http://x"]),
+        (["echo", "it's", "--token"], ["echo", "it's", "--token"]),
+        (["make", "", "a\nb", "'", '"'], ["make", "", "a\nb", "'", '"']),
+        ([], []),
+    ],
+)
+def test_words_are_masked_as_in_the_command_they_make(words: list[str], shown: list[str]) -> None:
+    """Word by word `hunter2` would be nothing; after `-p` it is a password."""
+    assert redact_words(words) == shown
+
+
+PIECES = st.sampled_from(
+    (
+        *("TOKEN", "password", "secret", "api_key", "--token", "-p", "mysql ", "curl -u a:", "Authorization: Bearer "),
+        *("=", ": ", " = ", "'", '"', "\\", "\\n", "\n", " ", ",", "&", ")", "://", "@", "$", "{", "<", "[", "/", "."),
+        *("hunter2", "abc", "12345", MASK, MASK[:-1], "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"),
+        *(BASE64[:64], "ghp_" + BODY[:36], "eyJ" + FORMATS["eyJ"], "sk-" + BODY[:40], "xoxb-", "é", "\udcff", "\0"),
+    )
+)
+texts = st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=60)
+
+
+@some
+@given(texts)
+def test_masking_twice_is_masking_once(text: str) -> None:
+    """Never raises, either; and a text grows by its masks only."""
+    shown = redact(text)
+    assert redact(shown) == shown
+    assert len(shown) <= 4 * len(text)
+    assert shown.count(MASK) or shown == text
+
+
+@some
+@given(st.text(alphabet="abcdefghijlmnqrtuvwxyz ABDEGHIJLMN0123456789\n\t.,-_/()", max_size=200))
+def test_text_without_a_sign_of_a_secret_is_the_same_object(text: str) -> None:
+    """No k, o, p or s, so no word of ours; nothing is copied either."""
+    assert redact(text) is text
+
+
+@some
+@given(st.lists(texts, max_size=5))
+def test_there_are_as_many_words_as_before(words: list[str]) -> None:
+    """Masked or not."""
+    assert len(redact_words(words)) == len(words)
+
+
+SLOW = (
+    *("a", "-", "token=", "TOKEN='", "'token=", "'token=a&b=", "sk-proj-", "eyJ-", "eyJaaaaaaaa.", "://a:", "mysql -p"),
+    *(
+        "-----BEGIN PRIVATE KEY-----",
+        "A" * 64 + "\n",
+        "password: ",
+        "--token ",
+        "token\\",
+        "token   ",
+        "\\",
+        "\n",
+        "a.",
+    ),
+)
+
+
+def test_no_text_takes_long() -> None:
+    """In proportion to its length: a quadratic pattern takes a hundred times as long for ten times as much."""
+    for piece in SLOW:
+        times = []
+        for size in (500, 5_000):
+            text = ("token=" + piece * size)[:size]
+            began = time.perf_counter()
+            redact(text)
+            times.append(time.perf_counter() - began)
+        assert times[1] < 40 * times[0] + 0.02, piece
+
+
+def test_nothing_is_imported_before_there_is_something_to_look_at() -> None:
+    """A launch shows nothing, and `re` would cost it a third of its time."""
+    code = "import sys; from outlive.domain.redaction import redact; redact('make'); print('re' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )
+    assert result.stdout == "False\n"
