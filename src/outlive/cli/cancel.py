@@ -55,7 +55,8 @@ def _meant(home: Home, given: Given) -> list[str]:
         return [task.id for task in tasks]
     session = place.session(given.session)
     narrowed = given.group is not None or given.session is not None
-    scope = None if session is not None or narrowed else place.project()
+    # A group is of a project; a session may have worked in several.
+    scope = place.project() if given.group is not None or (session is None and not narrowed) else None
     selection = Selection(
         project=scope,
         session=session if not given.group or given.session else None,

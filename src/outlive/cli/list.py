@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from outlive.cli import place
 from outlive.cli.options import Command, Given, Option, whole_number
-from outlive.cli.render import ago, coloured, ending, lasted, print_json, table
-from outlive.domain.lifecycle import STATES
+from outlive.cli.progress import last_line
+from outlive.cli.render import ago, coloured, cut, ending, lasted, print_json, table, terminal_columns
+from outlive.domain.lifecycle import LIVE, STATES
 from outlive.domain.quantity import parse_duration
 from outlive.keeper.launching import launch_adopter
 from outlive.ledger.contract import Selection
@@ -31,7 +32,10 @@ def act(given: Given) -> int:
     more = bool(limit) and len(found) > limit
     tasks = found[:limit] if limit else found
     if given.json:
-        print_json({"tasks": [task_document(home, task, now) for task in tasks], "more": more})
+        document = {"tasks": [task_document(home, task, now) for task in tasks], "more": more}
+        if given.group is not None:
+            document["remaining"] = len(select(home, selection.but(states=LIVE, limit=None), None))
+        print_json(document)
         return 0
     if not tasks:
         print("no tasks" if given.all else "no tasks in this project (outlive list --all shows every project's)")
@@ -47,9 +51,12 @@ def act(given: Given) -> int:
         )
         for task in tasks
     ]
-    for line in table(("ID", "STATE", "ENDING", "TOOK", "AGE", "WHAT"), rows):
-        state = line.split("  ")[1].strip() if "  " in line else ""
-        print(line.replace(state, coloured(state), 1) if state in STATES else line)
+    lines = table(("ID", "STATE", "ENDING", "TOOK", "AGE", "WHAT"), rows, may_go=("TOOK", "ENDING", "AGE"))
+    print(lines[0])
+    for task, line in zip(tasks, lines[1:], strict=True):
+        print(line.replace(task.state, coloured(task.state), 1))
+        if task.state == "running" and (said := last_line(home, task)):
+            print("  > " + cut(said, terminal_columns() - 4))
     if more:
         print(f"... and more: outlive list --limit {limit * 5}")
     return 0

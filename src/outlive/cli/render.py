@@ -13,10 +13,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
+    from typing import TextIO
 
     from outlive.domain.task import Attempt, Task
     from outlive.domain.wire import OutputView
 
+_PLENTY, _ENOUGH = 160, 24
 _COLOURS = {
     "succeeded": "32",
     "failed": "31",
@@ -32,12 +34,29 @@ def print_json(document: object) -> None:
     sys.stdout.write(to_json(document) + "\n")
 
 
-def width() -> int:
+def terminal_columns(stream: TextIO | None = None) -> int:
     """Columns to use: the terminal's, or plenty where there is none."""
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns
+        return os.get_terminal_size((stream or sys.stdout).fileno()).columns or _PLENTY
     except (OSError, ValueError):
-        return 160
+        return _PLENTY
+
+
+def columns_of(text: str) -> int:
+    """How many columns a text takes: letters of the Far East and emoji take two, accents none."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def cut(text: str, room: int) -> str:
+    """The text as one harmless line of at most so many columns."""
+    line = one_line(text, max(room, 0))
+    while columns_of(line) > room and line:
+        line = line[:-2] + "…" if len(line) > 1 else ""
+    return line
 
 
 def coloured(state: str) -> str:
@@ -47,21 +66,35 @@ def coloured(state: str) -> str:
     return f"\x1b[{_COLOURS.get(state, '0')}m{state}\x1b[0m"
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table; the last column takes what room is left and is cut."""
-    widths = [max(len(row[i]) for row in (heads, *rows)) for i in range(len(heads) - 1)]
-    room = max(width() - sum(widths) - 2 * len(widths), 12)
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], may_go: Sequence[str] = ()) -> list[str]:
+    """Lines of a table that fit the terminal.
+
+    The last column takes what room is left and is cut; if that is too little, columns are left
+    out, those of `may_go` in that order.
+    """
+    wanted = list(range(len(heads)))
+    widths = [max(columns_of(row[i]) for row in (heads, *rows)) for i in range(len(heads))]
+    for name in may_go:
+        if _room(widths, wanted) >= _ENOUGH:
+            break
+        wanted.remove(heads.index(name))
+    room = max(_room(widths, wanted), 1)
     lines = []
     for row in (heads, *rows):
-        cells = [cell.ljust(size) for cell, size in zip(row, widths, strict=False)]
-        lines.append("  ".join((*cells, one_line(row[-1], room))).rstrip())
+        cells = [row[i] + " " * (widths[i] - columns_of(row[i])) for i in wanted[:-1]]
+        lines.append("  ".join((*cells, cut(row[-1], room))).rstrip())
     return lines
+
+
+def _room(widths: Sequence[int], wanted: Sequence[int]) -> int:
+    """What is left for the last column."""
+    return terminal_columns() - sum(widths[i] + 2 for i in wanted[:-1])
 
 
 def ending(attempt: Attempt) -> str:
     """How it ended, or that it has not: `exit 3`, `signal 9`, `timeout`, `-`."""
     if attempt.settled_at is None:
-        return attempt.condition or "-"
+        return attempt.condition or ("retrying" if attempt.automatic and attempt.state == "queued" else "-")
     if attempt.state in ("timed_out", "lost", "cancelled") or attempt.reason:
         return attempt.reason or attempt.state
     return f"signal {attempt.signal}" if attempt.signal is not None else f"exit {attempt.exit_code}"

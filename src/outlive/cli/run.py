@@ -90,12 +90,15 @@ def _command(given: Given) -> command.Command:
 
 
 def _answer_inline(home: Home, task: str, patience: timedelta, given: Given) -> int:
+    from outlive.cli.progress import Progress
     from outlive.cli.result import print_result
     from outlive.keeper.launching import launch_adopter
     from outlive.service.view import find
     from outlive.service.wait import wait_for
 
-    if wait_for(home, [task], timeout=patience, adopter=launch_adopter):
+    with Progress(home, find(home, [task], launch_adopter), wanted=not given.json) as progress:
+        in_time = wait_for(home, [task], timeout=patience, adopter=launch_adopter, tick=progress.tick)
+    if in_time:
         return print_result(home, find(home, [task], launch_adopter)[0], place.session(given.session), given)
     from outlive.cli.render import print_json, tail_lines
     from outlive.domain.quantity import show_duration

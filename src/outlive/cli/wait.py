@@ -5,14 +5,17 @@ from __future__ import annotations
 import resource
 import signal
 import sys
+import time
 
 from outlive.cli import place
 from outlive.cli.options import Command, Given, Option
+from outlive.cli.progress import Progress
 from outlive.cli.render import ending_line, print_json
 from outlive.domain.errors import UserError
 from outlive.domain.lifecycle import LIVE
 from outlive.domain.quantity import parse_duration
 from outlive.domain.text import shown
+from outlive.domain.when import timedelta
 from outlive.keeper.launching import launch_adopter
 from outlive.ledger.contract import Selection
 from outlive.service.clock import utc_now
@@ -36,8 +39,8 @@ def act(given: Given) -> int:
     if given.until is not None:
         return _wait_until(home, tasks, given)
     _allow_many_files()
-    ids = [task.id for task in tasks]
-    in_time = wait_for(home, ids, any_one=given.any, timeout=given.timeout, adopter=launch_adopter)
+    with Progress(home, tasks, wanted=not given.json) as progress:
+        in_time, ids = _wait_for_all(home, tasks, given, progress)
     now = utc_now()
     after = find(home, ids, launch_adopter)
     ended = [task for task in after if task.current.settled_at is not None]
@@ -62,15 +65,27 @@ def act(given: Given) -> int:
 def _meant(home: Home, given: Given) -> list[Task]:
     if given.words:
         return find(home, given.words, launch_adopter)
+    if given.group is not None:
+        # All its members: that it has ended is a question about them, and one may have failed already.
+        members = Selection(project=place.project(), group=given.group, session=given.session)
+        return select(home, members, launch_adopter)
     session = place.session(given.session)
-    anywhere = given.group is not None or session is not None
-    selection = Selection(
-        project=None if anywhere else place.project(),
-        session=session,
-        group=given.group,
-        states=LIVE,
-    )
+    selection = Selection(project=None if session is not None else place.project(), session=session, states=LIVE)
     return select(home, selection, launch_adopter)
+
+
+def _wait_for_all(home: Home, tasks: list[Task], given: Given, progress: Progress) -> tuple[bool, list[str]]:
+    """Until they have ended, and of a group those too that joined it meanwhile; whether in time, and who they were."""
+    until = None if given.timeout is None else time.monotonic() + given.timeout.total_seconds()
+    while True:
+        ids = [task.id for task in tasks]
+        left = None if until is None else timedelta(seconds=max(0.0, until - time.monotonic()))
+        in_time = wait_for(home, ids, any_one=given.any, timeout=left, adopter=launch_adopter, tick=progress.tick)
+        if not in_time or given.group is None or given.any:
+            return in_time, ids
+        tasks = _meant(home, given)
+        if all(task.current.settled_at is not None for task in tasks):
+            return True, [task.id for task in tasks]
 
 
 def _wait_until(home: Home, tasks: list[Task], given: Given) -> int:

@@ -32,6 +32,7 @@ _AT_ONCE = 512
 _SETTLING_PAUSE, _LONGEST_PAUSE = 0.002, 1.0
 # poll() counts milliseconds in 32 bits.
 DAY_MS = 86_400_000
+_TICK_MS = 1000.0
 
 
 def wait_for(
@@ -42,14 +43,18 @@ def wait_for(
     timeout: timedelta | None = None,
     adopter: Adopter | None,
     on_end: Callable[[Task], None] | None = None,
+    tick: Callable[[], object] | None = None,
 ) -> bool:
-    """Block until all (or any one) of the tasks have ended; False if the time was up first."""
+    """Block until all (or any one) of the tasks have ended; False if the time was up first.
+
+    `tick` is called every second, for somebody who watches; without it we are woken by the end alone.
+    """
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()
     size = max(1, len(ids)) if any_one else _at_once()
     for start in range(0, len(ids), size):
         with _Vigil(home, ids[start : start + size], adopter) as vigil:
             while vigil.is_waiting:
-                ended = vigil.wait_for_some(until)
+                ended = vigil.wait_for_some(until, tick)
                 if not ended:
                     return False
                 for task in ended:
@@ -113,7 +118,7 @@ class _Vigil:
     def is_waiting(self) -> bool:
         return bool(self._doors or self._ended)
 
-    def wait_for_some(self, until: float | None) -> list[Task]:
+    def wait_for_some(self, until: float | None, tick: Callable[[], object] | None) -> list[Task]:
         """Block until at least one more has ended; empty if the time was up."""
         while not self._ended:
             self._settle_unkept()
@@ -130,6 +135,9 @@ class _Vigil:
                 self._unkept = [door for door in self._unkept if not has_writer(door)]
             else:
                 self._pause = _SETTLING_PAUSE
+                if tick is not None:
+                    tick()
+                    left = _TICK_MS if left is None else min(left, _TICK_MS)
                 self._unkept = [door for door, _ in self._poll.poll(left if left is None else min(left, DAY_MS))]
         ended, self._ended = self._ended, []
         return ended
