@@ -1,0 +1,191 @@
+"""Retention: what is kept, for how long, what goes first - and what never does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+from tests.support import wait_until
+
+if TYPE_CHECKING:
+    from tests.support import Bench
+
+
+def _ended(bench: Bench, text: str, *options: str) -> str:
+    task = bench.launch(text, *options)
+    bench.run("wait", task)
+    return task
+
+
+def _listed(bench: Bench) -> set[str]:
+    return {task["id"] for task in bench.json("list", "--all", "--limit", "0")["tasks"]}
+
+
+def _bundles(bench: Bench) -> set[str]:
+    return set(os.listdir(bench.home.tasks))
+
+
+def test_every_ending_is_readable_for_its_retention(bench: Bench) -> None:
+    """Row 41: failed, cancelled, timed out, lost, not started: record and output stay, seven days by default."""
+    failed = _ended(bench, "echo out; exit 3")
+    timed_out = _ended(bench, "echo out; sleep 60", "--timeout", "200ms")
+    cancelled = bench.launch("echo out; sleep 60")
+    wait_until(lambda: bench.ok("output", cancelled))
+    bench.ok("cancel", cancelled)
+    bench.run("run", "--", "/no/such/program")
+    bench.ok("sweep", "--apply")
+    for task in (failed, timed_out, cancelled):
+        assert bench.ok("output", task) == "out"
+        shown = bench.show(task)
+        assert shown["delete_after"] > shown["settled_at"]
+    assert len(_listed(bench)) == 4
+
+
+def test_a_preview_changes_nothing(bench: Bench) -> None:
+    """Row 54: what it names is what `--apply` deletes, record and files."""
+    due, kept = _ended(bench, "echo due", "--retain", "0s"), _ended(bench, "echo kept")
+    preview = bench.json("sweep")
+    assert [task["id"] for task in preview["tasks"]] == [due]
+    assert (preview["applied"], preview["bytes"]) == (False, 4)
+    assert _listed(bench) == _bundles(bench) == {due, kept}
+    applied = bench.json("sweep", "--apply")
+    assert [task["id"] for task in applied["tasks"]] == [due]
+    assert _listed(bench) == _bundles(bench) == {kept}
+    assert bench.run("show", due).returncode == 2
+    assert bench.json("sweep")["tasks"] == []
+
+
+def test_nothing_that_lives_or_was_not_told_is_taken(bench: Bench) -> None:
+    """Row 42: past its date and over the cap: running, queued, undelivered and depended-on tasks remain."""
+    running = bench.launch("echo x; sleep 60", "--retain", "0s")
+    dependency = _ended(bench, "echo x", "--retain", "0s")
+    waiting = bench.launch("true", "--retain", "0s", "--after", dependency, "--after-any", running)
+    untold = _ended(bench, "echo x", "--retain", "0s", "--session", "s-1")
+    told = _ended(bench, "echo x", "--retain", "0s", "--session", "s-1")
+    bench.ok("result", told, "--session", "s-1")
+    swept = bench.json("sweep", "--apply", "--max-disk", "0")
+    assert [task["id"] for task in swept["tasks"]] == [told]
+    assert _listed(bench) == {running, dependency, waiting, untold}
+    bench.ok("result", untold, "--session", "s-1")
+    assert [task["id"] for task in bench.json("sweep", "--apply")["tasks"]] == [untold]
+
+
+def test_the_oldest_go_first_when_there_is_too_much(bench: Bench) -> None:
+    """A cap on all outputs together: just as many as needed, before their date."""
+    tasks = [_ended(bench, "head -c 40000 /dev/zero") for _ in range(4)]
+    swept = bench.json("sweep", "--apply", "--max-disk", "100K")
+    assert [task["id"] for task in swept["tasks"]] == tasks[:2]
+    assert _listed(bench) == set(tasks[2:])
+
+
+def test_keepers_sweep_a_little_by_themselves(bench: Bench) -> None:
+    """What is due goes without anybody asking, while other tasks come and end."""
+    due = {_ended(bench, "true", "--retain", "0s") for _ in range(3)}
+    for _ in range(120):
+        _ended(bench, "true")
+        if not due & _listed(bench):
+            break
+    assert not due & _listed(bench)
+    wait_until(lambda: not due & _bundles(bench), "their files to go too")
+
+
+def test_the_cap_comes_from_the_environment_too(bench: Bench) -> None:
+    """`OUTLIVE_MAX_DISK`; what is not a size is not one."""
+    _ended(bench, "head -c 40000 /dev/zero")
+    assert len(bench.json("sweep", env={"OUTLIVE_MAX_DISK": "10K"})["tasks"]) == 1
+    assert bench.json("sweep", env={"OUTLIVE_MAX_DISK": "a lot"})["tasks"] == []
+
+
+def test_an_audit_of_a_healthy_home_finds_nothing(bench: Bench) -> None:
+    """With running, waiting, ended and retried tasks."""
+    _ended(bench, "exit 1")
+    bench.launch("sleep 60", "--lock", "l")
+    bench.launch("true", "--lock", "l")
+    assert bench.ok("audit") == "everything is consistent"
+    assert bench.json("audit")["findings"] == []
+
+
+def test_every_seeded_fault_is_named_with_what_mends_it(bench: Bench) -> None:
+    """Row 54: each by its kind and its task; exit code 1; and the audit changes nothing."""
+    tasks = {name: _ended(bench, "true") for name in ("gone", "unlocked", "clock", "no spec")}
+    untold = _ended(bench, "true", "--session", "s-1")
+    shutil.rmtree(bench.home.bundle(tasks["gone"]))
+    Path(bench.files(tasks["unlocked"]).lock).unlink()
+    Path(bench.home.bundle(tasks["no spec"]), "spec.json").unlink()
+    os.mkdir(bench.home.bundle("tstray22"))
+    with SqliteLedger(bench.home.ledger, utc_now()) as ledger, ledger.write():
+        later = "UPDATE attempt SET started_at = started_at + 7200000000 WHERE task = ?"
+        ledger.db.execute(later, (tasks["clock"],))
+        ledger.db.execute("UPDATE notice SET created_at = created_at - 200000000000 WHERE task = ?", (untold,))
+    before = {path: path.stat().st_mtime_ns for path in Path(bench.home.tasks).rglob("*")}
+    done = bench.run("audit")
+    assert done.returncode == 1
+    assert done.stdout.count("mend:") == 6
+    found = {(finding["kind"], finding["task"]) for finding in bench.json("audit")["findings"]}
+    assert found == {
+        ("row_without_bundle", tasks["gone"]),
+        ("missing_files", tasks["unlocked"]),
+        ("missing_spec", tasks["no spec"]),
+        ("clock", tasks["clock"]),
+        ("undelivered", untold),
+        ("bundle_without_row", "tstray22"),
+    }
+    assert {path: path.stat().st_mtime_ns for path in Path(bench.home.tasks).rglob("*")} == before
+
+
+def test_old_files_without_a_record_are_swept(bench: Bench) -> None:
+    """Not the young ones: a launch may be under way."""
+    _ended(bench, "true")
+    for name, age in (("told2222", 7200), ("tyoung22", 60)):
+        os.mkdir(bench.home.bundle(name))
+        os.mkdir(bench.home.bundle(name) + "/attempts")
+        then = time.time() - age
+        os.utime(bench.home.bundle(name), (then, then))
+    assert bench.json("sweep", "--apply")["strays"] == ["told2222"]
+    assert "tyoung22" in _bundles(bench)
+
+
+@pytest.mark.parametrize("how", ["deleted", "overwritten"])
+def test_a_lost_ledger_is_rebuilt_from_the_bundles(bench: Bench, how: str) -> None:
+    """Row 50: commands, endings, attempts, reasons and outputs are there again; what runs goes on and is settled."""
+    failed = _ended(bench, "echo out; exit 3", "--description", "for the books", "--group", "g", "--key", "k")
+    cancelled = bench.launch("sleep 60")
+    bench.ok("cancel", cancelled)
+    retried = _ended(bench, "[ -e ok ] || exit 4")
+    (bench.project / "ok").touch()
+    bench.ok("retry", retried)
+    bench.ok("wait", retried)
+    os.mkfifo(bench.project / "gate")
+    running = bench.launch("read x < gate; exit 6", "--lock", "l")
+    waiting = bench.launch("echo mine", "--lock", "l")
+    order = [task["id"] for task in bench.json("list")["tasks"]]
+    for suffix in ("", "-wal", "-shm"):
+        path = Path(bench.home.ledger + suffix)
+        if how == "deleted":
+            path.unlink(missing_ok=True)
+        elif path.exists():
+            path.write_bytes(b"no database " * 1000)
+    assert bench.run("list").returncode == 3
+    rebuilt = bench.json("audit", "--rebuild")
+    assert sorted(rebuilt["rebuilt"]) == sorted(order)
+    assert rebuilt["findings"] == []
+    assert [task["id"] for task in bench.json("list")["tasks"]] == order
+    shown = bench.show(failed)
+    assert (shown["state"], shown["exit_code"], shown["description"], shown["group"], shown["key"]) == (
+        *("failed", 3, "for the books", "g", "k"),
+    )
+    assert bench.ok("output", failed) == "out"
+    assert (bench.show(cancelled)["state"], bench.show(cancelled)["reason"]) == ("cancelled", "requested")
+    assert [each["exit_code"] for each in bench.show(retried)["attempts"]] == [4, 0]
+    assert [bench.row(task).state for task in (running, waiting)] == ["running", "queued"]
+    (bench.project / "gate").write_text("\n")
+    assert bench.run("wait", running, waiting).returncode == 1
+    assert (bench.show(running)["exit_code"], bench.show(running)["settled_by"]) == (6, "keeper")
+    assert bench.show(waiting)["state"] == "succeeded"
