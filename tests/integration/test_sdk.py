@@ -145,7 +145,7 @@ def test_many_threads_share_one_spawner(client: Outlive) -> None:
 def test_a_killed_spawner_is_replaced(client: Outlive) -> None:
     """Tasks live on when the spawner is killed, and the next launch works."""
     first = client.run("sleep 0.5; exit 6")
-    child = sdk._spawner._child
+    child = int(sdk._spawner.ask({"verb": "who"}))
     kill(child)
     wait_until(lambda: not is_alive(child), "the spawner's end")
     second = client.run("exit 7")  # nothing had been asked of the dead one, so nobody needs to know
@@ -157,7 +157,7 @@ def test_the_spawner_goes_with_its_program(bench: Bench) -> None:
     """When the program has ended its spawner is gone; its tasks are not."""
     script = (
         "from outlive import Outlive\nfrom outlive.client import sdk\n"
-        "t = Outlive().run('sleep 0.5; exit 8'); print(t.id, sdk._spawner._child)"
+        "t = Outlive().run('sleep 0.5; exit 8'); print(t.id, sdk._spawner.ask({'verb': 'who'}))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], env=bench.env, cwd=bench.project, capture_output=True, text=True, check=True

@@ -98,8 +98,6 @@ def create_attempt(files: AttemptFiles) -> Held:
         flock(opened[1], LOCK_EX | LOCK_NB)
         opened.append(record.preallocate(files.record))
         opened.append(os.open(files.output, os.O_WRONLY | os.O_APPEND | _CREATE, 0o600))
-        for directory in (files.path, files.bundle, os.path.dirname(files.bundle)):
-            _sync_directory(directory)
     except BaseException:
         for fd in opened:
             os.close(fd)
@@ -187,11 +185,3 @@ def keeper_lives(files: AttemptFiles) -> bool:
         return has_writer(done)
     finally:
         os.close(done)
-
-
-def _sync_directory(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -152,15 +152,17 @@ class Outlive:
 
         The kernel wakes us; nothing is polled, however many they are.
         """
+        ended: dict[str, domain.Task] = {}
         in_time = wait_for(
             self._home,
             [task.id for task in tasks],
             any_one=any_one,
             timeout=_span(timeout),
             adopter=_adopt,
+            on_end=lambda task: ended.update({task.id: task}),
         )
         for task in tasks:
-            task.refresh()
+            task.refresh(ended.get(task.id))
         return in_time
 
     def cancel(self, *tasks: Task) -> bool:
@@ -221,9 +223,9 @@ class Task:
         """The directory that it runs in."""
         return self._task.launch.cwd
 
-    def refresh(self) -> Self:
-        """Look again; whatever died unseen is settled by this."""
-        self._found = view.find(self._home, [self.id], _adopt)[0]
+    def refresh(self, found: domain.Task | None = None) -> Self:
+        """Look again, unless somebody just has (`found`); whatever died unseen is settled by this."""
+        self._found = found or view.find(self._home, [self.id], _adopt)[0]
         return self
 
     def wait(self, timeout: Span = None) -> Self:

@@ -17,6 +17,7 @@ from outlive.domain.command import Command
 from outlive.domain.errors import OutliveError
 from outlive.domain.queueing import lock, slots
 from outlive.domain.when import timedelta
+from outlive.keeper.launching import become_detached
 from outlive.keeper.plan import Surroundings
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
@@ -67,7 +68,10 @@ def _read_exactly(fd: int, size: int) -> bytes | None:
 
 def serve(fd: int) -> None:
     """Answer requests until the program that started us has gone."""
+    if os.fork():
+        os._exit(0)  # so that whoever kills the program with its descendants does not find our keepers
     _detach(fd)
+    become_detached()
     while (request := receive(fd)) is not None:
         try:
             answer: dict[str, Any] = {"task": _act(request)}
@@ -87,6 +91,8 @@ def serve(fd: int) -> None:
 
 
 def _act(request: dict[str, Any]) -> str:
+    if request["verb"] == "who":
+        return str(os.getpid())
     home = Home(request["home"], can_punch=request["can_punch"])
     if request["verb"] == "reconcile":
         reconcile(home, utc_now(), request["task"])
@@ -131,7 +137,6 @@ def _detach(fd: int) -> None:
             except OSError:
                 continue
     os.set_inheritable(fd, False)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.chdir("/")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):

@@ -37,12 +37,12 @@ class Spawner:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         os.register_at_fork(after_in_child=self.start_afresh)
-        self._child = 0
         self._asking = 0
         self._for: tuple[object, ...] = ()
 
     def ask(self, request: dict[str, Any]) -> str:
         """Have a request carried out with the rights this thread has now; the task's id."""
+        rights = _rights(_status())
         if self._asking == threading.get_ident():
             raise Unavailable(
                 "a signal handler launches a task while the same thread is launching one",
@@ -51,7 +51,7 @@ class Spawner:
         with self._lock:
             self._asking = threading.get_ident()
             try:
-                answer = self._converse(request)
+                answer = self._converse(request, rights)
             except BaseException:
                 # Interrupted in the middle, the answer would be taken for that of the next request.
                 self._forget()
@@ -62,15 +62,15 @@ class Spawner:
             raise _error(answer)
         return str(answer["task"])
 
-    def _converse(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _converse(self, request: dict[str, Any], rights: tuple[object, ...]) -> dict[str, Any]:
         message = frame(request)
         try:
-            self._channel().sendall(message, socket.MSG_NOSIGNAL)
+            self._channel(rights).sendall(message, socket.MSG_NOSIGNAL)
         except OSError:
             # It was gone before it heard all of this, so nothing has been done: ask another.
             self._forget()
-            self._channel().sendall(message, socket.MSG_NOSIGNAL)
-        answer = receive(self._channel().fileno())
+            self._channel(rights).sendall(message, socket.MSG_NOSIGNAL)
+        answer = receive(self._channel(rights).fileno())
         if answer is None:
             raise Unavailable(
                 "the spawner was killed while it launched the task, which may run or not",
@@ -78,9 +78,8 @@ class Spawner:
             )
         return answer
 
-    def _channel(self) -> socket.socket:
-        """The socket of a spawner that has our present rights."""
-        rights = _rights()
+    def _channel(self, rights: tuple[object, ...]) -> socket.socket:
+        """The socket of a spawner that has these rights."""
         if self._socket is None or self._for != rights:
             self._replace(rights)
         if self._socket is None:
@@ -94,7 +93,7 @@ class Spawner:
         ours, theirs = socket.socketpair()
         try:
             packages = package_directories()
-            self._child = os.posix_spawn(
+            child = os.posix_spawn(
                 sys.executable,
                 [sys.executable, "-I", "-c", _MAIN, str(_SPAWNER_FD), *packages],
                 os.environ,
@@ -106,10 +105,11 @@ class Spawner:
             raise Unavailable(f"the spawner cannot be started: {error}", "check memory and open files") from error
         finally:
             theirs.close()
+        _wait_for(child)  # it has put another one into its place, which is nobody's child
         self._socket, self._for = ours, rights
 
     def _forget(self) -> None:
-        """Let a spawner go; only the process that started it may wait for it."""
+        """Let a spawner go."""
         if self._socket is not None:
             try:
                 # A forked child of ours may hold a copy; the spawner must see the end all the same.
@@ -117,11 +117,6 @@ class Spawner:
             except OSError:
                 pass  # it is gone, or the program closed the descriptor itself
             self._drop_socket()
-            if self._for and self._for[0] == os.getpid():
-                try:
-                    os.waitpid(self._child, 0)
-                except ChildProcessError:
-                    pass
 
     def _drop_socket(self) -> None:
         if self._socket is not None:
@@ -143,6 +138,13 @@ class Spawner:
             self._forget()
 
 
+def _wait_for(child: int) -> None:
+    try:
+        os.waitpid(child, 0)
+    except ChildProcessError:
+        pass  # the program ignores SIGCHLD, or waits for every child it has
+
+
 def _file_actions(theirs: int) -> list[tuple[int, ...]]:
     if theirs != _SPAWNER_FD:
         return [(os.POSIX_SPAWN_DUP2, theirs, _SPAWNER_FD)]
@@ -160,9 +162,8 @@ def _status() -> dict[str, str]:
         return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
 
 
-def _rights() -> tuple[object, ...]:
+def _rights(status: dict[str, str]) -> tuple[object, ...]:
     """What a child of this thread would be allowed; the process id first, since forks differ."""
-    status = _status()
     return (os.getpid(), os.readlink("/proc/self/root"), *(status.get(name) for name in _RIGHTS))
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from outlive.domain.evidence import IntentKind
     from outlive.keeper.plan import Plan
 
+_MOST_DESCRIPTORS = 1 << 30  # closed by one call each, however many numbers lie between
 _IGNORED = (
     "SIGHUP",
     "SIGINT",
@@ -50,13 +51,9 @@ def detach(keep: tuple[int, ...]) -> None:
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
-    for name in os.listdir("/proc/self/fd"):
-        fd = int(name)
-        if fd > 2 and fd not in keep:
-            try:
-                os.close(fd)
-            except OSError:
-                continue  # the descriptor of the listing itself
+    kept = sorted({2, *keep})
+    for before, after in zip(kept, (*kept[1:], _MOST_DESCRIPTORS), strict=True):
+        os.closerange(before + 1, after)
     for name in _IGNORED:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     # A caller may have blocked signals, which would hide the growth of the output from us, or

@@ -24,6 +24,42 @@ if TYPE_CHECKING:
     Life = Callable[[Plan, Held, int, int], NoReturn]
 
 
+_is_detached = False
+
+
+def become_detached() -> None:
+    """Say that this process is nobody's child, and will not wait for its own: keepers need no other parent."""
+    global _is_detached  # noqa: PLW0603 - a fact about this process
+    _is_detached = True
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+def _fork_away(life: Callable[[], NoReturn], wake: int, not_for_it: int) -> None:
+    """A process in a session of its own that is not our child, or that of a process nobody looks at.
+
+    Whoever kills our caller with all its descendants, as clients do when a call takes too long,
+    must not find it among them.
+    """
+    if not _is_detached:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would take our own child from us
+        first = os.fork()
+        if first:
+            os.waitpid(first, 0)
+            return
+    elif os.fork():
+        return
+    try:
+        os.setsid()
+        os.close(not_for_it)  # a copy of it in the keeper would hide our death from it
+        if _is_detached or os.fork() == 0:
+            # A new process shares its parent's processor until that sleeps; one that is woken
+            # gets an idle processor. So it sleeps first, and is woken at once.
+            os.read(wake, 1)
+            life()
+    finally:
+        os._exit(0)
+
+
 class NewKeeper:
     """A keeper that prepares itself while its row is being written, and begins when told so.
 
@@ -32,32 +68,19 @@ class NewKeeper:
     """
 
     def __init__(self, life: Callable[[int, int], NoReturn], held: Held) -> None:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would take our own child from us
         self._held = held
         pipes: list[int] = []
         try:
             pipes += os.pipe()
             pipes += os.pipe()
-            self._first = os.fork()
+            go_read, self._go, self._answer, answer_write = pipes
+            _fork_away(lambda: life(go_read, answer_write), go_read, self._go)
         except OSError:
             for fd in pipes:
                 os.close(fd)
             raise
-        go_read, self._go, self._answer, answer_write = pipes
-        if self._first == 0:
-            try:
-                os.setsid()
-                os.close(self._go)  # a copy of it in the keeper would hide our death from it
-                if os.fork() == 0:
-                    # A new process shares its parent's processor until that sleeps; one that is
-                    # woken gets an idle processor. So it sleeps first, and is woken at once.
-                    os.read(go_read, 1)
-                    life(go_read, answer_write)
-            finally:
-                os._exit(0)
         os.close(go_read)
         os.close(answer_write)
-        os.waitpid(self._first, 0)
         self._tell(b"w")
         self._is_ours = True
 
