@@ -23,6 +23,7 @@ from tests.crash.life import (
     INTERMEDIATE,
     KEEPER,
     LAUNCHER,
+    QUEUED,
     UNSTARTABLE,
     WITNESS,
 )
@@ -37,6 +38,8 @@ SWEEPS: Final[dict[str, Sweep]] = {
     "kill the keeper of a command that runs on": Sweep(KEEPER, script=GATED, since=PIPE_WRITE),
     "kill keeper and witness": Sweep(KEEPER, also=(WITNESS,), since="clone"),
     "kill the launcher": Sweep(LAUNCHER),
+    "kill the keeper of a task in line": Sweep(KEEPER, script=QUEUED, since="openat"),
+    "kill the launcher of a task in line": Sweep(LAUNCHER, script=QUEUED, since="clone"),
     "kill launcher and keeper": Sweep(LAUNCHER, also=(KEEPER,), since="clone"),
     "kill the adopter": Sweep(ADOPTER, script=ADOPTED),
     "kill adopter and witness": Sweep(ADOPTER, also=(WITNESS,), script=ADOPTED),

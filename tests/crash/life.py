@@ -22,11 +22,16 @@ from outlive.bundle.attempt import AttemptFiles
 from outlive.bundle.home import open_home
 from outlive.domain.command import from_argv, from_shell_text
 from outlive.domain.errors import OutliveError
-from outlive.keeper import adoption  # noqa: F401 - warm, as everything a life needs
+from outlive.domain.queueing import lock
+from outlive.keeper import (
+    adoption,  # noqa: F401 - warm, as everything a life needs
+    supervision,
+)
 from outlive.keeper import tree as process_tree
 from outlive.keeper.plan import Surroundings
 from outlive.ledger.contract import Selection
 from outlive.ledger.sqlite import SqliteLedger
+from outlive.service import queue  # noqa: F401 - warm
 from outlive.service.clock import utc_now
 from outlive.service.reconcile import reconcile
 from outlive.service.run import Request, run
@@ -47,6 +52,8 @@ ORDINARY: Final = f"echo x >> ran; exit {CODE}"
 GATED: Final = f"read go < gate; {ORDINARY}"
 # The same, and its keeper is killed meanwhile: whoever looks at it next forks an adopter.
 ADOPTED: Final = f"{GATED} # adopted"
+# May have to wait for its turn, which has come.
+QUEUED: Final = f"{ORDINARY} # queued"
 UNSTARTABLE: Final = "/no/such/program"
 _NOWHERE: Final = KillAt("nobody", 0)  # follows the tree without stopping at its calls
 _PATIENCE_S: Final = 4.0
@@ -97,6 +104,7 @@ class Life:
             surroundings=Surroundings(environ={"PATH": os.defpath}, umask=0o077),
             session="a session",
             key="k",
+            claims=(lock("l"),) if script == QUEUED else (),
         )
         self._script = script
         _make_small_and_fast()
@@ -231,5 +239,6 @@ def _make_small_and_fast() -> None:
     Deadlines stay as they are. The search for a dead task's orphans asks every process of the
     machine, a hundred of them or ten thousand; two are enough here.
     """
+    supervision._TIDIES_ONE_IN = 1 << 60  # whether a keeper tidies depends on its task's name: a trace must not
     time.sleep = lambda seconds: _sleep(float(seconds) / _HURRY)
     process_tree._all_pids = lambda: [1, os.getpid()]
