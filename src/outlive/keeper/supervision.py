@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from outlive.keeper.plan import Plan
 
 _SETTLE_TRIES = 8
+_REHEARSES_AFTER = 0.05
 _TIDIES_ONE_IN = 16  # by the task's name, since nobody counts
 INTENTS: tuple[IntentKind, ...] = (
     "cancel",
@@ -74,6 +75,7 @@ class Supervision:
         self._retrying = _retrying(plan) if role == "keeper" and plan.retries_left else None
         self._ledger: SqliteLedger | None = None
         self._seen_exit = False
+        self._rehearsal: float | None = time.monotonic() + _REHEARSES_AFTER
 
     def _find_deadline(self, started_ns: int) -> float | None:
         """On the monotonic clock, which stands still while the machine sleeps."""
@@ -140,12 +142,17 @@ class Supervision:
             if fd is not None:
                 waiting.register(fd, POLLIN)
         spans = [] if self._output.next_look is None else [self._output.next_look]
+        if self._rehearsal is not None:
+            spans.append(max(0.0, self._rehearsal - time.monotonic()))
         if self._idleness is not None:
             spans.append(min(self._idleness.next_look, 86400.0))
         if self._deadline is not None:
             # poll() counts milliseconds in 32 bits: a month is waited for day by day.
             spans.append(min(max(0.0, self._deadline - time.monotonic()), 86400.0))
-        return {fd for fd, _ in waiting.poll(min(spans) * 1000 if spans else None)}
+        ready = {fd for fd, _ in waiting.poll(min(spans) * 1000 if spans else None)}
+        if not ready and self._rehearsal is not None and time.monotonic() >= self._rehearsal:
+            self._rehearse()
+        return ready
 
     def _obey(self, words: bytes) -> None:
         for word in words.decode("ascii", "replace").split():
@@ -254,6 +261,19 @@ class Supervision:
             self._ledger = self._open_ledger()
         except OutliveError:
             pass  # it will be tried again, and for longer, when there is something to write
+
+    def _rehearse(self) -> None:
+        """Open the ledger once, and close it, while nobody waits for us.
+
+        In a fresh fork the first use of any code costs a page fault. Those that come now do not
+        come when the command has ended and everybody is in a hurry.
+        """
+        self._rehearsal = None
+        try:
+            with self._open_ledger() as ledger:
+                ledger.rehearse()
+        except OutliveError:
+            pass  # there will be a better moment
 
     def _open_ledger(self) -> SqliteLedger:
         opened, self._ledger = self._ledger, None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 from errno import EACCES, ECHILD, EIO, ENOENT, ENOTDIR
+from select import poll
 
 from outlive.bundle import record
 from outlive.bundle.kernel import become_subreaper, name_process, signal
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _SHELL_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _OOM_PREFERENCE = 300
+_SETTLING_TAKES_MS = 100
 
 
 class Start(Value):
@@ -78,9 +80,9 @@ def serve(held: Held, voice: int, begin: int, start: Start) -> NoReturn:
 def _watch(record_fd: int, command: int, voice: int) -> None:
     """Wait for the command, reaping the orphans that come our way meanwhile.
 
-    The keeper is told as soon as the end is on record, and syncs the ledger while we sync the
-    record: whichever is durable first carries the ending over a power cut, and until then nobody
-    has been told.
+    The keeper is told as soon as the end is on record, and makes it durable in the ledger. Only
+    when it has, or takes too long, or is dead, do we sync the record: two syncs at once would
+    hold each other up, and nobody is told before the ledger is durable.
     """
     while True:
         seen = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
@@ -89,6 +91,7 @@ def _watch(record_fd: int, command: int, voice: int) -> None:
         if seen.si_pid == command:
             write_exit(record_fd, command, seen.si_code, seen.si_status, durable=False)
             _say(voice, b"exited\n")
+            _await_hang_up(voice)
             os.fdatasync(record_fd)
         os.waitpid(seen.si_pid, 0)
         if seen.si_pid == command:
@@ -199,6 +202,13 @@ def _prefer_for_oom() -> None:
         pass
     finally:
         os.close(fd)
+
+
+def _await_hang_up(voice: int) -> None:
+    """Until nobody listens to us any more, but not for long."""
+    waiting = poll()
+    waiting.register(voice, 0)
+    waiting.poll(_SETTLING_TAKES_MS)
 
 
 def _say(voice: int, word: bytes) -> None:

@@ -155,6 +155,11 @@ class SqliteLedger(LedgerFile):
                 self._insert_attempt(settlement.task, again)
         return True
 
+    def rehearse(self) -> None:
+        """Prepare the statements of a settlement without executing them."""
+        for statement in (_EVIDENCE, _SETTLE, _NOTICE):
+            self.select(f"EXPLAIN {statement}", (None,) * (11 if statement is _EVIDENCE else statement.count("?")))
+
     def add_evidence(self, task: str, attempt: int, evidence: Evidence, now: datetime) -> None:
         with self.write():
             self._insert_evidence(task, attempt, evidence, now)
