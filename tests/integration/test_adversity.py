@@ -428,14 +428,16 @@ def test_a_cancel_reaches_the_keeper_that_follows(bench: Bench) -> None:
 def test_a_program_with_sigpipe_at_default_survives_a_dead_spawner(bench: Bench) -> None:
     """Asking a spawner that was killed is no reason to die."""
     script = """
-import os, signal
+import os, select, signal
 from outlive import Outlive
 from outlive.client import sdk
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 o = Outlive()
 o.run(["true"])
-os.kill(sdk._spawner._child, 9)
-os.waitid(os.P_PID, sdk._spawner._child, os.WEXITED | os.WNOWAIT)
+spawner = int(sdk._spawner.ask({"verb": "who"}))
+ended = os.pidfd_open(spawner)
+os.kill(spawner, 9)
+select.select([ended], [], [])
 print(o.run("exit 4").wait().exit_code)
 """
     done = subprocess.run(
@@ -631,3 +633,20 @@ def test_a_damaged_log_is_moved_aside(bench: Bench) -> None:
     assert [path.read_bytes() for path in aside] == [bytes(content)]
     assert len(bench.json("audit", "--rebuild")["rebuilt"]) == 3
     assert [bench.show(task)["exit_code"] for task in tasks] == [0, 1, 2]
+
+
+def test_keepers_are_no_descendants_of_the_program(bench: Bench) -> None:
+    """Whoever kills a program with all its descendants does not find a task of the SDK among them."""
+    script = """
+import os, sys
+from outlive import Outlive
+task = Outlive().run("sleep 60")
+def below(pid):
+    children = open(f"/proc/{pid}/task/{pid}/children").read().split()
+    return children + [grandchild for child in children for grandchild in below(child)]
+print(task.id, len(below(os.getpid())))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=bench.env, cwd=bench.project, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split()[1] == "0"
