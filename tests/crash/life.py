@@ -23,10 +23,7 @@ from outlive.bundle.home import open_home
 from outlive.domain.command import from_argv, from_shell_text
 from outlive.domain.errors import OutliveError
 from outlive.domain.queueing import lock
-from outlive.keeper import (
-    adoption,  # noqa: F401 - warm, as everything a life needs
-    supervision,
-)
+from outlive.keeper import adoption, settling  # noqa: F401 - warm, as everything a life needs
 from outlive.keeper import tree as process_tree
 from outlive.keeper.plan import Surroundings
 from outlive.ledger.contract import Selection
@@ -239,6 +236,6 @@ def _make_small_and_fast() -> None:
     Deadlines stay as they are. The search for a dead task's orphans asks every process of the
     machine, a hundred of them or ten thousand; two are enough here.
     """
-    supervision._TIDIES_ONE_IN = 1 << 60  # whether a keeper tidies depends on its task's name: a trace must not
+    settling._TIDIES_ONE_IN = 1 << 60  # whether a keeper tidies depends on its task's name: a trace must not
     time.sleep = lambda seconds: _sleep(float(seconds) / _HURRY)
     process_tree._all_pids = lambda: [1, os.getpid()]

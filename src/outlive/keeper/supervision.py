@@ -13,14 +13,14 @@ from select import POLLIN, poll
 from outlive.bundle import record
 from outlive.bundle.kernel import signal
 from outlive.bundle.processes import has_exited, open_verified
-from outlive.domain.errors import DiskFull, OutliveError, Unavailable
 from outlive.domain.evidence import Evidence, Intent
 from outlive.domain.settlement import plan_settlement, told_as_retrying
 from outlive.domain.when import UTC, datetime, from_micros, to_micros
 from outlive.keeper import owner, tree
 from outlive.keeper.cap import OutputWatch
+from outlive.keeper.ending import end_tree
+from outlive.keeper.settling import LedgerOfAnEnding
 from outlive.keeper.sight import OwnCommand, Sight, read_identity
-from outlive.ledger.sqlite import SqliteLedger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,14 +29,11 @@ if TYPE_CHECKING:
     from outlive.bundle.attempt import Held
     from outlive.domain.evidence import IntentKind
     from outlive.domain.settlement import Settlement
-    from outlive.domain.task import Attempt
     from outlive.keeper.again import Again
     from outlive.keeper.idleness import Idleness
     from outlive.keeper.plan import Plan
 
-_SETTLE_TRIES = 8
 _REHEARSES_AFTER = 0.05
-_TIDIES_ONE_IN = 16  # by the task's name, since nobody counts
 INTENTS: tuple[IntentKind, ...] = (
     "cancel",
     "timeout",
@@ -73,7 +70,7 @@ class Supervision:
             self._owner, self._is_abandoned = owner.find(held.record)
         self._idleness = self._watch_idleness() if plan.launch.idle_timeout is not None else None
         self._retrying = _retrying(plan) if role == "keeper" and plan.retries_left else None
-        self._ledger: SqliteLedger | None = None
+        self._ledger = LedgerOfAnEnding(plan, held)
         self._seen_exit = False
         self._rehearsal: float | None = time.monotonic() + _REHEARSES_AFTER
 
@@ -102,7 +99,8 @@ class Supervision:
                     seen.reap_others()
                 continue
             if self._command in ready:
-                self._prepare_to_settle()
+                self._seen_exit = True
+                self._ledger.prepare()
             if self._output.wake in ready:
                 self._output.notice_write()
                 if isinstance(self._sight, OwnCommand):
@@ -151,7 +149,8 @@ class Supervision:
             spans.append(min(max(0.0, self._deadline - time.monotonic()), 86400.0))
         ready = {fd for fd, _ in waiting.poll(min(spans) * 1000 if spans else None)}
         if not ready and self._rehearsal is not None and time.monotonic() >= self._rehearsal:
-            self._rehearse()
+            self._rehearsal = None
+            self._ledger.rehearse()
         return ready
 
     def _obey(self, words: bytes) -> None:
@@ -171,7 +170,7 @@ class Supervision:
                 record.clear_slot(self._held.record, "intent")
                 return
             self._intent = Intent(kind=kind, at=now)
-        ended = tree.end(self._members, self._is_foreign, self._output.look)
+        ended = end_tree(self._members, self._is_foreign, self._output.look)
         if is_new and self._pid not in ended.told:
             # Not one signal reached the command: however it ends now, it is not our doing.
             self._intent = None
@@ -196,7 +195,7 @@ class Supervision:
         return tree.keeps_another_task(pid) or tree.runs_another_task(pid, self._plan.home, self._plan.launch.id)
 
     def settle(self, evidence: Evidence) -> Again | None:
-        """Write the ending. If the ledger refuses for long, the exit record waits for a reader."""
+        """Write the ending; the next attempt, if there is one."""
         settlement = plan_settlement(
             self._plan.launch,
             self._plan.files.number,
@@ -209,33 +208,13 @@ class Supervision:
         )
         again = self._retrying(settlement) if self._retrying is not None else None
         if again is None:
-            self._write(settlement, None)
+            self._ledger.write(settlement, None)
             if settlement.left_running:
                 self._care_for_output()
-        elif not self._write(told_as_retrying(settlement, self._plan.launch), again.attempt):
+        elif not self._ledger.write(told_as_retrying(settlement, self._plan.launch), again.attempt):
             again.discard()
             return None
         return again
-
-    def _write(self, settlement: Settlement, again: Attempt | None) -> bool:
-        """Make the ending true, and let everybody go who waits for it; False if it is not our word."""
-        for attempt in range(_SETTLE_TRIES):
-            try:
-                with self._open_ledger() as ledger:
-                    is_ours = ledger.settle(settlement, again)
-                    # Now, and not when ledger and process have been taken apart: waiters are asleep on it.
-                    self._held.let_go()
-                    self._tidy(ledger)
-                    return is_ours
-            except DiskFull:
-                self._plan.home.drop_ballast()
-            except Unavailable:
-                pass
-            except OutliveError:
-                break
-            time.sleep(0.05 * 2**attempt)
-        self._held.let_go()
-        return False
 
     def _care_for_output(self) -> None:
         try:
@@ -243,41 +222,6 @@ class Supervision:
         except ImportError:
             return  # the installation is gone, and with it whoever could have looked after this
         keep_cap(self._output, self._plan.files.output, self._members)
-
-    def _tidy(self, ledger: SqliteLedger) -> None:
-        """Use the open ledger to delete a little of what is due; nobody waits for us any more."""
-        if sum(self._plan.launch.id.encode()) % _TIDIES_ONE_IN == 0:
-            try:
-                from outlive.keeper.tidying import tidy_a_little  # noqa: PLC0415 - one ending in many needs it
-
-                tidy_a_little(self._plan.home, ledger, _now())
-            except (ImportError, OutliveError):
-                pass  # the ending stands; another keeper will do it
-
-    def _prepare_to_settle(self) -> None:
-        """The command is gone: while its witness writes down how, we get the ledger."""
-        self._seen_exit = True
-        try:
-            self._ledger = self._open_ledger()
-        except OutliveError:
-            pass  # it will be tried again, and for longer, when there is something to write
-
-    def _rehearse(self) -> None:
-        """Open the ledger once, and close it, while nobody waits for us.
-
-        In a fresh fork the first use of any code costs a page fault. Those that come now do not
-        come when the command has ended and everybody is in a hurry.
-        """
-        self._rehearsal = None
-        try:
-            with self._open_ledger() as ledger:
-                ledger.rehearse()
-        except OutliveError:
-            pass  # there will be a better moment
-
-    def _open_ledger(self) -> SqliteLedger:
-        opened, self._ledger = self._ledger, None
-        return opened or SqliteLedger(self._plan.home.ledger, _now(), create=False)
 
 
 def _retrying(plan: Plan) -> Callable[[Settlement], Again | None]:

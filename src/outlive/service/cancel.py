@@ -7,7 +7,7 @@ import time
 from outlive.bundle.attempt import AttemptFiles, poke
 from outlive.domain.value import Value
 from outlive.domain.when import timedelta
-from outlive.keeper.tree import STEPS
+from outlive.keeper.ending import STEPS
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.lookup import read_tasks

@@ -1,0 +1,125 @@
+"""Ending a tree of processes: in steps, to the last of them, and never anybody else."""
+
+from __future__ import annotations
+
+import os
+import time
+from select import POLLIN, poll
+
+from outlive.bundle.kernel import signal
+from outlive.bundle.processes import start_ticks, stat_fields
+from outlive.domain.value import Value
+from outlive.keeper.tree import Member, descendants, look
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Interrupt lets a program clean up as at a terminal; kill is what cannot be refused.
+STEPS = ((signal.SIGINT, 2.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 2.0))
+_LOOK_AGAIN_MS = 50
+_MOST_WATCHED = 64
+_GLANCES, _BETWEEN_GLANCES = 5, 0.002
+_PROCESS_GROUP = 1 << 2  # PIDFD_SIGNAL_PROCESS_GROUP
+
+
+class Ended(Value):
+    """What came of ending a tree: who is left, and whom a signal of ours has reached."""
+
+    alive: tuple[Member, ...]
+    told: frozenset[int]
+
+
+def end_tree(
+    members: Callable[[], list[Member]],
+    is_foreign: Callable[[int], bool] | None = None,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> Ended:
+    """Interrupt, terminate, kill all members, those born meanwhile too; `meanwhile` is done now and then.
+
+    Whoever was seen once is remembered: when its parents end it may move out of sight.
+    """
+    known: dict[Member, None] = {}
+    reached: set[int] = set()
+    for number, grace in STEPS:
+        until = time.monotonic() + grace
+        told: set[Member] = set()
+        while alive := _still_alive(known, members, is_foreign):
+            if time.monotonic() >= until:
+                break
+            for member in alive:
+                if member not in told or number == signal.SIGKILL:
+                    told.add(member)
+                    if _tell(member, number):
+                        reached.add(member.pid)
+            meanwhile()
+            _await_any_end(alive)
+    return Ended(alive=tuple(_still_alive(known, members, is_foreign)), told=frozenset(reached))
+
+
+def _still_alive(
+    known: dict[Member, None], members: Callable[[], list[Member]], is_foreign: Callable[[int], bool] | None
+) -> list[Member]:
+    """Who lives. Nobody is only believed when it was seen several times: what forks and exits in turn hides."""
+    for glance in range(_GLANCES):
+        if glance:
+            time.sleep(_BETWEEN_GLANCES)
+        known.update(dict.fromkeys(members()))
+        for member in list(known):
+            if look(member.pid) == member:
+                known.update(dict.fromkeys(descendants(member.pid, is_foreign=is_foreign)))
+            else:
+                del known[member]
+        if known:
+            break
+    return list(known)
+
+
+def _tell(member: Member, number: int) -> bool:
+    """Signal exactly this process, or nobody; whether the signal went out.
+
+    Killing takes its process group with it, in one step: a program that forks and exits in turn
+    would always be a process ahead of us. A group has no members but of this tree, because each
+    of our commands begins a session of its own.
+    """
+    try:
+        pidfd = os.pidfd_open(member.pid)
+    except OSError:
+        return False
+    try:
+        # The number may have been given away between the look and the open. The pidfd pins one
+        # process now; only if that is still the one we saw does the signal go out.
+        if os.fstat(pidfd).st_ino != member.inode or start_ticks(member.pid) != member.start:
+            return False
+        if number == signal.SIGKILL and _has_group_of_its_own(member.pid):
+            try:
+                signal.pidfd_send_signal(pidfd, number, None, _PROCESS_GROUP)
+            except OSError:
+                pass  # a kernel before 6.9, or somebody in it whom we may not signal
+        signal.pidfd_send_signal(pidfd, number)
+    except OSError:
+        return False  # it is gone, or not ours to signal
+    finally:
+        os.close(pidfd)
+    return True
+
+
+def _has_group_of_its_own(pid: int) -> bool:
+    fields = stat_fields(pid)
+    return fields is not None and int(fields[2]) not in (0, os.getpgrp())
+
+
+def _await_any_end(members: list[Member]) -> None:
+    """Sleep until one of them ends, or for a moment, since new ones may have been born."""
+    waiting, opened = poll(), []
+    try:
+        for member in members[:_MOST_WATCHED]:
+            try:
+                opened.append(os.pidfd_open(member.pid))
+            except OSError:
+                continue
+            waiting.register(opened[-1], POLLIN)
+        waiting.poll(_LOOK_AGAIN_MS)
+    finally:
+        for pidfd in opened:
+            os.close(pidfd)

@@ -1,0 +1,84 @@
+"""The ledger as a keeper uses it at the end: quickly, patiently, and for nothing longer than that."""
+
+from __future__ import annotations
+
+import time
+
+from outlive.domain.errors import DiskFull, OutliveError, Unavailable
+from outlive.domain.when import UTC, datetime
+from outlive.ledger.sqlite import SqliteLedger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.attempt import Held
+    from outlive.domain.settlement import Settlement
+    from outlive.domain.task import Attempt
+    from outlive.keeper.plan import Plan
+
+_TRIES = 8
+_TIDIES_ONE_IN = 16  # by the task's name, since nobody counts
+
+
+class LedgerOfAnEnding:
+    """Opened when the command is gone, or for a moment before; never held while it runs."""
+
+    def __init__(self, plan: Plan, held: Held) -> None:
+        self._plan = plan
+        self._held = held
+        self._opened: SqliteLedger | None = None
+
+    def rehearse(self) -> None:
+        """Open the ledger once, and close it, while nobody waits for us.
+
+        In a fresh fork the first use of any code costs a page fault. Those that come now do not
+        come when the command has ended and everybody is in a hurry.
+        """
+        try:
+            with self._open() as ledger:
+                ledger.rehearse()
+        except OutliveError:
+            pass  # there will be a better moment
+
+    def prepare(self) -> None:
+        """The command is gone: while its witness writes down how, we get the ledger."""
+        try:
+            self._opened = self._open()
+        except OutliveError:
+            pass  # it will be tried again, and for longer, when there is something to write
+
+    def write(self, settlement: Settlement, again: Attempt | None) -> bool:
+        """Make the ending true, and let everybody go who waits for it; False if it is not our word.
+
+        If the ledger refuses for long, the exit record waits for a reader.
+        """
+        for attempt in range(_TRIES):
+            try:
+                with self._open() as ledger:
+                    is_ours = ledger.settle(settlement, again)
+                    # Now, and not when ledger and process have been taken apart: waiters are asleep on it.
+                    self._held.let_go()
+                    self._tidy(ledger)
+                    return is_ours
+            except DiskFull:
+                self._plan.home.drop_ballast()
+            except Unavailable:
+                pass
+            except OutliveError:
+                break
+            time.sleep(0.05 * 2**attempt)
+        self._held.let_go()
+        return False
+
+    def _tidy(self, ledger: SqliteLedger) -> None:
+        """Use the open ledger to delete a little of what is due; nobody waits for us any more."""
+        if sum(self._plan.launch.id.encode()) % _TIDIES_ONE_IN == 0:
+            try:
+                from outlive.keeper.tidying import tidy_a_little  # noqa: PLC0415 - one ending in many needs it
+
+                tidy_a_little(self._plan.home, ledger, datetime.now(UTC))
+            except (ImportError, OutliveError):
+                pass  # the ending stands; another keeper will do it
+
+    def _open(self) -> SqliteLedger:
+        opened, self._opened = self._opened, None
+        return opened or SqliteLedger(self._plan.home.ledger, datetime.now(UTC), create=False)
