@@ -34,14 +34,14 @@ docs: .venv/.stamp-test bytecode ## write the reference from the code, and check
 	@.venv/bin/python docs/generate.py
 	@.venv/bin/python -m pytest -q tests/architecture/test_docs.py
 
-bench: bytecode ## measure beside the peers, as ratios
+bench: bytecode .venv/.stamp-bench ## measure beside the peers, as ratios
 	@command -v strace >/dev/null || \
 		{ echo "outlive: bench counts system calls with strace, which is not installed" >&2; \
 		  echo "hint: install your distribution's strace package" >&2; exit 1; }
 	@.venv/bin/python bench/bench.py
 
 clean: ## remove .venv and every cache
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv bench/.peers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment may forbid Python to write bytecode; every launch would then compile all sources
@@ -76,4 +76,22 @@ test_packages := bindfs zsh fish bash-completion
 		! dpkg -s $(test_packages) >/dev/null 2>&1; then \
 		{ apt-get update -qq && apt-get install -y -qq $(test_packages); } >/dev/null 2>&1 || \
 		echo "note: $(test_packages): not all could be installed; the tests that need them are skipped"; fi
+	@touch $@
+
+# The peers. What cannot be installed here is left out of the table, and the table says so. Two of
+# Debian's packages bring a service along: they are installed only where a policy, as in every
+# container, keeps it from being started.
+.venv/.stamp-bench: .venv/.stamp-run
+	@echo "installing the peers"
+	@$(pip_install) -e '.[bench]'
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		wanted="nq strace task-spooler tmux"; \
+		! [ -x /usr/sbin/policy-rc.d ] || wanted="$$wanted redis-server supervisor"; \
+		apt-get update -qq >/dev/null 2>&1; \
+		for package in $$wanted; do \
+			apt-get install -y -qq $$package >/dev/null 2>&1 || echo "note: $$package could not be installed"; \
+		done; fi
+	@if command -v npm >/dev/null; then \
+		npm install --silent --no-audit --no-fund --no-save --prefix bench/.peers pm2@7.0.4 >/dev/null 2>&1 || \
+		echo "note: pm2 could not be installed"; fi
 	@touch $@

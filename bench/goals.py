@@ -1,0 +1,125 @@
+"""What we have promised, held against one run; and honestly who is ahead of us."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from measure import Samples
+from peers.outlive_peer import OutliveCli, OutliveSdk
+from stages.launch import BARE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from peers.protocol import Peer
+    from report import Results
+
+CLI, SDK = OutliveCli.name, OutliveSdk.name
+_MEASURES = ("launch", "start", "completion")
+
+
+class Goal(NamedTuple):
+    """One promise, and whether this run kept it."""
+
+    what: str
+    found: str
+    bound: str
+    is_met: bool
+
+
+def check(results: Results) -> Iterator[Goal]:
+    """Every goal in the order of the page."""
+    yield from _own_cost(results)
+    per_second = 1000 / results.rates[SDK].ms
+    count = results.rates[SDK].tasks
+    yield Goal(
+        f"{count:,} x `true` through the SDK until all are on record",
+        f"{per_second:.0f} a second",
+        "at least 100",
+        per_second >= 100,
+    )
+    queries = results.listing.queries
+    growth = queries[100_000].median / queries[1_000].median
+    yield Goal("query of 20: among 100,000 to among 1,000", f"x{growth:.2f}", "at most x1.3", growth <= 1.3)
+    yield from _line(results)
+    yield from _beside_durable_peers(results)
+
+
+def _line(results: Results) -> Iterator[Goal]:
+    queued = results.queued
+    found = f"{queued.most_at_once} at most, {'in' if queued.is_in_order else 'out of'} order, {queued.seconds:.0f} s"
+    yield Goal(
+        "50 tasks over `--slots x=4`",
+        found,
+        "never more than 4, in order",
+        queued.most_at_once <= 4 and queued.is_in_order,
+    )
+    yield Goal("wake-ups of those that wait while nothing ends", str(queued.wakes), "none", queued.wakes == 0)
+    each = queued.waiting_kb / 1024
+    yield Goal("PSS of a waiting keeper, at 46", f"{each:.1f} MB", "at most 3 MB", 0 < each <= 3)
+
+
+def _own_cost(results: Results) -> Iterator[Goal]:
+    bare = results.launch[BARE]
+    count, seconds = results.syncs
+    net = Samples()
+    for turn, ms in results.launch[CLI].by_round.items():
+        net.add(ms / 1000 - seconds, turn)
+    ratio = net.ratio_to(bare)
+    found = f"{net.median:.1f} ms, x{ratio:.2f} (and {seconds * 1000:.1f} ms for its {count} syncs)"
+    yield Goal("`outlive run` without its syncs, to a bare interpreter", found, "at most x2.5", ratio <= 2.5)
+    ratio = results.launch[SDK].ratio_to(bare)
+    found = f"{results.launch[SDK].median:.1f} ms, x{ratio:.2f}"
+    yield Goal("SDK `run`, second and later, to a bare interpreter", found, "at most x0.8", ratio <= 0.8)
+    median = results.completion[SDK].median
+    yield Goal("completion to a blocked waiter (SDK)", f"{median:.1f} ms", "at most 5 ms", median <= 5)
+    yield Goal("system calls of a waiter in 10 s", str(results.calls), "none", results.calls == 0)
+    each = results.memory[CLI].task_kb / 1024
+    yield Goal(f"PSS per running task at {results.memory[CLI].tasks}", f"{each:.1f} MB", "at most 9 MB", each <= 9)
+
+
+def _beside_durable_peers(results: Results) -> Iterator[Goal]:
+    """The like beside the like: a command beside ours, a call of a running program beside our SDK."""
+    for name in _MEASURES:
+        samples: dict[str, Samples] = getattr(results, name)
+        for ours, way in ((CLI, "by a command"), (SDK, "in a running program")):
+            rivals = [kind.name for kind in _rivals(results) if kind.is_durable and _like(kind, name) == ours]
+            if rivals:
+                best = min(rivals, key=lambda rival: samples[rival].median)
+                ratio = samples[best].ratio_to(samples[ours])
+                found = f"{samples[ours].median:.1f} ms; the best of them ({best}) {samples[best].median:.1f} ms"
+                if name == "launch" and ratio < 1:
+                    # Their call returns when the command is in a queue, ours when it runs.
+                    found += f", but {results.start[best].median:.1f} ms until the command runs"
+                what = f"{name} {way}: ahead of every peer with a durable record"
+                yield Goal(what, f"{found}; x{ratio:.1f} in the same rounds", "more than x1", ratio > 1)
+
+
+def _rivals(results: Results) -> list[type[Peer]]:
+    return [kind for kind in results.kinds if kind.name not in (CLI, SDK)]
+
+
+def _like(kind: type[Peer], measure: str) -> str:
+    """Which of ours a peer is to be compared with."""
+    is_inside = kind.waits_inside if measure == "completion" else kind.is_warm
+    return SDK if is_inside else CLI
+
+
+def ahead_of_us(results: Results) -> Iterator[str]:
+    """Every peer that is faster than the like of ours, with the factor in the rounds they had in common."""
+    for measure in _MEASURES:
+        samples: dict[str, Samples] = getattr(results, measure)
+        for kind in _rivals(results):
+            ours = _like(kind, measure)
+            if (ratio := samples[kind.name].ratio_to(samples[ours])) < 1:
+                yield _sentence(measure, kind, samples[kind.name].median, ours, samples[ours].median, 1 / ratio)
+    for kind in _rivals(results):
+        ours = _like(kind, "short tasks")
+        mine, theirs = results.rates[ours].ms, results.rates[kind.name].ms
+        if theirs < mine:
+            yield _sentence("short tasks", kind, theirs, ours, mine, mine / theirs)
+
+
+def _sentence(measure: str, kind: type[Peer], theirs: float, ours: str, mine: float, factor: float) -> str:  # noqa: PLR0917
+    kept = "durable" if kind.is_durable else "not durable"
+    return f"{measure}: {kind.name} ({kept}) {theirs:.1f} ms, {ours} {mine:.1f} ms: x{factor:.1f}"

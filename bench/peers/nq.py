@@ -1,0 +1,73 @@
+"""nq: a queue made of locked files; a task is a file, and its process holds the lock."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from typing import TYPE_CHECKING
+
+from measure import PATIENCE
+
+from peers.protocol import Peer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_ENDED = re.compile(r"\[exited with status (\d+)\.\]\s*\Z")
+
+
+class Nq(Peer):
+    """One after the other in one directory; side by side in several."""
+
+    name = "nq"
+    programs = ("nq",)
+    record = "the output file, not synced"
+    records = 10_000
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(place)
+        self.env["NQDIR"] = str(place)
+
+    def submit(self, argv: Sequence[str]) -> str:
+        """Prints the name of the file."""
+        return f"{self.env['NQDIR']}/{self.run('nq', *argv)}"
+
+    def submit_many(self, argv: Sequence[str], count: int) -> list[str]:
+        """A directory each: in one they would wait for each other."""
+        tickets = []
+        for number in range(count):
+            self.env["NQDIR"] = str(self.place / f"beside-{number}")
+            tickets.append(self.submit(argv))
+        self.env["NQDIR"] = str(self.place)
+        return tickets
+
+    def wait(self, ticket: str, patience: float = PATIENCE) -> str:
+        """Blocked on the lock."""
+        return self.hear("nq", "-w", ticket.rpartition("/")[2], patience=patience)
+
+    def finished(self) -> int:
+        """Files with an ending in their last line."""
+        names = [name for name in os.listdir(self.place) if name.startswith(",")]
+        return sum(self.code(f"{self.place}/{name}") is not None for name in names)
+
+    def code(self, ticket: str) -> int | None:
+        """From the last line of the file."""
+        found = _ENDED.search(self.output(ticket))
+        return int(found[1]) if found else None
+
+    def output(self, ticket: str) -> str:
+        """The file."""
+        with open(ticket) as file:
+            return file.read()
+
+    def show_all(self) -> None:
+        """It has no list of what has ended; this is what its manual suggests files are for."""
+        self.run("sh", "-c", f"cd {self.place} && grep -H '^.exited' ,*")
+
+    def fill(self, count: int) -> None:
+        """A record is a file, so copies of one that ended will do."""
+        ended = next(name for name in os.listdir(self.place) if name.startswith(","))
+        for number in range(self.finished(), count):
+            shutil.copyfile(self.place / ended, self.place / f",fill.{number}")

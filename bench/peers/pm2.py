@@ -1,0 +1,135 @@
+"""pm2: a Node.js daemon; whoever waits listens to its bus."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from measure import PATIENCE, is_alive, until
+
+from peers.lines import Lines
+from peers.protocol import Guard, Peer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_MODULE = Path(__file__).parent.parent / ".peers" / "node_modules" / "pm2"
+_PM2 = str(_MODULE / "bin" / "pm2")
+_LISTENER = """
+const pm2 = require(process.argv[1]);
+pm2.connect(() => pm2.launchBus((_, bus) => {
+    console.log("listening");
+    bus.on("process:event", told => { if (told.event === "exit") console.log(told.process.name); });
+}));
+"""
+
+
+class Pm2(Peer):
+    """Made for services too: a task is an application that is not to be restarted."""
+
+    name = "pm2"
+    programs = ("node",)
+    record = "in the server's memory"
+    waits_inside = True
+    is_slow = True
+    waiter = "blocked on its bus"
+    short_tasks = 50
+    records = 0  # a third of a second each: a thousand do not fit into a minute
+    _server = 0
+    _listener: subprocess.Popen[bytes] | None = None
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(place)
+        self.env["PM2_HOME"] = str(place)
+        self._count = 0
+
+    @classmethod
+    def missing(cls) -> str | None:
+        """`make bench` puts it beside us, never into the system."""
+        return super().missing() or (None if _MODULE.exists() else "not installed: npm package pm2")
+
+    def start(self, slots: int) -> None:
+        """Any call starts the daemon."""
+        del slots
+        self.run(_PM2, "ping")
+        self._server = int((self.place / "pm2.pid").read_text())
+        self._listener = subprocess.Popen(
+            [shutil.which("node") or "node", "-e", _LISTENER, str(_MODULE)], env=self.env, stdout=subprocess.PIPE
+        )
+        assert self._listener.stdout is not None  # noqa: S101 - for the type checker
+        self._lines = Lines(self._listener.stdout.fileno())
+        self._lines.await_name("listening", PATIENCE)
+
+    def stop(self) -> None:
+        """By their own pids."""
+        if self._listener:
+            self._listener.kill()
+            self._listener.wait()
+        if self._server and is_alive(self._server):
+            os.kill(self._server, signal.SIGTERM)
+            until(lambda: not is_alive(self._server), "the end of pm2's daemon")
+
+    def revive(self, slots: int) -> None:
+        """A new daemon, which is told nothing of the old one's applications."""
+        self.stop()
+        self.start(slots)
+
+    def submit(self, argv: Sequence[str]) -> str:
+        """`--silent`, since it would list everything after each start."""
+        ticket = self._name()
+        log = f"{self.place}/{ticket}.out"
+        self.run(
+            _PM2, "start", "--silent", "--no-autorestart", "--interpreter", "none", "--name", ticket,
+            "--output", log, "--error", log, argv[0], *(["--", *argv[1:]] if argv[1:] else []),
+        )  # fmt: skip
+        return ticket
+
+    def submit_many(self, argv: Sequence[str], count: int) -> list[str]:
+        """One file that names all of them."""
+        names = [self._name() for _ in range(count)]
+        fixed = {"script": argv[0], "args": list(argv[1:]), "interpreter": "none", "autorestart": False}
+        path = self.place / "many.json"
+        path.write_text(json.dumps({"apps": [{"name": name, **fixed} for name in names]}))
+        self.run(_PM2, "start", "--silent", str(path))
+        return names
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"p{self._count}"
+
+    def wait(self, ticket: str, patience: float = PATIENCE) -> str:
+        """Blocked on the bus."""
+        return self._lines.await_name(ticket, patience)
+
+    def finished(self) -> int:
+        """Applications it calls stopped."""
+        return sum(each["pm2_env"]["status"] == "stopped" for each in self._applications())
+
+    def code(self, ticket: str) -> int | None:
+        """What the daemon remembers."""
+        codes: list[int] = [
+            each["pm2_env"]["exit_code"]
+            for each in self._applications()
+            if each["name"] == ticket and each["pm2_env"]["status"] == "stopped"
+        ]
+        return codes[0] if codes else None
+
+    def _applications(self) -> list[dict[str, Any]]:
+        printed = self.run(_PM2, "jlist")
+        found: list[dict[str, Any]] = json.loads(printed[printed.index("[") :])
+        return found
+
+    def output(self, ticket: str) -> str:
+        """Its log of the application."""
+        path = self.place / f"{ticket}.out"
+        return path.read_text() if path.exists() else ""
+
+    def guards(self, task: int) -> list[Guard]:
+        """The daemon is the parent of everything."""
+        del task
+        return [Guard("daemon", (self._server,))]

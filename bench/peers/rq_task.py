@@ -1,0 +1,11 @@
+"""The function that RQ calls."""
+
+from __future__ import annotations
+
+import subprocess
+
+
+def run_command(argv: list[str]) -> tuple[int, str]:
+    """Run a command; its exit code and output are the result."""
+    ran = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return ran.returncode, ran.stdout

@@ -1,0 +1,69 @@
+"""What a shell gives for nothing: `setsid nohup`, an output file, and the exit code in another."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+from measure import PATIENCE
+
+from peers.protocol import Peer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+class Setsid(Peer):
+    """The line everybody has typed once, with the exit code kept."""
+
+    name = "setsid nohup, rc file"
+    programs: tuple[str, ...] = ("setsid", "nohup")
+    record = "a file with the code, not synced"
+    waiter = "polls every 0.1 s"
+    records = 10_000
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(place)
+        self._count = 0
+
+    def submit(self, argv: Sequence[str]) -> str:
+        """One shell that starts another and goes."""
+        self._count += 1
+        stem = f"{self.place}/{self._count}"
+        inner = f"{shlex.join(argv)}; echo $? >{stem}.rc"
+        self.run("sh", "-c", f"exec setsid -f nohup sh -c {shlex.quote(inner)} >{stem}.out 2>&1 </dev/null")
+        return stem
+
+    def wait(self, ticket: str, patience: float = PATIENCE) -> str:
+        """Nobody tells, so the waiter looks."""
+        return self.hear("sh", "-c", f"until [ -s {ticket}.rc ]; do sleep 0.1; done", patience=patience)
+
+    def finished(self) -> int:
+        """Files with a code in them."""
+        with os.scandir(self.place) as entries:
+            return sum(entry.name.endswith(".rc") and entry.stat().st_size > 0 for entry in entries)
+
+    def code(self, ticket: str) -> int | None:
+        """The number in the file, if the shell lived to write it."""
+        try:
+            with open(f"{ticket}.rc") as file:
+                return int(file.read())
+        except OSError:
+            return None
+
+    def output(self, ticket: str) -> str:
+        """The file it was redirected to."""
+        with open(f"{ticket}.out") as file:
+            return file.read()
+
+    def show_all(self) -> None:
+        """Every file with its code."""
+        self.run("sh", "-c", f"cd {self.place} && grep -H . *.rc")
+
+    def fill(self, count: int) -> None:
+        """A record is a file with a number in it, whoever wrote it."""
+        for number in range(self.finished() + 1, count + 1):
+            with open(f"{self.place}/f{number}.rc", "w") as file:
+                file.write("0\n")

@@ -1,0 +1,165 @@
+"""supervisor: a program section per task, and an event listener for whoever waits."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shlex
+import signal
+import socket
+import sys
+import xmlrpc.client
+from typing import TYPE_CHECKING, Any
+
+from measure import PATIENCE, until
+
+from peers.lines import Lines
+from peers.protocol import Guard, Peer, Server
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_CONFIG = """
+[unix_http_server]
+file={place}/socket
+[supervisord]
+logfile={place}/log
+pidfile={place}/pid
+childlogdir={place}
+nodaemon=true
+[rpcinterface:supervisor]
+supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
+[supervisorctl]
+serverurl=unix://{place}/socket
+[eventlistener:told]
+command={python} -I -S {place}/told.py
+events=PROCESS_STATE_EXITED
+[include]
+files={place}/*.program
+"""
+_PROGRAM = """
+[program:{name}]
+command={command}
+autorestart=false
+startsecs=0
+stdout_logfile={place}/{name}.out
+redirect_stderr=true
+"""
+# The protocol of a listener: say READY, read a line of fields and as many bytes as it names, say OK.
+_LISTENER = """
+import os, sys
+told = os.open(os.path.join(os.path.dirname(__file__), "told"), os.O_WRONLY)
+while True:
+    os.write(1, b"READY\\n")
+    fields = dict(field.split(":") for field in sys.stdin.readline().split())
+    event = dict(field.split(":") for field in sys.stdin.read(int(fields["len"])).split())
+    os.write(told, event["processname"].encode() + b"\\n")
+    os.write(1, b"RESULT 2\\nOK")
+"""
+
+
+class Supervisor(Peer):
+    """Made for services: there is no submit and no wait, so we write its configuration, and listen to its events."""
+
+    name = "supervisor"
+    programs = ("supervisord", "supervisorctl")
+    record = "in the server's memory, and its log"
+    waits_inside = True
+    is_slow = True
+    waiter = "blocked on an event listener"
+    short_tasks = 50
+    running_tasks = 20  # `update` takes a second for each
+    records = 0  # a second per ten programs: a thousand do not fit into a minute
+    _server: Server | None = None
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(place)
+        self._count = 0
+        os.mkfifo(place / "told")
+        (place / "told.py").write_text(_LISTENER)
+        (place / "config").write_text(_CONFIG.format(place=place, python=sys.executable))
+        self._lines = Lines(os.open(place / "told", os.O_RDWR))
+
+    def start(self, slots: int) -> None:
+        """The server in the foreground, as our child."""
+        del slots
+        self._server = Server(["supervisord", "-c", f"{self.place}/config"], self.env, self.place / "server.out")
+        until(self._answers, "supervisord")
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self._ask().supervisor.getState()["statename"] == "RUNNING")
+        except OSError:
+            return False
+
+    def stop(self) -> None:
+        """By its own pid; it ends its programs."""
+        if self._server:
+            self._server.end(signal.SIGTERM)
+
+    def revive(self, slots: int) -> None:
+        """It starts every program of its configuration again, ended or not."""
+        self.stop()
+        self.start(slots)
+
+    def submit(self, argv: Sequence[str]) -> str:
+        """A section of its own, and `update`."""
+        ticket = self._write(argv)
+        self.run("supervisorctl", "-c", f"{self.place}/config", "update")
+        return ticket
+
+    def submit_many(self, argv: Sequence[str], count: int) -> list[str]:
+        """One `update` for all of them."""
+        tickets = [self._write(argv) for _ in range(count)]
+        self.run("supervisorctl", "-c", f"{self.place}/config", "update")
+        return tickets
+
+    def _write(self, argv: Sequence[str]) -> str:
+        self._count += 1
+        name = f"p{self._count}"
+        command = shlex.join(argv).replace("%", "%%")
+        text = _PROGRAM.format(name=name, command=command, place=self.place)
+        (self.place / f"{name}.program").write_text(text)
+        return name
+
+    def wait(self, ticket: str, patience: float = PATIENCE) -> str:
+        """Blocked on the listener's FIFO."""
+        return self._lines.await_name(ticket, patience)
+
+    def finished(self) -> int:
+        """Programs it calls exited. Asking makes it look, so we do not ask too often."""
+        return sum(each["statename"] == "EXITED" for each in self._ask().supervisor.getAllProcessInfo())
+
+    def code(self, ticket: str) -> int | None:
+        """What it remembers; 0 stands for `not yet` as well, hence the state."""
+        found = self._ask().supervisor.getProcessInfo(ticket)
+        return found["exitstatus"] if found["statename"] == "EXITED" else None
+
+    def output(self, ticket: str) -> str:
+        """Its log of the program."""
+        return (self.place / f"{ticket}.out").read_text()
+
+    def guards(self, task: int) -> list[Guard]:
+        """The server is the parent of everything."""
+        del task
+        return [Guard("server", (self._server.pid if self._server else 0,))]
+
+    def _ask(self) -> Any:
+        return xmlrpc.client.ServerProxy("http://localhost", transport=_Local(f"{self.place}/socket"))
+
+
+class _Local(xmlrpc.client.Transport):
+    """XML-RPC over a socket in the file system: nothing of ours listens on the network."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+
+    def make_connection(self, host: Any) -> http.client.HTTPConnection:
+        """A connection whose address is a path."""
+        del host
+        connection = http.client.HTTPConnection("localhost")
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(self._path)
+        return connection

@@ -1,0 +1,83 @@
+"""task-spooler: a server in C that holds the list in its memory, and one process per task."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from measure import PATIENCE, is_alive, parent_of, until
+
+from peers.protocol import Guard, Peer, which
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_FILLING = 45.0
+
+
+class Tsp(Peer):
+    """`tsp`, as Debian names it."""
+
+    name = "task-spooler"
+    programs = ("tsp",)
+    record = "in the server's memory"
+    records = 10_000
+    _server = 0
+
+    def start(self, slots: int) -> None:
+        """The first call starts the server; before any task it is the only process of ours."""
+        self.env["TS_SOCKET"] = str(self.place / "socket")
+        self.env["TS_MAXFINISHED"] = "20000"
+        self.env["TS_MAXCONN"] = "1000"
+        self.env["TS_SLOTS"] = str(slots)
+        self.run("tsp", "-l")
+        self._server = next(pid for pid in self.pids() if os.path.realpath(f"/proc/{pid}/exe") == which("tsp"))
+
+    def stop(self) -> None:
+        """By its own pid: `tsp -K` would do nothing if it hangs."""
+        if self._server and is_alive(self._server):
+            os.kill(self._server, 15)
+            until(lambda: not is_alive(self._server), "the end of tsp's server")
+        (self.place / "socket").unlink(missing_ok=True)
+
+    revive = start
+
+    def submit(self, argv: Sequence[str]) -> str:
+        """Prints the number of the task."""
+        return self.run("tsp", *argv)
+
+    def wait(self, ticket: str, patience: float = PATIENCE) -> str:
+        """Blocked on a socket; its exit code is that of the task, so only words are an error."""
+        heard = self.hear("tsp", "-w", ticket, patience=patience)
+        return "told" if heard.endswith("no word") else heard
+
+    def finished(self) -> int:
+        """Lines of the list that say so."""
+        return sum(line.split()[1] == "finished" for line in self.run("tsp", "-l").splitlines()[1:])
+
+    def code(self, ticket: str) -> int | None:
+        """The third column of the list; -1 stands for a signal."""
+        for line in self.run("tsp", "-l").splitlines()[1:]:
+            words = line.split()
+            if words[:2] == [ticket, "finished"]:
+                return int(words[3])
+        return None
+
+    def output(self, ticket: str) -> str:
+        """The server alone knows which file it was."""
+        with open(self.run("tsp", "-o", ticket)) as file:
+            return file.read()
+
+    def show_all(self) -> None:
+        """All of it, there is no less."""
+        self.run("tsp", "-l")
+
+    def fill(self, count: int) -> None:
+        """By a loop of the shell, which is quicker than ours."""
+        loop = f"i={self.finished()}; while [ $i -lt {count} ]; do tsp true; i=$((i + 1)); done"
+        self.run("sh", "-c", loop, patience=_FILLING)
+        until(lambda: self.finished() >= count, f"{self.name}: {count} records", patience=1)
+
+    def guards(self, task: int) -> list[Guard]:
+        """The server, and the process that started the command and tells the server of its end."""
+        return [Guard("server", (self._server,)), Guard("runner", (parent_of(task),))]

@@ -1,0 +1,226 @@
+"""From samples to a page: `results.md` for people, `results.json` with every sample, a plot per measure."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import platform
+import statistics
+from typing import TYPE_CHECKING, NamedTuple
+
+import goals
+import plot
+from stages.launch import BARE, DIRECT
+from stages.listing import SIZES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from measure import Samples
+    from peers.protocol import Peer
+    from stages.line import Queued
+    from stages.listing import Listing
+    from stages.memory import Memory
+    from stages.survival import Fate
+    from stages.throughput import Rate
+
+_HEAD = """# Outlive beside its peers
+
+Written by `make bench` on {when}: {cores} cores, Linux {kernel}, Python {python}, {rounds} rounds; the load
+average before it began was {load:.1f}. How each number comes about: [benchmarks](../../docs/explanation/benchmarks.md).
+Every sample: [results.json](results.json).
+Read ratios, not milliseconds: the machine is shared, but the floor of a round was disturbed like the round.
+"""
+
+
+class Results(NamedTuple):
+    """Everything one run has found."""
+
+    rounds: int
+    load: float
+    kinds: list[type[Peer]]
+    launch: dict[str, Samples]
+    start: dict[str, Samples]
+    completion: dict[str, Samples]
+    rates: dict[str, Rate]
+    listing: Listing
+    memory: dict[str, Memory]
+    fates: list[Fate]
+    syncs: tuple[int, float]
+    calls: int
+    queued: Queued
+    missing: dict[str, str]
+
+
+def write(results: Results, directory: Path) -> str:
+    """Write the page, the samples and the plots; returns the page."""
+    directory.mkdir(exist_ok=True)
+    shades = {kind.name: _shade(kind) for kind in results.kinds}
+    for name, title, samples in (
+        ("launch", "Launch: until the submit returns", results.launch),
+        ("start", "Start: from the submit to the first instruction", results.start),
+        ("completion", "Completion: from the last instruction to whoever waits", results.completion),
+    ):
+        shown = [
+            plot.Row(_plain(case), each.median, each.p95, shades.get(case, "floor")) for case, each in samples.items()
+        ]
+        (directory / f"{name}.svg").write_text(plot.draw(title, shown))
+    (directory / "results.json").write_text(json.dumps(_raw(results), indent=1) + "\n")
+    page = "\n".join(
+        (_head(results), _goals(results), _numbers(results), _lists(results), _fates(results), _missing(results))
+    )
+    (directory / "results.md").write_text(page)
+    return page
+
+
+def _shade(kind: type[Peer]) -> str:
+    if kind.name.startswith("Outlive"):
+        return "ours"
+    return "durable" if kind.is_durable else "other"
+
+
+def _plain(name: str) -> str:
+    return name.replace("`", "")
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *rows)) + "\n"
+
+
+def _head(results: Results) -> str:
+    return _HEAD.format(
+        when=dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        cores=os.cpu_count(),
+        kernel=platform.release(),
+        python=platform.python_version(),
+        rounds=results.rounds,
+        load=results.load,
+    )
+
+
+def _goals(results: Results) -> str:
+    rows = [
+        (goal.what, goal.found, goal.bound, "met" if goal.is_met else "**missed**") for goal in goals.check(results)
+    ]
+    ahead = "\n".join(f"- {line}" for line in goals.ahead_of_us(results))
+    return (
+        "## Goals\n\n" + _table(("what", "found", "goal", ""), rows)
+        + "\n## Who is ahead of us, and by how much\n\n"
+        + "Medians of the same run; a command line beside ours, a call from a running program beside our SDK.\n\n"
+        + (ahead or "- nobody") + "\n"
+    )  # fmt: skip
+
+
+def _numbers(results: Results) -> str:
+    head = (
+        "",
+        "record",
+        "launch",
+        "start",
+        "completion",
+        "whoever waits",
+        "per short task",
+        "PSS per running task",
+        "PSS idle",
+    )
+    rows = [
+        (f"floor: {BARE}", "", _cell(results.launch[BARE], None), "", "", "", "", "", ""),
+        (
+            f"floor: {DIRECT}",
+            "none",
+            _cell(results.launch[DIRECT], results.launch[BARE]),
+            _cell(results.start[DIRECT], None),
+            _cell(results.completion[DIRECT], None),
+            "`waitpid`",
+            f"{statistics.median(rate.floor_ms for rate in results.rates.values()):.1f} ms",
+            "",
+            "",
+        ),
+    ]
+    for kind in results.kinds:
+        rate, memory = results.rates[kind.name], results.memory[kind.name]
+        rows.append(
+            (
+                kind.name,
+                kind.record,
+                _cell(results.launch[kind.name], results.launch[BARE]),
+                _cell(results.start[kind.name], results.start[DIRECT]),
+                _cell(results.completion[kind.name], results.completion[DIRECT]),
+                kind.waiter,
+                f"{rate.ms:.1f} ms x{rate.ms / rate.floor_ms:.1f} ({rate.tasks:,} tasks)",
+                f"{memory.task_kb:,.0f} kB ({memory.tasks} tasks)",
+                f"{memory.base_kb / 1024:.1f} MB",
+            )
+        )
+    plots = "\n".join(f"![{name}]({name}.svg)\n" for name in ("launch", "start", "completion"))
+    return (
+        "## The numbers\n\nTimes are median / p95 in ms, and the median ratio to the floor of the same round. Launch\n"
+        "is held to a "
+        "bare interpreter, everything else to the command started by ourselves, without anybody between.\n\n"
+        + _table(head, rows) + "\n" + plots
+    )  # fmt: skip
+
+
+def _cell(samples: Samples, floor: Samples | None) -> str:
+    ratio = "x1" if floor is None else f"x{samples.ratio_to(floor):.2f}"
+    return f"{samples.median:.1f} / {samples.p95:.1f}, {ratio}"
+
+
+def _lists(results: Results) -> str:
+    found = results.listing
+    rows = [
+        ("`outlive list`, the whole call, 20 shown", *(_cell(found.calls[size], found.bare) for size in SIZES)),
+        ("the query of 20, inside the process", *(f"{found.queries[size].median:.3f}" for size in SIZES)),
+    ]
+    for kind in results.kinds:
+        if any(by_size := found.peers[kind.name]):
+            cells = (_cell(by_size[size], None).rpartition(",")[0] if size in by_size else "-" for size in SIZES)
+            rows.append(
+                (f"{kind.name}, all of them" + (" (in process)" if kind.is_warm or "huey" in kind.name else ""), *cells)
+            )
+    return (
+        "## Listing\n\nMedian / p95 in ms; ours with the ratio to a bare interpreter.\n"
+        "`-`: not filled within a minute, or no list at all.\n\n"
+        + _table(("records", *(f"{size:,}" for size in SIZES)), rows)
+    )  # fmt: skip
+
+
+def _fates(results: Results) -> str:
+    return (
+        "## After SIGKILL of whoever looks after a running task\n\n"
+        "A task of 1.5 s that prints twice and exits with 7. Asked after its end, with the server started again.\n\n"
+        + _table(("peer", "killed", "the task", "its exit code", "its output", "whoever waited"), results.fates)
+    )
+
+
+def _missing(results: Results) -> str:
+    lines = "\n".join(f"- {name}: {why}" for name, why in results.missing.items())
+    return f"## Not measured\n\n{lines or '- nothing'}\n"
+
+
+def _raw(results: Results) -> dict[str, object]:
+    """The run as JSON; times are milliseconds by round."""
+    timed = {
+        name: {case: samples.by_round for case, samples in getattr(results, name).items()}
+        for name in ("launch", "start", "completion")
+    }
+    listing = results.listing
+    return {
+        "rounds": results.rounds,
+        "load": results.load,
+        **timed,
+        "short_tasks": {name: rate._asdict() for name, rate in results.rates.items()},
+        "memory": {name: memory._asdict() for name, memory in results.memory.items()},
+        "list": {
+            "bare": listing.bare.ms,
+            "outlive": {size: samples.ms for size, samples in listing.calls.items()},
+            "query": {size: samples.ms for size, samples in listing.queries.items()},
+            "peers": {name: {size: each.ms for size, each in sizes.items()} for name, sizes in listing.peers.items()},
+        },
+        "survival": [fate._asdict() for fate in results.fates],
+        "syncs": {"count": results.syncs[0], "ms": results.syncs[1] * 1000},
+        "system_calls_of_a_waiter": results.calls,
+        "missing": results.missing,
+    }

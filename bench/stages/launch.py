@@ -1,0 +1,41 @@
+"""Launch: until the submit returns. The command is `true`, and has ended before the next case begins."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from measure import Samples, spawn, turns
+from peers.protocol import which
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from peers.protocol import Peer
+
+BARE = "`python -I -c pass`"
+DIRECT = "the command itself, no supervisor"
+TRUE = which("true")  # whole, or a shell would take its own and start nothing
+_SETTLING = 0.15
+
+
+def launch(
+    peers: Sequence[Peer], env: Mapping[str, str], rounds: int, say: Callable[[str], None]
+) -> dict[str, Samples]:
+    """Every case in turn, round by round, beside a bare interpreter and a bare start of the command."""
+    samples = {name: Samples() for name in (BARE, DIRECT, *(peer.name for peer in peers))}
+    for turn in range(rounds):
+        if turn % 10 == 0:
+            say(f"launch, round {turn + 1} of {rounds}")
+        for name, argv in ((BARE, [sys.executable, "-I", "-c", "pass"]), (DIRECT, [TRUE])):
+            began = time.perf_counter()
+            spawn(argv, env)
+            samples[name].add(time.perf_counter() - began, turn)
+        for peer in peers:
+            if turn in turns(rounds, slow=peer.is_slow):
+                began = time.perf_counter()
+                ticket = peer.submit([TRUE])
+                samples[peer.name].add(time.perf_counter() - began, turn)
+                peer.wait(ticket, _SETTLING)
+    return samples

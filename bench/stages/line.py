@@ -1,0 +1,80 @@
+"""Fifty tasks that share four places for a minute: never more at once, in order, and nobody polls."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from measure import pids_named, pss_kb
+
+from outlive import Outlive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from outlive import Task
+
+_TASKS, _ROOM, _EACH_S = 50, 4, 4.6
+
+
+class Queued(NamedTuple):
+    """What was seen of the line."""
+
+    seconds: float
+    most_at_once: int
+    is_in_order: bool
+    wakes: int
+    waiting_kb: float
+
+
+def line(home: Path, share: float, say: Callable[[str], None]) -> Queued:
+    """Run them, look at those that wait while nothing ends, and at the record afterwards."""
+    say(f"{_TASKS} tasks over {_ROOM} places")
+    client = Outlive(home=str(home))
+    began = time.monotonic()
+    tasks = [client.run(["sleep", str(_EACH_S * share)], slots={"x": _ROOM}) for _ in range(_TASKS)]
+    time.sleep(0.5 * share)
+    waiting = [pid for pid in pids_named("outlive-keeper", str(home)) if "service.queue" in _command_line(pid)]
+    before = [_switches(pid) for pid in waiting]
+    memory = sum(map(pss_kb, waiting)) / max(1, len(waiting))
+    quiet = max(0.0, _EACH_S * share - (time.monotonic() - began) - 0.3)
+    time.sleep(quiet)
+    wakes = sum(_switches(pid) for pid in waiting) - sum(before)
+    client.wait(*tasks)
+    starts = [_moment(task, "started_at") for task in tasks]
+    return Queued(
+        seconds=time.monotonic() - began,
+        most_at_once=_most_at_once(tasks),
+        is_in_order=starts == sorted(starts),
+        wakes=wakes,
+        waiting_kb=memory,
+    )
+
+
+def _most_at_once(tasks: list[Task]) -> int:
+    """By the record: who had begun and not ended at any moment. What ends in an instant ends first."""
+    steps = [(_moment(task, "started_at"), 1) for task in tasks] + [(_moment(task, "ended_at"), -1) for task in tasks]
+    return max(itertools.accumulate(step for _, step in sorted(steps)))
+
+
+def _moment(task: Task, name: str) -> datetime:
+    return datetime.fromisoformat(task.as_dict()[name])
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _switches(pid: int) -> int:
+    """How often a process has gone to sleep."""
+    if not os.path.exists(f"/proc/{pid}/status"):
+        return 0
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))

@@ -1,0 +1,137 @@
+"""Survival: what is left of a running task when whoever looks after it gets SIGKILL.
+
+Facts, not times: whether the task lives, whether its true exit code and its whole output are to be had
+afterwards (with the server started again), and whether somebody who waited was told.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from measure import is_alive, until
+from peers.protocol import which
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from peers.protocol import Peer
+
+_LENGTH = 1.5
+_CODE = 7
+_ASLEEP = 0.5
+_PATIENCE = 4.0
+_REVIVED = 1.0
+
+
+class Fate(NamedTuple):
+    """What was left after one kill, in words."""
+
+    peer: str
+    killed: str
+    task: str
+    code: str
+    output: str
+    waiter: str
+
+
+def survival(kinds: Sequence[type[Peer]], place: Path, say: Callable[[str], None]) -> list[Fate]:
+    """Every peer, every guard, each kill with a fresh server."""
+    fates = []
+    for kind in kinds:
+        number = 0
+        while True:
+            peer = kind(place / f"kill-{number}-{kind.__name__}")
+            peer.start(1)
+            try:
+                say(f"SIGKILL {number + 1}: {kind.name}")
+                fate, guards = _kill(peer, number)
+            finally:
+                peer.stop()
+            fates.append(fate)
+            number += 1
+            if number == guards:
+                break
+    return fates
+
+
+def _kill(peer: Peer, number: int) -> tuple[Fate, int]:
+    runs, ends = peer.place / "runs", peer.place / "ends"
+    script = f"echo $$ >>{runs}; echo before; sleep {_LENGTH}; echo after; echo >{ends}; exit {_CODE}"
+    ticket = peer.submit([which("sh"), "-c", script])
+    until(lambda: runs.exists() and runs.read_text().endswith("\n"), f"{peer.name}: a task to kill")
+    task = int(runs.read_text())
+    guards = peer.guards(task)
+    waiting = _Waiting(peer, ticket)
+    time.sleep(_ASLEEP)
+    for pid in guards[number].pids:
+        os.kill(pid, signal.SIGKILL)
+    time.sleep(_LENGTH / 3)
+    is_left = is_alive(task)
+    until(lambda: not is_alive(task), f"{peer.name}: the end of the task")
+    # A task whose output goes through a pipe to the dead dies of its next word.
+    life = "lives to its end" if ends.exists() else "dies when it writes" if is_left else "killed with it"
+    heard = waiting.heard(time.monotonic())
+    peer.revive(1)
+    time.sleep(_REVIVED)
+    code, output = _asked(lambda: peer.code(ticket)), _asked(lambda: peer.output(ticket))
+    again = len(runs.read_text().split()) > 1
+    fate = Fate(
+        peer.name,
+        guards[number].name,
+        life,
+        _code_in_words(code) + ("; the task was run again" if again else ""),
+        _output_in_words(output),
+        heard,
+    )
+    return fate, len(guards)
+
+
+def _asked(ask: Callable[[], object]) -> object:
+    """A peer that has forgotten the task may say so by failing."""
+    try:
+        return ask()
+    except Exception:  # noqa: BLE001 - whatever it raises, it has no answer
+        return None
+
+
+def _code_in_words(code: object) -> str:
+    if code is None:
+        return "lost"
+    return "true" if code == _CODE else f"false: {code}"
+
+
+def _output_in_words(output: object) -> str:
+    lines = str(output).split("\n") if output else []
+    if "after" in lines:
+        return "kept"
+    return "in part" if "before" in lines else "lost"
+
+
+class _Waiting:
+    """Somebody who waits beside us."""
+
+    def __init__(self, peer: Peer, ticket: str) -> None:
+        self._answer = ""
+        self._at = 0.0
+        self._thread = threading.Thread(target=self._wait, args=(peer, ticket))
+        self._thread.start()
+
+    def _wait(self, peer: Peer, ticket: str) -> None:
+        try:
+            self._answer = peer.wait(ticket, _PATIENCE)
+        except Exception as error:  # noqa: BLE001 - that is the answer
+            self._answer = f"error: {error}"
+        self._at = time.monotonic()
+
+    def heard(self, ended: float) -> str:
+        """What came of it, in words."""
+        self._thread.join()
+        if self._answer == "blocked":
+            return "blocked"
+        kind = "told" if self._answer == "told" else "an error"
+        return f"{kind}, before the end" if self._at < ended - 0.1 else kind
