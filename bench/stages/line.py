@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from measure import pids_named, pss_kb
+from measure import pids_holding, pss_kb
 
 from outlive import Outlive
 
@@ -38,7 +38,7 @@ def line(home: Path, share: float, say: Callable[[str], None]) -> Queued:
     began = time.monotonic()
     tasks = [client.run(["sleep", str(_EACH_S * share)], slots={"x": _ROOM}) for _ in range(_TASKS)]
     time.sleep(0.5 * share)
-    waiting = [pid for pid in pids_named("outlive-keeper", str(home)) if "service.queue" in _command_line(pid)]
+    waiting = [pid for pid in pids_holding(str(home), "outlive-keeper") if "service.queue" in _command_line(pid)]
     before = [_switches(pid) for pid in waiting]
     memory = sum(map(pss_kb, waiting)) / max(1, len(waiting))
     quiet = max(0.0, _EACH_S * share - (time.monotonic() - began) - 0.3)

@@ -60,6 +60,14 @@ def test_it_wakes_when_there_is_room_and_not_before(room: int, ahead: int) -> No
         assert len(turn.must_end) == ahead
 
 
+def test_those_ahead_begin_first() -> None:
+    """Even if there is room for both: whoever is right before it in line is waited for."""
+    line = (*holders(1), *(holder.but(has_begun=False) for holder in holders(3)[1:]))
+    turn = plan_turn(obstacles(claims=(Claim(name="s", room=9),), ahead=(line,)))
+    assert turn.must_begin == line[-1]
+    assert not turn.has_come
+
+
 def test_every_claim_must_have_room() -> None:
     """The first without room is waited for; the others are looked at again afterwards."""
     claims = (Claim(name="a", room=2), Claim(name="b", room=1))

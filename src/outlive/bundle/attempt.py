@@ -3,6 +3,7 @@
     attempts/N/lock     held (flock) by everybody who can still finish the attempt: keeper and witness
     attempts/N/control  a FIFO that pokes the keeper; its flock is the turn of whoever keeps or reconciles it
     attempts/N/done     a FIFO that the keeper alone holds: its death, or its work's end, wakes every waiter
+    attempts/N/turn     the same until the command begins, if it has to wait for its turn: wakes the next in line
     attempts/N/record   exit, intent, process and hole (see `record`)
     attempts/N/output   what the command wrote, straight from it
 
@@ -31,6 +32,7 @@ class AttemptFiles:
         self.lock = self.path + "/lock"
         self.control = self.path + "/control"
         self.done = self.path + "/done"
+        self.turn = self.path + "/turn"
         self.record = self.path + "/record"
         self.output = self.path + "/output"
 
@@ -49,9 +51,13 @@ class AttemptFiles:
 class Held:
     """The open descriptors of an attempt whose lock we hold: what a keeper inherits."""
 
-    def __init__(self, *, lock: int | None, control: int, done: int, record: int, output: int) -> None:
+    def __init__(
+        self, *, lock: int | None, control: int, done: int, record: int, output: int, turn: int | None = None
+    ) -> None:
         # None for an adopter beside a living witness, which holds the lock itself.
         self.lock = lock
+        # None once the command has begun, and where it never had to wait.
+        self.turn = turn
         self.control = control
         self.done = done
         self.record = record
@@ -59,14 +65,20 @@ class Held:
 
     def fds(self) -> tuple[int, ...]:
         """All of them."""
-        rest = (self.control, self.done, self.record, self.output)
-        return rest if self.lock is None else (self.lock, *rest)
+        held = (self.lock, self.control, self.done, self.record, self.output, self.turn)
+        return tuple(fd for fd in held if fd is not None)
 
     def let_go(self) -> None:
         """Release what others look at, and keep the record: it tells that we are no task's process."""
-        for fd in (self.lock, self.control, self.done):
+        for fd in (self.lock, self.control, self.done, self.turn):
             if fd is not None:
                 os.close(fd)
+
+    def give_turn(self) -> None:
+        """The command begins: let the next in line look."""
+        if self.turn is not None:
+            os.close(self.turn)
+            self.turn = None
 
     def close(self) -> None:
         """Let go of them, the lock first: whoever is woken by `done` must find it free."""
@@ -75,17 +87,16 @@ class Held:
 
 
 def fill_bundle(path: str, spec: str) -> None:
-    """What was asked for, in the task's new directory, durable before the ledger names it."""
+    """What was asked for, in the task's new directory. Not synced: only a lost ledger makes anybody read it."""
     os.mkdir(path + "/attempts", 0o700)
     fd = os.open(path + "/spec.json", os.O_WRONLY | _CREATE, 0o600)
     try:
         os.write(fd, spec.encode("ascii") + b"\n")
-        os.fsync(fd)
     finally:
         os.close(fd)
 
 
-def create_attempt(files: AttemptFiles) -> Held:
+def create_attempt(files: AttemptFiles, *, in_line: bool = False) -> Held:
     """Make the attempt's files and take its lock, before any row speaks of it."""
     opened: list[int] = []
     try:
@@ -98,12 +109,15 @@ def create_attempt(files: AttemptFiles) -> Held:
         flock(opened[1], LOCK_EX | LOCK_NB)
         opened.append(record.preallocate(files.record))
         opened.append(os.open(files.output, os.O_WRONLY | os.O_APPEND | _CREATE, 0o600))
+        if in_line:
+            os.mkfifo(files.turn, 0o600)
+            opened.append(os.open(files.turn, os.O_RDWR | _OPEN))
     except BaseException:
         for fd in opened:
             os.close(fd)
         raise
-    lock, control, done, record_fd, output = opened
-    return Held(lock=lock, control=control, done=done, record=record_fd, output=output)
+    lock, control, done, record_fd, output, *turn = opened
+    return Held(lock=lock, control=control, done=done, record=record_fd, output=output, turn=turn[0] if turn else None)
 
 
 def reopen_attempt(files: AttemptFiles, lock: int | None, control: int) -> Held:
@@ -165,6 +179,11 @@ def poke(files: AttemptFiles, message: str) -> bool:
 def open_done(files: AttemptFiles) -> int:
     """The reading end of the done FIFO: hangs up when the last holder is gone."""
     return os.open(files.done, os.O_RDONLY | os.O_NONBLOCK | _OPEN)
+
+
+def open_turn(files: AttemptFiles) -> int:
+    """The reading end of the turn FIFO: hangs up when the command begins, or its keeper is gone."""
+    return os.open(files.turn, os.O_RDONLY | os.O_NONBLOCK | _OPEN)
 
 
 def has_writer(done: int) -> bool:

@@ -18,6 +18,7 @@ from outlive.domain.errors import UserError
 from outlive.domain.lifecycle import is_terminal
 from outlive.domain.when import timedelta
 from outlive.ledger.contract import Selection
+from outlive.ledger.sqlite import SqliteLedger
 from outlive.service import view
 from outlive.service.cancel import cancel
 from outlive.service.clock import utc_now
@@ -51,6 +52,7 @@ class Outlive:
         environ = {**os.environ, "OUTLIVE_HOME": home} if home else os.environ
         self._home = open_home(environ)
         self._session = session
+        self._ledger: SqliteLedger | None = None
 
     def run(
         self,
@@ -105,6 +107,7 @@ class Outlive:
             "notify": notify,
             "retain": _seconds(retain),
         }
+        self._keep_ledger_open()
         around = inherited()
         around["environ"].update(check_environment([f"{name}={setting}" for name, setting in (env or {}).items()]))
         task = _spawner.ask(
@@ -120,6 +123,15 @@ class Outlive:
             }
         )
         return Task(self._home, task)
+
+    def _keep_ledger_open(self) -> None:
+        """Rest on the ledger: whoever opens it while nobody else has it open must read its log from the start.
+
+        That would be every launch, and every ending. A fork closes it (see `ledger.forking`).
+        """
+        if self._ledger is None or not self._ledger.resume():
+            self._ledger = SqliteLedger(self._home.ledger, utc_now())
+        self._ledger.rest()
 
     def task(self, task_id: str) -> Task:
         """One task by its id, or by a unique prefix of it."""

@@ -42,7 +42,7 @@ class Spawner:
 
     def ask(self, request: dict[str, Any]) -> str:
         """Have a request carried out with the rights this thread has now; the task's id."""
-        rights = _rights(_status())
+        rights = request.pop("rights", None) or _rights(_status())
         if self._asking == threading.get_ident():
             raise Unavailable(
                 "a signal handler launches a task while the same thread is launching one",
@@ -168,10 +168,12 @@ def _rights(status: dict[str, str]) -> tuple[object, ...]:
 
 
 def inherited() -> dict[str, Any]:
-    """What a command launched by this thread inherits, beside rights and descriptors."""
+    """What a command launched by this thread inherits, beside descriptors; `rights` chooses the spawner."""
+    status = _status()
     return {
+        "rights": _rights(status),
         "environ": dict(os.environ),
-        "umask": int(_status().get("Umask", "0022"), 8),
+        "umask": int(status.get("Umask", "0022"), 8),
         "limits": tuple((number, resource.getrlimit(number)) for number in _LIMITS),
     }
 

@@ -2,9 +2,9 @@
 
 A *dependency* is a task that must have ended before. A *claim* is a place under a name: at most so
 many attempts that claimed it run at once, first come, first served. An attempt joins the line when
-its dependencies are met; its ticket, drawn then, is its place. It may begin when fewer attempts
-than the name has room for are ahead of it and have not ended. That looks only at tickets drawn
-earlier, which can only become fewer: nobody has to be asked, and nothing has to be counted.
+its dependencies are met; its ticket, drawn then, is its place. It may begin when everybody ahead of
+it has begun, and fewer of them than the name has room for have not ended. That looks only at
+tickets drawn earlier, which can only become fewer: nobody is asked, and nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class Holder(Value):
 
     task: str
     attempt: int
+    has_begun: bool = True
 
 
 class Obstacles(Value):
@@ -56,10 +57,13 @@ class Obstacles(Value):
 
 
 class Turn(Value):
-    """What a queued attempt has to do now: wait for some of these to end, or something else."""
+    """What a queued attempt has to do now: wait for somebody to begin or to end, or something else."""
 
+    must_begin: Holder | None = None
+    """The one right before it in line."""
     must_end: tuple[Holder, ...] = ()
     how_many: int = 0
+    """How many of these have to end."""
     refused: str | None = None
     """Why it will never begin."""
     should_join: bool = False
@@ -68,7 +72,7 @@ class Turn(Value):
     @property
     def has_come(self) -> bool:
         """Whether it may begin now."""
-        return not (self.must_end or self.refused or self.should_join)
+        return not (self.must_begin or self.must_end or self.refused or self.should_join)
 
 
 def plan_turn(obstacles: Obstacles) -> Turn:
@@ -82,6 +86,8 @@ def plan_turn(obstacles: Obstacles) -> Turn:
     if obstacles.claims and obstacles.attempt.ticket is None:
         return Turn(should_join=True)
     for claim, ahead in zip(obstacles.claims, obstacles.ahead, strict=True):
+        if waiting := [holder for holder in ahead if not holder.has_begun]:
+            return Turn(must_begin=waiting[-1])
         if len(ahead) >= claim.room:
             return Turn(must_end=ahead, how_many=len(ahead) - claim.room + 1)
     return Turn()

@@ -23,10 +23,11 @@ _MOST_WATCHED = 64
 
 def keep_cap(watch: OutputWatch, path: str, members: Callable[[], list[Member]]) -> None:
     """Until nobody of those left behind has the output open."""
+    watch.begin()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # they are our children now, and nobody asks how they end
     while writers := [member for member in members() if _has_open(member.pid, path)]:
         waiting, opened = poll(), []
-        waiting.register(watch.wake, POLLIN)
+        waiting.register(watch.wake or 0, POLLIN)
         try:
             for member in writers[:_MOST_WATCHED]:
                 try:

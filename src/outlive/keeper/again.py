@@ -6,6 +6,7 @@ from outlive.bundle.attempt import AttemptFiles, create_attempt, discard_bundle
 from outlive.bundle.kernel import boot_id, pid_namespace
 from outlive.domain.retrying import is_worth_retrying, retry_delay
 from outlive.domain.task import Attempt
+from outlive.keeper import owner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,9 +38,11 @@ def prepare_again(plan: Plan, settlement: Settlement) -> Again | None:
     delay = retry_delay(plan.launch.retries - plan.retries_left)
     try:
         discard_bundle(files.path)  # what a keeper left that was killed here; it has no row
-        held = create_attempt(files)
+        held = create_attempt(files, in_line=plan.launch.is_queued)
     except OSError:
         return None
+    if plan.surroundings.owner is not None:
+        owner.remember(held.record, plan.surroundings.owner)
     attempt = Attempt(
         number=files.number,
         state="queued",

@@ -23,6 +23,7 @@ class OutputWatch:
     """The output of one attempt: capped, and checked for a command that truncates it."""
 
     def __init__(self, directory: str, output: int, record_fd: int, cap: int, *, can_punch: bool) -> None:
+        self._path = directory
         self._output = output
         self._record = record_fd
         self._cap = cap
@@ -32,13 +33,20 @@ class OutputWatch:
         self._seen = 0
         self._truncated = False
         self.over_limit = False
-        self._directory = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.wake: int | None = None
+        self.next_look: float | None = None
+
+    def begin(self) -> None:
+        """Watch from now on, if we do not already. What ends before anybody could look needs no watch."""
+        if self.wake is not None:
+            return
+        self._directory = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self.wake, wake_write = os.pipe()
         os.set_blocking(self.wake, False)
         os.set_blocking(wake_write, False)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGIO, lambda *_: None)
-        self.next_look: float | None = None if self._arm() else _SLOW
+        self.next_look = None if self._arm() else _SLOW
 
     def _arm(self) -> bool:
         """Ask to be told of the next write; False on kernels that cannot."""
@@ -51,7 +59,7 @@ class OutputWatch:
     def notice_write(self) -> None:
         """The kernel told us of a write: look soon."""
         try:
-            os.read(self.wake, 4096)
+            os.read(self.wake or 0, 4096)
         except BlockingIOError:
             pass
         self.next_look = _FAST

@@ -62,7 +62,7 @@ class Supervision:
         )
         self._intent = read_intent(held.record)
         found = read_identity(held.record)
-        self._command = open_verified(found[0]) if found else None
+        self._command: int | None = None
         self._pid = found[0].pid if found else 0
         self._deadline = self._find_deadline(int(found[1]["monotonic"]) if found else time.monotonic_ns())
         self._owner, self._is_abandoned = plan.surroundings.owner, False
@@ -71,7 +71,7 @@ class Supervision:
         self._idleness = self._watch_idleness() if plan.launch.idle_timeout is not None else None
         self._retrying = _retrying(plan) if role == "keeper" and plan.retries_left else None
         self._ledger = LedgerOfAnEnding(plan, held)
-        self._seen_exit = False
+        self._seen_exit = self._is_watching = False
         self._rehearsal: float | None = time.monotonic() + _REHEARSES_AFTER
 
     def _find_deadline(self, started_ns: int) -> float | None:
@@ -115,6 +115,14 @@ class Supervision:
             self._check_limits()
         return self.settle(seen)
 
+    def _watch(self) -> None:
+        """Open what wakes us, once."""
+        if not self._is_watching:
+            self._is_watching = True
+            found = read_identity(self._held.record)
+            self._command = open_verified(found[0]) if found else None
+            self._output.begin()
+
     def _check_limits(self) -> None:
         """End it if it has written, rested or run for too long."""
         if self._output.over_limit and self._intent is None:
@@ -134,6 +142,9 @@ class Supervision:
             self._end("session_ended")
 
     def _wait(self) -> set[int]:
+        if not self._is_watching and has_exited(self._sight.fd):
+            return {self._sight.fd}  # over before anything else could wake us: nothing else is needed
+        self._watch()
         waiting = poll()
         command = None if self._seen_exit else self._command
         for fd in (self._sight.fd, self._held.control, self._output.wake, self._owner, command):
@@ -160,6 +171,7 @@ class Supervision:
 
     def _end(self, kind: IntentKind) -> None:
         """End the whole tree, having written down why - unless the command was faster."""
+        self._watch()
         if self._command is not None and has_exited(self._command):
             return
         is_new = self._intent is None

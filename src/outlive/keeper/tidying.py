@@ -7,6 +7,7 @@ import os
 from outlive.bundle.attempt import discard_bundle
 from outlive.domain.errors import UserError
 from outlive.domain.quantity import parse_size
+from outlive.domain.when import timedelta
 from outlive.ledger.retention import Retention
 
 TYPE_CHECKING = False
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 DEFAULT_DISK_CAP = 8 << 30
 _AT_ONCE = 64
+_LEAP = timedelta(days=1)
 
 
 def disk_cap(environ: Mapping[str, str]) -> int:
@@ -57,7 +59,9 @@ def tidy(home: Home, ledger: SqliteLedger, chosen: Sequence[Deletable]) -> list[
 
 
 def tidy_a_little(home: Home, ledger: SqliteLedger, now: datetime) -> None:
-    """What a keeper does in passing."""
+    """What a keeper does in passing; nothing if the clock has leapt ahead since the last launch but this."""
+    if now - Retention(ledger).last_but_one_launch(now) > _LEAP:
+        return
     chosen = plan_tidying(ledger, now, disk_cap(os.environ))
     if chosen:
         tidy(home, ledger, chosen)

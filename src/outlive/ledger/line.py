@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 # Few attempts are live, and each has few claims: going through them needs no index on names.
 _AHEAD = """
-    SELECT attempt.task, attempt.number FROM attempt INDEXED BY attempt_unsettled JOIN task ON task.id = attempt.task
+    SELECT attempt.task, attempt.number, attempt.state = 'running'
+    FROM attempt INDEXED BY attempt_unsettled JOIN task ON task.id = attempt.task
     WHERE attempt.state IN ('queued', 'running') AND attempt.ticket < ?
         AND EXISTS (SELECT 1 FROM json_each(task.claims) WHERE json_extract(value, '$[0]') = ?)
     ORDER BY attempt.ticket"""
@@ -35,8 +36,9 @@ class Line:
         if found is None or found.state != "queued":
             return None
         pending, failed = [], []
-        # A further attempt of a task that has been in line before depends on nothing any more.
-        for dependency in found.launch.after if found.current.number == 1 else ():
+        # Met once, dependencies are met for good; a further attempt of what never began has them all.
+        has_begun = any(attempt.started_at is not None for attempt in found.attempts[:-1])
+        for dependency in () if has_begun else found.launch.after:
             other = self._ledger.task(dependency.task)
             if other is None:
                 failed.append((dependency.task, "gone"))
@@ -57,4 +59,4 @@ class Line:
         if ticket is None:
             return ()
         rows = self._ledger.select(_AHEAD, (ticket, claim.name))
-        return tuple(Holder(task=task, attempt=attempt) for task, attempt in rows)
+        return tuple(Holder(task=task, attempt=attempt, has_begun=bool(begun)) for task, attempt, begun in rows)

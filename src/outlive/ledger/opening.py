@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from fcntl import LOCK_EX, flock
 
 from outlive.domain.errors import TOO_MANY_FILES, Broken, DiskFull, NewerLedger, OutliveError, Unavailable
@@ -33,7 +34,8 @@ _MIGRATIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migratio
 SCHEMA_VERSION = 2
 _MADE = b"made"
 _REBUILD = "what runs goes on; `outlive audit --rebuild` restores the records from the tasks' files"
-BUSY_TIMEOUT_MS = 10_000
+PATIENCE_S = 10
+_PATIENCE_TRIES = PATIENCE_S * 50
 _DESCRIPTORS = 6  # the file, its log, its index, their directory, and a little room
 
 # Mostly nobody else has the ledger open, so SQLite's own habits do not fit: the last to close
@@ -66,7 +68,7 @@ def _connect(path: str, *, create: bool) -> apsw.Connection:
         _create_private(path)
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
     try:
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.set_busy_handler(_wait_a_little)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1)
         connection.execute("PRAGMA synchronous=FULL")
@@ -84,6 +86,15 @@ def _connect(path: str, *, create: bool) -> apsw.Connection:
         connection.close()
         raise
     return connection
+
+
+def _wait_a_little(tries: int) -> bool:
+    """Try again soon: a transaction takes a millisecond, and SQLite's own patience begins with one or two.
+
+    Two tenths of a millisecond, then longer, up to twenty; False when it has taken ten seconds.
+    """
+    time.sleep(min(0.0002 * 2 ** min(tries, 7), 0.02))
+    return tries < _PATIENCE_TRIES
 
 
 def fold_when_long(connection: apsw.Connection, log_pages: int) -> None:
@@ -162,7 +173,7 @@ def translated(error: apsw.Error, path: str) -> OutliveError:
     """The error as its reader can act on it."""
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         return Unavailable(
-            f"the ledger {path} is locked by another process for more than {BUSY_TIMEOUT_MS // 1000} s",
+            f"the ledger {path} is locked by another process for more than {PATIENCE_S} s",
             "try again; if it stays so, a process that holds it may be stopped (state T in `ps`)",
         )
     if isinstance(error, apsw.FullError):

@@ -57,6 +57,11 @@ class Retention:
     def __init__(self, ledger: SqliteLedger) -> None:
         self._ledger = ledger
 
+    def last_but_one_launch(self, now: datetime) -> datetime:
+        """When the ledger was written to before the task that was launched last; now, if there was none."""
+        rows = self._ledger.select("SELECT created_at FROM task ORDER BY seq DESC LIMIT 1 OFFSET 1")
+        return from_micros(rows[0][0]) if rows else now
+
     def due(self, now: datetime, limit: int) -> list[Deletable]:
         """Tasks past their date, the longest first."""
         return [_deletable(row) for row in self._ledger.select(_DUE, (to_micros(now), limit))]

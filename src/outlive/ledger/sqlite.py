@@ -69,25 +69,36 @@ class SqliteLedger(LedgerFile):
             holder = self.with_key(launch.project, launch.key) if launch.key is not None else None
             if holder is not None:
                 return holder
-            if attempt.started_at is None and self.select(_WAITING)[0][0] >= MOST_WAITING:
-                raise TooManyWaiting(
-                    f"{MOST_WAITING} tasks are waiting for their turn already, which is the most there may be",
-                    "wait for some of them, or cancel some: `outlive list --all --state queued` shows them",
-                )
+            self._check_waiting(attempt)
             self.db.execute(_ENQUEUE, rows.launch_row(launch))
             self._insert_attempt(launch.id, attempt)
-            if not launch.after:
+            if not launch.after or attempt.started_at is not None:
                 self.db.execute(DRAW_TICKET, (launch.id, attempt.number))
         return Task(launch=launch, attempts=(attempt,))
+
+    def _check_waiting(self, attempt: Attempt) -> None:
+        if attempt.started_at is None and self.select(_WAITING)[0][0] >= MOST_WAITING:
+            raise TooManyWaiting(
+                f"{MOST_WAITING} tasks are waiting for their turn already, which is the most there may be",
+                "wait for some of them, or cancel some: `outlive list --all --state queued` shows them",
+            )
 
     def add_attempt(self, task: str, attempt: Attempt) -> bool:
         with self.write():
             self.db.execute(_NEXT_ATTEMPT, (task, attempt.number))
             if self.db.changes() == 0:
                 return False
+            self._check_waiting(attempt)
             self._insert_attempt(task, attempt)
-            self.db.execute(DRAW_TICKET, (task, attempt.number))
+            if attempt.started_at is not None or self._has_begun_before(task) or not self._depends(task):
+                self.db.execute(DRAW_TICKET, (task, attempt.number))
         return True
+
+    def _has_begun_before(self, task: str) -> bool:
+        return bool(self.select("SELECT 1 FROM attempt WHERE task = ? AND started_at IS NOT NULL LIMIT 1", (task,)))
+
+    def _depends(self, task: str) -> bool:
+        return bool(self.select("SELECT 1 FROM task WHERE id = ? AND after <> '[]'", (task,)))
 
     def _insert_attempt(self, task: str, attempt: Attempt) -> None:
         cells = (

@@ -1,9 +1,10 @@
 """Waiting for one's turn: what a keeper does before its command may begin.
 
-It looks at the ledger, and if it is not its turn, it sleeps on the done FIFOs of those that it
-waits for (see `keeper.sleeping`). It wakes when enough of them have ended, and looks again. Nobody
-is asked, nobody announces anything, and nobody's death is waited out: a FIFO is hung up by the
-kernel, and an attempt that has no keeper any more is settled or adopted by whoever finds it.
+It looks at the ledger, and if it is not its turn, it sleeps (see `keeper.sleeping`): on the turn FIFO
+of the one right before it in line, and once that has begun, on the done FIFOs of those that run.
+It wakes when one is hung up, and looks again. Nobody is asked, nobody announces anything, and
+nobody's death is waited out: the kernel hangs up, and an attempt that has no keeper any more is
+settled or adopted by whoever finds it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import os
 import time
 from select import POLLIN, poll
 
-from outlive.bundle.attempt import AttemptFiles, has_writer, open_done
+from outlive.bundle.attempt import AttemptFiles, has_writer, open_done, open_turn
+from outlive.bundle.home import Home
 from outlive.bundle.kernel import become_subreaper, name_process
 from outlive.bundle.processes import KEEPER_NAME
-from outlive.domain.errors import OutliveError
+from outlive.domain.errors import Broken, Unavailable
 from outlive.domain.queueing import Turn, plan_turn
 from outlive.keeper import owner
 from outlive.keeper.keeper import answer, detach, run_now, wait_for_go
@@ -27,19 +29,19 @@ from outlive.ledger.line import Line
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.reconcile import reconcile
+from outlive.service.strays import read_spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import NoReturn
 
     from outlive.bundle.attempt import Held
     from outlive.domain.evidence import IntentKind
-    from outlive.domain.queueing import Holder
+    from outlive.domain.task import Launch
     from outlive.keeper.plan import Plan
 
 _MOST_DOORS = 200
-_LEDGER_PAUSE, _LEDGER_TRIES = 1.0, 60
+_LOST_LEDGER_PAUSE = 5.0
 _SETTLING_PAUSE, _LONGEST_PAUSE = 0.002, 1.0
 
 
@@ -54,9 +56,7 @@ def wait_then_keep(plan: Plan, held: Held, go: int, ready: int) -> NoReturn:
     called = wait_for_go(plan, held, go)
     if called is not None:
         _end(plan, held, called, None, ready)
-    limit = plan.launch.queue_timeout
-    until = None if limit is None else time.monotonic() + limit.total_seconds()
-    _take_turn(plan.but(queue_until=until), held, ready)
+    _take_turn(plan, held, ready)
 
 
 def wake(note: int) -> NoReturn:
@@ -64,46 +64,60 @@ def wake(note: int) -> NoReturn:
     gc.disable()
     name_process(KEEPER_NAME)
     told, held = read_note(note)
-    plan = None
-    for _ in range(_LEDGER_TRIES):
-        try:
-            with SqliteLedger(f"{told['home']}/ledger.sqlite", utc_now(), create=False) as ledger:
-                task = ledger.task(told["task"])
-        except OutliveError:
-            time.sleep(_LEDGER_PAUSE)  # a full disk, a locked ledger: our place in line is not lost by it
-            continue
-        if task is not None and task.current.number == told["attempt"] and task.state == "queued":
-            plan = plan_from(told, task.launch)
-        break
-    if plan is None:
+    home = Home(told["home"], can_punch=told["can_punch"])
+    launch = read_spec(home, told["task"]) or _recorded(home, told["task"])
+    if launch is None:
         os._exit(0)
-    _take_turn(plan, held, None)
+    _take_turn(plan_from(told, launch), held, None)
+
+
+def _recorded(home: Home, task: str) -> Launch | None:
+    with SqliteLedger(home.ledger, utc_now(), create=False) as ledger:
+        found = ledger.task(task)
+    return None if found is None else found.launch
 
 
 def _take_turn(plan: Plan, held: Held, ready: int | None) -> NoReturn:
     """Begin if the turn has come, or wait for it."""
     pause = _SETTLING_PAUSE
     while True:
-        if (called := _called(plan, held)) is not None:
-            _end(plan, held, called, None, ready)
-        turn, not_before = _look(plan)
-        if turn is None:
-            os._exit(0)  # somebody has ended it, who was not allowed to; there is nothing left to keep
-        if turn.refused:
-            _end(plan, held, "dependency", turn.refused, ready)
-        if turn.has_come and not_before is None:
-            if not _start(plan):
-                os._exit(0)
-            run_now(plan, held, ready)
-        doors = _open_doors(plan, turn.must_end)
-        if doors or not turn.must_end:
-            answer(ready, "queued")
-            moments = [moment for moment in (plan.queue_until, not_before) if moment is not None]
-            fall_asleep(plan, held, doors=doors, how_many=turn.how_many, until=min(moments, default=None))
-        # One of them is between letting go and being gone, or lives among processes that we cannot
-        # see, so that nobody here may judge it: then this is all that can be done.
+        try:
+            plan = _try_turn(plan, held, ready)
+        except (Unavailable, Broken):
+            pass  # a full disk, a locked or lost ledger: our place in line is not lost by that
+        # The ledger is in the way; or one that we wait for is between letting go and being gone, or
+        # lives among processes that we cannot see, so that nobody here may judge it.
+        answer(ready, "queued")
+        ready = None
         time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _try_turn(plan: Plan, held: Held, ready: int | None) -> Plan:
+    """Begin, end or fall asleep; returns if none of them is possible just now."""
+    if (called := _called(plan, held)) is not None:
+        _end(plan, held, called, None, ready)
+    turn, not_before = _look(plan)
+    if turn is None:
+        # The ledger has no such row: it is lost. It may be rebuilt, and we wait for that.
+        answer(ready, "queued")
+        fall_asleep(plan, held, until=time.monotonic() + _LOST_LEDGER_PAUSE)
+    if turn.refused:
+        _end(plan, held, "dependency", turn.refused, ready)
+    if not_before is None and plan.queue_until is None and plan.launch.queue_timeout is not None:
+        plan = plan.but(queue_until=time.monotonic() + plan.launch.queue_timeout.total_seconds())
+    if turn.has_come and not_before is None:
+        if not _start(plan):
+            os._exit(0)
+        held.give_turn()
+        run_now(plan, held, ready)
+    doors = _open_doors(plan, turn)
+    if doors or not_before is not None:
+        answer(ready, "queued")
+        moments = [moment for moment in (plan.queue_until, not_before) if moment is not None]
+        how_many = min(turn.how_many or 1, len(doors))
+        fall_asleep(plan, held, doors=doors, how_many=how_many, until=min(moments, default=None))
+    return plan
 
 
 def _called(plan: Plan, held: Held) -> IntentKind | None:
@@ -126,9 +140,12 @@ def _look(plan: Plan) -> tuple[Turn | None, float | None]:
     """What the ledger says that we have to do; and until when (monotonic) a further attempt has to rest."""
     with SqliteLedger(plan.home.ledger, utc_now(), create=False) as ledger:
         line = Line(ledger)
+        task = ledger.task(plan.launch.id)
+        if task is None:
+            return None, None
         obstacles = line.obstacles(plan.launch.id)
         if obstacles is None or obstacles.attempt.number != plan.files.number:
-            return None, None
+            os._exit(0)  # somebody has ended it, who was not allowed to; there is nothing left to keep
         begins = obstacles.attempt.not_before
         left = 0.0 if begins is None else (begins - utc_now()).total_seconds()
         if left > 0:
@@ -144,12 +161,14 @@ def _start(plan: Plan) -> bool:
         return ledger.start(plan.launch.id, plan.files.number, utc_now())
 
 
-def _open_doors(plan: Plan, holders: Sequence[Holder]) -> list[int]:
-    """The done FIFOs of those that we wait for; none if one of them is without a keeper, which is seen to."""
+def _open_doors(plan: Plan, turn: Turn) -> list[int]:
+    """The FIFOs of those that we wait for; none if one of them is without a keeper, which is seen to."""
     doors: list[int] = []
-    for holder in holders[:_MOST_DOORS]:
+    holders = (turn.must_begin,) if turn.must_begin else turn.must_end[:_MOST_DOORS]
+    for holder in holders:
+        files = AttemptFiles(plan.home.bundle(holder.task), holder.attempt)
         try:
-            door = open_done(AttemptFiles(plan.home.bundle(holder.task), holder.attempt))
+            door = open_turn(files) if turn.must_begin else open_done(files)
         except OSError:
             door = None
         if door is not None:

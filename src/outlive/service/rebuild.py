@@ -10,12 +10,10 @@ import os
 
 from outlive.bundle.attempt import AttemptFiles, keeper_lives
 from outlive.bundle.kernel import boot_id, pid_namespace
-from outlive.domain.spec import launch_from_spec
 from outlive.domain.task import Attempt
-from outlive.domain.text import from_json
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.reconcile import reconcile
-from outlive.service.strays import strays
+from outlive.service.strays import read_spec, strays
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,20 +27,10 @@ def rebuild(home: Home, now: datetime) -> tuple[list[str], list[str]]:
     """Give every bundle without a row its row back; the ids of those that have it, and of those that cannot."""
     with SqliteLedger(home.ledger, now) as ledger:
         missing = strays(home, ledger)
-    launches = {task: _read_spec(home, task) for task in missing}
+    launches = {task: read_spec(home, task) for task in missing}
     known = sorted((launch for launch in launches.values() if launch is not None), key=lambda each: each.created_at)
     done = [launch.id for launch in known if _restore(home, launch, now)]
     return done, [task for task in missing if task not in done]
-
-
-def _read_spec(home: Home, task: str) -> Launch | None:
-    try:
-        with open(home.bundle(task) + "/spec.json", encoding="utf-8") as file:
-            spec = from_json(file.read())
-        launch = launch_from_spec(spec if isinstance(spec, dict) else {})
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-    return launch if launch.id == task else None
 
 
 def _restore(home: Home, launch: Launch, now: datetime) -> bool:
@@ -65,7 +53,7 @@ def _restore(home: Home, launch: Launch, now: datetime) -> bool:
 def _read_attempt(home: Home, launch: Launch, number: int) -> Attempt:
     files = AttemptFiles(home.bundle(launch.id), number)
     process = files.read_slot("process")
-    waits = process is None and launch.is_queued and keeper_lives(files)
+    waits = process is None and keeper_lives(files)
     return Attempt(
         number=number,
         state="queued" if waits else "running",
@@ -73,4 +61,5 @@ def _read_attempt(home: Home, launch: Launch, number: int) -> Attempt:
         started_at=None if waits else launch.created_at,
         boot=process["boot"] if process else boot_id(),
         pid_namespace=int(process["namespace"]) if process else pid_namespace(),
+        automatic=waits and number > 1 and launch.retries > 0,
     )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from outlive.bundle.attempt import Held
     from outlive.bundle.home import Home
-    from outlive.domain.evidence import Started
+    from outlive.domain.evidence import Intent, Started
     from outlive.domain.task import Launch, Task
     from outlive.ledger.contract import Ledger
 
@@ -147,11 +147,17 @@ class _Look:
                 if pidfd is not None:
                     os.close(pidfd)
                     return True
-                evidence = self._unseen("no" if found is None else "yes" if found[1]["started"] == "yes" else "unknown")
+                started: Started = "no" if found is None else "yes" if found[1]["started"] == "yes" else "unknown"
+                intent = read_intent(record_fd)
+                evidence = self._refused(intent) if intent and started == "no" else self._unseen(started)
             self._settle(evidence, record_fd)
         finally:
             os.close(record_fd)
         return False
+
+    def _refused(self, intent: Intent) -> Evidence:
+        """Somebody had decided that it must not begin, and was not able to say so in the ledger."""
+        return Evidence(kind="not_started", seen_by="reconciler", started="no", cause=intent.kind, at=intent.at)
 
     def _unseen(self, started: Started) -> Evidence:
         if self._is_of_another_boot():

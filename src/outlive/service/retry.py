@@ -71,7 +71,7 @@ def _make_files(home: Home, task: Task, files: AttemptFiles, now: datetime) -> H
     try:
         # In our turn, a directory without a row is what a launcher left that was killed before it.
         discard_bundle(files.path)
-        return create_attempt(files)
+        return create_attempt(files, in_line=task.launch.is_queued)
     except OSError as error:
         discard_bundle(files.path)
         raise Unavailable(f"{files.path} cannot be made: {error.strerror}", "nothing was started") from error
@@ -80,7 +80,9 @@ def _make_files(home: Home, task: Task, files: AttemptFiles, now: datetime) -> H
 def _add_row(home: Home, task: Task, files: AttemptFiles, now: datetime) -> None:
     try:
         with SqliteLedger(home.ledger, now) as ledger, ledger.write():
-            ledger.add_attempt(task.id, new_attempt(task.launch, files.number, utc_now()))
+            is_added = ledger.add_attempt(task.id, new_attempt(task.launch, files.number, utc_now()))
+        if not is_added:
+            raise TriedAgain(f"task {task.id} was tried again or deleted just now", "`outlive list` shows it")
     except BaseException:
         # An error from COMMIT is no proof that nothing was written.
         if _newest(home, task, now) != files.number:

@@ -195,7 +195,7 @@ def _make_bundle(home: Home, launch: Launch) -> AttemptFiles | None:
 
 def _prepare(home: Home, launch: Launch, files: AttemptFiles, surroundings: Surroundings) -> NewKeeper:
     try:
-        held = create_attempt(files)
+        held = create_attempt(files, in_line=launch.is_queued)
     except OSError as error:
         raise _cannot_make(files, error) from error
     try:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 
 from outlive.bundle.attempt import AttemptFiles, take
+from outlive.domain.spec import launch_from_spec
+from outlive.domain.text import from_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.bundle.home import Home
+    from outlive.domain.task import Launch
     from outlive.ledger.contract import Ledger
 
 # A launch that is still under way has made files and no row yet. It takes milliseconds.
@@ -24,15 +27,31 @@ def strays(home: Home, ledger: Ledger) -> list[str]:
 
 
 def is_abandoned(home: Home, task: str, now: datetime) -> bool:
-    """Whether nobody will ever need it: old, and nobody holds any of its locks."""
+    """Whether nobody will ever need it: old, and nobody holds any of its locks.
+
+    What could be rebuilt is kept as long as a record would have been: the ledger may be what is missing.
+    """
     bundle = home.bundle(task)
+    launch = read_spec(home, task)
+    needed_s = _YOUNG_S if launch is None else max(_YOUNG_S, launch.retain.total_seconds())
     try:
-        if now.timestamp() - os.stat(bundle).st_mtime < _YOUNG_S:
+        if now.timestamp() - os.stat(bundle).st_mtime < needed_s:
             return False
         numbers = [int(name) for name in os.listdir(bundle + "/attempts") if name.isdigit()]
     except OSError:
         return False
     return not any(_is_held(AttemptFiles(bundle, number)) for number in numbers)
+
+
+def read_spec(home: Home, task: str) -> Launch | None:
+    """What was asked for, as the bundle has it; None if that is missing or cannot be read."""
+    try:
+        with open(home.bundle(task) + "/spec.json", encoding="utf-8") as file:
+            spec = from_json(file.read())
+        launch = launch_from_spec(spec if isinstance(spec, dict) else {})
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return launch if launch.id == task else None
 
 
 def _is_held(files: AttemptFiles) -> bool:
