@@ -7,13 +7,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import apsw
 import pytest
 
 from outlive import Outlive
 from outlive.domain.queueing import MOST_WAITING
+from outlive.ledger.opening import PATIENCE_S
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from tests.support import is_alive, kill, wait_until
@@ -343,3 +346,74 @@ def test_a_deleted_installation_is_told_of(bench: Bench) -> None:
     bench.ok("wait", holder)
     wait_until(lambda: bench.show(waiting)["state"] == "lost", "its end")
     assert bench.show(waiting)["evidence"][-1]["started"] == "no"
+
+
+def test_everybody_gets_a_turn_however_long_the_line(bench: Bench) -> None:
+    """More than two hundred wait for one lock: the last one runs too."""
+    client = Outlive(home=str(bench.state))
+    holder = client.run("read x < gate", locks=["l"], cwd=bench.project)
+    os.mkfifo(bench.project / "gate")
+    tasks = [client.run(["true"], locks=["l"], cwd=bench.project) for _ in range(210)]
+    holder.cancel()
+    assert client.wait(*tasks, timeout=90)
+    assert {task.state for task in tasks} == {"succeeded"}
+    starts = [task.as_dict()["started_at"] for task in tasks]
+    assert starts == sorted(starts)
+
+
+@pytest.mark.parametrize("how", ["retry", "key"])
+def test_what_never_began_still_depends_on_others(bench: Bench, how: str) -> None:
+    """A further attempt of a task that was ended while it waited waits again."""
+    first = _gated(bench)
+    _ready(bench, first)
+    then = bench.launch("echo then", "--after", first, "--key", "k")
+    if how == "retry":
+        bench.ok("cancel", then)
+        bench.ok("retry", then)
+    else:
+        kill(bench.keeper(then))
+        assert bench.launch("echo then", "--after", first, "--key", "k") == then
+    assert _states(bench, first, then) == ["running", "queued"]
+    _open(bench, first)
+    assert bench.run("wait", then).returncode == 0
+
+
+def test_a_ledger_that_is_locked_when_the_turn_comes_costs_no_place(bench: Bench) -> None:
+    """Longer than anybody's patience: the task begins when the ledger is free again."""
+    first = _gated(bench)
+    _ready(bench, first)
+    then = bench.launch("echo then", "--after", first, "--lock", "l")
+    database = apsw.Connection(bench.home.ledger)
+    database.set_busy_timeout(5000)
+    _open(bench, first)
+    wait_until(lambda: bench.row(first).state == "succeeded")
+    database.execute("BEGIN IMMEDIATE")
+    locked_at = time.monotonic()
+    wait_until(lambda: time.monotonic() > locked_at + PATIENCE_S + 2)
+    database.execute("ROLLBACK")
+    database.close()
+    assert bench.run("wait", then).returncode == 0
+
+
+def test_a_full_line_takes_no_retry_either(bench: Bench) -> None:
+    """The limit is one of waiting, not of launching."""
+    done = bench.launch("true", "--lock", "l")
+    bench.ok("wait", done)
+    with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
+        for number in range(MOST_WAITING):
+            ledger.enqueue(launch(id=f"t{number:07d}", engine="elsewhere"), attempt())
+    refused = bench.run("retry", done)
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert bench.row(done).state == "succeeded"
+
+
+def test_few_descriptors_do_not_keep_a_launch_from_answering(bench: Bench) -> None:
+    """A door that cannot be opened is tried again; the id is printed meanwhile."""
+    holder = _gated(bench, "--lock", "l")
+    _ready(bench, holder)
+    Path(bench.files(holder).done).rename(bench.files(holder).done + ".away")
+    waiting = bench.launch("echo mine", "--lock", "l")
+    assert _states(bench, waiting) == ["queued"]
+    Path(bench.files(holder).done + ".away").rename(bench.files(holder).done)
+    _open(bench, holder)
+    assert bench.run("wait", waiting).returncode == 0

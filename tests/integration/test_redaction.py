@@ -101,3 +101,34 @@ def test_a_follower_sees_a_prompt_at_once(bench: Bench) -> None:
     wait_until(lambda: log.read_text() == "ready? ", "the prompt")
     bench.run("cancel", task)
     following.wait()
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("how", ["coloured", "in two writes", "a key, slowly"])
+def test_no_way_of_writing_hides_a_secret(bench: Bench, how: str, form: str) -> None:
+    """With a colour before it, torn in two, or line by line: whoever follows or reads does not see it."""
+    line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ" + "D" * 14
+    script = {
+        "coloured": f"printf '\\033[32m{TOKEN}\\033[0m\\n'",
+        "in two writes": f"printf {TOKEN[:12]}; sleep 0.3; printf '{TOKEN[12:]}\\n'",
+        "a key, slowly": f"for l in '-----BEGIN PRIVATE KEY-----' {line} {line} '-----END PRIVATE KEY-----'; "
+        'do echo "$l"; sleep 0.2; done',
+    }[how]
+    json = ("--json",) if form == "json" else ()
+    task = bench.launch(script)
+    followed = bench.run("output", task, "--follow", *json).stdout
+    read = bench.run("output", task, *json).stdout
+    for text in (followed, read):
+        assert TOKEN[12:] not in text
+        assert line not in text
+        assert "[redacted]" in text
+
+
+def test_the_output_of_an_earlier_attempt_can_be_read(bench: Bench) -> None:
+    """`--attempt N`; one that does not exist is an error."""
+    task = bench.launch("echo x >> n; wc -l < n; exit 1")
+    bench.run("wait", task)
+    bench.ok("retry", task)
+    bench.run("wait", task)
+    assert (bench.ok("output", task, "--attempt", "1"), bench.ok("output", task)) == ("1", "2")
+    assert bench.run("output", task, "--attempt", "3").returncode == 2

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from outlive.keeper.tidying import tidy_a_little
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from tests.support import wait_until
@@ -198,3 +200,54 @@ def test_a_lost_ledger_is_rebuilt_from_the_bundles(bench: Bench, how: str) -> No
     assert bench.run("wait", running, waiting).returncode == 1
     assert (bench.show(running)["exit_code"], bench.show(running)["settled_by"]) == (6, "keeper")
     assert bench.show(waiting)["state"] == "succeeded"
+
+
+def test_a_rebuilt_ledger_tells_the_same_of_what_never_began(bench: Bench) -> None:
+    """Cancelled, timed out or refused in line; a running holder holds; what rests before a retry is tried again."""
+    os.mkfifo(bench.project / "gate")
+    first = _ended(bench, "true")
+    holder = bench.launch("read x < gate", "--lock", "l", "--after", first)
+    wait_until(lambda: bench.row(holder).state == "running")
+    cancelled = bench.launch("true", "--lock", "l")
+    bench.ok("cancel", cancelled)
+    timed_out = _ended(bench, "true", "--lock", "l", "--queue-timeout", "100ms")
+    bench.run("run", "--after", cancelled, "--", "true")
+    resting = bench.launch("echo x >> tries; [ $(wc -l < tries) -ge 3 ]", "--retries", "5")
+    wait_until(lambda: len(bench.row(resting).attempts) == 3)
+    before = {task["id"]: (task["state"], task["reason"]) for task in bench.json("list")["tasks"]}
+    for suffix in ("", "-wal", "-shm"):
+        Path(bench.home.ledger + suffix).unlink(missing_ok=True)
+    bench.run("list")
+    bench.json("audit", "--rebuild")
+    after = {task["id"]: (task["state"], task["reason"]) for task in bench.json("list")["tasks"]}
+    assert after == before
+    assert (after[cancelled], after[timed_out]) == (("cancelled", "requested"), ("timed_out", "queue_timeout"))
+    later = bench.launch("echo later", "--lock", "l")
+    assert bench.row(later).state == "queued"
+    (bench.project / "gate").write_text("\n")
+    assert bench.run("wait", holder, later, resting).returncode == 0
+
+
+def test_what_could_be_rebuilt_is_not_swept(bench: Bench) -> None:
+    """The ledger is lost, the files are hours old: they are all that is left of an ending nobody was told."""
+    task = _ended(bench, "echo precious; exit 3", "--session", "s-1")
+    for suffix in ("", "-wal", "-shm"):
+        Path(bench.home.ledger + suffix).unlink(missing_ok=True)
+    then = time.time() - 7200
+    os.utime(bench.home.bundle(task), (then, then))
+    bench.run("list")
+    assert bench.json("sweep", "--apply")["strays"] == []
+    assert bench.json("audit", "--rebuild")["rebuilt"] == [task]
+    assert bench.show(task)["exit_code"] == 3
+
+
+def test_a_clock_that_leapt_ahead_deletes_nothing_by_itself(bench: Bench) -> None:
+    """The last launch was more than a day ago by the clock, or the clock is wrong: only who asks is served."""
+    due = _ended(bench, "true")
+    _ended(bench, "true")
+    _expire(bench, due)
+    with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
+        tidy_a_little(bench.home, ledger, utc_now() + timedelta(days=2))
+        assert ledger.task(due) is not None
+        tidy_a_little(bench.home, ledger, utc_now())
+        assert ledger.task(due) is None

@@ -145,3 +145,13 @@ def test_work_of_children_that_have_ended_counts(bench: Bench) -> None:
         f"end=$(($(date +%s) + 3)); while [ $(date +%s) -lt $end ]; do {busy}; done", "--idle-timeout", "1s"
     )
     assert bench.run("wait", task).returncode == 0
+
+
+def test_the_limit_of_waiting_holds_for_a_further_attempt_too(bench: Bench) -> None:
+    """It counts from when that attempt is in line."""
+    failing = bench.launch("sleep 0.3; exit 1", "--lock", "q", "--retries", "1", "--queue-timeout", "1s")
+    bench.launch("sleep 60", "--lock", "q")
+    assert bench.run("wait", failing).returncode == 1
+    assert [(each["state"], each["reason"]) for each in bench.show(failing)["attempts"]] == [
+        *(("failed", None), ("timed_out", "queue_timeout")),
+    ]

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import sys
 
-from outlive.bundle.output import read_piece, size_of
+from outlive.bundle.output import Piece, read_piece, size_of
 from outlive.cli import place
 from outlive.cli.options import Command, Given, Option, whole_number
 from outlive.cli.render import print_json
 from outlive.domain.errors import UserError
 from outlive.domain.quantity import parse_size, show_size
-from outlive.domain.redaction import redact
-from outlive.domain.text import shown
+from outlive.domain.redaction import may_begin_secret
+from outlive.domain.text import masked, shown
 from outlive.keeper.launching import launch_adopter
 from outlive.service.follow import CHUNK, follow
 from outlive.service.view import files_of, find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from outlive.bundle.attempt import AttemptFiles
-    from outlive.bundle.output import Piece
     from outlive.domain.task import Task
 
 
@@ -31,7 +30,9 @@ def act(given: Given) -> int:
         raise UserError("output takes one id", "outlive output ID")
     home = place.here()
     task = find(home, given.words, launch_adopter)[0]
-    files = files_of(home, task)
+    if given.attempt is not None and not 0 < given.attempt <= len(task.attempts):
+        raise UserError(f"task {task.id} has {len(task.attempts)} attempts", "outlive show tells them apart")
+    files = files_of(home, task, given.attempt)
     start = _start(files, given)
     if given.json and not given.follow:
         _print_document(task, files, start, list(_pieces(files, start, given.bytes)))
@@ -39,13 +40,8 @@ def act(given: Given) -> int:
     pieces = (
         follow(home, task, files, start, adopter=launch_adopter) if given.follow else _pieces(files, start, given.bytes)
     )
-    paper = _Paper(is_raw=given.raw)
-    for piece in pieces:
-        if given.json:
-            _print_line(task, piece)
-        else:
-            paper.write(piece)
-    paper.finish()
+    for piece in pieces if given.raw else _whole_lines(pieces):
+        _print(task, piece, given)
     return 0
 
 
@@ -82,50 +78,53 @@ def _pieces(files: AttemptFiles, start: int, limit: int | None) -> Iterator[Piec
         left = None if left is None else left - len(piece.content)
 
 
-class _Paper:
-    """What the output is written on: whole lines, so that no secret is torn; harmless on a terminal."""
+def _whole_lines(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """The same output in pieces that tear no secret: whole lines, and what is left when nothing more has come.
 
-    def __init__(self, *, is_raw: bool) -> None:
-        self._is_raw = is_raw
-        self._rest = b""
-
-    def write(self, piece: Piece) -> None:
-        """One more piece; an empty one means that nothing more has come yet."""
-        if piece.restarted:
-            self.finish()
-            print("[the command truncated its own output: what it wrote before is gone]", file=sys.stderr, flush=True)
-        if piece.dropped_before:
-            self.finish()
-            sys.stdout.buffer.write(f"\n[{show_size(piece.dropped_before)} of output were dropped here]\n".encode())
-        if not piece.content:
-            self.finish()
-            return
-        lines, newline, self._rest = (self._rest + piece.content).rpartition(b"\n")
-        if len(self._rest) > CHUNK:
-            lines, newline, self._rest = lines + newline + self._rest, b"", b""
-        self._put(lines + newline)
-
-    def finish(self) -> None:
-        """Whatever is left of a line."""
-        self._put(self._rest)
-        self._rest = b""
-
-    def _put(self, content: bytes) -> None:
-        if self._is_raw:
-            sys.stdout.buffer.write(content)
-        elif sys.stdout.isatty():
-            sys.stdout.write(shown(content.decode("utf-8", "replace")))
-        else:
-            # Nothing but secrets is changed: what is not text comes out byte for byte.
-            masked = redact(content.decode("utf-8", "surrogateescape"))
-            sys.stdout.buffer.write(masked.encode("utf-8", "surrogateescape"))
-        sys.stdout.flush()
+    What may be the beginning of a secret is held back until it is clear, but not without bound.
+    """
+    held: Piece | None = None
+    for piece in pieces:
+        if held is not None and (piece.restarted or piece.dropped_before):
+            yield held
+            held = None
+        joined = piece if held is None else held.but(content=held.content + piece.content)
+        if not piece.content and not piece.restarted:
+            if held is not None and not may_begin_secret(held.content.decode("utf-8", "replace")):
+                yield held
+                held = None
+            yield piece
+            continue
+        lines, newline, rest = joined.content.rpartition(b"\n")
+        whole = lines + newline
+        if may_begin_secret(whole.decode("utf-8", "replace")) or len(rest) > CHUNK:
+            whole, rest = (joined.content, b"") if len(joined.content) > CHUNK else (b"", joined.content)
+        if whole or joined.restarted or joined.dropped_before:
+            yield joined.but(content=whole)
+        held = Piece(start=joined.start + len(whole), content=rest) if rest else None
+    if held is not None:
+        yield held
 
 
-def _print_line(task: Task, piece: Piece) -> None:
-    if piece.content:
-        print_json({"id": task.id, **_fields(piece)})
-        sys.stdout.flush()
+def _print(task: Task, piece: Piece, given: Given) -> None:
+    if given.json:
+        if piece.content:
+            print_json({"id": task.id, **_fields(piece)})
+            sys.stdout.flush()
+        return
+    if piece.restarted:
+        print("[the command truncated its own output: what it wrote before is gone]", file=sys.stderr, flush=True)
+    if piece.dropped_before:
+        sys.stdout.buffer.write(f"\n[{show_size(piece.dropped_before)} of output were dropped here]\n".encode())
+    if given.raw:
+        sys.stdout.buffer.write(piece.content)
+    elif sys.stdout.isatty():
+        sys.stdout.write(shown(piece.content.decode("utf-8", "replace")))
+    else:
+        # Nothing but secrets is changed: what is not text comes out byte for byte.
+        text = masked(piece.content.decode("utf-8", "surrogateescape"))
+        sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+    sys.stdout.flush()
 
 
 def _fields(piece: Piece) -> dict[str, object]:
@@ -133,7 +132,7 @@ def _fields(piece: Piece) -> dict[str, object]:
         "start": piece.start,
         "next": piece.end,
         "dropped_bytes": piece.dropped_before,
-        "content": redact(piece.content.decode("utf-8", "replace")),
+        "content": masked(piece.content.decode("utf-8", "replace")),
     }
 
 
@@ -147,7 +146,7 @@ def _print_document(task: Task, files: AttemptFiles, start: int, pieces: list[Pi
             "bytes": size_of(files),
             "dropped_bytes": sum(piece.dropped_before for piece in pieces),
             "truncated": task.current.output_truncated,
-            "content": redact(b"".join(piece.content for piece in pieces).decode("utf-8", "replace")),
+            "content": masked(b"".join(piece.content for piece in pieces).decode("utf-8", "replace")),
         }
     )
 
@@ -169,6 +168,7 @@ COMMAND = Command(
             parse=whole_number,
         ),
         Option(name="--bytes", metavar="SIZE", help="at most so many bytes", parse=parse_size),
+        Option(name="--attempt", metavar="N", help="of an earlier attempt", parse=whole_number),
         Option(name="--raw", help="byte for byte, with secrets and escape sequences"),
     ),
     examples=(("outlive output t7k2 --tail 20 --follow", "the last 20 lines, then whatever comes"),),

@@ -26,10 +26,12 @@ _LOOKED_AT = 8192
 
 def last_line(home: Home, task: Task) -> str:
     """The last line of output that says anything; empty if there is none yet."""
-    text = read_tail(files_of(home, task), _LOOKED_AT).content.decode("utf-8", "replace")
+    piece = read_tail(files_of(home, task), _LOOKED_AT)
+    text = piece.content.decode("utf-8", "replace")
+    lines = text.split("\n")[1 if piece.start else 0 :]
     # A bar that redraws itself is as many lines as it has states; the last is the one that is seen.
-    lines = (shown(line.rstrip("\r").rpartition("\r")[2]).strip() for line in reversed(text.split("\n")))
-    return next(filter(None, lines), "")
+    seen = shown("\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines))
+    return next((line.strip() for line in reversed(seen.split("\n")) if line.strip()), "")
 
 
 class Progress:

@@ -82,7 +82,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], may_go: Sequence[
     lines = []
     for row in (heads, *rows):
         cells = [row[i] + " " * (widths[i] - columns_of(row[i])) for i in wanted[:-1]]
-        lines.append("  ".join((*cells, cut(row[-1], room))).rstrip())
+        lines.append("  ".join((*cells, cut(row[-1], room))).rstrip()[: terminal_columns()])
     return lines
 
 

@@ -79,7 +79,7 @@ _VALUE = (
     r"""|(?P<word>[^\s"'`;&|<>\\]++(?:\\(?!["'nrt])[^\s"'`;&|<>\\]*+)*))"""
 )
 # Up to the last @, because people forget to escape the one in a password.
-_URL = r"""://[^\s/?#:@"'<>]*+:(?P<word>[^\s/?#"'<>,]+)@"""
+_URL = r"""://[^\s/?#:@"'<>]*+:(?P<word>[^\s/?#"'<>,]+)@(?!sha256:)"""
 _HEADER = (
     r"""(?ai)(?:(?P<auth>authorization)|x-(?:api-key|auth-token|goog-api-key|vault-token)|private-token)"""
     r"""\\*+["']?[ \t]*+[:=][ \t]*+\\*+["']?(?P<scheme>(?:bearer|basic|token) ++)?(?P<word>[^\s"'\\,;\]]++)"""
@@ -99,7 +99,7 @@ _PROGRAMS = (
 # --- names: what is assigned to them is a secret, if it looks like one ------------------------
 
 _KEY = (
-    r"(?P<key>token|secret|passw(?:or)?d|passphrase|(?:api|access|private|secret|account)[_-]?key|credentials"
+    r"(?P<key>token|secret|passw(?:or)?d|passphrase|(?:api|access|private|secret|account|master|encryption|signing)[_-]?key|credentials"
     r"|db_pass|smtp_pass|mysql_pwd)"
 )
 _ASSIGNED = (
@@ -172,6 +172,15 @@ def _pass_over(text: str) -> str:
         if any(sign in seen for sign in signs):
             text = _sub(pattern, replace, text)
     return text
+
+
+def may_begin_secret(text: str) -> bool:
+    """Whether what follows might make a secret of the end of this text: a token, or a key that has begun."""
+    last = text[max(text.rfind(c) for c in " \t\n\r") + 1 :]
+    if any(sign in last for sign in _TOKEN_SIGNS):
+        return True
+    begun = text.rfind("PRIVATE KEY-----")
+    return begun >= 0 and "-----BEGIN" in text[max(0, begun - 60) : begun]
 
 
 def redact_words(words: Sequence[str]) -> list[str]:

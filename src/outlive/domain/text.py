@@ -44,6 +44,18 @@ def shown(text: str) -> str:
     return redact(plain(text))
 
 
+def masked(text: str) -> str:
+    """The text as it is, but without the secrets in it; for readers that want escape sequences too.
+
+    If a colour stands in the middle of a secret, only the text without colours can be masked.
+    """
+    from outlive.domain.redaction import redact  # noqa: PLC0415 - a launch shows nothing
+
+    kept = redact(text)
+    bare = plain(kept)
+    return kept if redact(bare) == bare else redact(plain(text))
+
+
 def is_encodable(text: str) -> bool:
     """Whether the text came from bytes, or could become them; a lone surrogate did not and cannot."""
     try:

@@ -71,9 +71,21 @@ def output_view(home: Home, task: Task, limit: int = TAIL) -> OutputView:
         size=size_of(files),
         dropped=hole.end - hole.start,
         truncated=task.current.output_truncated,
-        # A secret that is cut in two is not recognised: so a little more is read than is shown.
-        tail=shown(read_tail(files, limit + _MARGIN).content.decode("utf-8", "replace"))[-limit:],
+        tail=tail_text(files, limit),
     )
+
+
+def tail_text(files: AttemptFiles, limit: int) -> str:
+    """The last characters of an output as anybody may see them.
+
+    A secret that is cut in two is not recognised: so more is read than is shown, from a word's beginning on.
+    """
+    piece = read_tail(files, limit + _MARGIN)
+    text = piece.content.decode("utf-8", "replace")
+    if piece.start > 0:
+        begins = min((at for c in " \n\t" if (at := text.find(c)) >= 0), default=len(text))
+        text = text[begins:]
+    return shown(text)[-limit:]
 
 
 def task_document(home: Home, task: Task, now: datetime) -> dict[str, object]:
