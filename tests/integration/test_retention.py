@@ -14,7 +14,7 @@ import pytest
 from outlive.keeper.tidying import tidy_a_little
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from tests.support import wait_until
+from tests.support import kill, wait_until
 
 if TYPE_CHECKING:
     from tests.support import Bench
@@ -149,6 +149,33 @@ def test_every_seeded_fault_is_named_with_what_mends_it(bench: Bench) -> None:
         ("bundle_without_row", "tstray22"),
     }
     assert {path: path.stat().st_mtime_ns for path in Path(bench.home.tasks).rglob("*")} == before
+
+
+def test_what_files_say_against_a_row_is_named(bench: Bench) -> None:
+    """A damaged record, an emptied output, an open mode, an attempt on no record, a FIFO that is none, no keeper."""
+    tasks = {name: _ended(bench, "echo out") for name in ("record", "output", "mode", "attempt", "fifo", "spec")}
+    unkept = bench.launch("sleep 60")
+    for who in (bench.keeper(unkept), bench.process(unkept, "witness"), bench.process(unkept)):
+        kill(who)
+    wait_until(lambda: bench.find_keeper(unkept) is None)
+    with open(bench.files(tasks["record"]).record, "r+b") as file:
+        file.write(os.urandom(64))
+    Path(bench.files(tasks["output"]).output).write_bytes(b"")
+    Path(bench.files(tasks["mode"]).output).chmod(0o644)
+    os.mkdir(bench.home.bundle(tasks["attempt"]) + "/attempts/2", 0o700)
+    Path(bench.files(tasks["fifo"]).done).unlink()
+    Path(bench.files(tasks["fifo"]).done).touch(0o600)
+    Path(bench.home.bundle(tasks["spec"]), "spec.json").write_text("{")
+    found = {(finding["kind"], finding["task"]) for finding in bench.json("audit")["findings"]}
+    assert found == {
+        ("damaged_record", tasks["record"]),
+        ("lost_output", tasks["output"]),
+        ("open_to_others", tasks["mode"]),
+        ("attempt_without_row", tasks["attempt"]),
+        ("wrong_files", tasks["fifo"]),
+        ("missing_spec", tasks["spec"]),
+        ("unkept", unkept),
+    }
 
 
 def test_old_files_without_a_record_are_swept(bench: Bench) -> None:

@@ -20,6 +20,7 @@ _SECTOR = 512
 _OFFSETS: dict[str, int] = {"exit": 0, "intent": 512, "process": 1024, "hole": 1536, "owner": 2048}
 _EXIT_SIZE = 64
 SIZE = _SECTOR * len(_OFFSETS)
+SLOTS: tuple[Slot, ...] = ("exit", "intent", "process", "hole", "owner")
 
 
 def preallocate(path: str) -> int:
@@ -66,3 +67,12 @@ def read_slot(fd: int, slot: Slot) -> dict[str, str] | None:
     if not mark or checksum != b"%08x\n" % crc32(line):
         return None
     return dict(pair.split("=", 1) for pair in line.decode("ascii").split(" "))
+
+
+def is_damaged(path: str, slot: Slot) -> bool:
+    """Whether something is in a slot that cannot be read."""
+    fd = open_record(path)
+    try:
+        return bool(os.pread(fd, _SECTOR, _OFFSETS[slot]).strip(b"\0")) and read_slot(fd, slot) is None
+    finally:
+        os.close(fd)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import stat
 from itertools import pairwise
 
-from outlive.bundle.attempt import AttemptFiles
+from outlive.bundle import record
+from outlive.bundle.attempt import AttemptFiles, keeper_lives
+from outlive.bundle.output import size_of
+from outlive.bundle.record import is_damaged
 from outlive.domain.quantity import show_duration
 from outlive.domain.value import Value
 from outlive.domain.when import timedelta
 from outlive.ledger.contract import Selection
 from outlive.ledger.sqlite import SqliteLedger
-from outlive.service.strays import is_abandoned, strays
+from outlive.service.strays import is_abandoned, read_spec, strays
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.bundle.home import Home
-    from outlive.domain.task import Task
+    from outlive.domain.task import Attempt, Task
 
 _FILES = ("lock", "control", "done", "record", "output")
 _LONG_UNDELIVERED = timedelta(days=1)
@@ -76,20 +80,63 @@ def _of_files(home: Home, task: Task) -> Iterator[Finding]:
         mend = "nothing brings it back; outlive sweep --apply deletes the record when it is due"
         yield Finding(kind="row_without_bundle", task=task.id, what=f"{bundle} is gone", mend=mend)
         return
-    if not os.path.exists(bundle + "/spec.json"):
+    if read_spec(home, task.id) is None:
         mend = "nothing; it could not be rebuilt if the ledger were lost"
-        yield Finding(kind="missing_spec", task=task.id, what="its spec.json is gone", mend=mend)
+        yield Finding(kind="missing_spec", task=task.id, what="its spec.json is gone or cannot be read", mend=mend)
+    yield from _of_modes(bundle, task)
+    known = {str(attempt.number) for attempt in task.attempts}
+    for name in sorted(set(_names(bundle + "/attempts")) - known):
+        mend = "nothing; a launcher was killed before it could record it, and the next retry clears it away"
+        yield Finding(kind="attempt_without_row", task=task.id, what=f"attempts/{name} is on no record", mend=mend)
     for attempt in task.attempts:
         files = AttemptFiles(bundle, attempt.number)
         missing = [name for name in _FILES if not os.path.exists(f"{files.path}/{name}")]
         if missing:
-            mend = "outlive show settles it" if attempt.settled_at is None else "nothing; its ending is on record"
+            lives = "outlive cancel ends it; without these files nobody else can be sure of its end"
             yield Finding(
                 kind="missing_files",
                 task=task.id,
                 what=f"attempt {attempt.number} has no {', '.join(missing)}",
-                mend=mend,
+                mend=lives if attempt.settled_at is None else "nothing; its ending is on record",
             )
+        else:
+            yield from _of_attempt(files, task, attempt)
+
+
+def _of_attempt(files: AttemptFiles, task: Task, attempt: Attempt) -> Iterator[Finding]:
+    """What the files of one attempt say against its row."""
+    name = f"attempt {attempt.number}"
+    for path in (files.done, files.control):
+        if not stat.S_ISFIFO(os.stat(path).st_mode):
+            what = f"{name} has a {os.path.basename(path)} that is no FIFO"
+            yield Finding(kind="wrong_files", task=task.id, what=what, mend="outlive cancel ends it, if it runs")
+    if damaged := [slot for slot in record.SLOTS if is_damaged(files.record, slot)]:
+        what = f"{name} has a record that cannot be read: {', '.join(damaged)}"
+        mend = "nothing; if its ending is not in the ledger, it is lost"
+        yield Finding(kind="damaged_record", task=task.id, what=what, mend=mend)
+    size = size_of(files)
+    if attempt.output_bytes is not None and size < attempt.output_bytes:
+        what = f"{name} wrote {attempt.output_bytes} bytes, and {size} are left"
+        yield Finding(kind="lost_output", task=task.id, what=what, mend="nothing; somebody truncated the file")
+    if attempt.settled_at is None and not keeper_lives(files):
+        what = f"{name} is {attempt.state}, and has no keeper"
+        yield Finding(kind="unkept", task=task.id, what=what, mend=f"outlive show {task.id} settles or adopts it")
+
+
+def _of_modes(bundle: str, task: Task) -> Iterator[Finding]:
+    for directory, _, names in os.walk(bundle):
+        for path in (directory, *(f"{directory}/{name}" for name in names)):
+            mode = os.lstat(path).st_mode & 0o777
+            if mode & 0o077:
+                what = f"{path} is open to other users (mode {mode:o})"
+                yield Finding(kind="open_to_others", task=task.id, what=what, mend=f"chmod go= {path}")
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
 
 
 def _of_clocks(task: Task, now: datetime) -> Iterator[Finding]:
