@@ -70,7 +70,7 @@ def insert_row_before_lock() -> None:
 def reap_before_recording() -> None:
     """The zombie is gone before its status is on disk, so nobody can read it again."""
 
-    def watch(record_fd: int, command: int, voice: int) -> None:
+    def watch(record_fd: int, command: int, voice: int, _: int) -> None:
         _, status = os.waitpid(command, 0)
         witness.write_exit(record_fd, command, os.CLD_EXITED, os.waitstatus_to_exitcode(status))
         witness._say(voice, b"exited\n")

@@ -103,11 +103,10 @@ def _begin(plan: Plan, held: Held, sight: OwnWitness, begin: int, ready: int | N
         first = sight.look()
     elif not isinstance(first, Evidence):
         first = never_begun()  # the witness was killed before the go, which now nobody will give
-    os.close(begin)
     began = not isinstance(first, Evidence) or first.kind in ("exited", "signalled")
     if began:
         answer(ready, "running")
-    again = Supervision(plan, held, sight, "keeper").see_through(first)
+    again = Supervision(plan, held, sight, "keeper", lambda: _give(begin, witness.SETTLED)).see_through(first)
     if not began:
         answer(ready, "ended")
     if again is not None:
@@ -143,10 +142,10 @@ def wait_for_go(plan: Plan, held: Held, go: int) -> IntentKind | None:
     return called
 
 
-def _give(begin: int) -> None:
-    """Let the command begin. It may have been killed while it waited; its witness will tell."""
+def _give(begin: int, word: bytes = b"g") -> None:
+    """Let the command begin, or the witness go. It may have been killed while it waited; others will tell."""
     try:
-        os.write(begin, b"g")
+        os.write(begin, word)
     except BrokenPipeError:
         pass
 

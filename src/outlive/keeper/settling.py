@@ -10,6 +10,8 @@ from outlive.ledger.sqlite import SqliteLedger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from outlive.bundle.attempt import Held
     from outlive.domain.settlement import Settlement
     from outlive.domain.task import Attempt
@@ -22,7 +24,8 @@ _TIDIES_ONE_IN = 16  # by the task's name, since nobody counts
 class LedgerOfAnEnding:
     """Opened when the command is gone, or for a moment before; never held while it runs."""
 
-    def __init__(self, plan: Plan, held: Held) -> None:
+    def __init__(self, plan: Plan, held: Held, on_settled: Callable[[], None]) -> None:
+        self._on_settled = on_settled
         self._plan = plan
         self._held = held
         self._opened: SqliteLedger | None = None
@@ -57,6 +60,7 @@ class LedgerOfAnEnding:
                     is_ours = ledger.settle(settlement, again)
                     # Now, and not when ledger and process have been taken apart: waiters are asleep on it.
                     self._held.let_go()
+                    self._on_settled()
                     self._tidy(ledger)
                     return is_ours
             except DiskFull:

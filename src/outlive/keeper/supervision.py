@@ -48,7 +48,9 @@ INTENTS: tuple[IntentKind, ...] = (
 class Supervision:
     """A running attempt under a keeper's eyes, its own or an adopted one."""
 
-    def __init__(self, plan: Plan, held: Held, sight: Sight, role: str) -> None:
+    def __init__(
+        self, plan: Plan, held: Held, sight: Sight, role: str, on_settled: Callable[[], None] = lambda: None
+    ) -> None:
         self._plan = plan
         self._held = held
         self._sight = sight
@@ -70,7 +72,7 @@ class Supervision:
             self._owner, self._is_abandoned = owner.find(held.record)
         self._idleness = self._watch_idleness() if plan.launch.idle_timeout is not None else None
         self._retrying = _retrying(plan) if role == "keeper" and plan.retries_left else None
-        self._ledger = LedgerOfAnEnding(plan, held)
+        self._ledger = LedgerOfAnEnding(plan, held, on_settled)
         self._seen_exit = self._is_watching = False
         self._rehearsal: float | None = time.monotonic() + _REHEARSES_AFTER
 

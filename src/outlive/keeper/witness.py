@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from errno import EACCES, ECHILD, EIO, ENOENT, ENOTDIR
-from select import poll
+from select import POLLIN, poll
 
 from outlive.bundle import record
 from outlive.bundle.kernel import become_subreaper, name_process, signal
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _SHELL_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _OOM_PREFERENCE = 300
 _SETTLING_TAKES_MS = 100
+SETTLED = b"s"
 
 
 class Start(Value):
@@ -56,7 +57,6 @@ def serve(held: Held, voice: int, begin: int, start: Start) -> NoReturn:
     if command == 0:
         os.close(voice)  # or the keeper, which listens for our word, would not notice our death
         _become_command(begin, failure_write, held, start)
-    os.close(begin)
     os.close(failure_write)
     process = _identities(command)
     record.write_slot(held.record, "process", durable=False, **process, started="unknown")
@@ -73,16 +73,15 @@ def serve(held: Held, voice: int, begin: int, start: Start) -> NoReturn:
         process["monotonic"] = time.monotonic_ns()  # its time runs from now on, and not while it waited for the go
         record.write_slot(held.record, "process", durable=False, **process, started="yes")
         _say(voice, b"started\n")
-        _watch(held.record, command, voice)
+        _watch(held.record, command, voice, begin)
     os._exit(0)
 
 
-def _watch(record_fd: int, command: int, voice: int) -> None:
+def _watch(record_fd: int, command: int, voice: int, keeper: int) -> None:
     """Wait for the command, reaping the orphans that come our way meanwhile.
 
-    The keeper is told as soon as the end is on record, and makes it durable in the ledger. Only
-    when it has, or takes too long, or is dead, do we sync the record: two syncs at once would
-    hold each other up, and nobody is told before the ledger is durable.
+    The keeper is told as soon as the end is on record, and makes it durable in the ledger; nobody
+    else is told before. If it takes too long, or is dead, we make the record durable instead.
     """
     while True:
         seen = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
@@ -91,8 +90,8 @@ def _watch(record_fd: int, command: int, voice: int) -> None:
         if seen.si_pid == command:
             write_exit(record_fd, command, seen.si_code, seen.si_status, durable=False)
             _say(voice, b"exited\n")
-            _await_hang_up(voice)
-            os.fdatasync(record_fd)
+            if not _has_settled(keeper):
+                os.fdatasync(record_fd)
         os.waitpid(seen.si_pid, 0)
         if seen.si_pid == command:
             return
@@ -204,11 +203,11 @@ def _prefer_for_oom() -> None:
         os.close(fd)
 
 
-def _await_hang_up(voice: int) -> None:
-    """Until nobody listens to us any more, but not for long."""
+def _has_settled(keeper: int) -> bool:
+    """Wait for the keeper's word that the end is durable, but not for long; False if it does not come."""
     waiting = poll()
-    waiting.register(voice, 0)
-    waiting.poll(_SETTLING_TAKES_MS)
+    waiting.register(keeper, POLLIN)
+    return bool(waiting.poll(_SETTLING_TAKES_MS)) and os.read(keeper, 1) == SETTLED
 
 
 def _say(voice: int, word: bytes) -> None:
