@@ -23,7 +23,7 @@ from outlive.bundle.home import open_home
 from outlive.domain.command import from_argv, from_shell_text
 from outlive.domain.errors import OutliveError
 from outlive.domain.queueing import lock
-from outlive.keeper import adoption, settling  # noqa: F401 - warm, as everything a life needs
+from outlive.keeper import adoption, settling, supervision  # noqa: F401 - warm, as everything a life needs
 from outlive.keeper import tree as process_tree
 from outlive.keeper.plan import Surroundings
 from outlive.ledger.contract import Selection
@@ -105,6 +105,8 @@ class Life:
         )
         self._script = script
         _make_small_and_fast()
+        # A keeper rehearses the end when its command has run for a while: here always, or never.
+        supervision._REHEARSES_AFTER = 0.0 if script == GATED else 3600.0
         self.freeze()
 
     def close(self) -> None:
