@@ -9,7 +9,7 @@ from select import POLLIN, poll
 from outlive.bundle.kernel import signal
 from outlive.bundle.processes import start_ticks, stat_fields
 from outlive.domain.value import Value
-from outlive.keeper.tree import Member, descendants, look
+from outlive.keeper.tree import Member, descendants, heirs_children, keeps_another_task, look
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ STEPS = ((signal.SIGINT, 2.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 2.0))
 _LOOK_AGAIN_MS = 50
 _MOST_WATCHED = 64
 _GLANCES, _BETWEEN_GLANCES = 5, 0.002
+_CHASE_S = 2.0
 _PROCESS_GROUP = 1 << 2  # PIDFD_SIGNAL_PROCESS_GROUP
 
 
@@ -28,12 +29,15 @@ class Ended(Value):
 
     alive: tuple[Member, ...]
     told: frozenset[int]
+    hiding: frozenset[int] = frozenset()
+    """Who came and went while nobody was to be seen: something forks and exits in turn."""
 
 
 def end_tree(
     members: Callable[[], list[Member]],
     is_foreign: Callable[[int], bool] | None = None,
     meanwhile: Callable[[], object] = lambda: None,
+    heirs: tuple[int, ...] = (),
 ) -> Ended:
     """Interrupt, terminate, kill all members, those born meanwhile too; `meanwhile` is done now and then.
 
@@ -54,7 +58,45 @@ def end_tree(
                         reached.add(member.pid)
             meanwhile()
             _await_any_end(alive)
-    return Ended(alive=tuple(_still_alive(known, members, is_foreign)), told=frozenset(reached))
+    left = tuple(_still_alive(known, members, is_foreign))
+    hiding = frozenset() if left else _chase(heirs, is_foreign or keeps_another_task)
+    return Ended(alive=left, told=frozenset(reached), hiding=hiding)
+
+
+def _chase(heirs: tuple[int, ...], is_foreign: Callable[[int], bool]) -> frozenset[int]:
+    """Kill what is another process at every look; whoever still came and went when our patience was over.
+
+    Each of them is a child of an heir when it is seen, and is killed only if it still is one: no
+    stranger ever is.
+    """
+    until = time.monotonic() + _CHASE_S
+    before = heirs_children(heirs, is_foreign)
+    quiet = 0
+    while quiet < _GLANCES:
+        time.sleep(_BETWEEN_GLANCES)
+        now = heirs_children(heirs, is_foreign)
+        fresh, before = now - before, now
+        quiet = 0 if fresh else quiet + 1
+        if fresh and time.monotonic() > until:
+            return fresh
+        for pid in fresh:
+            _kill_child(pid, heirs)
+    return frozenset()
+
+
+def _kill_child(pid: int, heirs: tuple[int, ...]) -> None:
+    try:
+        pidfd = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        fields = stat_fields(pid)
+        if fields and int(fields[1]) in heirs:
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    except OSError:
+        pass  # it is gone, and perhaps has left another one
+    finally:
+        os.close(pidfd)
 
 
 def _still_alive(

@@ -15,6 +15,7 @@ from outlive.bundle.kernel import signal
 from outlive.bundle.processes import has_exited, open_verified
 from outlive.domain.evidence import Evidence, Intent
 from outlive.domain.settlement import plan_settlement, told_as_retrying
+from outlive.domain.task import LeftRunning
 from outlive.domain.when import UTC, datetime, from_micros, to_micros
 from outlive.keeper import owner, tree
 from outlive.keeper.cap import OutputWatch
@@ -74,6 +75,7 @@ class Supervision:
         self._retrying = _retrying(plan) if role == "keeper" and plan.retries_left else None
         self._ledger = LedgerOfAnEnding(plan, held, on_settled)
         self._seen_exit = self._is_watching = False
+        self._hiding: frozenset[int] = frozenset()
         self._rehearsal: float | None = time.monotonic() + _REHEARSES_AFTER
 
     def _find_deadline(self, started_ns: int) -> float | None:
@@ -184,7 +186,9 @@ class Supervision:
                 record.clear_slot(self._held.record, "intent")
                 return
             self._intent = Intent(kind=kind, at=now)
-        ended = end_tree(self._members, self._is_foreign, self._output.look)
+        heirs = tuple(self._own_pids()) if self._role == "keeper" else ()
+        ended = end_tree(self._members, self._is_foreign, self._output.look, heirs)
+        self._hiding = ended.hiding
         if is_new and self._pid not in ended.told:
             # Not one signal reached the command: however it ends now, it is not our doing.
             self._intent = None
@@ -192,13 +196,17 @@ class Supervision:
 
     def _members(self) -> list[tree.Member]:
         """Every living process of the task: below us, or found again if we adopted it."""
-        witness = read_identity(self._held.record, "witness")
-        ours = frozenset((os.getpid(), witness[0].pid if witness else 0))
+        ours = self._own_pids()
         if self._role == "keeper":
             found = tree.descendants(os.getpid(), ours, self._is_foreign)
         else:
             found = tree.remnants(self._plan.launch.id, self._held.record, self._is_foreign)
         return [member for member in found if member.pid not in ours]
+
+    def _own_pids(self) -> frozenset[int]:
+        """The keeper and its witness: they inherit the orphans of the tree."""
+        witness = read_identity(self._held.record, "witness")
+        return frozenset((os.getpid(), witness[0].pid if witness else os.getpid()))
 
     def _pids(self) -> list[int]:
         """Whose work counts: the members', and that of those whom the witness has waited for."""
@@ -217,7 +225,7 @@ class Supervision:
             self._intent,
             now=_now(),
             settled_by=self._role,
-            left_running=() if evidence.started == "no" else tree.describe(self._members()),
+            left_running=() if evidence.started == "no" else self._left_running(),
             output=self._output.final(),
         )
         again = self._retrying(settlement) if self._retrying is not None else None
@@ -229,6 +237,11 @@ class Supervision:
             again.discard()
             return None
         return again
+
+    def _left_running(self) -> tuple[LeftRunning, ...]:
+        """Who outlived the command; and, after an intended end, whoever could not be caught."""
+        found = tree.describe(self._members())
+        return found or tuple(LeftRunning(pid=pid, command="[forks and exits in turn]") for pid in self._hiding)
 
     def _care_for_output(self) -> None:
         try:

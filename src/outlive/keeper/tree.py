@@ -63,6 +63,11 @@ def descendants(
     return [member for pid in found if (member := look(pid))]
 
 
+def heirs_children(heirs: Iterable[int], is_foreign: Callable[[int], bool]) -> frozenset[int]:
+    """Whoever is directly below those that inherit orphans, dead or alive, at this very moment."""
+    return frozenset(child for heir in heirs for child in _children(heir) if not is_foreign(child))
+
+
 def keeps_another_task(pid: int) -> bool:
     """Whether this is a keeper or a witness. The name is cheap to forge, the open record is not.
 
