@@ -74,12 +74,14 @@ def _chase(heirs: tuple[int, ...], is_foreign: Callable[[int], bool]) -> frozens
     quiet = 0
     while quiet < _GLANCES:
         time.sleep(_BETWEEN_GLANCES)
-        now = heirs_children(heirs, is_foreign)
-        fresh, before = now - before, now
-        quiet = 0 if fresh else quiet + 1
-        if fresh and time.monotonic() > until:
-            return fresh
-        for pid in fresh:
+        now = heirs_children(heirs, is_foreign) - frozenset(heirs)
+        # Who is new has a living kin somewhere, even if it is gone itself when we look at it.
+        suspects = frozenset(pid for pid in now if pid not in before or look(pid) is not None)
+        before = now
+        quiet = 0 if suspects else quiet + 1
+        if suspects and time.monotonic() > until:
+            return suspects
+        for pid in suspects:
             _kill_child(pid, heirs)
     return frozenset()
 
