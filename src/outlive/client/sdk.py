@@ -174,7 +174,10 @@ class Outlive:
             on_end=lambda task: ended.update({task.id: task}),
         )
         for task in tasks:
-            task.refresh(ended.get(task.id))
+            if task.id in ended:
+                task._found = ended[task.id]  # noqa: SLF001 - it has just been looked at
+            else:
+                task.refresh()
         return in_time
 
     def cancel(self, *tasks: Task) -> bool:
@@ -235,9 +238,9 @@ class Task:
         """The directory that it runs in."""
         return self._task.launch.cwd
 
-    def refresh(self, found: domain.Task | None = None) -> Self:
-        """Look again, unless somebody just has (`found`); whatever died unseen is settled by this."""
-        self._found = found or view.find(self._home, [self.id], _adopt)[0]
+    def refresh(self) -> Self:
+        """Look again; whatever died unseen is settled by this."""
+        self._found = view.find(self._home, [self.id], _adopt)[0]
         return self
 
     def wait(self, timeout: Span = None) -> Self:

@@ -21,7 +21,6 @@ _LOOK_AGAIN_MS = 50
 _MOST_WATCHED = 64
 _GLANCES, _BETWEEN_GLANCES = 5, 0.002
 _CHASE_S = 2.0
-_PROCESS_GROUP = 1 << 2  # PIDFD_SIGNAL_PROCESS_GROUP
 
 
 class Ended(Value):
@@ -120,12 +119,7 @@ def _still_alive(
 
 
 def _tell(member: Member, number: int) -> bool:
-    """Signal exactly this process, or nobody; whether the signal went out.
-
-    Killing takes its process group with it, in one step: a program that forks and exits in turn
-    would always be a process ahead of us. A group has no members but of this tree, because each
-    of our commands begins a session of its own.
-    """
+    """Signal exactly this process, or nobody; whether the signal went out."""
     try:
         pidfd = os.pidfd_open(member.pid)
     except OSError:
@@ -135,22 +129,12 @@ def _tell(member: Member, number: int) -> bool:
         # process now; only if that is still the one we saw does the signal go out.
         if os.fstat(pidfd).st_ino != member.inode or start_ticks(member.pid) != member.start:
             return False
-        if number == signal.SIGKILL and _has_group_of_its_own(member.pid):
-            try:
-                signal.pidfd_send_signal(pidfd, number, None, _PROCESS_GROUP)
-            except OSError:
-                pass  # a kernel before 6.9, or somebody in it whom we may not signal
         signal.pidfd_send_signal(pidfd, number)
     except OSError:
         return False  # it is gone, or not ours to signal
     finally:
         os.close(pidfd)
     return True
-
-
-def _has_group_of_its_own(pid: int) -> bool:
-    fields = stat_fields(pid)
-    return fields is not None and int(fields[2]) not in (0, os.getpgrp())
 
 
 def _await_any_end(members: list[Member]) -> None:

@@ -1,8 +1,8 @@
 """The keeper: the detached process that owns one attempt from its start to its settlement.
 
-This is how it comes to life: it cuts its ties, claims the attempt, lets the witness start the
-command, and supervises it. It holds no ledger while the command runs, imports nothing after it
-started, and ignores what would end an ordinary process.
+This is how it comes to life: it cuts its ties, lets the witness start the command, and supervises it.
+It holds no ledger while the command runs, needs no import to bring it to its end, and ignores what
+would end an ordinary process.
 """
 
 from __future__ import annotations
@@ -64,19 +64,24 @@ def detach(keep: tuple[int, ...]) -> None:
     gc.disable()
 
 
+def come_to_life(plan: Plan, held: Held, channels: tuple[int, ...]) -> None:
+    """Become what others know as a keeper: detached, heir of all orphans, and owned if the task is."""
+    owned_by = plan.surroundings.owner
+    name_process(KEEPER_NAME)
+    detach((*held.fds(), *channels, *(() if owned_by is None else (owned_by,))))
+    become_subreaper()
+    if owned_by is not None:
+        owner.remember(held.record, owned_by)
+
+
 def keep(plan: Plan, held: Held, go: int, ready: int) -> NoReturn:
-    """Run one attempt: claim it, start it, see it through, settle it.
+    """Run one attempt: start it, see it through, settle it.
 
     We come to life while the launcher still writes the row, and the witness prepares the command
     meanwhile. The command begins at the launcher's go, which tells that the row is durable, and
     not at all if anybody has failed or died before.
     """
-    owned_by = plan.surroundings.owner
-    name_process(KEEPER_NAME)
-    detach((*held.fds(), go, ready, *(() if owned_by is None else (owned_by,))))
-    become_subreaper()
-    if owned_by is not None:
-        owner.remember(held.record, owned_by)
+    come_to_life(plan, held, (go, ready))
     sight, begin = _prepare_witness(plan, held, (go, ready))
     called = wait_for_go(plan, held, go)
     if called is not None:

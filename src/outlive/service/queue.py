@@ -16,12 +16,11 @@ from select import POLLIN, poll
 
 from outlive.bundle.attempt import AttemptFiles, has_writer, open_done, open_turn
 from outlive.bundle.home import Home
-from outlive.bundle.kernel import become_subreaper, name_process
+from outlive.bundle.kernel import name_process
 from outlive.bundle.processes import KEEPER_NAME
 from outlive.domain.errors import Broken, Unavailable
 from outlive.domain.queueing import Turn, plan_turn
-from outlive.keeper import owner
-from outlive.keeper.keeper import answer, detach, run_now, wait_for_go
+from outlive.keeper.keeper import answer, come_to_life, run_now, wait_for_go
 from outlive.keeper.launching import launch_adopter
 from outlive.keeper.sleeping import fall_asleep, plan_from, read_note
 from outlive.keeper.unbegun import read_call, refuse
@@ -47,12 +46,7 @@ _SETTLING_PAUSE, _LONGEST_PAUSE = 0.002, 1.0
 
 def wait_then_keep(plan: Plan, held: Held, go: int, ready: int) -> NoReturn:
     """The life of a keeper whose command may have to wait; told to its launcher as soon as that is clear."""
-    owned_by = plan.surroundings.owner
-    name_process(KEEPER_NAME)
-    detach((*held.fds(), go, ready, *(() if owned_by is None else (owned_by,))))
-    become_subreaper()
-    if owned_by is not None:
-        owner.remember(held.record, owned_by)
+    come_to_life(plan, held, (go, ready))
     called = wait_for_go(plan, held, go)
     if called is not None:
         _end(plan, held, called, None, ready)
