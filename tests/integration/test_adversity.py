@@ -451,20 +451,34 @@ import os, signal, sys, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 os.setsid()
+print("ready", flush=True)
 end = time.time() + 20
 while time.time() < end:
     if os.fork():
         os._exit(0)
+    if "leave" in sys.argv:
+        os.setsid()
     time.sleep(float(sys.argv[1]))
 """
 
 
-@pytest.mark.parametrize("pause", ["0.001", "0.005", "0.02"])
-def test_what_forks_and_exits_in_turn_cannot_hide(bench: Bench, pause: str) -> None:
-    """It is another process at every look; the cancel ends it, or says that it did not."""
+@pytest.mark.parametrize("pause", ["0", "0.001", "0.005", "0.02"])
+def test_what_forks_and_exits_in_turn_is_ended_by_its_group(bench: Bench, pause: str) -> None:
+    """It is another process at every look, but always of the same group."""
     (bench.project / "hop.py").write_text(HOP)
     task = bench.launch(f"{sys.executable} hop.py {pause} & sleep 60")
-    wait_until(lambda: _hoppers(bench), "the first hop")
+    wait_until(lambda: "ready" in bench.ok("output", task), "the first hop")
+    done = bench.run("cancel", task)
+    assert (done.returncode, bench.show(task)["state"]) == (0, "cancelled")
+    assert not any(_hoppers(bench) for _ in range(100))
+
+
+@pytest.mark.parametrize("pause", ["0.001", "0.005", "0.02"])
+def test_what_forks_and_exits_in_turn_cannot_hide(bench: Bench, pause: str) -> None:
+    """It leaves its group, too; the cancel ends it, or says that it did not."""
+    (bench.project / "hop.py").write_text(HOP)
+    task = bench.launch(f"{sys.executable} hop.py {pause} leave & sleep 60")
+    wait_until(lambda: "ready" in bench.ok("output", task), "the first hop")
     done = bench.run("cancel", task)
     state = bench.show(task)["state"]
     if any(_hoppers(bench) for _ in range(100)):  # one look may miss it, as ours may

@@ -33,6 +33,12 @@ def _expire(bench: Bench, *tasks: str) -> None:
             ledger.db.execute("UPDATE attempt SET delete_after = 1 WHERE task = ? AND settled_at > 0", (task,))
 
 
+def _age(bench: Bench, minutes: int) -> None:
+    """Let everything have ended longer ago."""
+    with SqliteLedger(bench.home.ledger, utc_now()) as ledger, ledger.write():
+        ledger.db.execute("UPDATE attempt SET settled_at = settled_at - ?", (minutes * 60_000_000,))
+
+
 def _listed(bench: Bench) -> set[str]:
     return {task["id"] for task in bench.json("list", "--all", "--limit", "0")["tasks"]}
 
@@ -99,12 +105,19 @@ def test_the_oldest_go_first_when_there_is_too_much(bench: Bench) -> None:
 def test_keepers_sweep_a_little_by_themselves(bench: Bench) -> None:
     """What is due goes without anybody asking, while other tasks come and end."""
     due = {_ended(bench, "true", "--retain", "0s") for _ in range(3)}
+    _age(bench, minutes=2)
     for _ in range(120):
         _ended(bench, "true")
         if not due & _listed(bench):
             break
     assert not due & _listed(bench)
     wait_until(lambda: not due & _bundles(bench), "their files to go too")
+
+
+def test_an_ending_is_there_for_those_who_waited_for_it(bench: Bench) -> None:
+    """No keeper sweeps what has just ended, not even if it is to be kept for no time at all."""
+    due = {_ended(bench, "true", "--retain", "0s") for _ in range(40)}
+    assert due <= _listed(bench)
 
 
 def test_the_cap_comes_from_the_environment_too(bench: Bench) -> None:
@@ -273,6 +286,7 @@ def test_a_clock_that_leapt_ahead_deletes_nothing_by_itself(bench: Bench) -> Non
     due = _ended(bench, "true")
     _ended(bench, "true")
     _expire(bench, due)
+    _age(bench, minutes=2)
     with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
         tidy_a_little(bench.home, ledger, utc_now() + timedelta(days=2))
         assert ledger.task(due) is not None

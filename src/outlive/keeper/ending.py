@@ -24,12 +24,12 @@ _CHASE_S = 2.0
 
 
 class Ended(Value):
-    """What came of ending a tree: who is left, and whom a signal of ours has reached."""
+    """What came of ending a tree."""
 
-    alive: tuple[Member, ...]
     told: frozenset[int]
+    """Whom a signal of ours has reached."""
     hiding: frozenset[int] = frozenset()
-    """Who came and went while nobody was to be seen: something forks and exits in turn."""
+    """Who came and went at the very end: something forks and exits in turn."""
 
 
 def end_tree(
@@ -57,9 +57,8 @@ def end_tree(
                         reached.add(member.pid)
             meanwhile()
             _await_any_end(alive)
-    left = tuple(_still_alive(known, members, is_foreign))
-    hiding = frozenset() if left else _chase(heirs, is_foreign or keeps_another_task)
-    return Ended(alive=left, told=frozenset(reached), hiding=hiding)
+    # Also if somebody is still to be seen: it may be another one at every look.
+    return Ended(told=frozenset(reached), hiding=_chase(heirs, is_foreign or keeps_another_task))
 
 
 def _chase(heirs: tuple[int, ...], is_foreign: Callable[[int], bool]) -> frozenset[int]:
@@ -86,13 +85,21 @@ def _chase(heirs: tuple[int, ...], is_foreign: Callable[[int], bool]) -> frozens
 
 
 def _kill_child(pid: int, heirs: tuple[int, ...]) -> None:
+    """Kill a child of an heir; if it is our own, dead or alive, then all of its process group.
+
+    A group is killed as a whole: nobody escapes by forking meanwhile. Nor can its number be anybody
+    else's, as long as it has a member that only we could reap.
+    """
     try:
         pidfd = os.pidfd_open(pid)
     except OSError:
         return
     try:
         fields = stat_fields(pid)
-        if fields and int(fields[1]) in heirs:
+        parent, group = (int(fields[1]), int(fields[2])) if fields else (0, 0)
+        if parent == os.getpid() and group != os.getpgrp():
+            os.killpg(group, signal.SIGKILL)
+        elif parent in heirs:
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     except OSError:
         pass  # it is gone, and perhaps has left another one

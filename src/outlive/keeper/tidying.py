@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 DEFAULT_DISK_CAP = 8 << 30
 _AT_ONCE = 64
 _LEAP = timedelta(days=1)
+# Whoever waited for an ending is about to read it, however short its retention is.
+_READ_WITHIN = timedelta(minutes=1)
 
 
 def disk_cap(environ: Mapping[str, str]) -> int:
@@ -32,13 +34,16 @@ def disk_cap(environ: Mapping[str, str]) -> int:
         return DEFAULT_DISK_CAP
 
 
-def plan_tidying(ledger: SqliteLedger, now: datetime, cap: int, limit: int = _AT_ONCE) -> list[Deletable]:
+def plan_tidying(
+    ledger: SqliteLedger, now: datetime, cap: int, limit: int, settled_by: datetime | None = None
+) -> list[Deletable]:
     """What may be deleted now: first what is past its date, then the oldest while there is too much."""
     retention = Retention(ledger)
-    chosen = retention.due(now, limit)
+    settled_by = settled_by or now
+    chosen = retention.due(now, settled_by, limit)
     left = retention.kept_bytes() - sum(each.size for each in chosen)
     named = {each.task for each in chosen}
-    for each in retention.oldest(limit) if left > cap else ():
+    for each in retention.oldest(settled_by, limit) if left > cap else ():
         if left <= cap or len(chosen) >= limit:
             break
         if each.task not in named:
@@ -62,6 +67,6 @@ def tidy_a_little(home: Home, ledger: SqliteLedger, now: datetime) -> None:
     """What a keeper does in passing; nothing if the clock has leapt ahead since the last launch but this."""
     if now - Retention(ledger).last_but_one_launch(now) > _LEAP:
         return
-    chosen = plan_tidying(ledger, now, disk_cap(os.environ))
+    chosen = plan_tidying(ledger, now, disk_cap(os.environ), _AT_ONCE, settled_by=now - _READ_WITHIN)
     if chosen:
         tidy(home, ledger, chosen)

@@ -30,11 +30,11 @@ _BYTES = """
 _DUE = f"""
     SELECT task.id, task.command, newest.delete_after, {_BYTES}
     FROM attempt newest JOIN task ON task.id = newest.task AND newest.number = task.attempt
-    WHERE newest.delete_after <= ? AND {_MAY_GO} ORDER BY newest.delete_after LIMIT ?"""
+    WHERE newest.delete_after <= ? AND newest.settled_at <= ? AND {_MAY_GO} ORDER BY newest.delete_after LIMIT ?"""
 _OLDEST = f"""
     SELECT task.id, task.command, newest.delete_after, {_BYTES} AS bytes
     FROM task JOIN attempt newest ON task.id = newest.task AND newest.number = task.attempt
-    WHERE {_MAY_GO} AND bytes > 0 ORDER BY task.seq LIMIT ?"""
+    WHERE newest.settled_at <= ? AND {_MAY_GO} AND bytes > 0 ORDER BY task.seq LIMIT ?"""
 _KEPT = """
     SELECT coalesce(sum(output_bytes - coalesce(output_dropped, 0)), 0) FROM attempt WHERE delete_after IS NOT NULL"""
 _DELETE = f"""
@@ -62,17 +62,18 @@ class Retention:
         rows = self._ledger.select("SELECT created_at FROM task ORDER BY seq DESC LIMIT 1 OFFSET 1")
         return from_micros(rows[0][0]) if rows else now
 
-    def due(self, now: datetime, limit: int) -> list[Deletable]:
+    def due(self, now: datetime, settled_by: datetime, limit: int) -> list[Deletable]:
         """Tasks past their date, the longest first."""
-        return [_deletable(row) for row in self._ledger.select(_DUE, (to_micros(now), limit))]
+        found = self._ledger.select(_DUE, (to_micros(now), to_micros(settled_by), limit))
+        return [_deletable(row) for row in found]
 
     def kept_bytes(self) -> int:
         """How much output of ended attempts there is."""
         return int(self._ledger.select(_KEPT)[0][0])
 
-    def oldest(self, limit: int) -> list[Deletable]:
+    def oldest(self, settled_by: datetime, limit: int) -> list[Deletable]:
         """Tasks with output that may go before their date, if room is needed, the oldest first."""
-        return [_deletable(row) for row in self._ledger.select(_OLDEST, (limit,))]
+        return [_deletable(row) for row in self._ledger.select(_OLDEST, (to_micros(settled_by), limit))]
 
     def delete(self, tasks: Sequence[str]) -> list[str]:
         """Forget those of the tasks that may still go; their bundles are no longer anybody's then."""
