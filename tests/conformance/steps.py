@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from outlive.domain.settlement import Settlement, plan_settlement
+from outlive.ledger.inbox import Inbox
+from outlive.ledger.sessions import Sessions
+from outlive.ledger.sqlite import SqliteLedger
 from tests.unit.values import NOW, SECOND, attempt, exited, launch
 
 if TYPE_CHECKING:
@@ -38,6 +41,15 @@ def settlement(asked: Launch, evidence: Evidence | None = None, number: int = 1,
     """The ending of an attempt, two seconds after it began."""
     planned = plan_settlement(asked, number, evidence or exited(), None, now=NOW + 3 * SECOND, settled_by="keeper")
     return planned.but(**changes)
+
+
+def read_result(ledger: Ledger, id_: str, session: str | None) -> int:
+    """A session reads the result of a task; how many notices that withdraws."""
+    assert isinstance(ledger, SqliteLedger)
+    with ledger.write():
+        project = current(ledger, id_).launch.project
+        me = None if session is None else Sessions(ledger).find(session, project)
+        return 0 if me is None else len(Inbox(ledger).read(id_, me.lineage, NOW))
 
 
 def current(ledger: Ledger, id_: str = "t7k2m9q4") -> Task:

@@ -9,7 +9,7 @@ import pytest
 
 from outlive.domain.evidence import Evidence
 from outlive.ledger.contract import Selection
-from tests.conformance.steps import current, ended, enqueued, running, settlement
+from tests.conformance.steps import current, ended, enqueued, read_result, running, settlement
 from tests.unit.values import NOW, SECOND, attempt, exited, launch, vanished
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def test_names_come_back_byte_for_byte(ledger: Ledger, name: str) -> None:
     assert selected(ledger, project=f"/home/{name}", session=name, group=name) == [ID]
     assert selected(ledger, project=f"/home/{name}x") == []
     assert ledger.enqueue(asked.but(id="tzzzzzzz"), attempt()).id == ID
-    assert ledger.acknowledge(ID, name, NOW) == 1
+    assert read_result(ledger, ID, name) == 1
 
 
 def test_names_that_differ_only_in_bytes_that_are_no_utf8_are_different(ledger: Ledger) -> None:

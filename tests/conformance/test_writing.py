@@ -14,7 +14,7 @@ from outlive.domain.lifecycle import CONDITIONS
 from outlive.domain.settlement import OutputSize, plan_settlement
 from outlive.domain.task import LeftRunning, Task
 from outlive.ledger.contract import Selection
-from tests.conformance.steps import current, ended, enqueued, running, settlement
+from tests.conformance.steps import current, ended, enqueued, read_result, running, settlement
 from tests.unit.values import NOW, SECOND, attempt, exited, launch, vanished
 
 if TYPE_CHECKING:
@@ -64,7 +64,9 @@ def test_enqueue_records_a_new_task_as_queued_with_its_first_attempt(ledger: Led
         notify="failure",
     )
     returned = ledger.enqueue(asked, attempt())
-    assert returned == current(ledger) == Task(launch=asked, attempts=(attempt(),))
+    found = current(ledger)
+    assert returned == found.but(lineage=None) == Task(launch=asked, attempts=(attempt(),))
+    assert found.lineage is not None
     assert ledger.history(ID).notices == ()
     assert ledger.history(ID).evidence == ()
 
@@ -443,24 +445,24 @@ def test_evidence_is_kept_without_any_consequence(ledger: Ledger) -> None:
 def test_the_session_that_launched_acknowledges_its_ending(ledger: Ledger) -> None:
     """Once: the second time there is nothing left to acknowledge."""
     ended(ledger, session="s-1")
-    assert ledger.acknowledge(ID, "s-1", NOW) == 1
+    assert read_result(ledger, ID, "s-1") == 1
     assert [notice.state for notice in ledger.history(ID).notices] == ["acked"]
-    assert ledger.acknowledge(ID, "s-1", NOW) == 0
+    assert read_result(ledger, ID, "s-1") == 0
 
 
 @pytest.mark.parametrize("session", ["s-2", "", "S-1", None])
 def test_nobody_else_acknowledges_it(ledger: Ledger, session: str | None) -> None:
     """Another session, or a person outside of any: it is still owed."""
     ended(ledger, session="s-1")
-    assert ledger.acknowledge(ID, session, NOW) == 0
+    assert read_result(ledger, ID, session) == 0
     assert [notice.state for notice in ledger.history(ID).notices] == ["pending"]
 
 
 def test_what_no_session_launched_no_session_acknowledges(ledger: Ledger) -> None:
-    """Whoever reads it outside of a session does."""
+    """It is owed to nobody."""
     ended(ledger)
-    assert ledger.acknowledge(ID, "s-1", NOW) == 0
-    assert ledger.acknowledge(ID, None, NOW) == 1
+    enqueued(ledger, "tbcdfghj", session="s-1")
+    assert read_result(ledger, ID, "s-1") == 0
 
 
 def test_every_ending_of_the_task_is_acknowledged_and_counted(ledger: Ledger) -> None:
@@ -470,13 +472,13 @@ def test_every_ending_of_the_task_is_acknowledged_and_counted(ledger: Ledger) ->
     ledger.settle(settlement(asked, vanished(), number=2))
     ended(ledger, "tbcdfghj", session="s-1")
     ended(ledger, "tbcdfghk", session="s-1", notify="never")
-    assert ledger.acknowledge(ID, "s-1", NOW) == 2
+    assert read_result(ledger, ID, "s-1") == 2
     assert ledger.history("tbcdfghj").notices[0].state == "pending"
-    assert ledger.acknowledge("tbcdfghk", "s-1", NOW) == 0
+    assert read_result(ledger, "tbcdfghk", "s-1") == 0
     assert ledger.history("tbcdfghk").notices[0].state == "dismissed"
 
 
 def test_there_is_nothing_to_acknowledge_before_the_end(ledger: Ledger) -> None:
     """A live attempt has no notice."""
     running(ledger, session="s-1")
-    assert ledger.acknowledge(ID, "s-1", NOW) == 0
+    assert read_result(ledger, ID, "s-1") == 0

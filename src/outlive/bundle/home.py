@@ -49,6 +49,8 @@ class Home:
         """Whether the file system can give back blocks from the middle of an output."""
         self.tasks = path + "/tasks"
         self.ledger = path + "/ledger.sqlite"
+        self.leases = path + "/leases"
+        self.traces = path + "/traces"
         self._ballast = path + "/ballast"
 
     def bundle(self, task: str) -> str:

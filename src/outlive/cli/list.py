@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from outlive.cli import place
 from outlive.cli.options import Command, Given, Option, whole_number
-from outlive.cli.progress import last_line
 from outlive.cli.render import ago, coloured, cut, ending, lasted, print_json, table, terminal_columns
 from outlive.domain.lifecycle import LIVE, STATES
 from outlive.domain.quantity import parse_duration
 from outlive.keeper.launching import launch_adopter
 from outlive.ledger.contract import Selection
 from outlive.service.clock import utc_now
-from outlive.service.view import select, task_document
+from outlive.service.view import last_line, select, task_document
 
 _DEFAULT_LIMIT = 20
 

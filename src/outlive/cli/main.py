@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from outlive.cli.options import Command
 
 # In the order of the help. Each is a module of `outlive.cli` with a COMMAND in it.
-VERBS = ("run", "list", "show", "output", "wait", "result", "cancel", "retry", "sweep", "audit", "completion")
+VERBS = (
+    "run", "list", "show", "output", "wait", "result", "cancel", "retry",
+    "session", "inbox", "ack", "dismiss", "gate", "hand-off", "sweep", "audit", "completion",
+)  # fmt: skip
 ALIASES = {"ps": "list", "logs": "output"}
 
 
@@ -62,7 +65,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def load(verb: str) -> Command:
     """The command of a verb."""
-    module = __import__(f"outlive.cli.{ALIASES.get(verb, verb)}", fromlist=["COMMAND"])
+    module = __import__(f"outlive.cli.{ALIASES.get(verb, verb).replace('-', '_')}", fromlist=["COMMAND"])
     command: Command = module.COMMAND
     return command
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from outlive.bundle.home import open_home
+from outlive.domain.errors import UserError
 from outlive.keeper.plan import Surroundings
 from outlive.service.origin import current_directory, project_of, session_of
 
@@ -24,14 +25,28 @@ def directory(given: str | None) -> str:
     return os.path.normpath(os.path.join(current, given)) if given else current
 
 
-def project() -> str:
-    """The project of the current directory."""
-    return project_of(current_directory(os.environ))
+def project(directory: str | None = None) -> str:
+    """The project of a directory, by default of the current one."""
+    return project_of(directory or current_directory(os.environ))
 
 
 def session(given: str | None) -> str | None:
     """The session that was given, or the one we run in."""
     return given or session_of(os.environ)
+
+
+def own_session(given: str | None) -> str:
+    """The session that was given, or the one we run in; it must be one of them."""
+    found = session(given)
+    if found is None:
+        raise UserError("it is not known which session this is", "give --session ID, or set OUTLIVE_SESSION")
+    return found
+
+
+def begin_trace(*, wanted: bool) -> None:
+    """Write down every decision about the session from here on."""
+    if wanted:
+        os.environ["OUTLIVE_TRACE"] = "1"
 
 
 def surroundings(extra: dict[str, str], *, foreground: bool = False) -> Surroundings:

@@ -6,12 +6,10 @@ import os
 import sys
 import time
 
-from outlive.bundle.output import read_tail
 from outlive.cli.render import cut, terminal_columns
 from outlive.domain.quantity import show_duration
-from outlive.domain.text import shown
 from outlive.domain.when import timedelta
-from outlive.service.view import files_of
+from outlive.service.view import last_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,18 +18,6 @@ if TYPE_CHECKING:
 
     from outlive.bundle.home import Home
     from outlive.domain.task import Task
-
-_LOOKED_AT = 8192
-
-
-def last_line(home: Home, task: Task) -> str:
-    """The last line of output that says anything; empty if there is none yet."""
-    piece = read_tail(files_of(home, task), _LOOKED_AT)
-    text = piece.content.decode("utf-8", "replace")
-    lines = text.split("\n")[1 if piece.start else 0 :]
-    # A bar that redraws itself is as many lines as it has states; the last is the one that is seen.
-    seen = shown("\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines))
-    return next((line.strip() for line in reversed(seen.split("\n")) if line.strip()), "")
 
 
 class Progress:

@@ -8,7 +8,8 @@ from outlive.cli.render import ending_line, lasted, print_json, tail_lines
 from outlive.domain.errors import Conflict, UserError
 from outlive.keeper.launching import launch_adopter
 from outlive.service.clock import utc_now
-from outlive.service.view import acknowledge, find, output_view, task_document
+from outlive.service.inbox import result_was_read
+from outlive.service.view import find, output_view, task_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def print_result(home: Home, task: Task, session: str | None, given: Given) -> i
         print_json(task_document(home, task, utc_now()))
     else:
         print("\n".join((ending_line(task, utc_now()), *tail_lines(output_view(home, task)))))
-    acknowledge(home, task, session)
+    result_was_read(home, task, session, place.project())
     return 0 if task.state == "succeeded" else 1
 
 

@@ -19,8 +19,9 @@ from outlive.domain.when import timedelta
 from outlive.keeper.launching import launch_adopter
 from outlive.ledger.contract import Selection
 from outlive.service.clock import utc_now
+from outlive.service.inbox import result_was_read
 from outlive.service.until import wait_until
-from outlive.service.view import acknowledge, find, select, task_document
+from outlive.service.view import find, select, task_document
 from outlive.service.wait import wait_for
 
 TYPE_CHECKING = False
@@ -46,7 +47,7 @@ def act(given: Given) -> int:
     ended = [task for task in after if task.current.settled_at is not None]
     if not given.no_ack:
         for task in ended:
-            acknowledge(home, task, place.session(given.session))
+            result_was_read(home, task, place.session(given.session), place.project())
     if given.json:
         print_json({"tasks": [task_document(home, task, now) for task in after], "timed_out": not in_time})
     else:

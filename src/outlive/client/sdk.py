@@ -23,6 +23,7 @@ from outlive.service import view
 from outlive.service.cancel import cancel
 from outlive.service.clock import utc_now
 from outlive.service.follow import follow
+from outlive.service.inbox import result_was_read
 from outlive.service.origin import current_directory, project_of, session_of
 from outlive.service.wait import wait_for
 
@@ -250,7 +251,7 @@ class Task:
         if not ended:
             return self.refresh()
         self._found = ended[0]
-        view.acknowledge(self._home, self._found, session_of(os.environ))
+        result_was_read(self._home, self._found, session_of(os.environ), project_of(current_directory(os.environ)))
         return self
 
     def cancel(self) -> Self:

@@ -1,4 +1,4 @@
-"""Ids of tasks: short to type, safe in a path, unguessable enough not to collide."""
+"""Ids of tasks and lineages: short to type, safe in a path, unguessable enough not to collide."""
 
 from __future__ import annotations
 
@@ -12,13 +12,23 @@ SHORTEST, LONGEST = 6, 40
 
 
 def task_id(random: bytes) -> str:
-    """An id from eight random bytes."""
+    """An id of a task from eight random bytes."""
+    return "t" + letters(random, LENGTH - 1)
+
+
+def lineage_id(random: bytes) -> str:
+    """An id of a lineage from eight random bytes."""
+    return "l" + letters(random, LENGTH - 1)
+
+
+def letters(random: bytes, length: int) -> str:
+    """So many letters and digits from random bytes; each takes almost five bits of them."""
     number = int.from_bytes(random, "big")
     digits = []
-    for _ in range(LENGTH - 1):
+    for _ in range(length):
         number, digit = divmod(number, len(_ALPHABET))
         digits.append(_ALPHABET[digit])
-    return "t" + "".join(digits)
+    return "".join(digits)
 
 
 def check_prefix(text: str) -> str:

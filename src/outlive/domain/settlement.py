@@ -41,6 +41,7 @@ class Settlement(Value):
     notice_kind: str
     notice_state: str
     session: str | None
+    group: str | None = None
     left_running: tuple[LeftRunning, ...]
     output: OutputSize
 
@@ -71,6 +72,7 @@ def plan_settlement(
         notice_kind=kind,
         notice_state="pending" if _is_wanted(launch.notify, verdict.state) else "dismissed",
         session=launch.session,
+        group=launch.group,
         left_running=tuple(left_running),
         output=output or OutputSize(),
     )

@@ -29,6 +29,8 @@ class Launch(Value):
     created_at: datetime
     description: str | None = None
     session: str | None = None
+    session_project: str | None = None
+    """Where the session works, if that is not where the task does."""
     parent: str | None = None
     group: str | None = None
     key: str | None = None
@@ -87,7 +89,7 @@ class Attempt(Value):
 
 
 class NoticeRow(Value):
-    """One thing a session must be told, as the ledger keeps it."""
+    """One thing a session must be told, and what became of it."""
 
     id: str
     task: str
@@ -96,6 +98,17 @@ class NoticeRow(Value):
     session: str | None
     state: str
     created_at: datetime
+    tries: int = 0
+    last_error: str | None = None
+
+
+class Origin(Value):
+    """The session that launched a task, as the ledger knows it."""
+
+    session: int
+    lineage: str
+    boundary: int
+    """How many boundaries the session had crossed by then."""
 
 
 class Task(Value):
@@ -103,6 +116,8 @@ class Task(Value):
 
     launch: Launch
     attempts: tuple[Attempt, ...]
+    lineage: str | None = None
+    """The sessions that are told of it: the one that launched it, and those that continue that."""
 
     @property
     def id(self) -> str:

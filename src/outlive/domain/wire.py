@@ -39,7 +39,7 @@ def task_json(task: Task, output: OutputView, now: datetime) -> dict[str, object
         "detail": None if attempt.detail is None else redact(attempt.detail),
         "condition": attempt.condition,
         "session": launch.session,
-        "lineage": None,
+        "lineage": task.lineage,
         "project": launch.project,
         "group": launch.group,
         "parent": launch.parent,

@@ -93,9 +93,6 @@ class Ledger(Protocol):
     def history(self, task: str) -> History:
         """Moves, evidence and notices of a task, oldest first."""
 
-    def acknowledge(self, task: str, session: str | None, now: datetime) -> int:
-        """Mark a task's ending as seen by the session that launched it; how many were."""
-
     def close(self) -> None:
         """Let go of it."""
 

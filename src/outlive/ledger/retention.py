@@ -6,6 +6,7 @@ nothing that somebody in line depends on.
 
 from __future__ import annotations
 
+from outlive.domain.notice import MOST_PRESENTATIONS
 from outlive.domain.value import Value
 from outlive.domain.when import from_micros, to_micros
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
     from outlive.ledger.sqlite import SqliteLedger
 
-# An ending without a session is owed to nobody.
-_OWED = "state IN ('pending', 'claimed', 'presented') AND session IS NOT NULL"
+# An ending without a session is owed to nobody, nor is one that was presented as often as may be.
+_OWED = f"state IN ('pending', 'claimed', 'presented') AND session IS NOT NULL AND tries < {MOST_PRESENTATIONS}"
 _MAY_GO = f"""
     newest.settled_at IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM notice WHERE notice.task = task.id AND {_OWED})

@@ -50,7 +50,8 @@ def from_text(cell: str | bytes) -> str:
     return cell.decode("utf-8", "surrogateescape") if isinstance(cell, bytes) else cell
 
 
-def _optional(cell: str | bytes | None) -> str | None:
+def optional(cell: str | bytes | None) -> str | None:
+    """Free text from a cell that may be empty."""
     return None if cell is None else from_text(cell)
 
 
@@ -59,7 +60,8 @@ def micros(moment: datetime | None) -> int | None:
     return None if moment is None else to_micros(moment)
 
 
-def _moment(cell: int | None) -> datetime | None:
+def moment(cell: int | None) -> datetime | None:
+    """A moment from a cell that may be empty."""
     return None if cell is None else from_micros(cell)
 
 
@@ -127,11 +129,11 @@ def launch_from(row: Row) -> Launch:
         project=from_text(project),
         host=host,
         created_at=from_micros(created),
-        description=_optional(description),
-        session=_optional(session),
+        description=optional(description),
+        session=optional(session),
         parent=parent,
-        group=_optional(group),
-        key=_optional(key),
+        group=optional(group),
+        key=optional(key),
         mode=mode,
         engine=engine,
         timeout=_length(timeout),
@@ -186,21 +188,21 @@ def attempt_from(row: Row) -> Attempt:
         boot=boot,
         pid_namespace=namespace,
         created_at=from_micros(created),
-        started_at=_moment(started),
-        ended_at=_moment(ended),
-        settled_at=_moment(settled),
+        started_at=moment(started),
+        ended_at=moment(ended),
+        settled_at=moment(settled),
         exit_code=code,
         signal=signal,
         reason=reason,
         detail=detail,
         settled_by=settled_by,
-        delete_after=_moment(delete_after),
+        delete_after=moment(delete_after),
         left_running=tuple(LeftRunning(pid=pid, command=command) for pid, command in _array(left)),
         output_bytes=size,
         output_dropped=dropped,
         output_truncated=bool(truncated),
         ticket=ticket,
-        not_before=_moment(not_before),
+        not_before=moment(not_before),
         automatic=bool(automatic),
     )
 
@@ -235,21 +237,23 @@ def evidence_from(row: Row) -> Evidence:
         started=started,
         cause=cause,
         detail=detail,
-        at=_moment(at),
+        at=moment(at),
     )
 
 
 def notice_from(row: Row) -> NoticeRow:
     """A notice from its columns."""
-    id_, task, attempt, kind, session, state, created = row
+    id_, task, attempt, kind, session, state, created, tries, error = row
     return NoticeRow(
         id=id_,
         task=task,
         attempt=attempt,
         kind=kind,
-        session=_optional(session),
+        session=optional(session),
         state=state,
         created_at=from_micros(created),
+        tries=tries,
+        last_error=error,
     )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from outlive.domain.errors import TooManyWaiting
 from outlive.domain.lifecycle import LIVE
 from outlive.domain.queueing import MOST_WAITING
+from outlive.domain.settlement import notice_id
 from outlive.domain.task import History, Task
 from outlive.domain.when import from_micros, to_micros
 from outlive.ledger import rows
 from outlive.ledger.connection import LedgerFile
+from outlive.ledger.sessions import Sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,21 +46,39 @@ _SETTLE = """
         output_truncated = ?, condition = NULL
     WHERE task = ? AND number = ? AND settled_at IS NULL
         AND number = (SELECT task.attempt FROM task WHERE task.id = attempt.task)"""
-_NOTICE = "INSERT INTO notice (id, task, attempt, kind, session, state, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_ORIGIN = "UPDATE task SET origin = ?, boundary = ? WHERE id = ?"
+_NOTICE = """
+    INSERT INTO notice (id, task, attempt, kind, state, created_at, session, origin, project)
+    SELECT ?, id, ?, ?, ?, ?, session, origin,
+        (SELECT project FROM session WHERE seq = origin) FROM task WHERE id = ?"""
+# The members of a task's group: those of its name that were launched by the same lineage in the same project.
+MEMBERS = """
+    SELECT member.id FROM task anchor
+    JOIN task member ON member.grp = anchor.grp AND member.project = anchor.project
+    WHERE anchor.id = ? AND member.origin IN (
+        SELECT kin.seq FROM session own JOIN session kin ON kin.lineage = own.lineage WHERE own.seq = anchor.origin)"""
+_GROUP = f"""
+    SELECT count(*), sum(newest.settled_at IS NULL),
+        sum(notify IN ('all', 'end') OR (notify = 'failure' AND newest.state <> 'succeeded'))
+    FROM task JOIN attempt newest ON newest.task = task.id AND newest.number = task.attempt
+    WHERE task.id IN ({MEMBERS})"""
+# Only who asked to be told of everything is told of that, and once for each attempt.
+_NOTICE_OF_CONDITION = """
+    INSERT OR IGNORE INTO notice (id, task, attempt, kind, state, created_at, session, origin, project)
+    SELECT ?, id, ?, ?, 'pending', ?, session, origin, (SELECT project FROM session WHERE seq = origin)
+    FROM task WHERE id = ? AND notify = 'all'"""
+_NOTICE_COLUMNS = "id, task, attempt, kind, session, state, created_at, tries, last_error"
 _EVIDENCE = """
     INSERT INTO evidence
     SELECT ?1, ?2, (SELECT count(*) FROM evidence WHERE task = ?1 AND attempt = ?2),
         ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11
     WHERE EXISTS (SELECT 1 FROM attempt WHERE task = ?1 AND number = ?2)"""
-_TASK = f"SELECT {rows.TASK_COLUMNS} FROM task"
+_TASK = f"SELECT {rows.TASK_COLUMNS}, (SELECT lineage FROM session WHERE seq = task.origin) FROM task"
 _ATTEMPTS = f"SELECT {rows.ATTEMPT_COLUMNS} FROM attempt WHERE task = ? ORDER BY number"
 _UNSETTLED = f"{_TASK} WHERE id IN (SELECT task FROM attempt WHERE state IN ('queued', 'running')) ORDER BY seq"
-_UNDELIVERED = """
-    SELECT id, task, attempt, kind, session, state, created_at FROM notice
-    WHERE state IN ('pending', 'claimed', 'presented') AND session IS NOT NULL AND created_at < ? ORDER BY created_at"""
-_ACKNOWLEDGE = """
-    UPDATE notice SET state = 'acked', acked_at = ? WHERE task = ? AND session IS ?
-        AND kind IN ('ended', 'lost', 'retrying') AND state IN ('pending', 'claimed', 'presented')"""
+_UNDELIVERED = f"""
+    SELECT {_NOTICE_COLUMNS} FROM notice
+    WHERE state IN ('pending', 'claimed', 'presented') AND origin > 0 AND created_at < ? ORDER BY seq"""
 
 
 class SqliteLedger(LedgerFile):
@@ -71,6 +91,9 @@ class SqliteLedger(LedgerFile):
                 return holder
             self._check_waiting(attempt)
             self.db.execute(_ENQUEUE, rows.launch_row(launch))
+            if launch.session is not None:
+                origin = Sessions(self).heard_of(launch.session, launch.session_project or launch.project, self._now)
+                self.db.execute(_ORIGIN, (*origin, launch.id))
             self._insert_attempt(launch.id, attempt)
             if not launch.after or attempt.started_at is not None:
                 self.db.execute(DRAW_TICKET, (launch.id, attempt.number))
@@ -122,6 +145,19 @@ class SqliteLedger(LedgerFile):
     def set_condition(self, task: str, attempt: int, condition: Condition | None) -> None:
         with self.write():
             self.db.execute(_CONDITION, (condition, task, attempt))
+            if condition in ("stalled", "input_required") and self.db.changes():
+                name = notice_id(task, attempt, condition)
+                self.db.execute(_NOTICE_OF_CONDITION, (name, attempt, condition, to_micros(self._now), task))
+
+    def absent_since(self, task: str, attempt: int) -> str | None:
+        """Since when (a tick) an attempt has been out of sight, for those who cannot see its processes."""
+        found = self.select("SELECT absent FROM attempt WHERE task = ? AND number = ?", (task, attempt))
+        return found[0][0] if found else None
+
+    def set_absent(self, task: str, attempt: int, since: str | None) -> None:
+        """Write that down; None when it has been seen again."""
+        with self.write():
+            self.db.execute("UPDATE attempt SET absent = ? WHERE task = ? AND number = ?", (since, task, attempt))
 
     def settle(self, settlement: Settlement, again: Attempt | None = None) -> bool:
         verdict, output = settlement.verdict, settlement.output
@@ -149,22 +185,20 @@ class SqliteLedger(LedgerFile):
             )
             if self.db.changes() == 0:
                 return False
-            self.db.execute(
-                _NOTICE,
-                (
-                    settlement.notice_id,
-                    settlement.task,
-                    settlement.attempt,
-                    settlement.notice_kind,
-                    rows.text(settlement.session),
-                    settlement.notice_state,
-                    to_micros(settlement.settled_at),
-                ),
-            )
+            self._insert_notice(settlement, settlement.notice_id, settlement.notice_kind, settlement.notice_state)
             if again is not None:
                 self.db.execute(_NEXT_ATTEMPT, (settlement.task, again.number))
                 self._insert_attempt(settlement.task, again)
+            elif settlement.group is not None and settlement.session is not None:
+                members, live, told = self.select(_GROUP, (settlement.task,))[0]
+                if members > 1 and not live:
+                    name = notice_id(settlement.task, settlement.attempt, "group_ended")
+                    self._insert_notice(settlement, name, "group_ended", "pending" if told else "dismissed")
         return True
+
+    def _insert_notice(self, settlement: Settlement, name: str, kind: str, state: str) -> None:
+        at = to_micros(settlement.settled_at)
+        self.db.execute(_NOTICE, (name, settlement.attempt, kind, state, at, settlement.task))
 
     def rehearse(self) -> None:
         """Prepare the statements of a settlement without executing them."""
@@ -229,7 +263,7 @@ class SqliteLedger(LedgerFile):
         )
         seen = self.select("SELECT * FROM evidence WHERE task = ? ORDER BY attempt, number", (task,))
         notices = self.select(
-            "SELECT id, task, attempt, kind, session, state, created_at FROM notice WHERE task = ? ORDER BY attempt",
+            f"SELECT {_NOTICE_COLUMNS} FROM notice WHERE task = ? ORDER BY attempt, seq",
             (task,),
         )
         return History(
@@ -237,11 +271,6 @@ class SqliteLedger(LedgerFile):
             evidence=tuple((row[1], from_micros(row[3]), rows.evidence_from(row[4:])) for row in seen),
             notices=tuple(map(rows.notice_from, notices)),
         )
-
-    def acknowledge(self, task: str, session: str | None, now: datetime) -> int:
-        with self.write():
-            self.db.execute(_ACKNOWLEDGE, (to_micros(now), task, rows.text(session)))
-            return self.db.changes()
 
     def undelivered(self, before: datetime) -> Sequence[NoticeRow]:
         """Notices older than this that their sessions have not been told of, the oldest first."""
@@ -256,5 +285,5 @@ class SqliteLedger(LedgerFile):
         tasks = []
         for row in self.select(query, cells):
             attempts = tuple(map(rows.attempt_from, self.select(_ATTEMPTS, (row[0],))))
-            tasks.append(Task(launch=rows.launch_from(row), attempts=attempts))
+            tasks.append(Task(launch=rows.launch_from(row[:-1]), attempts=attempts, lineage=row[-1]))
         return tasks

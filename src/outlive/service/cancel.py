@@ -38,6 +38,11 @@ class Cancelled(Value):
 
 def cancel(home: Home, ids: Sequence[str], adopter: Adopter | None) -> list[Cancelled]:
     """End the tasks with everything they started; tells the truth about each."""
+    return [_outcome(task) for task in ask_to_end(home, ids, "cancel", adopter)]
+
+
+def ask_to_end(home: Home, ids: Sequence[str], word: str, adopter: Adopter | None) -> list[Task]:
+    """Tell the keepers of tasks to end them, and why; the tasks when that is done, or was in vain."""
     for one in ids:
         reconcile(home, utc_now(), one, adopter)
     until = time.monotonic() + _CEILING
@@ -47,10 +52,10 @@ def cancel(home: Home, ids: Sequence[str], adopter: Adopter | None) -> list[Canc
             files = AttemptFiles(home.bundle(task.id), task.current.number)
             # Asked again if nobody has taken it up: the keeper that was asked may have been killed.
             if files.read_slot("intent") is None:
-                poke(files, "cancel")
+                poke(files, word)
         if wait_for(home, [task.id for task in waiting], timeout=_ASK_AGAIN, adopter=adopter):
             break
-    return [_outcome(task) for task in read_tasks(home, ids)]
+    return read_tasks(home, ids)
 
 
 def _outcome(task: Task) -> Cancelled:

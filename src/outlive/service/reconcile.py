@@ -42,18 +42,24 @@ _A_READER_TAKES_AT_MOST = 1.0
 
 
 def reconcile(
-    home: Home, now: datetime, task: str | None = None, adopter: Adopter | None = launch_adopter
+    home: Home,
+    now: datetime,
+    task: str | None = None,
+    adopter: Adopter | None = launch_adopter,
+    *,
+    is_absent: bool = False,
 ) -> list[str]:
     """Settle or adopt whatever nobody looks after any more; returns the ids of what was orphaned.
 
     All tasks, or the one of this id. `adopter` is None in a program that must not fork; then an
-    orphan is only marked as one.
+    orphan is only marked as one. `is_absent`: somebody made sure, over a grace period, that nothing
+    is left of a task whose processes we could not have seen.
     """
     orphans = []
     with SqliteLedger(home.ledger, now) as ledger:
         one = ledger.task(task) if task is not None else None
         for candidate in ledger.unsettled() if task is None else ([one] if one else []):
-            if candidate.current.settled_at is None and _is_ours_to_judge(candidate):
+            if candidate.current.settled_at is None and (is_absent or is_ours_to_judge(candidate)):
                 try:
                     if _Look(home, ledger, candidate, now).is_orphan():
                         orphans.append(candidate)
@@ -67,7 +73,7 @@ def reconcile(
     return [orphan.id for orphan in orphans]
 
 
-def _is_ours_to_judge(task: Task) -> bool:
+def is_ours_to_judge(task: Task) -> bool:
     """Only a process that could see the task's processes may say that they are gone."""
     attempt = task.current
     if task.launch.engine != "local":

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TAIL = 2048
 _MARGIN = 4096
+_LAST_LINE_WITHIN = 8192
 
 
 def files_of(home: Home, task: Task, attempt: int | None = None) -> AttemptFiles:
@@ -55,16 +56,9 @@ def history_of(home: Home, task: Task) -> History:
         return ledger.history(task.id)
 
 
-def acknowledge(home: Home, task: Task, session: str | None) -> None:
-    """Reading a result inside the session that launched the task withdraws its notice."""
-    if session is not None and session == task.launch.session:
-        with SqliteLedger(home.ledger, utc_now()) as ledger:
-            ledger.acknowledge(task.id, session, utc_now())
-
-
-def output_view(home: Home, task: Task, limit: int = TAIL) -> OutputView:
+def output_view(home: Home, task: Task, limit: int = TAIL, attempt: int | None = None) -> OutputView:
     """The output as it is now: its size, what is gone of it, its last bytes as harmless text."""
-    files = files_of(home, task)
+    files = files_of(home, task, attempt)
     hole = read_hole(files)
     return OutputView(
         path=files.output,
@@ -86,6 +80,16 @@ def tail_text(files: AttemptFiles, limit: int) -> str:
         begins = min((at for c in " \n\t" if (at := text.find(c)) >= 0), default=len(text))
         text = text[begins:]
     return shown(text)[-limit:]
+
+
+def last_line(home: Home, task: Task) -> str:
+    """The last line of output that says anything; empty if there is none yet."""
+    piece = read_tail(files_of(home, task), _LAST_LINE_WITHIN)
+    text = piece.content.decode("utf-8", "replace")
+    lines = text.split("\n")[1 if piece.start else 0 :]
+    # A bar that redraws itself is as many lines as it has states; the last is the one that is seen.
+    seen = shown("\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines))
+    return next((line.strip() for line in reversed(seen.split("\n")) if line.strip()), "")
 
 
 def task_document(home: Home, task: Task, now: datetime) -> dict[str, object]:

@@ -15,6 +15,7 @@ from outlive.domain.settlement import OutputSize, plan_settlement
 from outlive.domain.task import Attempt, History, Launch, LeftRunning, NoticeRow, Task
 from outlive.domain.when import UTC, datetime
 from outlive.ledger.sqlite import SqliteLedger
+from tests.conformance.steps import read_result
 
 _NOW = datetime(2026, 6, 21, 13, 58, 2, 113_047, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
@@ -234,7 +235,7 @@ def record(path: str) -> None:
         ledger.add_attempt("tlost222", _attempt(2, created_at=_SETTLED))
         ledger.start("tlost222", 2, _SETTLED + _SECOND)
         ledger.add_evidence("tlost222", 1, _EXITED, _SETTLED + 5 * _SECOND)
-        ledger.acknowledge("tended22", "s-1", _SETTLED + _SECOND)
+        read_result(ledger, "tended22", "s-1")
     # One file, complete without its log.
     connection = apsw.Connection(path)
     # Not `wal_checkpoint()`: on a connection that has read nothing yet it does nothing, silently.

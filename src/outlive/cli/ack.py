@@ -1,0 +1,34 @@
+"""`outlive ack`: a session has received notices."""
+
+from __future__ import annotations
+
+from outlive.cli import place
+from outlive.cli.options import Command, Given, Option
+from outlive.cli.render import print_json
+from outlive.domain.errors import UserError
+from outlive.service.inbox import acknowledge
+
+
+def act(given: Given) -> int:
+    """Acknowledge the notices that were named."""
+    if not given.words:
+        raise UserError("ack needs at least one notice", "outlive ack NOTICE...")
+    place.begin_trace(wanted=given.trace)
+    done = acknowledge(place.here(), given.words, place.session(given.session), place.project())
+    if given.json:
+        print_json({"acknowledged": done})
+    return 0
+
+
+COMMAND = Command(
+    name="ack",
+    summary="say that a session has received notices",
+    usage="outlive ack NOTICE... [--session ID]",
+    details="Only the session that they are owed to, or one that continues it, can say so.",
+    options=(
+        Option(name="--session", metavar="ID", help="the session (default: the one we run in)"),
+        Option(name="--trace", help="write every decision to a file"),
+    ),
+    examples=(("outlive ack nt7k2m9q401ended --session s-1", "it is not told again"),),
+    act=act,
+)

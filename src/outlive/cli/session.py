@@ -1,0 +1,184 @@
+"""`outlive session`: how agent sessions begin, continue each other, and end."""
+
+from __future__ import annotations
+
+import sys
+
+from outlive.cli import place
+from outlive.cli.options import Command, Given, Option, whole_number
+from outlive.cli.render import ago, print_json, table
+from outlive.domain.errors import UserError
+from outlive.domain.session import SOURCES, Begun
+from outlive.domain.text import one_line
+from outlive.domain.when import iso
+from outlive.keeper.launching import launch_adopter
+from outlive.service.clock import tick, utc_now
+from outlive.service.hand_off import hand_off, hand_off_document
+from outlive.service.inbox import claim
+from outlive.service.liveness import mark_of
+from outlive.service.reconcile import reconcile
+from outlive.service.sessions import Standing, begin, end, standings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+    from outlive.domain.session import Session
+
+_VERBS = ("begin", "end", "list")
+
+
+def act(given: Given) -> int:
+    """Do what the first word says."""
+    if len(given.words) != 1 or given.words[0] not in _VERBS:
+        raise UserError("session takes one of begin, end, list", "`outlive session --help` shows what each takes")
+    place.begin_trace(wanted=given.trace)
+    verbs = {"begin": _begin, "end": _end, "list": _list}
+    return verbs[given.words[0]](place.here(), given)
+
+
+def _begin(home: Home, given: Given) -> int:
+    project = place.project(place.directory(given.cwd))
+    begun = Begun(
+        id=place.own_session(given.session),
+        project=project,
+        source=given.source or "startup",
+        client=given.client,
+        continues=given.continues,
+        process=None if given.pid is None else mark_of(given.pid),
+        transcript=given.transcript,
+        terminal=given.terminal,
+        tick=tick(),
+    )
+    began = begin(home, begun, launch_adopter)
+    if began.is_repeated:
+        if given.json:
+            print_json({"session": _session_json(began.session), "continues": None, "repeated": True, "hand_off": None})
+        return 0
+    reconcile(home, utc_now(), None, launch_adopter)
+    with claim(home, begun.id, project, at_boundary=True) as claimed:
+        if claimed.owed is None:
+            return 0
+        handed = hand_off(home, claimed.owed, claimed.tellings)
+        if given.json:
+            print_json(
+                {
+                    "session": _session_json(began.session),
+                    "continues": None if began.continues is None else began.continues.id,
+                    "evidence": began.evidence,
+                    "repeated": False,
+                    "hand_off": hand_off_document(home, handed),
+                }
+            )
+        elif handed.text:
+            print(handed.text)
+        sys.stdout.flush()
+        claimed.presented(handed.told)
+    return 0
+
+
+def _end(home: Home, given: Given) -> int:
+    session, ended = end(
+        home,
+        place.own_session(given.session),
+        place.project(place.directory(given.cwd)),
+        given.reason,
+        launch_adopter,
+    )
+    alive = [task for task in ended if task.state != "cancelled" and task.current.reason != "session_ended"]
+    if given.json:
+        print_json({"session": _session_json(session), "ended": [task.id for task in ended]})
+    for task in alive:
+        print(f"{task.id} is {task.state} ({task.current.reason or 'ended by itself'})", file=sys.stderr)
+    return 5 if any((task.current.reason or "").endswith("_incomplete") for task in ended) else 0
+
+
+def _list(home: Home, given: Given) -> int:
+    found = standings(home, None if given.all else place.project(place.directory(given.cwd)), given.limit or 20)
+    if given.json:
+        print_json({"sessions": [_standing_json(each) for each in found]})
+        return 0
+    now = utc_now()
+    rows = [
+        (
+            each.session.lineage,
+            _alive(each),
+            ago(each.session.begun_at or each.session.created_at, now),
+            str(each.running),
+            str(each.owed),
+            each.session.client or "-",
+            one_line(each.session.id, 60),
+        )
+        for each in found
+    ]
+    if not rows:
+        print("no sessions; `outlive session begin` records one")
+        return 0
+    heads = ("LINEAGE", "ALIVE", "SINCE", "RUNNING", "OWED", "CLIENT", "SESSION")
+    print("\n".join(table(heads, rows, may_go=("CLIENT", "SINCE", "LINEAGE"))))
+    return 0
+
+
+def _alive(standing: Standing) -> str:
+    if standing.session.ended_at is not None:
+        return "ended"
+    return "unknown" if standing.lives is None else "yes" if standing.lives else "gone"
+
+
+def _standing_json(standing: Standing) -> dict[str, object]:
+    return {
+        **_session_json(standing.session),
+        "alive": standing.lives,
+        "running": standing.running,
+        "owed": standing.owed,
+    }
+
+
+def _session_json(session: Session) -> dict[str, object]:
+    return {
+        "id": session.id,
+        "lineage": session.lineage,
+        "project": session.project,
+        "client": session.client,
+        "source": session.source,
+        "boundary": session.boundary,
+        "begun_at": iso(session.begun_at),
+        "ended_at": iso(session.ended_at),
+        "end_reason": session.end_reason,
+    }
+
+
+COMMAND = Command(
+    name="session",
+    summary="tell Outlive of agent sessions: begin (prints the hand-off), end, list",
+    usage="outlive session begin|end|list [options]",
+    takes=_VERBS,
+    details=(
+        "`begin` records a session or a boundary of it, finds whom it continues from what the client gives, and\n"
+        "prints the hand-off, or nothing if there is nothing to say. `end` ends its foreground tasks; background\n"
+        "tasks live on. A session whose process (--pid) is gone is over, whether or not its end was told."
+    ),
+    options=(
+        Option(name="--session", metavar="ID", help="the session, as its client names it (default: the one we run in)"),
+        Option(name="--client", metavar="NAME", help="begin: the client, such as claude or codex"),
+        Option(name="--cwd", metavar="DIR", takes="directory", help="where it works (default: here)"),
+        Option(name="--source", metavar="HOW", help="begin: what kind of boundary", choices=SOURCES),
+        Option(name="--continues", metavar="ID", help="begin: the session that it continues, if the client says so"),
+        Option(
+            name="--pid",
+            metavar="PID",
+            help="begin: the client's process, which lives as long as it",
+            parse=whole_number,
+        ),
+        Option(name="--transcript", metavar="PATH", help="begin: where the client keeps the conversation"),
+        Option(name="--terminal", metavar="NAME", help="begin: the terminal that it runs in"),
+        Option(name="--reason", metavar="TEXT", help="end: why it ends"),
+        Option(name="--all", help="list: the sessions of every project"),
+        Option(name="--limit", metavar="N", help="list: at most so many (default 20)", parse=whole_number),
+        Option(name="--trace", help="write every decision to a file (see `outlive help`)"),
+    ),
+    examples=(
+        ("outlive session begin --session s-2 --source resume --continues s-1", "s-2 is told what s-1 is owed"),
+        ("outlive session end --session s-2", "ends what runs in its foreground; the rest lives on"),
+    ),
+    act=act,
+)

@@ -1,0 +1,109 @@
+"""The hand-off: what a session is told at a boundary, before it acts.
+
+Ten tasks fit into 3 KB; of more, each gets fewer words, and of very many some are only counted.
+"""
+
+from __future__ import annotations
+
+from outlive.domain.quantity import show_duration
+from outlive.domain.telling import frame, how_it_ended
+from outlive.domain.text import one_line
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from outlive.domain.task import Task
+
+DIGEST_BYTES = 3000
+_NARROWEST, _WIDEST = 48, 400
+_FRAME = 700
+
+
+class Line(Value):
+    """A task as the hand-off mentions it."""
+
+    task: Task
+    last_line: str = ""
+    earlier: bool = False
+    """It is owed to an earlier session of this project that nobody continues."""
+
+
+class Digest(Value):
+    """All there is to hand over."""
+
+    running: tuple[Line, ...] = ()
+    ended: tuple[Line, ...] = ()
+    lost: tuple[Line, ...] = ()
+    elsewhere: int = 0
+    """How many tasks of other living sessions run in this project."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to say."""
+        return not (self.running or self.ended or self.lost)
+
+
+def shown_of(digest: Digest) -> int:
+    """How many tasks can be named at all."""
+    return min((DIGEST_BYTES - _FRAME) // _NARROWEST, len(digest.running) + len(digest.ended) + len(digest.lost))
+
+
+def write_digest(digest: Digest, mark: str, now: datetime) -> str:
+    """The digest as a model reads it; nothing at all if there is nothing to say."""
+    if digest.is_empty:
+        return ""
+    shown = shown_of(digest)
+    width = min(max((DIGEST_BYTES - _FRAME) // shown, _NARROWEST), _WIDEST)
+    parts: list[str] = []
+    left = shown
+    for head, lines in (
+        ("lost, nobody saw how it ended", digest.lost),
+        ("ended, and you have not been told", digest.ended),
+        ("still running", digest.running),
+    ):
+        if not lines:
+            continue
+        parts.append(f"{head} ({len(lines)}):")
+        parts += [_line(line, width, now) for line in lines[:left]]
+        if len(lines) > left:
+            parts.append(f"  and {len(lines) - left} more: outlive list")
+        left = max(0, left - len(lines))
+    if digest.elsewhere:
+        parts.append(f"other living sessions run {digest.elsewhere} more in this project: outlive list")
+    parts.append("windows open on this tree: none known")
+    parts.append("more: outlive show ID; outlive output ID --tail 20; outlive wait ID; outlive result ID")
+    return frame(mark, "Hand-off of background tasks; it replaces every earlier hand-off.", parts)
+
+
+def _line(line: Line, width: int, now: datetime) -> str:
+    task, attempt = line.task, line.task.current
+    if attempt.settled_at is None:
+        age = show_duration(now - (attempt.started_at or attempt.created_at))
+        how = f"{attempt.state} for {age}" + (f", {attempt.condition}" if attempt.condition else "")
+    else:
+        how = how_it_ended(attempt)
+    head = f"  {task.id} {how}: "
+    tail = " (launched by an earlier session)" if line.earlier else ""
+    room = width - len(head) - len(tail)
+    what = one_line(task.launch.command, max(room // 2, 20))
+    words = [what, f" in {one_line(task.launch.cwd, max(room // 4, 12))}"]
+    if line.last_line:
+        words.append(f', last line "{one_line(line.last_line, max(room // 4, 12))}"')
+    text = head
+    for word in words:
+        if len(text) + len(word) + len(tail) <= width or text == head:
+            text += word
+    return _cut(text + tail, width)
+
+
+def _cut(text: str, width: int) -> str:
+    content = text.encode("utf-8")
+    return text if len(content) <= width else content[: width - 3].decode("utf-8", "ignore") + "…"
+
+
+def named_in(digest: Digest) -> Sequence[str]:
+    """The ids of the tasks that the digest names, and does not only count."""
+    return [line.task.id for line in (*digest.lost, *digest.ended, *digest.running)][: shown_of(digest)]

@@ -1,0 +1,160 @@
+"""Sessions: which of them goes on where another one was, and which of them is told.
+
+A session is one conversation as its client names it. Clients mint new names when they resume,
+compact, clear or fork, so who continues whom is decided from evidence. Whether a session lives is
+looked up by whoever calls these functions; they only decide what follows from it.
+"""
+
+from __future__ import annotations
+
+from outlive.domain.tick import seconds_since
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import datetime
+    from typing import Literal
+
+    Source = Literal["startup", "resume", "clear", "compact", "fork"]
+
+SOURCES = ("startup", "resume", "clear", "compact", "fork")
+# Whoever begins like this goes on alone: what it continues is over, unless it is seen to live elsewhere.
+_REPLACES = ("resume", "clear", "compact")
+_SHORTEST_MINTED = 20
+_ONE_BOUNDARY_S = 2.0
+
+
+class Session(Value):
+    """One session as the ledger keeps it."""
+
+    seq: int
+    id: str
+    project: str
+    lineage: str
+    client: str | None = None
+    source: Source | None = None
+    """How it last began; None if it was only ever heard of by a launch."""
+    created_at: datetime
+    boundary: int = 0
+    begun_at: datetime | None = None
+    begun_tick: str | None = None
+    ended_at: datetime | None = None
+    end_reason: str | None = None
+    process: str | None = None
+    """The client's process, as `pid inode start boot namespace`."""
+    transcript: str | None = None
+    terminal: str | None = None
+
+
+class Begun(Value):
+    """A session that begins, with all the evidence that its client gave."""
+
+    id: str
+    project: str
+    source: Source = "startup"
+    client: str | None = None
+    continues: str | None = None
+    process: str | None = None
+    transcript: str | None = None
+    terminal: str | None = None
+    tick: str
+
+
+class Lineage(Value):
+    """Sessions that continue each other, with who came after whom, in that order."""
+
+    sessions: Mapping[int, Session]
+    heirs: Mapping[int, Sequence[int]]
+
+
+def is_same_boundary(begun: Begun, known: Session) -> bool:
+    """Whether this was already told: two hooks of one client, say, that both run at its start."""
+    since = seconds_since(known.begun_tick, begun.tick)
+    is_alike = (known.source, known.process, known.ended_at) == (begun.source, begun.process, None)
+    return is_alike and since is not None and since < _ONE_BOUNDARY_S
+
+
+def is_minted(session_id: str) -> bool:
+    """Whether a client made up this name, so that it is nobody else's in any project; people's are short."""
+    return len(session_id) >= _SHORTEST_MINTED
+
+
+def predecessor(
+    begun: Begun, others: Sequence[Session], is_over: Callable[[Session], bool]
+) -> tuple[Session, str] | None:
+    """Which session this one continues, and the evidence for it, from those of its project, newest first.
+
+    The client's own word comes first, then the transcript, the process, the terminal. A client
+    that gave nothing and says that it resumes has most likely resumed what ended last.
+    """
+    others = [other for other in others if other.id != begun.id and other.project == begun.project]
+    if begun.continues is not None:
+        return next(((other, "named") for other in others if other.id == begun.continues), None)
+    if begun.source == "startup":
+        return None
+    for name in ("transcript", "process", "terminal"):
+        given = getattr(begun, name)
+        if given is None:
+            continue
+        same = (other for other in others if getattr(other, name) == given and other.client == begun.client)
+        # A terminal has had many tenants: only one that has left it can have made room.
+        found = next((other for other in same if name != "terminal" or is_over(other)), None)
+        if found is not None:
+            return found, name
+    if begun.source in ("resume", "compact"):
+        last = next((other for other in others if other.client == begun.client and is_over(other)), None)
+        return None if last is None else (last, "recency")
+    return None
+
+
+def replaces(begun: Begun, before: Session) -> bool:
+    """Whether the session before is over because this one begins; not if its process may live on elsewhere."""
+    return begun.source in _REPLACES and (before.process is None or before.process == begun.process)
+
+
+def told_through(me: int, lineage: Lineage, lives: Callable[[Session], bool]) -> list[int]:
+    """The sessions whose notices this one is told: its own, and those of whom it is the heir.
+
+    A session that lives is told itself. Of the heirs of one that is over, the first that lives is
+    told, or the first whose own heir lives, and so on.
+    """
+    found = [me]
+    before = _predecessors(lineage)
+    for one in found:
+        for each in before.get(one, ()):
+            if each in found or lives(lineage.sessions[each]):
+                continue
+            elders = _elders(lineage.heirs[each], one)
+            if not any(_leads_to_life(elder, lineage, lives, {each, me}) for elder in elders):
+                found.append(each)
+    return found
+
+
+def has_living_heir(me: int, lineage: Lineage, lives: Callable[[Session], bool]) -> bool:
+    """Whether another session has taken the place of this one, or of one that had, and lives."""
+    return any(_leads_to_life(heir, lineage, lives, {me}) for heir in lineage.heirs.get(me, ()))
+
+
+def _predecessors(lineage: Lineage) -> dict[int, list[int]]:
+    before: dict[int, list[int]] = {}
+    for one, heirs in lineage.heirs.items():
+        for heir in heirs:
+            before.setdefault(heir, []).append(one)
+    return before
+
+
+def _elders(heirs: Sequence[int], one: int) -> Iterator[int]:
+    for heir in heirs:
+        if heir == one:
+            return
+        yield heir
+
+
+def _leads_to_life(one: int, lineage: Lineage, lives: Callable[[Session], bool], seen: set[int]) -> bool:
+    if one in seen:
+        return False
+    seen.add(one)
+    if lives(lineage.sessions[one]):
+        return True
+    return any(_leads_to_life(heir, lineage, lives, seen) for heir in lineage.heirs.get(one, ()))

@@ -1,0 +1,113 @@
+"""The hand-off: what a session is told at a boundary of what runs, ended unseen, or was lost."""
+
+from __future__ import annotations
+
+from outlive.domain.digest import Digest, Line, named_in, write_digest
+from outlive.domain.session import has_living_heir
+from outlive.domain.value import Value
+from outlive.ledger.inbox import Inbox
+from outlive.ledger.sessions import Sessions
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+from outlive.service.liveness import is_over
+from outlive.service.telling import new_mark
+from outlive.service.view import last_line, task_document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from outlive.bundle.home import Home
+    from outlive.domain.notice import Telling
+    from outlive.domain.session import Session
+    from outlive.service.inbox import Owed
+
+# Of what other sessions left behind, the newest are enough: there is a command for the rest.
+_MOST_EARLIER = 50
+
+
+class HandOff(Value):
+    """A hand-off, and which of the notices it tells."""
+
+    digest: Digest
+    text: str
+    told: tuple[Telling, ...]
+
+
+def hand_off(home: Home, owed: Owed, tellings: Sequence[Telling]) -> HandOff:
+    """The digest for a session, given the notices that it is about to be told."""
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        digest = _digest(home, ledger, owed, tellings)
+    named = named_in(digest)
+    return HandOff(
+        digest=digest,
+        text=write_digest(digest, new_mark(), utc_now()),
+        told=tuple(each for each in tellings if all(notice.task in named for notice in each.all)),
+    )
+
+
+def hand_off_document(home: Home, handed: HandOff) -> dict[str, object]:
+    """The hand-off as JSON."""
+    now = utc_now()
+    digest = handed.digest
+    parts = {"running": digest.running, "ended": digest.ended, "lost": digest.lost}
+    return {
+        **{
+            name: [{"earlier_session": line.earlier, **task_document(home, line.task, now)} for line in lines]
+            for name, lines in parts.items()
+        },
+        "elsewhere": digest.elsewhere,
+        "open_windows": [],
+        "text": handed.text,
+    }
+
+
+def _digest(home: Home, ledger: SqliteLedger, owed: Owed, tellings: Sequence[Telling]) -> Digest:
+    forsaken = _Forsaken(ledger, owed.session)
+    ids = dict.fromkeys(notice.task for each in tellings for notice in each.all)
+    ended = [Line(task=task) for one in ids if (task := ledger.task(one)) and task.current.settled_at is not None]
+    earlier = dict.fromkeys(
+        notice.task
+        for notice in Inbox(ledger).owed_in(owed.session.project, _MOST_EARLIER)
+        if notice.origin not in owed.origins and forsaken.is_so(notice.origin)
+    )
+    ended += [
+        Line(task=task, earlier=True)
+        for one in earlier
+        if one not in ids and (task := ledger.task(one)) and task.current.settled_at is not None
+    ]
+    running, elsewhere = [], 0
+    for task in ledger.unsettled():
+        origin = Inbox(ledger).origin_of(task.id)
+        if origin is not None and origin.session in owed.origins:
+            running.append(Line(task=task, last_line=last_line(home, task)))
+        elif task.launch.project == owed.session.project and origin is not None and forsaken.is_so(origin.session):
+            running.append(Line(task=task, last_line=last_line(home, task), earlier=True))
+        elif task.launch.project == owed.session.project:
+            elsewhere += 1
+    return Digest(
+        running=tuple(running),
+        ended=tuple(line for line in ended if line.task.state != "lost"),
+        lost=tuple(line for line in ended if line.task.state == "lost"),
+        elsewhere=elsewhere,
+    )
+
+
+class _Forsaken:
+    """Which sessions of a project are over without anybody in their place."""
+
+    def __init__(self, ledger: SqliteLedger, me: Session) -> None:
+        self._sessions = Sessions(ledger)
+        self._me = me
+        self._known: dict[int, bool] = {}
+
+    def is_so(self, seq: int) -> bool:
+        if seq not in self._known:
+            session = self._sessions.get(seq)
+            self._known[seq] = (
+                session.project == self._me.project
+                and session.lineage != self._me.lineage
+                and is_over(session)
+                and not has_living_heir(seq, self._sessions.lineage(session.lineage), lambda each: not is_over(each))
+            )
+        return self._known[seq]

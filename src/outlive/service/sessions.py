@@ -1,0 +1,126 @@
+"""Sessions: how one begins, continues another, and ends."""
+
+from __future__ import annotations
+
+from outlive.domain.errors import UserError
+from outlive.domain.lifecycle import LIVE
+from outlive.domain.notice import OPEN
+from outlive.domain.text import is_encodable
+from outlive.domain.value import Value
+from outlive.ledger.contract import Selection
+from outlive.ledger.inbox import Inbox
+from outlive.ledger.sessions import Sessions
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.cancel import ask_to_end
+from outlive.service.clock import utc_now
+from outlive.service.inbox import Owed, running_for
+from outlive.service.liveness import is_judged, is_over, process_of
+from outlive.service.trace import trace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+    from outlive.domain.session import Begun, Session
+    from outlive.domain.task import Task
+    from outlive.service.reconcile import Adopter
+
+_LONGEST_NAME = 500
+
+
+class Beginning(Value):
+    """What became of a beginning: the session, and whom it continues."""
+
+    session: Session
+    continues: Session | None
+    evidence: str | None
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether this boundary had been told of already."""
+        return self.continues is None and self.evidence == "same boundary"
+
+
+class Standing(Value):
+    """A session as `session list` shows it."""
+
+    session: Session
+    lives: bool | None
+    """None if nothing is known by which it could be seen to be over."""
+    running: int
+    owed: int
+
+
+def begin(home: Home, begun: Begun, adopter: Adopter | None) -> Beginning:
+    """Record a session's beginning, and end what a session that it replaces should have ended."""
+    check_name(begun.id)
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        session, before, evidence = Sessions(ledger).begin(begun, utc_now(), is_over)
+    trace(
+        home,
+        session.id,
+        "began",
+        source=begun.source,
+        lineage=session.lineage,
+        continues=before.id if before else None,
+        evidence=evidence,
+    )
+    # Its end may never have been told, or whoever told it may have been killed half-way.
+    if before is not None and before.seq != session.seq:
+        with SqliteLedger(home.ledger, utc_now()) as ledger:
+            again = Sessions(ledger).find(before.id, before.project)
+        if again is not None and is_over(again):
+            _end_foreground(home, again, adopter)
+    return Beginning(session=session, continues=before, evidence=evidence)
+
+
+def end(home: Home, name: str, project: str, reason: str | None, adopter: Adopter | None) -> tuple[Session, list[Task]]:
+    """End a session: its foreground tasks end with it, the others live on. Done twice, it is done once."""
+    check_name(name)
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        session = Sessions(ledger).find(name, project)
+    if session is None:
+        raise UserError(f"session {name} was never heard of in {project}", "`outlive session list` shows those known")
+    # First the tasks: killed half-way, we leave a session that has not ended, and can be ended again.
+    ended = _end_foreground(home, session, adopter)
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        is_news = Sessions(ledger).end(session.seq, reason, utc_now())
+        session = Sessions(ledger).find(name, project) or session
+    trace(home, name, "ended", reason=reason, foreground=[task.id for task in ended], again=not is_news)
+    return session, ended
+
+
+def _end_foreground(home: Home, session: Session, adopter: Adopter | None) -> list[Task]:
+    """Every foreground task of a session, with all it started; returns them as they ended."""
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        own = Owed(session=session, origins=(session.seq,))
+        mine = [task for task in running_for(ledger, own) if task.launch.mode == "foreground"]
+    return ask_to_end(home, [task.id for task in mine], "session_ended", adopter)
+
+
+def standings(home: Home, project: str | None, limit: int) -> list[Standing]:
+    """The sessions of a project, or of all, newest first: who lives, what each is owed."""
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        sessions = Sessions(ledger)
+        found = sessions.newest(limit) if project is None else sessions.of_project(project, limit)
+        return [
+            Standing(
+                session=session,
+                lives=not is_over(session) if is_judged(session) else None,
+                running=len(ledger.tasks(Selection(session=session.id, project=None, states=LIVE))),
+                owed=len([notice for notice in Inbox(ledger).owed([session.seq]) if notice.state in OPEN]),
+            )
+            for session in found
+        ]
+
+
+def owner_of(home: Home, session: str, project: str) -> int | None:
+    """A pidfd of the process of a session, for a task that is to end with it; None if it is not known."""
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        found = Sessions(ledger).find(session, project)
+    return None if found is None or is_over(found) else process_of(found)
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot be a session's name."""
+    if not 0 < len(name) <= _LONGEST_NAME or "\0" in name or not is_encodable(name):
+        raise UserError("the session is not usable", f"1 to {_LONGEST_NAME} characters, no NUL byte")

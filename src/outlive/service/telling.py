@@ -1,0 +1,98 @@
+"""Telling: notices made into JSON and into text for a model, with all that is known of them now."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.domain.ids import letters
+from outlive.domain.telling import TAIL_BYTES, Told, tell
+from outlive.ledger.inbox import Inbox
+from outlive.ledger.sessions import Sessions
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+from outlive.service.view import output_view, task_document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from outlive.bundle.home import Home
+    from outlive.domain.notice import Telling
+    from outlive.domain.session import Session
+    from outlive.domain.task import Task
+
+
+def new_mark() -> str:
+    """A mark that nobody can have guessed."""
+    return letters(os.urandom(12), 12)
+
+
+def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> list[Told]:
+    """What there is to say of each notice; one whose task is gone says nothing."""
+    found = []
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        inbox, boundaries = Inbox(ledger), {}
+        for telling in tellings:
+            notice = telling.notice
+            task = ledger.task(notice.task)
+            if task is None:
+                continue
+            members: tuple[Task, ...] = ()
+            if notice.kind == "group_ended":
+                members = tuple(m for one in sorted(inbox.members_of(task.id)) if (m := ledger.task(one)) is not None)
+            origin = inbox.origin_of(task.id)
+            if origin is not None and origin.session not in boundaries:
+                boundaries[origin.session] = Sessions(ledger).boundary_of(origin.session)
+            crossed = origin is not None and (
+                (told_to is not None and told_to.seq != origin.session) or boundaries[origin.session] > origin.boundary
+            )
+            found.append(
+                Told(
+                    notice=notice.id,
+                    kind=notice.kind,
+                    task=task,
+                    attempt=task.attempts[notice.attempt - 1],
+                    output=output_view(home, task, TAIL_BYTES, attempt=notice.attempt),
+                    remaining=inbox.remaining(task.id),
+                    members=tuple(sorted(members, key=lambda member: member.launch.created_at)),
+                    launched_by=task.launch.session,
+                    crossed_boundary=crossed,
+                )
+            )
+    return found
+
+
+def notice_documents(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> list[dict[str, object]]:
+    """The notices as JSON."""
+    told = {each.notice: each for each in gather(home, tellings, told_to)}
+    return [
+        notice_document(home, telling, told[telling.notice.id]) for telling in tellings if telling.notice.id in told
+    ]
+
+
+def notice_document(home: Home, telling: Telling, told: Told) -> dict[str, object]:
+    """One notice as JSON. `drift` and `overlap` say nothing until effects are known."""
+    notice, now = telling.notice, utc_now()
+    return {
+        "id": notice.id,
+        "kind": notice.kind,
+        "task": task_document(home, told.task, now),
+        "attempt": notice.attempt,
+        "remaining": told.remaining,
+        "members": [
+            {"id": member.id, "state": member.state, "exit_code": member.current.exit_code} for member in told.members
+        ],
+        "covers": [each.id for each in telling.covers],
+        "crossed_boundary": told.crossed_boundary,
+        "launched_by": told.launched_by,
+        "drift": None,
+        "overlap": [],
+        "delivery": {"state": notice.state, "tries": notice.tries, "last_error": notice.last_error},
+        "text": tell([told], new_mark(), now),
+    }
+
+
+def text_of(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> str:
+    """The notices as one text for a model."""
+    told = gather(home, tellings, told_to)
+    return tell(told, new_mark(), utc_now()) if told else ""
