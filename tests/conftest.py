@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.session_steps import Clients
 from tests.support import Bench
 
 if TYPE_CHECKING:
@@ -20,6 +21,14 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     place = Bench(tmp_path)
     yield place
     place.clean()
+
+
+@pytest.fixture
+def clients() -> Iterator[Clients]:
+    """Processes that stand for agents' clients, and do not outlive the test."""
+    started = Clients()
+    yield started
+    started.kill_all()
 
 
 @pytest.fixture(autouse=True)

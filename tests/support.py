@@ -121,6 +121,17 @@ class Bench:
                 return pid
         return None
 
+    def kill(self, task: str, *who: str) -> None:
+        """Kill the `keeper`, the `witness` or the `command` of a task, or several of them, and see them gone."""
+        pids = {"keeper": self.keeper(task), "witness": self.process(task, "witness"), "command": self.process(task)}
+        for name in who:
+            kill(pids[name])
+        for name in who:
+            wait_until(lambda name=name: not is_alive(pids[name]), f"the {name}'s end")  # type: ignore[misc]
+        if {"keeper", "witness", "command"} <= set(who):
+            # Until init has reaped it, the kernel could still tell how the command ended.
+            wait_until(lambda: not os.path.exists(f"/proc/{pids['command']}"), "the command to be reaped")
+
     def clean(self) -> None:
         """Kill whatever a test left behind in its state directory."""
         for pid in processes_named(KEEPER_NAME, WITNESS_NAME):

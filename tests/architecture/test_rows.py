@@ -1,4 +1,4 @@
-"""Every acceptance scenario of the union of five systems that the task runner answers has its test."""
+"""Every acceptance scenario of the union of five systems that is answered has its test."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ANSWERED = {*range(1, 5), *range(9, 12), 15, *range(19, 26), 39, 43, *range(45, 48), 51, 53, 58}
+TASKS = {*range(1, 5), *range(9, 12), 15, *range(19, 26), 39, 43, *range(45, 48), 51, 53, 58}
+QUEUES = {5, 6, 12, 14, 16, 17, 41, 42, 50, 54, 55, 56}
+SESSIONS = {7, *range(26, 39), 40, 48, 57}
+ANSWERED = TASKS | QUEUES | SESSIONS
 
 
 def test_every_answered_row_is_named_by_a_test() -> None:

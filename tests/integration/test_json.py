@@ -23,8 +23,9 @@ TASK_FIELDS = {
 
 def test_every_verb_prints_one_json_document(bench: Bench) -> None:
     """Each parses, and where a task is told it has every promised field."""
-    task = bench.launch("echo hi")
+    task = bench.launch("echo hi", "--session", "s-0")
     bench.ok("wait", task)
+    notice = bench.show(task)["notices"][0]["id"]
     calls = {
         "run": ("run", "--", "sleep", "30"),
         "list": ("list",),
@@ -34,6 +35,13 @@ def test_every_verb_prints_one_json_document(bench: Bench) -> None:
         "result": ("result", task),
         "cancel": ("cancel",),
         "retry": ("retry", task),
+        "session": ("session", "begin", "--session", "s-1"),
+        "inbox": ("inbox", "--session", "s-1"),
+        "gate": ("gate", "--session", "s-1"),
+        "hand-off": ("hand-off", "--session", "s-1"),
+        "ack": ("ack", notice, "--session", "s-0"),
+        "dismiss": ("dismiss", notice),
+        "sink": ("sink", "list"),
         "sweep": ("sweep",),
         "audit": ("audit",),
         "completion": ("completion", "bash"),
@@ -44,7 +52,7 @@ def test_every_verb_prints_one_json_document(bench: Bench) -> None:
         assert done.stdout.count("\n") == 1, verb
         document = json.loads(done.stdout)
         tasks = document["tasks"] if verb in ("list", "wait", "cancel") else [document]
-        if verb not in ("output", "sweep", "audit", "completion"):
+        if verb in ("run", "list", "show", "wait", "result", "cancel", "retry"):
             assert all(set(each) >= TASK_FIELDS for each in tasks), verb
     followed = bench.run("output", task, "--follow", "--json")
     assert [json.loads(line)["content"] for line in followed.stdout.splitlines()] == ["hi\n"]

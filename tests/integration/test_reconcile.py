@@ -15,27 +15,17 @@ import pytest
 
 import outlive
 from outlive.bundle import record
+from outlive.ledger.opening import SCHEMA_VERSION
 from tests.support import is_alive, kill, wait_until
 
 if TYPE_CHECKING:
     from tests.support import Bench
 
 
-def _kill_all(bench: Bench, task: str, *who: str) -> None:
-    pids = {"keeper": bench.keeper(task), "witness": bench.process(task, "witness"), "command": bench.process(task)}
-    for name in who:
-        kill(pids[name])
-    for name in who:
-        wait_until(lambda name=name: not is_alive(pids[name]), f"the {name}'s end")  # type: ignore[misc]
-    if {"keeper", "witness", "command"} <= set(who):
-        # Until init has reaped it, the kernel could still tell how the command ended.
-        wait_until(lambda: not os.path.exists(f"/proc/{pids['command']}"), "the command to be reaped")
-
-
 def test_a_killed_keeper_costs_nothing(bench: Bench) -> None:
     """Rows 19 and 47: SIGKILL the keeper mid-run; the true exit code and the output are there."""
     task = bench.launch("echo before; sleep 0.5; echo after; exit 42")
-    _kill_all(bench, task, "keeper")
+    bench.kill(task, "keeper")
     assert bench.run("wait", task).returncode == 1
     shown = bench.show(task)
     assert (shown["state"], shown["exit_code"]) == ("failed", 42)
@@ -45,7 +35,7 @@ def test_a_killed_keeper_costs_nothing(bench: Bench) -> None:
 def test_a_killed_keeper_that_nobody_missed_is_recovered_later(bench: Bench) -> None:
     """The command ends while nobody looks: the exit record tells the next reader."""
     task = bench.launch("sleep 0.3; exit 42")
-    _kill_all(bench, task, "keeper")
+    bench.kill(task, "keeper")
     witness = bench.process(task, "witness")
     wait_until(lambda: not is_alive(witness), "the witness's end")
     assert bench.row(task).state == "running"
@@ -57,7 +47,7 @@ def test_a_killed_keeper_that_nobody_missed_is_recovered_later(bench: Bench) -> 
 def test_a_killed_witness_costs_nothing(bench: Bench) -> None:
     """The keeper inherits the command and reads the same status."""
     task = bench.launch("sleep 0.5; exit 43")
-    _kill_all(bench, task, "witness")
+    bench.kill(task, "witness")
     bench.run("wait", task)
     shown = bench.show(task)
     assert (shown["exit_code"], shown["settled_by"]) == (43, "keeper")
@@ -69,7 +59,7 @@ def test_a_waiter_survives_the_death_of_the_keeper(bench: Bench) -> None:
     waiter = subprocess.Popen(
         bench.command("wait", task), env=bench.env, cwd=bench.project, stdout=subprocess.PIPE, text=True
     )
-    _kill_all(bench, task, "keeper")
+    bench.kill(task, "keeper")
     printed, _ = waiter.communicate()
     assert waiter.returncode == 1
     assert "exit 44" in printed
@@ -79,7 +69,7 @@ def test_an_orphan_is_adopted_and_can_be_cancelled(bench: Bench) -> None:
     """Keeper dead, witness alive: the next reader gives it a new keeper; cancel works again."""
     task = bench.launch("sleep 60")
     old = bench.keeper(task)
-    _kill_all(bench, task, "keeper")
+    bench.kill(task, "keeper")
     bench.ok("show", task)
     assert bench.keeper(task) != old
     shown = bench.show(task)
@@ -96,7 +86,7 @@ def test_a_command_without_keeper_and_witness_is_adopted(bench: Bench) -> None:
     bench.ok("wait", task, "--until", r"(?s)\d+")
     wait_until(lambda: len(bench.ok("output", task).split()) == 2)
     children = [int(pid) for pid in bench.ok("output", task).split()]
-    _kill_all(bench, task, "keeper", "witness")
+    bench.kill(task, "keeper", "witness")
     assert bench.show(task)["state"] == "running"
     bench.ok("cancel", task)
     assert bench.show(task)["state"] == "cancelled"
@@ -106,7 +96,7 @@ def test_a_command_without_keeper_and_witness_is_adopted(bench: Bench) -> None:
 def test_the_kernel_tells_how_a_stranger_ended(bench: Bench) -> None:
     """Both are killed, the command is adopted and exits: its code is kept where the kernel tells it."""
     task = bench.launch("sleep 1.5; exit 45")
-    _kill_all(bench, task, "keeper", "witness")
+    bench.kill(task, "keeper", "witness")
     assert bench.show(task)["state"] == "running"
     bench.run("wait", task)
     shown = bench.show(task)
@@ -119,7 +109,7 @@ def test_the_kernel_tells_how_a_stranger_ended(bench: Bench) -> None:
 def test_deadline_and_cap_hold_after_adoption(bench: Bench) -> None:
     """A new keeper knows how long the command has been running, and how much it may write."""
     task = bench.launch("yes | head -c 2000000; sleep 60", "--timeout", "1500ms", "--max-output", "128K")
-    _kill_all(bench, task, "keeper")
+    bench.kill(task, "keeper")
     bench.ok("list")
     bench.run("wait", task)
     shown = bench.show(task)
@@ -136,7 +126,7 @@ def test_a_cancel_survives_the_death_of_the_keeper_that_carries_it_out(bench: Be
         bench.command("cancel", task), env=bench.env, cwd=bench.project, stdout=subprocess.DEVNULL
     )
     wait_until(lambda: bench.files(task).read_slot("intent"), "the intent")
-    _kill_all(bench, task, "keeper")
+    bench.kill(task, "keeper")
     cancelling.wait()
     bench.run("wait", task)
     assert bench.show(task)["state"] == "cancelled"
@@ -145,7 +135,7 @@ def test_a_cancel_survives_the_death_of_the_keeper_that_carries_it_out(bench: Be
 def test_an_end_that_nobody_saw_is_lost_and_says_so(bench: Bench) -> None:
     """Everybody is killed: `lost`, started yes, cause known; never a guessed exit code."""
     task = bench.launch("sleep 60")
-    _kill_all(bench, task, "keeper", "witness", "command")
+    bench.kill(task, "keeper", "witness", "command")
     assert bench.run("wait", task).returncode == 1
     shown = bench.show(task)
     assert (shown["state"], shown["exit_code"], shown["reason"]) == ("lost", None, "keeper_killed")
@@ -156,7 +146,7 @@ def test_an_end_that_nobody_saw_is_lost_and_says_so(bench: Bench) -> None:
 def test_a_task_that_ran_when_the_machine_went_down_is_lost_by_a_reboot(bench: Bench) -> None:
     """Another boot id: nobody can be alive, and the cause is known."""
     task = bench.launch("sleep 60")
-    _kill_all(bench, task, "keeper", "witness")
+    bench.kill(task, "keeper", "witness")
     database = apsw.Connection(bench.home.ledger)
     database.execute("UPDATE attempt SET boot = '00000000-0000-0000-0000-000000000000'")
     database.close()
@@ -174,7 +164,7 @@ def test_a_task_that_ran_when_the_machine_went_down_is_lost_by_a_reboot(bench: B
 def test_a_stranger_with_the_same_number_is_not_the_command(bench: Bench) -> None:
     """The recorded identity does not fit the living process: the task is lost, the process untouched."""
     task = bench.launch("sleep 60")
-    _kill_all(bench, task, "keeper", "witness", "command")
+    bench.kill(task, "keeper", "witness", "command")
     stranger = subprocess.Popen(["sleep", "60"])
     fd = record.open_record(bench.files(task).record, write=True)
     slot = record.read_slot(fd, "process") or {}
@@ -193,7 +183,7 @@ def test_a_reader_in_another_pid_namespace_changes_nothing(bench: Bench) -> None
     if subprocess.run(["unshare", "-pf", "--mount-proc", "true"], capture_output=True, check=False).returncode:
         pytest.skip("no PID namespaces here")
     task = bench.launch("sleep 60")
-    _kill_all(bench, task, "keeper", "witness", "command")
+    bench.kill(task, "keeper", "witness", "command")
     inside = subprocess.run(
         ["unshare", "-pf", "--mount-proc", *bench.command("list", "--json")],
         env=bench.env,
@@ -210,7 +200,7 @@ def test_a_reader_in_another_pid_namespace_changes_nothing(bench: Bench) -> None
 def test_a_probe_that_fails_changes_nothing(bench: Bench) -> None:
     """Row 20: a lock that cannot be opened means unknown; it is settled when it can be."""
     task = bench.launch("sleep 60")
-    _kill_all(bench, task, "keeper", "witness", "command")
+    bench.kill(task, "keeper", "witness", "command")
     lock = Path(bench.files(task).lock)
     lock.rename(lock.with_name("aside"))
     assert bench.show(task)["state"] == "running"
@@ -234,7 +224,7 @@ def test_the_record_survives_whoever_made_it(bench: Bench) -> None:
 def test_two_readers_settle_once(bench: Bench) -> None:
     """Twelve readers meet the same dead task: one ending, one notice."""
     task = bench.launch("sleep 0.2; exit 3")
-    _kill_all(bench, task, "keeper")
+    bench.kill(task, "keeper")
     witness = bench.process(task, "witness")
     wait_until(lambda: not is_alive(witness), "the witness's end")
     readers = [
@@ -277,7 +267,7 @@ def test_a_newer_ledger_leaves_the_exit_record(bench: Bench) -> None:
     refused = bench.run("list")
     assert refused.returncode == 3
     assert "upgrade this Outlive" in refused.stderr
-    database.execute("PRAGMA user_version=2")
+    database.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
     database.close()
     assert bench.show(task)["exit_code"] == 47
 

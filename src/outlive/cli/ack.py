@@ -23,7 +23,7 @@ def act(given: Given) -> int:
 COMMAND = Command(
     name="ack",
     summary="say that a session has received notices",
-    usage="outlive ack NOTICE... [--session ID]",
+    usage="outlive ack NOTICE... [options]",
     details="Only the session that they are owed to, or one that continues it, can say so.",
     options=(
         Option(name="--session", metavar="ID", help="the session (default: the one we run in)"),

@@ -30,7 +30,7 @@ def act(given: Given) -> int:
 COMMAND = Command(
     name="gate",
     summary="say whether a session may stop: what it waits for, what is lost, what it was not told",
-    usage="outlive gate [--session ID] [options]",
+    usage="outlive gate [options]",
     details=(
         "It waits for running tasks that it launched to be told of (--notify all or end), and for endings that it\n"
         "has not been told. What is gone does not keep it; after the ceiling nothing does."

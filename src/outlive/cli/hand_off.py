@@ -37,7 +37,7 @@ def act(given: Given) -> int:
 COMMAND = Command(
     name="hand-off",
     summary="what a session should know of background tasks before it acts",
-    usage="outlive hand-off [--session ID]",
+    usage="outlive hand-off [options]",
     details="What `session begin` prints; printed again it changes nothing. Nothing to say, nothing printed.",
     options=(
         Option(name="--session", metavar="ID", help="the session (default: the one we run in)"),

@@ -81,7 +81,7 @@ def _print(text: str) -> None:
 COMMAND = Command(
     name="inbox",
     summary="tell a session the endings that it is owed, each once",
-    usage="outlive inbox [--session ID] [options]",
+    usage="outlive inbox [options]",
     details=(
         "What is printed counts as presented; the session's next call shows that it was received. What was\n"
         "presented and never confirmed is told again at the next boundary. Nothing to tell, nothing printed."

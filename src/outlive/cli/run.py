@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.domain import command
     from outlive.domain.queueing import Claim
+    from outlive.keeper.plan import Surroundings
 
 
 def act(given: Given) -> int:
@@ -27,9 +28,10 @@ def act(given: Given) -> int:
     request = Request(
         command=_command(given),
         cwd=place.directory(given.cwd),
-        surroundings=place.surroundings(check_environment(given.env), foreground=given.foreground),
+        surroundings=_surroundings(home, given),
         description=given.description,
         session=given.session,
+        session_project=place.project() if given.cwd else None,
         group=given.group,
         key=given.key,
         mode="foreground" if given.foreground else "background",
@@ -63,6 +65,18 @@ def act(given: Given) -> int:
     else:
         sys.stdout.write(task + "\n")
     return 0
+
+
+def _surroundings(home: Home, given: Given) -> Surroundings:
+    """What it inherits; a foreground task ends with its session's process, if that is known, else with the terminal."""
+    around = place.surroundings(check_environment(given.env), foreground=given.foreground)
+    session = place.session(given.session)
+    if not given.foreground or session is None:
+        return around
+    from outlive.service.sessions import owner_of
+
+    owner = owner_of(home, session, place.project())
+    return around if owner is None else around.but(owner=owner)
 
 
 def _claims(given: Given) -> tuple[Claim, ...]:

@@ -93,6 +93,7 @@ class Outlive:
         fields = {
             "description": description,
             "session": session or self._session,
+            "session_project": None if cwd is None else project_of(current_directory(os.environ)),
             "group": group,
             "key": key,
             "mode": "foreground" if foreground else "background",

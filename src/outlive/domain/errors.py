@@ -49,6 +49,12 @@ class TooManyWaiting(Unavailable):
     code = "too_many_waiting"
 
 
+class TooDeep(UserError):
+    """Tasks have launched tasks to as great a depth as may be."""
+
+    code = "too_deep"
+
+
 class Broken(OutliveError):
     """An invariant of ours, or the disk under us, is broken."""
 

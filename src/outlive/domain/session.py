@@ -39,6 +39,7 @@ class Session(Value):
     boundary: int = 0
     begun_at: datetime | None = None
     begun_tick: str | None = None
+    """When it last began; None once it has done anything since."""
     ended_at: datetime | None = None
     end_reason: str | None = None
     process: str | None = None

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from outlive.domain.evidence import Evidence
     from outlive.domain.lifecycle import Condition, State
     from outlive.domain.queueing import Claim, Dependency
+    from outlive.domain.sink import Delivery
 
     Mode = Literal["background", "foreground"]
     Notify = Literal["all", "end", "failure", "never"]
@@ -141,3 +142,4 @@ class History(Value):
     moves: tuple[tuple[int, str | None, str, datetime], ...]
     evidence: tuple[tuple[int, datetime, Evidence], ...]
     notices: tuple[NoticeRow, ...]
+    deliveries: tuple[Delivery, ...] = ()

@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from outlive.domain.sink import Delivery
     from outlive.domain.task import Attempt, History, Task
 
 
@@ -114,7 +115,24 @@ def history_json(history: History) -> dict[str, object]:
             for number, seen_at, seen in history.evidence
         ],
         "notices": [
-            {"id": notice.id, "kind": notice.kind, "session": notice.session, "state": notice.state}
+            {
+                "id": notice.id,
+                "kind": notice.kind,
+                "session": notice.session,
+                "state": notice.state,
+                "tries": notice.tries,
+                "last_error": notice.last_error,
+                "sinks": [_delivery_json(each) for each in history.deliveries if each.notice == notice.id],
+            }
             for notice in history.notices
         ],
+    }
+
+
+def _delivery_json(delivery: Delivery) -> dict[str, object]:
+    return {
+        "sink": delivery.sink,
+        "state": delivery.state,
+        "tries": delivery.tries,
+        "last_error": delivery.last_error,
     }

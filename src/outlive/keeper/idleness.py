@@ -40,6 +40,11 @@ class Idleness:
         """Seconds until it is worth looking again."""
         return max(0.0, self._looked_at + self._every - time.monotonic())
 
+    @property
+    def is_stalled(self) -> bool:
+        """Whether nothing had happened for half of what is allowed when we last looked."""
+        return self._looked_at - self._active_at >= self._limit / 2
+
     def is_over(self) -> bool:
         """Look, if it is time; True once nothing has happened for as long as is allowed."""
         now = time.monotonic()

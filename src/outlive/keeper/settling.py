@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from outlive.bundle.attempt import Held
+    from outlive.domain.lifecycle import Condition
     from outlive.domain.settlement import Settlement
     from outlive.domain.task import Attempt
     from outlive.keeper.plan import Plan
@@ -42,6 +43,15 @@ class LedgerOfAnEnding:
         except OutliveError:
             pass  # there will be a better moment
 
+    def say(self, condition: Condition | None) -> None:
+        """Say something of the attempt while it runs; whoever asked for it is told."""
+        try:
+            with self._open() as ledger:
+                ledger.set_condition(self._plan.launch.id, self._plan.files.number, condition)
+                self._deliver(ledger)
+        except OutliveError:
+            pass  # nothing depends on it
+
     def prepare(self) -> None:
         """The command is gone: while its witness writes down how, we get the ledger."""
         try:
@@ -61,6 +71,7 @@ class LedgerOfAnEnding:
                     # Now, and not when ledger and process have been taken apart: waiters are asleep on it.
                     self._held.let_go()
                     self._on_settled()
+                    self._deliver(ledger)
                     self._tidy(ledger)
                     return is_ours
             except DiskFull:
@@ -72,6 +83,16 @@ class LedgerOfAnEnding:
             time.sleep(0.05 * 2**attempt)
         self._held.let_go()
         return False
+
+    def _deliver(self, ledger: SqliteLedger) -> None:
+        """Let the sinks be told, if there are any and nobody does it already."""
+        try:
+            if ledger.owes_sinks():
+                from outlive.keeper.delivering import start_deliverer  # noqa: PLC0415 - few have sinks
+
+                start_deliverer(self._plan.home)
+        except (ImportError, OSError, OutliveError):
+            pass  # the ending stands, and the inbox has it
 
     def _tidy(self, ledger: SqliteLedger) -> None:
         """Use the open ledger to delete a little of what is due; nobody waits for us any more."""

@@ -74,7 +74,7 @@ class Supervision:
         self._idleness = self._watch_idleness() if plan.launch.idle_timeout is not None else None
         self._retrying = _retrying(plan) if role == "keeper" and plan.retries_left else None
         self._ledger = LedgerOfAnEnding(plan, held, on_settled)
-        self._seen_exit = self._is_watching = False
+        self._seen_exit = self._is_watching = self._is_stalled = False
         self._hiding: frozenset[int] = frozenset()
         self._rehearsal: float | None = time.monotonic() + _REHEARSES_AFTER
 
@@ -134,6 +134,9 @@ class Supervision:
         if self._idleness is not None and self._idleness.is_over():
             self._idleness = None
             self._end("idle_timeout")
+        elif self._idleness is not None and self._idleness.is_stalled != self._is_stalled:
+            self._is_stalled = self._idleness.is_stalled
+            self._ledger.say("stalled" if self._is_stalled else None)
         if self._deadline is not None and time.monotonic() >= self._deadline:
             self._deadline = None
             self._end("timeout")

@@ -22,8 +22,9 @@ _COLUMNS = (
     "end_reason, process, transcript, terminal"
 )
 _SESSION = f"SELECT {_COLUMNS} FROM session"
-_HEARD_OF = "SELECT seq, boundary FROM session WHERE project = ? AND id = ?"
-_HEARD_OF_ELSEWHERE = "SELECT seq, boundary FROM session WHERE id = ? ORDER BY seq DESC LIMIT 1"
+_HEARD_OF = "SELECT seq, boundary, begun_tick FROM session WHERE project = ? AND id = ?"
+_HEARD_OF_ELSEWHERE = "SELECT seq, boundary, begun_tick FROM session WHERE id = ? ORDER BY seq DESC LIMIT 1"
+_ACTED = "UPDATE session SET begun_tick = NULL WHERE seq = ? AND begun_tick IS NOT NULL"
 _NEXT_RANK = "(SELECT coalesce(max(rank), 0) + 1 FROM session newer WHERE newer.project = {})"
 _INSERT = f"""
     INSERT INTO session (id, project, lineage, created_at, rank)
@@ -59,7 +60,10 @@ class Sessions:
         if not found and is_minted(session):
             found = self._ledger.select(_HEARD_OF_ELSEWHERE, (name,))
         if found:
-            return found[0][0], found[0][1]
+            seq, boundary, tick = found[0]
+            if tick is not None:
+                self.has_acted(seq)
+            return seq, boundary
         with self._ledger.write():
             return self._insert(session, project, now), 0
 
@@ -67,6 +71,11 @@ class Sessions:
         cells = (rows.text(session), rows.text(project), lineage_id(os.urandom(8)), to_micros(now))
         self._ledger.db.execute(_INSERT, cells)
         return self._ledger.db.last_insert_rowid()
+
+    def has_acted(self, seq: int) -> None:
+        """A session has done something since it began: if it begins once more, that is another boundary."""
+        with self._ledger.write():
+            self._ledger.db.execute(_ACTED, (seq,))
 
     def find(self, session: str, project: str) -> Session | None:
         """A session by its name, as seen from a project."""

@@ -6,6 +6,7 @@ from outlive.domain.errors import TooManyWaiting
 from outlive.domain.lifecycle import LIVE
 from outlive.domain.queueing import MOST_WAITING
 from outlive.domain.settlement import notice_id
+from outlive.domain.sink import Delivery
 from outlive.domain.task import History, Task
 from outlive.domain.when import from_micros, to_micros
 from outlive.ledger import rows
@@ -67,12 +68,21 @@ _NOTICE_OF_CONDITION = """
     INSERT OR IGNORE INTO notice (id, task, attempt, kind, state, created_at, session, origin, project)
     SELECT ?, id, ?, ?, 'pending', ?, session, origin, (SELECT project FROM session WHERE seq = origin)
     FROM task WHERE id = ? AND notify = 'all'"""
+# Further places hear of it too, if it is told at all.
+_DELIVERIES = """
+    INSERT INTO delivery (notice, sink, state)
+    SELECT ?1, name, 'pending' FROM sink
+    WHERE (sink.project IS NULL OR sink.project = (SELECT project FROM task WHERE id = ?2))
+        AND (policy = 'all' OR (?3 IN ('ended', 'lost', 'group_ended') AND (policy = 'end' OR ?4 <> 'succeeded')))"""
 _NOTICE_COLUMNS = "id, task, attempt, kind, session, state, created_at, tries, last_error"
 _EVIDENCE = """
     INSERT INTO evidence
     SELECT ?1, ?2, (SELECT count(*) FROM evidence WHERE task = ?1 AND attempt = ?2),
         ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11
     WHERE EXISTS (SELECT 1 FROM attempt WHERE task = ?1 AND number = ?2)"""
+_DELIVERED = """
+    SELECT notice, sink, delivery.state, delivery.tries, delivery.last_error
+    FROM delivery JOIN notice ON notice.id = delivery.notice WHERE task = ? ORDER BY notice.seq, sink"""
 _TASK = f"SELECT {rows.TASK_COLUMNS}, (SELECT lineage FROM session WHERE seq = task.origin) FROM task"
 _ATTEMPTS = f"SELECT {rows.ATTEMPT_COLUMNS} FROM attempt WHERE task = ? ORDER BY number"
 _UNSETTLED = f"{_TASK} WHERE id IN (SELECT task FROM attempt WHERE state IN ('queued', 'running')) ORDER BY seq"
@@ -148,6 +158,8 @@ class SqliteLedger(LedgerFile):
             if condition in ("stalled", "input_required") and self.db.changes():
                 name = notice_id(task, attempt, condition)
                 self.db.execute(_NOTICE_OF_CONDITION, (name, attempt, condition, to_micros(self._now), task))
+                if self.db.changes():
+                    self.db.execute(_DELIVERIES, (name, task, condition, "running"))
 
     def absent_since(self, task: str, attempt: int) -> str | None:
         """Since when (a tick) an attempt has been out of sight, for those who cannot see its processes."""
@@ -199,6 +211,12 @@ class SqliteLedger(LedgerFile):
     def _insert_notice(self, settlement: Settlement, name: str, kind: str, state: str) -> None:
         at = to_micros(settlement.settled_at)
         self.db.execute(_NOTICE, (name, settlement.attempt, kind, state, at, settlement.task))
+        if state == "pending":
+            self.db.execute(_DELIVERIES, (name, settlement.task, kind, settlement.verdict.state))
+
+    def owes_sinks(self) -> bool:
+        """Whether anything waits to be delivered to a sink."""
+        return bool(self.select("SELECT 1 FROM delivery WHERE state = 'pending' LIMIT 1"))
 
     def rehearse(self) -> None:
         """Prepare the statements of a settlement without executing them."""
@@ -270,6 +288,10 @@ class SqliteLedger(LedgerFile):
             moves=tuple((n, before, after, from_micros(at)) for n, before, after, at in moves),
             evidence=tuple((row[1], from_micros(row[3]), rows.evidence_from(row[4:])) for row in seen),
             notices=tuple(map(rows.notice_from, notices)),
+            deliveries=tuple(
+                Delivery(notice=notice, sink=sink, state=state, tries=tries, last_error=error)
+                for notice, sink, state, tries, error in self.select(_DELIVERED, (task,))
+            ),
         )
 
     def undelivered(self, before: datetime) -> Sequence[NoticeRow]:

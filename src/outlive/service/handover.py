@@ -12,6 +12,7 @@ from outlive.domain.task import Attempt
 from outlive.keeper.launching import stand_by
 from outlive.keeper.plan import Plan
 from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.origin import depth_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def new_attempt(launch: Launch, number: int, now: datetime) -> Attempt:
 
 def prepare(home: Home, launch: Launch, files: AttemptFiles, held: Held, surroundings: Surroundings) -> NewKeeper:
     """A keeper for an attempt that is about to be recorded."""
-    environ = {**surroundings.environ, "OUTLIVE_TASK": launch.id}
+    depth = depth_of(surroundings.environ) + 1
+    environ = {**surroundings.environ, "OUTLIVE_TASK": launch.id, "OUTLIVE_DEPTH": str(depth)}
     if launch.session is not None:
         environ["OUTLIVE_SESSION"] = launch.session
     around = surroundings.but(environ=environ)

@@ -143,6 +143,8 @@ def claim(
                     confirmed = inbox.confirm(notices, owed.session.seq, utc_now())
                     for name in confirmed:
                         trace(home, session, "acknowledged", notice=name, by="a later turn")
+                    notices = [notice for notice in notices if notice.id not in confirmed]
+                    Sessions(ledger).has_acted(owed.session.seq)
                 ready = [n for n in notices if _is_ready(home, session, n, at_boundary=at_boundary)]
                 tellings = [
                     each

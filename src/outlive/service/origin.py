@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 
-from outlive.domain.errors import Unavailable
+from outlive.domain.errors import TooDeep, Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+DEEPEST = 3
 # The variables in which clients tell the commands they run which session they belong to.
 SESSION_VARIABLES = ("OUTLIVE_SESSION", "CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID")
 
@@ -22,6 +23,31 @@ def session_of(environ: Mapping[str, str]) -> str | None:
 def parent_of(environ: Mapping[str, str]) -> str | None:
     """The task that this process is part of, if it is."""
     return environ.get("OUTLIVE_TASK") or None
+
+
+def depth_of(environ: Mapping[str, str]) -> int:
+    """How many tasks this process is inside of; refuses if it is inside of some and nobody knows how many.
+
+    A task that launches tasks that launch tasks has most likely lost its way.
+    """
+    if parent_of(environ) is None:
+        return 0
+    told = environ.get("OUTLIVE_DEPTH", "")
+    if not (told.isascii() and told.isdigit()):
+        raise TooDeep(
+            f"this runs inside task {parent_of(environ)}, and how deep is not known",
+            "keep OUTLIVE_DEPTH beside OUTLIVE_TASK in its environment, or unset both",
+        )
+    return int(told)
+
+
+def check_depth(environ: Mapping[str, str]) -> None:
+    """Refuse a launch from too many tasks inside of each other."""
+    if depth_of(environ) >= DEEPEST:
+        raise TooDeep(
+            f"this runs inside {depth_of(environ)} tasks already, which is as deep as it may be",
+            "launch it from outside; a task should not launch tasks without end",
+        )
 
 
 def project_of(directory: str) -> str:

@@ -65,11 +65,16 @@ def reconcile(
                         orphans.append(candidate)
                 except OSError:
                     continue  # a failed probe means unknown
+        owes_sinks = ledger.owes_sinks()
     # Only now, with the ledger closed: SQLite keeps a table of its open files and locks in
     # memory, and a fork that opens the ledger anew would believe what its parent's copy says.
     if adopter is not None:
         for orphan in orphans:
             _adopt(home, orphan, adopter)
+    if owes_sinks:
+        from outlive.keeper.delivering import start_deliverer  # noqa: PLC0415 - few have sinks
+
+        start_deliverer(home)
     return [orphan.id for orphan in orphans]
 
 

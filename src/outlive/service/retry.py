@@ -10,6 +10,7 @@ from outlive.domain.errors import Conflict, TriedAgain, Unavailable
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.handover import hand_over, new_attempt, prepare
+from outlive.service.origin import check_depth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def retry(home: Home, task: Task, surroundings: Surroundings, now: datetime) -> 
             f"task {task.id} is {task.state} and cannot be tried again",
             f"`outlive cancel {task.id}` ends it first",
         )
+    check_depth(surroundings.environ)
     home.check_room()
     files = AttemptFiles(home.bundle(task.id), task.current.number + 1)
     with _Turn(files) as turn:

@@ -23,7 +23,7 @@ from outlive.domain.when import timedelta
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.handover import hand_over, new_attempt, prepare
-from outlive.service.origin import parent_of, project_of, session_of
+from outlive.service.origin import check_depth, parent_of, project_of, session_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Request(Value):
     surroundings: Surroundings
     description: str | None = None
     session: str | None = None
+    session_project: str | None = None
     group: str | None = None
     key: str | None = None
     mode: Mode = "background"
@@ -74,6 +75,7 @@ def run(home: Home, request: Request, now: datetime) -> str:
     when that task is known never to have begun: then this launch is its next attempt.
     """
     check_request(request)
+    check_depth(request.surroundings.environ)
     if request.key is not None:
         same = _holder_of_key(home, request, now)
         if same is not None:
@@ -235,6 +237,7 @@ def _plan_launch(request: Request, after: tuple[Dependency, ...], now: datetime)
         created_at=now,
         description=request.description,
         session=request.session or session_of(environ),
+        session_project=request.session_project,
         parent=parent_of(environ),
         group=request.group,
         key=request.key,

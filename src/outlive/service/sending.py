@@ -1,0 +1,131 @@
+"""Sending to one sink: a command, a webhook, or whatever Apprise can reach."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+from outlive.domain.sink import BUSY_EXIT_CODE
+from outlive.domain.text import shown, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from outlive.domain.sink import Outcome, Sink
+
+    Sent = tuple[Outcome, str | None]
+
+_PATIENCE_S = 30.0
+_BUSY_STATUS = (429, 503)
+_FAILED_STATUS = 300
+_LONGEST_ERROR = 300
+
+
+def send(sink: Sink, notices: Sequence[dict[str, Any]], *, force: bool = False) -> Sent:
+    """Tell a sink of notices, all in one call; what came of it, and why not."""
+    if not notices:
+        return "delivered", None  # their tasks are gone: there is nothing left to say
+    senders = {"run": _run, "webhook": _post, "apprise": _notify}
+    try:
+        return senders[sink.kind](sink, notices, force)
+    except Exception as error:  # noqa: BLE001 - whatever a sink does, it must not be the end of the others
+        return "failed", _short(f"{type(error).__name__}: {error}")
+
+
+def signature(secret: str, name: str, timestamp: int, body: bytes) -> str:
+    """The signature of a message as Standard Webhooks has it: HMAC-SHA256 over id, time and body."""
+    key = base64.b64decode(secret.removeprefix("whsec_")) if secret.startswith("whsec_") else secret.encode("utf-8")
+    digest = hmac.new(key, f"{name}.{timestamp}.".encode() + body, hashlib.sha256).digest()
+    return "v1," + base64.b64encode(digest).decode("ascii")
+
+
+def message_id(notices: Sequence[dict[str, Any]]) -> str:
+    """The name of a message: the same notices have the same, so that a receiver knows a repeat."""
+    names = " ".join(sorted(str(notice["id"]) for notice in notices))
+    return "msg_" + hashlib.sha256(names.encode("ascii")).hexdigest()[:24]
+
+
+def _body(notices: Sequence[dict[str, Any]]) -> bytes:
+    return to_json({"notices": list(notices)}).encode("ascii")
+
+
+def _run(sink: Sink, notices: Sequence[dict[str, Any]], force: bool) -> Sent:
+    environ = {
+        **os.environ,
+        "OUTLIVE_MESSAGE": message_id(notices),
+        "OUTLIVE_NOTICES": " ".join(str(notice["id"]) for notice in notices),
+        "OUTLIVE_FORCE": "1" if force else "0",
+    }
+    try:
+        done = subprocess.run(
+            ["/bin/sh", "-c", sink.target],
+            input=_body(notices),
+            env=environ,
+            cwd="/",
+            capture_output=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return "failed", f"no end after {_PATIENCE_S:.0f} s"
+    if done.returncode == 0:
+        return "delivered", None
+    said = done.stderr.decode("utf-8", "replace").strip() or done.stdout.decode("utf-8", "replace").strip()
+    outcome: Outcome = "busy" if done.returncode == BUSY_EXIT_CODE else "failed"
+    return outcome, _short(f"exit {done.returncode}{f': {said}' if said else ''}")
+
+
+def _post(sink: Sink, notices: Sequence[dict[str, Any]], _: bool) -> Sent:
+    from urllib.error import HTTPError  # noqa: PLC0415 - only for webhooks
+    from urllib.request import HTTPRedirectHandler, Request, build_opener  # noqa: PLC0415
+
+    class NoRedirect(HTTPRedirectHandler):
+        """Whoever answers that the endings belong elsewhere does not get them sent there."""
+
+        def redirect_request(self, *_: Any) -> None:
+            """Follow nothing."""
+
+    body, name, timestamp = _body(notices), message_id(notices), int(time.time())
+    headers = {"content-type": "application/json", "webhook-id": name, "webhook-timestamp": str(timestamp)}
+    if sink.secret is not None:
+        headers["webhook-signature"] = signature(sink.secret, name, timestamp, body)
+    request = Request(sink.target, data=body, headers=headers, method="POST")  # noqa: S310 - http(s), see check_sink
+    try:
+        with build_opener(NoRedirect).open(request, timeout=_PATIENCE_S) as answer:
+            status = answer.status
+    except HTTPError as error:
+        status = error.code
+    if status < _FAILED_STATUS:
+        return "delivered", None
+    return ("busy" if status in _BUSY_STATUS else "failed"), f"HTTP {status}"
+
+
+def _notify(sink: Sink, notices: Sequence[dict[str, Any]], _: bool) -> Sent:
+    try:
+        import apprise  # noqa: PLC0415 - optional, and heavy
+    except ImportError:
+        return "failed", "Apprise is not installed: pip install 'outlive[apprise]'"
+    channel = apprise.Apprise()
+    if not channel.add(sink.target):
+        return "failed", "Apprise does not understand this address"
+    lines = [_line(notice) for notice in notices]
+    title = lines[0] if len(lines) == 1 else f"{len(lines)} background tasks ended"
+    done = channel.notify(title=f"outlive: {title}", body="\n".join(lines))
+    return ("delivered", None) if done else ("failed", "Apprise could not deliver it")
+
+
+def _line(notice: dict[str, Any]) -> str:
+    task = notice["task"]
+    what = shown(task["description"] or task["command"])
+    how = task["reason"] or (f"exit {task['exit_code']}" if task["exit_code"] is not None else "")
+    return f"{task['id']} {task['state']}{f' ({how})' if how else ''}: {what[:120]} in {task['cwd']}"
+
+
+def _short(text: str) -> str:
+    return " ".join(shown(text).split())[:_LONGEST_ERROR]

@@ -1,0 +1,335 @@
+"""Sessions: who launched what, who continues whom, and what ends with whom."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.session_steps import begin, ended, told
+from tests.support import is_alive, wait_until
+
+if TYPE_CHECKING:
+    from tests.session_steps import Clients
+    from tests.support import Bench
+
+
+# --- lineage --------------------------------------------------------------------------------------
+
+
+def test_a_resumed_session_continues_its_predecessor_under_a_new_id(bench: Bench, clients: Clients) -> None:
+    """No duplicate, whatever the client calls itself: told before the boundary, it is not told again."""
+    first = clients.start()
+    begin(bench, "s-1", "--client", "claude", "--pid", first)
+    seen, unseen = ended(bench, "s-1"), None
+    assert told(bench, "s-1") == [seen]
+    assert told(bench, "s-1") == []
+    unseen = ended(bench, "s-1")
+    clients.kill(first)
+    second = begin(bench, "s-2", "--client", "claude", "--source", "resume", "--pid", clients.start())
+    assert (second["continues"], second["evidence"]) == ("s-1", "recency")
+    assert second["session"]["lineage"] == bench.show(seen)["lineage"]
+    assert [task["id"] for task in second["hand_off"]["ended"]] == [unseen]
+    assert told(bench, "s-2") == []
+    assert told(bench, "s-1") == []
+
+
+@pytest.mark.parametrize(
+    ("evidence", "options"),
+    [
+        ("named", ("--continues", "s-1")),
+        ("transcript", ("--transcript", "/t.jsonl")),
+        ("terminal", ("--terminal", "7")),
+    ],
+)
+def test_evidence_that_the_client_gives_links_sessions(
+    bench: Bench, clients: Clients, evidence: str, options: tuple[str, ...]
+) -> None:
+    """Its own word, the transcript, the terminal: each finds the right one among several."""
+    pids = {name: clients.start() for name in ("s-0", "s-1", "s-9")}
+    begin(bench, "s-0", "--pid", pids["s-0"], "--transcript", "/other.jsonl", "--terminal", "6")
+    begin(bench, "s-1", "--pid", pids["s-1"], "--transcript", "/t.jsonl", "--terminal", "7")
+    begin(bench, "s-9", "--pid", pids["s-9"])
+    for pid in pids.values():
+        clients.kill(pid)
+    begun = begin(bench, "s-2", "--source", "resume", *options)
+    assert (begun["continues"], begun["evidence"]) == ("s-1", evidence)
+
+
+def test_a_cleared_session_goes_on_in_the_same_process(bench: Bench, clients: Clients) -> None:
+    """The client mints a new id and does not say whose: its process does."""
+    process = clients.start()
+    begin(bench, "s-0", "--pid", clients.start())
+    begin(bench, "s-1", "--pid", process)
+    task = bench.launch("sleep 0.3; exit 3", "--session", "s-1")
+    begun = begin(bench, "s-2", "--source", "clear", "--pid", process)
+    assert (begun["continues"], begun["evidence"]) == ("s-1", "process")
+    bench.run("wait", task)
+    assert told(bench, "s-1") == []
+    assert told(bench, "s-2") == [task]
+
+
+def test_a_compacted_session_keeps_its_name_and_crosses_a_boundary(bench: Bench, clients: Clients) -> None:
+    """What it launched before it was compacted is told as such."""
+    process = clients.start()
+    begin(bench, "s-1", "--pid", process)
+    before = ended(bench, "s-1")
+    handed = begin(bench, "s-1", "--pid", process, "--source", "compact")
+    assert handed["session"]["boundary"] == 2
+    assert [task["id"] for task in handed["hand_off"]["ended"]] == [before]
+    after = ended(bench, "s-1")
+    notices = bench.json("inbox", "--session", "s-1")["notices"]
+    assert [(n["task"]["id"], n["crossed_boundary"]) for n in notices] == [(after, False)]
+    late = bench.launch("sleep 0.2", "--session", "s-1")
+    begin(bench, "s-1", "--pid", process, "--source", "compact")
+    bench.run("wait", late)
+    notices = bench.json("inbox", "--session", "s-1")["notices"]
+    assert [(n["task"]["id"], n["crossed_boundary"]) for n in notices] == [(late, True)]
+
+
+def test_only_the_launcher_is_told_while_it_lives_then_the_first_of_its_forks(bench: Bench, clients: Clients) -> None:
+    """Two forks of a living session get nothing; of a dead one the first gets all, the second nothing."""
+    parent = clients.start()
+    begin(bench, "s-1", "--pid", parent)
+    begin(bench, "f-1", "--source", "fork", "--continues", "s-1", "--pid", clients.start())
+    begin(bench, "f-2", "--source", "fork", "--continues", "s-1", "--pid", clients.start())
+    task = ended(bench, "s-1")
+    assert told(bench, "f-1", "--peek") == told(bench, "f-2", "--peek") == []
+    assert told(bench, "s-1", "--peek") == [task]
+    clients.kill(parent)
+    assert told(bench, "f-2") == []
+    assert told(bench, "f-1") == [task]
+    assert told(bench, "f-2") == []
+
+
+def test_a_heir_of_a_heir_is_told(bench: Bench, clients: Clients) -> None:
+    """Three generations, the first two dead."""
+    first, second = clients.start(), clients.start()
+    begin(bench, "s-1", "--pid", first)
+    task = ended(bench, "s-1")
+    clients.kill(first)
+    begin(bench, "s-2", "--source", "resume", "--continues", "s-1", "--pid", second)
+    clients.kill(second)
+    handed = begin(bench, "s-3", "--source", "resume", "--continues", "s-2", "--pid", clients.start())["hand_off"]
+    assert [each["id"] for each in handed["ended"]] == [task]
+
+
+def test_a_session_gone_back_to_is_told_what_its_heir_was_owed(bench: Bench) -> None:
+    """s-1, continued by s-2, and then resumed itself: links may go in a circle."""
+    begin(bench, "s-1")
+    begin(bench, "s-2", "--source", "clear", "--continues", "s-1")
+    task = bench.launch("sleep 1.5", "--session", "s-2")
+    bench.ok("session", "end", "--session", "s-2")
+    begin(bench, "s-1", "--source", "resume", "--continues", "s-2")
+    bench.run("wait", task)
+    assert told(bench, "s-1") == [task]
+    assert told(bench, "s-2") == []
+
+
+def test_sessions_of_two_projects_share_nothing(bench: Bench, clients: Clients) -> None:
+    """The same name, the same client, the same terminal, ending at once: nothing crosses."""
+    elsewhere = bench.root / "elsewhere"
+    elsewhere.mkdir()
+    tasks = {}
+    for place in (bench.project, elsewhere):
+        pid = clients.start()
+        begin(bench, "main", "--client", "c", "--pid", pid, "--terminal", "1", cwd=place)
+        tasks[place] = bench.launch("sleep 0.5; exit 1", "--session", "main", cwd=place)
+    for task in tasks.values():
+        bench.run("wait", task)
+    for place, task in tasks.items():
+        assert told(bench, "main", cwd=place) == [task]
+        assert told(bench, "main", cwd=place) == []
+    begun = begin(bench, "other", "--source", "resume", "--continues", "main", cwd=bench.project)
+    assert begun["continues"] == "main"
+    assert begin(bench, "x", "--source", "resume", "--continues", "s-unknown", cwd=elsewhere)["continues"] is None
+    lineages = {each["project"]: each["lineage"] for each in bench.json("session", "list", "--all")["sessions"]}
+    assert len(set(lineages.values())) == 2
+
+
+def test_a_name_that_a_client_minted_is_the_same_session_everywhere(bench: Bench) -> None:
+    """The agent changed the directory before it launched: its session is told all the same."""
+    name = "0f7c2a52-7d0e-4f0a-9f5e-3f1b1c5d9a77"
+    below = bench.root / "elsewhere"
+    below.mkdir()
+    begin(bench, name)
+    task = bench.launch("true", "--session", name, cwd=below)
+    apart = bench.launch("true", "--session", name, "--cwd", str(below))
+    bench.run("wait", task, apart)
+    assert told(bench, name) == [task, apart]
+
+
+def test_a_session_whose_process_died_is_over(bench: Bench, clients: Clients) -> None:
+    """Nobody told its end, and no time has to pass."""
+    process = clients.start()
+    begin(bench, "s-1", "--pid", process)
+    begin(bench, "s-2")
+    alive = {each["id"]: each["alive"] for each in bench.json("session", "list")["sessions"]}
+    assert alive == {"s-1": True, "s-2": None}
+    clients.kill(process)
+    alive = {each["id"]: each["alive"] for each in bench.json("session", "list")["sessions"]}
+    assert alive == {"s-1": False, "s-2": None}
+
+
+def test_the_same_boundary_told_twice_is_told_once(bench: Bench, clients: Clients) -> None:
+    """Two hooks of one client run at its start: one of them prints the hand-off."""
+    process = clients.start()
+    ended(bench, "s-1")
+    with ThreadPoolExecutor(4) as pool:
+        words = ("session", "begin", "--session", "s-1", "--pid", process)
+        printed = [done.stdout for done in pool.map(lambda _: bench.run(*words), range(4))]
+    assert sorted(map(bool, printed)) == [False, False, False, True]
+
+
+# --- the end --------------------------------------------------------------------------------------
+
+
+def test_the_end_of_a_session_ends_its_foreground_and_nothing_else(bench: Bench, clients: Clients) -> None:
+    """The whole tree of a foreground task; background tasks and those of a peer live on."""
+    begin(bench, "s-1", "--pid", clients.start())
+    begin(bench, "s-2", "--pid", clients.start())
+    front = bench.launch("sleep 301 & sleep 302", "--foreground", "--session", "s-1")
+    back = bench.launch("sleep 303", "--session", "s-1")
+    peer = bench.launch("sleep 304", "--foreground", "--session", "s-2")
+    leader = bench.process(front)
+    inner = wait_until(lambda: _children(leader), "the tree")
+    for _ in range(2):
+        bench.ok("session", "end", "--session", "s-1", "--reason", "exit")
+    shown = bench.show(front)
+    assert (shown["state"], shown["reason"]) == ("cancelled", "session_ended")
+    assert not any(is_alive(pid) for pid in (leader, *inner))
+    assert bench.show(back)["state"] == bench.show(peer)["state"] == "running"
+    assert bench.json("list", "--state", "running")["tasks"]
+    # Any session of the project can wait for it and cancel it.
+    bench.ok("cancel", back, env={"OUTLIVE_SESSION": "s-2"})
+    assert bench.show(back)["output"]["path"]
+
+
+def test_a_killed_client_takes_its_foreground_along(bench: Bench, clients: Clients) -> None:
+    """SIGKILL sends no end event: the keeper watches the client's process."""
+    process = clients.start()
+    begin(bench, "s-1", "--pid", process)
+    front = bench.launch("sleep 305", "--foreground", "--session", "s-1")
+    back = bench.launch("sleep 306", "--session", "s-1")
+    clients.kill(process)
+    bench.run("wait", front)
+    assert bench.show(front)["reason"] == "session_ended"
+    assert bench.show(back)["state"] == "running"
+
+
+def test_an_end_that_was_killed_half_way_is_made_up_for(bench: Bench, clients: Clients) -> None:
+    """The client lives on (it was cleared), its session was never ended: the next one ends its foreground."""
+    process = clients.start()
+    begin(bench, "s-1", "--pid", process)
+    front = bench.launch("sleep 307", "--foreground", "--session", "s-1")
+    begin(bench, "s-2", "--source", "clear", "--pid", process)
+    assert bench.show(front)["reason"] == "session_ended"
+
+
+def test_a_waiting_foreground_task_ends_with_its_session(bench: Bench) -> None:
+    """It has not begun, and never will."""
+    begin(bench, "s-1")
+    bench.launch("sleep 308", "--lock", "l")
+    front = bench.launch("sleep 309", "--foreground", "--session", "s-1", "--lock", "l")
+    bench.ok("session", "end", "--session", "s-1")
+    assert bench.show(front)["reason"] == "session_ended"
+
+
+def test_ending_what_was_never_heard_of_is_refused(bench: Bench) -> None:
+    """In words, and nothing is recorded."""
+    done = bench.run("session", "end", "--session", "nobody")
+    assert (done.returncode, "never heard of" in done.stderr) == (2, True)
+    assert bench.json("session", "list")["sessions"] == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("session",),
+        ("session", "dance"),
+        ("session", "begin"),
+        ("session", "begin", "--session", ""),
+        ("session", "begin", "--session", "s" * 501),
+        ("session", "begin", "--session", "s-1", "--pid", "4194305"),
+        ("session", "begin", "--session", "s-1", "--source", "birth"),
+        ("inbox",),
+        ("inbox", "--session", "s-1", "--follow", "--peek"),
+        ("ack", "n1"),
+        ("ack", "n1", "--session", "s-1"),
+        ("dismiss",),
+        ("dismiss", "../../etc"),
+        ("hand-off", "--session", "s-1"),
+        ("gate", "now"),
+        ("gate", "--session", "s-1", "--ceiling", "soon"),
+    ],
+)
+def test_nonsense_is_refused_in_two_lines(bench: Bench, words: tuple[str, ...]) -> None:
+    """The fact, then what to do; exit code 2."""
+    done = bench.run(*words)
+    assert done.returncode == 2, done
+    assert done.stderr.splitlines()[-1].startswith("hint: ")
+
+
+def test_row_seven_depth_is_limited_and_fails_closed(bench: Bench) -> None:
+    """Row 7: the fourth task inside of each other is refused; so is one whose depth nobody knows."""
+    outlive = " ".join(bench.command("run", "--wait", "20s"))
+    nested = f"{outlive} \"{outlive} '{outlive} true; echo code \\$?' ; echo second \\$?\""
+    task = bench.launch(nested + "; echo first $?")
+    bench.run("wait", task)
+    said = bench.ok("output", task)
+    assert "inside 3 tasks already" in said, said
+    refused = bench.run("run", "true", env={"OUTLIVE_TASK": "t2345678"})
+    assert (refused.returncode, "how deep is not known" in refused.stderr) == (2, True)
+
+
+def test_twelve_launches_at_once_are_all_tracked(bench: Bench) -> None:
+    """Each is on record with its session, and each ending is told once."""
+    begin(bench, "s-1")
+    with ThreadPoolExecutor(12) as pool:
+        tasks = list(pool.map(lambda n: bench.launch(f"exit {n % 3}", "--session", "s-1"), range(12)))
+    bench.run("wait", *tasks, "--no-ack")
+    assert sorted(told(bench, "s-1")) == sorted(tasks)
+    assert told(bench, "s-1") == []
+
+
+def test_a_success_beside_a_restart_is_never_called_cancelled(bench: Bench, clients: Clients) -> None:
+    """The client is killed and resumed while its task succeeds: that is what its successor hears."""
+    for _ in range(5):
+        process = clients.start()
+        begin(bench, "s-1", "--pid", process)
+        task = bench.launch("sleep 0.1", "--session", "s-1")
+        clients.kill(process)
+        handed = begin(bench, "s-1", "--source", "resume", "--pid", clients.start())["hand_off"]
+        bench.run("wait", task, "--no-ack")
+        notices = bench.json("inbox", "--session", "s-1")["notices"]
+        heard = [*handed["ended"], *(notice["task"] for notice in notices)]
+        assert [(each["id"], each["state"]) for each in heard] == [(task, "succeeded")]
+        assert told(bench, "s-1") == []  # which confirms it
+
+
+def test_the_trace_tells_every_decision(bench: Bench) -> None:
+    """One file per session, ours alone, bounded; off by default."""
+    begin(bench, "s/1")
+    assert not Path(bench.home.traces).exists()
+    begin(bench, "s/1", "--source", "compact", "--trace")
+    task = ended(bench, "s/1", "exit 1")
+    bench.ok("inbox", "--session", "s/1", env={"OUTLIVE_TRACE": "1"})
+    bench.ok("inbox", "--session", "s/1", "--trace")
+    bench.ok("gate", "--session", "s/1", "--trace")
+    (path,) = Path(bench.home.traces).iterdir()
+    assert path.stat().st_mode & 0o777 == 0o600
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["decision"] for line in lines] == ["began", "claimed", "presented", "acknowledged", "gate"]
+    assert {line["notice"] for line in lines if "notice" in line} == {f"n{task}01ended"}
+    path.write_text("x" * (1 << 20) + "\n")
+    bench.ok("gate", "--session", "s/1", "--trace")
+    bench.ok("gate", "--session", "s/1", "--trace")
+    assert sum(each.stat().st_size for each in Path(bench.home.traces).iterdir()) < 2 << 20
+
+
+def _children(pid: int) -> list[int]:
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in found]
