@@ -12,6 +12,7 @@ from outlive.cli.main import VERBS, load
 from outlive.cli.options import HELP, JSON
 from outlive.client.aio import AsyncOutlive
 from outlive.client.sdk import Outlive, Task
+from outlive.client.session import Session
 from outlive.domain import errors
 from outlive.domain.lifecycle import CONDITIONS, MOVES, TERMINAL
 
@@ -79,7 +80,7 @@ def sdk_page() -> str:
     """The public classes, their methods and errors."""
     lines = ["# Python SDK", "", "Made from the code by `make docs`.", "", "```python", "import outlive", "```"]
     lines += ["", inspect.cleandoc(sys.modules["outlive.client.sdk"].__doc__ or "")]
-    for each in (Outlive, Task, AsyncOutlive):
+    for each in (Outlive, Task, Session, AsyncOutlive):
         lines += ["", f"## {each.__name__}", "", inspect.getdoc(each) or ""]
         for name, member in vars(each).items():
             if name.startswith("_") and (name != "__init__" or each is Task):

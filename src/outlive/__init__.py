@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.client.aio import AsyncOutlive
     from outlive.client.sdk import Outlive, Task
+    from outlive.client.session import Session
     from outlive.domain.errors import (
         AmbiguousId,
         Broken,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Outlive": "outlive.client.sdk",
     "Task": "outlive.client.sdk",
+    "Session": "outlive.client.session",
     "AsyncOutlive": "outlive.client.aio",
     **dict.fromkeys(
         (
@@ -54,6 +56,7 @@ __all__ = [
     "NotStarted",
     "Outlive",
     "OutliveError",
+    "Session",
     "Task",
     "Unavailable",
     "UnknownTask",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from outlive import AsyncOutlive, Conflict, NotStarted, Outlive, UnknownTask
+from outlive import AsyncOutlive, Conflict, NotStarted, Outlive, UnknownTask, UserError
 from outlive.client import sdk
 from tests.support import is_alive, kill, wait_until
 
@@ -236,3 +236,29 @@ def test_no_descriptor_is_leaked(client: Outlive) -> None:
         client.tasks()
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_session_of_a_program(client: Outlive) -> None:
+    """Begin, be told, be asked at the gate, end: as on the command line."""
+    session = client.session("s-1")
+    assert session.begin(client="mine", pid=os.getpid()) == {
+        "running": [], "ended": [], "lost": [], "elsewhere": 0, "open_windows": [], "text": "",
+    }  # fmt: skip
+    front = client.run("sleep 400", session="s-1", foreground=True)
+    task = client.run("echo done; exit 3", session="s-1")
+    assert session.gate()["may_stop"] is False
+    told = next(session.follow())
+    assert (told["task"]["id"], told["task"]["exit_code"]) == (task.id, 3)
+    assert [notice["id"] for notice in session.peek()] == [told["id"]]
+    assert session.acknowledge(told["id"]) == [told["id"]]
+    assert session.inbox() == []
+    session.end("done")
+    assert front.refresh().reason == "session_ended"
+    (notice,) = client.session("s-1").inbox(acknowledge=True)
+    assert session.dismiss(notice["id"]) == []
+    assert session.gate(wait=True, ceiling=5)["may_stop"] is True
+    assert client.session("s-2").begin("clear", continues="s-1")["text"] == ""
+    with pytest.raises(UserError):
+        client.session()
+    with pytest.raises(UserError):
+        session.begin("birth")  # type: ignore[arg-type]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from outlive.cli import place
 from outlive.cli.options import Command, Given, Option, whole_number
 from outlive.cli.render import ago, coloured, cut, ending, lasted, print_json, table, terminal_columns
+from outlive.domain.errors import UserError
 from outlive.domain.lifecycle import LIVE, STATES
+from outlive.domain.moment import moment_of
 from outlive.domain.quantity import parse_duration
+from outlive.domain.when import datetime, timedelta
 from outlive.keeper.launching import launch_adopter
 from outlive.ledger.contract import Selection
 from outlive.service.clock import utc_now
@@ -24,7 +27,7 @@ def act(given: Given) -> int:
         session=given.session,
         group=given.group,
         states=tuple(given.state),
-        since=None if given.since is None else now - given.since,
+        since=now - given.since if isinstance(given.since, timedelta) else given.since,
         limit=limit + 1 if limit else None,
     )
     found = select(home, selection, launch_adopter)
@@ -61,6 +64,13 @@ def act(given: Given) -> int:
     return 0
 
 
+def _span_or_moment(text: str) -> timedelta | datetime:
+    try:
+        return parse_duration(text)
+    except UserError:
+        return moment_of(text)
+
+
 COMMAND = Command(
     name="list",
     alias="ps",
@@ -79,9 +89,9 @@ COMMAND = Command(
         ),
         Option(
             name="--since",
-            metavar="D",
-            help="only those launched within this span",
-            parse=parse_duration,
+            metavar="WHEN",
+            help="only those launched within this span, or after this moment",
+            parse=_span_or_moment,
         ),
     ),
     examples=(("outlive list --state running", "what runs now"),),

@@ -8,21 +8,23 @@ from outlive.cli import place
 from outlive.cli.options import Command, Given, Option, whole_number
 from outlive.cli.render import ago, print_json, table
 from outlive.domain.errors import UserError
+from outlive.domain.moment import moment_of
 from outlive.domain.session import SOURCES, Begun
 from outlive.domain.text import one_line
 from outlive.domain.when import iso
 from outlive.keeper.launching import launch_adopter
+from outlive.service.boundary import cross_boundary
 from outlive.service.clock import tick, utc_now
-from outlive.service.hand_off import hand_off, hand_off_document
-from outlive.service.inbox import claim
+from outlive.service.hand_off import hand_off_document
 from outlive.service.liveness import mark_of
-from outlive.service.reconcile import reconcile
-from outlive.service.sessions import Standing, begin, end, standings
+from outlive.service.sessions import Standing, end, standings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.domain.session import Session
+    from outlive.service.hand_off import HandOff
+    from outlive.service.sessions import Beginning
 
 _VERBS = ("begin", "end", "list")
 
@@ -47,33 +49,28 @@ def _begin(home: Home, given: Given) -> int:
         process=None if given.pid is None else mark_of(given.pid),
         transcript=given.transcript,
         terminal=given.terminal,
+        at=given.at,
         tick=tick(),
     )
-    began = begin(home, begun, launch_adopter)
-    if began.is_repeated:
-        if given.json:
-            print_json({"session": _session_json(began.session), "continues": None, "repeated": True, "hand_off": None})
-        return 0
-    reconcile(home, utc_now(), None, launch_adopter)
-    with claim(home, begun.id, project, at_boundary=True) as claimed:
-        if claimed.owed is None:
-            return 0
-        handed = hand_off(home, claimed.owed, claimed.tellings)
-        if given.json:
-            print_json(
-                {
-                    "session": _session_json(began.session),
-                    "continues": None if began.continues is None else began.continues.id,
-                    "evidence": began.evidence,
-                    "repeated": False,
-                    "hand_off": hand_off_document(home, handed),
-                }
-            )
-        elif handed.text:
-            print(handed.text)
-        sys.stdout.flush()
-        claimed.presented(handed.told)
+    cross_boundary(home, begun, launch_adopter, lambda began, handed: _put(home, began, handed, given))
     return 0
+
+
+def _put(home: Home, began: Beginning, handed: HandOff | None, given: Given) -> None:
+    """Print the hand-off; a reader that has left is noticed before it counts as told."""
+    if given.json:
+        print_json(
+            {
+                "session": _session_json(began.session),
+                "continues": None if began.continues is None else began.continues.id,
+                "evidence": began.evidence,
+                "repeated": began.is_repeated,
+                "hand_off": None if handed is None else hand_off_document(home, handed),
+            }
+        )
+    elif handed is not None and handed.text:
+        print(handed.text)
+    sys.stdout.flush()
 
 
 def _end(home: Home, given: Given) -> int:
@@ -171,6 +168,7 @@ COMMAND = Command(
         ),
         Option(name="--transcript", metavar="PATH", help="begin: where the client keeps the conversation"),
         Option(name="--terminal", metavar="NAME", help="begin: the terminal that it runs in"),
+        Option(name="--at", metavar="TIME", help="begin: when, if the client says so", parse=moment_of),
         Option(name="--reason", metavar="TEXT", help="end: why it ends"),
         Option(name="--all", help="list: the sessions of every project"),
         Option(name="--limit", metavar="N", help="list: at most so many (default 20)", parse=whole_number),

@@ -12,6 +12,7 @@ import os
 from outlive.bundle.attempt import open_done
 from outlive.bundle.home import Home, open_home
 from outlive.bundle.output import read_piece, size_of
+from outlive.client.session import Session
 from outlive.client.spawning import Spawner, inherited
 from outlive.domain.command import check_environment, from_argv, from_shell_text
 from outlive.domain.errors import UserError
@@ -160,6 +161,14 @@ class Outlive:
             limit=limit,
         )
         return [Task(self._home, found.id, found) for found in view.select(self._home, selection, _adopt)]
+
+    def session(self, name: str | None = None, *, project: str | os.PathLike[str] | None = None) -> Session:
+        """An agent session by its client's name for it (by default the one we run in), in a project."""
+        found = name or self._session or session_of(os.environ)
+        if found is None:
+            raise UserError("it is not known which session this is", "give its name, or set OUTLIVE_SESSION")
+        place = os.fspath(project) if project else current_directory(os.environ)
+        return Session(self._home, found, project_of(place), _adopt)
 
     def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:
         """Block until all (or any one) of the tasks have ended; False if the time was up.

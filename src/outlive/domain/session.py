@@ -59,6 +59,8 @@ class Begun(Value):
     process: str | None = None
     transcript: str | None = None
     terminal: str | None = None
+    at: datetime | None = None
+    """When, by the client's word; what is shown, and nothing that is decided, follows it."""
     tick: str
 
 

@@ -109,7 +109,7 @@ class Sessions:
             cells = (
                 begun.client,
                 begun.source,
-                to_micros(now),
+                to_micros(begun.at or now),
                 begun.tick,
                 begun.process,
                 rows.text(begun.transcript),

@@ -104,12 +104,12 @@ def wait_at_gate(home: Home, session: str, project: str, adopter: Adopter | None
     """Block until the session may stop, or its ceiling is reached; the kernel wakes us when something ends."""
     until = time.monotonic() + ceiling
     while True:
-        answer = gate(home, session, project, adopter, ceiling)
         left = until - time.monotonic()
+        answer = gate(home, session, project, adopter, ceiling if left > 0 else 0.0)
         # What is untold is for the session to read; waiting longer does not help it.
-        if answer.may_stop or not answer.running or left <= 0:
+        if answer.may_stop or not answer.running:
             return answer
-        patience = timedelta(seconds=left)
+        patience = timedelta(seconds=max(left, 0.0))
         # Only what cannot be waited for has to be looked at now and then, and only while somebody waits.
         seen = [task.id for task in answer.running if task not in answer.unknown]
         if answer.unknown:

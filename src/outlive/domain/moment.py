@@ -1,0 +1,53 @@
+"""Moments as clients give them: seconds, milliseconds, ISO text, or something that holds one of these.
+
+They are read as numbers before they are compared: of two texts of one moment, either may sort first.
+"""
+
+from __future__ import annotations
+
+from outlive.domain.errors import UserError
+from outlive.domain.when import UTC, datetime, from_micros
+
+# Moments of a century around now, in each unit, do not overlap.
+_UNITS = ((1e11, 1_000_000.0), (1e14, 1_000.0), (1e17, 1.0), (1e20, 0.001))
+_HOLDERS = ("created", "created_at", "timestamp", "time", "at")
+
+
+def moment_of(given: object) -> datetime:
+    """The moment that is meant, or a clear refusal."""
+    found = _moment(given)
+    if found is None:
+        raise UserError(
+            f"{str(given)[:60]!r} is not a moment", "seconds or milliseconds since 1970, or 2026-06-21T13:58:02Z"
+        )
+    return found
+
+
+def _moment(given: object) -> datetime | None:
+    if isinstance(given, dict):
+        return next((_moment(given[name]) for name in _HOLDERS if name in given), None)
+    if isinstance(given, str):
+        text = given.strip()
+        try:
+            given = float(text)
+        except ValueError:
+            return _from_iso(text)
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        return None
+    return _from_number(given)
+
+
+def _from_number(number: float) -> datetime | None:
+    for limit, micros in _UNITS:
+        if 0 <= number < limit:
+            return from_micros(round(number * micros))
+    return None
+
+
+def _from_iso(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    # Without a zone it is a clock of this machine, and machines that log without one log in UTC.
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
