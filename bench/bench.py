@@ -22,6 +22,7 @@ from stages.listing import listing
 from stages.memory import memory
 from stages.own import calls_while_waiting, syncs
 from stages.survival import survival
+from stages.telling import telling
 from stages.throughput import throughput
 
 ROUNDS = int(os.environ.get("ROUNDS", "60"))
@@ -60,6 +61,7 @@ def measure(place: Path) -> report.Results:
         for peer in peers:
             peer.stop()
     kinds = [type(peer) for peer in peers]
+    told = telling(place, SHARE, say)
     queued = line(place / "line", SHARE, say)
     say("syncs of a launch")
     synced = syncs(env)
@@ -74,6 +76,7 @@ def measure(place: Path) -> report.Results:
         completion=lives.completion,
         rates=rates,
         listing=lists,
+        telling=told,
         memory=memory(kinds, place, SHARE, say),
         fates=survival([kind for kind in kinds if not kind.is_warm], place, say),
         syncs=synced,

@@ -41,6 +41,11 @@ def check(results: Results) -> Iterator[Goal]:
     queries = results.listing.queries
     growth = queries[100_000].median / queries[1_000].median
     yield Goal("query of 20: among 100,000 to among 1,000", f"x{growth:.2f}", "at most x1.3", growth <= 1.3)
+    few, many = results.telling
+    for verb in few:
+        growth = many[verb].median / few[verb].median
+        what = f"`{verb}` among 100,000 tasks and 10,000 sessions, to among 100"
+        yield Goal(what, f"{many[verb].median:.2f} ms, x{growth:.2f}", "at most x1.5", growth <= 1.5)
     yield from _line(results)
     yield from _beside_durable_peers(results)
 

@@ -13,6 +13,7 @@ import goals
 import plot
 from stages.launch import BARE, DIRECT
 from stages.listing import SIZES
+from stages.telling import FEW, MANY, VERBS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from stages.listing import Listing
     from stages.memory import Memory
     from stages.survival import Fate
+    from stages.telling import Tellings
     from stages.throughput import Rate
 
 _HEAD = """# Outlive beside its peers
@@ -46,6 +48,7 @@ class Results(NamedTuple):
     completion: dict[str, Samples]
     rates: dict[str, Rate]
     listing: Listing
+    telling: Tellings
     memory: dict[str, Memory]
     fates: list[Fate]
     syncs: tuple[int, float]
@@ -69,7 +72,15 @@ def write(results: Results, directory: Path) -> str:
         (directory / f"{name}.svg").write_text(plot.draw(title, shown))
     (directory / "results.json").write_text(json.dumps(_raw(results), indent=1) + "\n")
     page = "\n".join(
-        (_head(results), _goals(results), _numbers(results), _lists(results), _fates(results), _missing(results))
+        (
+            _head(results),
+            _goals(results),
+            _numbers(results),
+            _lists(results),
+            _tellings(results),
+            _fates(results),
+            _missing(results),
+        )
     )
     (directory / "results.md").write_text(page)
     return page
@@ -187,6 +198,19 @@ def _lists(results: Results) -> str:
     )  # fmt: skip
 
 
+def _tellings(results: Results) -> str:
+    few, many = results.telling
+    rows = [
+        (verb, f"{few[verb].median:.2f}", f"{many[verb].median:.2f}", f"x{many[verb].median / few[verb].median:.2f}")
+        for verb in VERBS
+    ]
+    return (
+        "## Telling a session\n\nMedian in ms inside the process, for a session with three endings to be told and one"
+        " task that runs.\n\n"
+        + _table(("", *(f"{tasks:,} tasks, {sessions:,} sessions" for tasks, sessions in (FEW, MANY)), "ratio"), rows)
+    )  # fmt: skip
+
+
 def _fates(results: Results) -> str:
     return (
         "## After SIGKILL of whoever looks after a running task\n\n"
@@ -218,6 +242,10 @@ def _raw(results: Results) -> dict[str, object]:
             "outlive": {size: samples.ms for size, samples in listing.calls.items()},
             "query": {size: samples.ms for size, samples in listing.queries.items()},
             "peers": {name: {size: each.ms for size, each in sizes.items()} for name, sizes in listing.peers.items()},
+        },
+        "telling": {
+            name: {verb: samples.ms for verb, samples in found.items()}
+            for name, found in results.telling._asdict().items()
         },
         "survival": [fate._asdict() for fate in results.fates],
         "syncs": {"count": results.syncs[0], "ms": results.syncs[1] * 1000},

@@ -1,4 +1,4 @@
-"""The main job, played with real processes: a task outlives everybody who started it.
+"""The whole story with real processes: tasks outlive their session, and its successor hears of each once.
 
 Run by `make demo`. Everything happens in a temporary home, which is removed at the end.
 """
@@ -13,13 +13,29 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 OUTLIVE = str(Path(sysconfig.get_path("scripts")) / "outlive")
-PROJECT = Path(tempfile.mkdtemp(prefix="outlive-demo-"))
-ENV = {**os.environ, "OUTLIVE_HOME": str(PROJECT / "state"), "NO_COLOR": "1"}
+PLACE = Path(tempfile.mkdtemp(prefix="outlive-demo-"))
+PROJECT = PLACE / "project"
+ENV = {
+    **os.environ,
+    "OUTLIVE_HOME": str(PLACE / "state"),
+    "NO_COLOR": "1",
+    "PATH": f"{Path(OUTLIVE).parent}:{os.environ['PATH']}",
+    **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "demo"),
+    **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "demo@example.org"),
+}
 COLOURS = sys.stdout.isatty()
+# What the agent of session A types: four tasks, one of which takes its fix away for a while.
+TASKS = {
+    "a build that fails": "sleep 2; echo 'ld: symbol not found'; exit 1",
+    "a quick check": "sleep 1; echo all good",
+    "the stash": "git stash push -q -- app.py && sh test.sh; git stash pop -q",
+    "a long run": "for i in 1 2 3 4 5 6; do echo part $i of 6; sleep 1; done",
+}
 
 
 def say(text: str) -> None:
@@ -27,15 +43,23 @@ def say(text: str) -> None:
     print(f"\n\x1b[1m{text}\x1b[0m" if COLOURS else f"\n{text}", flush=True)
 
 
-def call(*words: str, check: bool = True) -> str:
-    """Run a command of Outlive, showing it as a user would type it."""
-    print("  $ outlive " + " ".join(w if " " not in w else repr(w) for w in words), flush=True)
-    done = subprocess.run([OUTLIVE, *words], env=ENV, cwd=PROJECT, capture_output=True, text=True, check=False)
-    for line in (done.stdout + done.stderr).splitlines():
-        print("    " + line, flush=True)
-    if check and done.returncode not in (0, 1):
-        sys.exit(f"the demo failed: exit code {done.returncode}")
+def call(*words: str, session: str, quiet: bool = False) -> str:
+    """Run a command of Outlive inside a session, showing it as the agent would type it."""
+    if not quiet:
+        print("  $ outlive " + " ".join(w if " " not in w else repr(w) for w in words), flush=True)
+    env = {**ENV, "OUTLIVE_SESSION": session}
+    done = subprocess.run([OUTLIVE, *words], env=env, cwd=PROJECT, capture_output=True, text=True, check=False)
+    if not quiet:
+        for line in (done.stdout + done.stderr).splitlines():
+            print("    " + line, flush=True)
+    if done.returncode not in (0, 1):
+        sys.exit(f"the demo failed: exit code {done.returncode}: {done.stderr}")
     return done.stdout.strip()
+
+
+def read(*words: str, session: str = "B") -> Any:
+    """The JSON of a command, not shown."""
+    return json.loads(call(*words, "--json", session=session, quiet=True))
 
 
 def keeper_of(task: str) -> int:
@@ -54,53 +78,70 @@ def keeper_of(task: str) -> int:
     sys.exit("the demo failed: no keeper found")
 
 
+def make_project() -> None:
+    """A repository with a fix that is not committed yet."""
+    PROJECT.mkdir()
+    (PROJECT / "app.py").write_text("answer = 41\n")
+    (PROJECT / "test.sh").write_text("sleep 3; grep -q 42 app.py && echo green || echo red, as expected\n")
+    for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "begin")):
+        subprocess.run(["git", *words], cwd=PROJECT, env=ENV, check=True)
+    (PROJECT / "app.py").write_text("answer = 42\n")
+
+
 def main() -> None:
-    """The story in four steps."""
-    say("1. An agent's session starts long work, and is shot while it waits for it.")
-    session = subprocess.Popen(
-        [OUTLIVE, "run", "--wait", "1h", "--session", "s-1", "--description", "run the test suite",
-         "for i in 1 2 3 4 5; do echo test $i passed; sleep 0.5; done; echo 1 failed; exit 3"],
-        env=ENV, cwd=PROJECT, stdout=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    task = ""
-    while not task:
-        listed = subprocess.run(
-            [OUTLIVE, "list", "--json"], env=ENV, cwd=PROJECT, capture_output=True, text=True, check=True
-        )
-        task = next((found["id"] for found in json.loads(listed.stdout)["tasks"]), "")
-    print(f"  the session runs as process {session.pid}, its task is {task}")
-    os.killpg(session.pid, signal.SIGKILL)
-    session.wait()
-    print(f"  kill -9 {session.pid}   (the session, with its whole process group)")
-    call("list")
+    """The story in five steps."""
+    make_project()
+    say("1. Session A begins, and its agent starts four tasks.")
+    client = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    call("session", "begin", "--session", "A", "--client", "demo", "--pid", str(client.pid), session="A")
+    tasks = {call("run", "--description", what, text, session="A"): what for what, text in TASKS.items()}
 
-    say("2. The keeper, which looks after the task, is shot as well.")
-    keeper = keeper_of(task)
+    say("2. Its client is shot; so is the keeper that looks after the long run.")
+    os.killpg(client.pid, signal.SIGKILL)
+    client.wait()
+    print(f"  kill -9 {client.pid}   (the client of session A: no end event, no goodbye)")
+    long_run = next(task for task, what in tasks.items() if what == "a long run")
+    keeper = keeper_of(long_run)
     os.kill(keeper, signal.SIGKILL)
-    print(f"  kill -9 {keeper}   (the keeper)")
-    call("output", task)
+    print(f"  kill -9 {keeper}   (the keeper of {long_run})")
+    call("session", "list", session="B")
 
-    say("3. Another session waits for it; the kernel wakes it at the end, nobody polls.")
-    began = time.monotonic()
-    call("wait", task)
-    print(f"    (slept for {time.monotonic() - began:.1f} s)")
+    say("3. Session B continues it under a new id, and is told before it acts.")
+    successor = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    words = ("session", "begin", "--session", "B", "--client", "demo", "--source", "resume")
+    handed = call(*words, "--pid", str(successor.pid), session="B")
+    heard: Counter[str] = Counter(task for task in tasks if f"{task} " in handed.partition("still running")[0])
 
-    say("4. Nothing is lost: exit code, output, record.")
-    call("show", task)
-    shown = json.loads(
-        subprocess.run(
-            [OUTLIVE, "show", task, "--json"], env=ENV, cwd=PROJECT, capture_output=True, text=True, check=True
-        ).stdout
-    )
-    kept = {
-        "exit code 3 kept": shown["exit_code"] == 3,
-        "all 6 lines of output kept": len(shown["output"]["tail"].splitlines()) == 6,
-        "one notice for session s-1": [n["session"] for n in shown["notices"]] == ["s-1"],
-    }
+    say("4. It may not stop yet. It waits at the gate, and the kernel wakes it; nobody polls.")
+    call("gate", session="B")
+    while True:
+        if not read("gate", "--wait")["untold"]:
+            break
+        heard.update(notice["task"]["id"] for notice in read("inbox", "--peek")["notices"])
+        call("inbox", session="B")
+    call("gate", session="B")
+    call("inbox", session="B")
+    print("    (nothing: each was told once)")
+
+    say("5. Nothing is lost.")
+    call("list", session="B")
+    shown = {what: read("show", task) for task, what in tasks.items()}
+    successor.kill()
+    successor.wait()
+    seen = {
+        "all four endings were told to B, each once": heard == Counter(list(tasks)),
+        "each of them is acknowledged": {
+            notice["state"] for each in shown.values() for notice in each["notices"]
+        } == {"acked"},
+        "the exit codes are the true ones": [each["exit_code"] for each in shown.values()] == [1, 0, 0, 0],
+        "the long run outlived its keeper, all six lines of it": shown["a long run"]["output"]["tail"].count("\n") == 6,
+        "the stash was red while the fix was away, and the fix is back": "red" in shown["the stash"]["output"]["tail"]
+        and "42" in (PROJECT / "app.py").read_text(),
+    }  # fmt: skip
     say("Seen:")
-    for what, held in kept.items():
+    for what, held in seen.items():
         print(f"  {'yes' if held else 'NO '}  {what}")
-    if not all(kept.values()):
+    if not all(seen.values()):
         sys.exit("the demo failed")
 
 
@@ -108,4 +149,4 @@ if __name__ == "__main__":
     try:
         main()
     finally:
-        shutil.rmtree(PROJECT, ignore_errors=True)
+        shutil.rmtree(PLACE, ignore_errors=True)
