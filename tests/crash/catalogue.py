@@ -15,6 +15,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
+from tests.crash.deliverer import AT_ONCE, HAND_OFF, IN_JSON, Delivery
+from tests.crash.farewell import Farewell
 from tests.crash.life import (
     ADOPTED,
     ADOPTER,
@@ -27,7 +29,9 @@ from tests.crash.life import (
     UNSTARTABLE,
     WITNESS,
 )
-from tests.crash.mutants import MUTANTS
+from tests.crash.mutants import MUTANTS as OF_LIVES
+from tests.crash.mutants import Mutant
+from tests.crash.mutants_of_telling import MUTANTS as OF_TELLING
 from tests.crash.ptrace import PIPE_WRITE
 from tests.crash.sweep import Report, Sweep, hunt, run_sweep
 from tests.crash.tree import drive
@@ -37,9 +41,14 @@ SWEEPS: Final[dict[str, Sweep]] = {
     "kill the keeper": Sweep(KEEPER),
     "kill the keeper of a command that runs on": Sweep(KEEPER, script=GATED, since=PIPE_WRITE),
     "kill keeper and witness": Sweep(KEEPER, also=(WITNESS,), since="clone"),
+    "kill who ends a session": Farewell(distinct=True),
     "kill the launcher": Sweep(LAUNCHER),
     "kill the keeper of a task in line": Sweep(KEEPER, script=QUEUED, since="openat"),
     "kill the launcher of a task in line": Sweep(LAUNCHER, script=QUEUED, since="clone"),
+    "kill who tells": Delivery(),
+    "kill who hands off": Delivery(script=HAND_OFF, distinct=True),
+    "kill who tells in JSON": Delivery(script=IN_JSON, since="flock", distinct=True),
+    "kill who tells and acknowledges": Delivery(script=AT_ONCE, since="flock", distinct=True),
     "kill launcher and keeper": Sweep(LAUNCHER, also=(KEEPER,), since="clone"),
     "kill the adopter": Sweep(ADOPTER, script=ADOPTED),
     "kill adopter and witness": Sweep(ADOPTER, also=(WITNESS,), script=ADOPTED),
@@ -60,6 +69,8 @@ SWEEPS: Final[dict[str, Sweep]] = {
         for persistent in (False, True)
     },
 }
+
+MUTANTS: Final[dict[str, Mutant]] = {**OF_LIVES, **OF_TELLING}
 
 _ROOT: Final = Path(__file__).parents[2]
 

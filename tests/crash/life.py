@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import apsw
+
 from outlive.bundle.attempt import AttemptFiles
 from outlive.bundle.home import open_home
 from outlive.domain.command import from_argv, from_shell_text
@@ -52,8 +54,8 @@ ADOPTED: Final = f"{GATED} # adopted"
 # May have to wait for its turn, which has come.
 QUEUED: Final = f"{ORDINARY} # queued"
 UNSTARTABLE: Final = "/no/such/program"
-_NOWHERE: Final = KillAt("nobody", 0)  # follows the tree without stopping at its calls
-_PATIENCE_S: Final = 4.0
+NOWHERE: Final = KillAt("nobody", 0)  # follows the tree without stopping at its calls
+PATIENCE_S: Final = 4.0
 _HURRY: Final = 200
 
 # Processes are killed here, not disks: where a sync costs nothing, a point costs half as much.
@@ -120,6 +122,11 @@ class Life:
         self._now.rename(self._template)
         self._reset()
 
+    def fold_log(self) -> None:
+        """Bring the ledger into one file: how long its log is depends on timing, and a trace must not."""
+        with SqliteLedger(self.home.ledger, utc_now()) as ledger:
+            ledger.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
     def _reset(self) -> None:
         shutil.rmtree(self._now, ignore_errors=True)
         shutil.copytree(self._template, self._now, copy_function=_copy)
@@ -170,7 +177,7 @@ class Life:
             kill=kill,
             fail=fail,
             stdout=self._stdout,
-            timeout_s=_PATIENCE_S,
+            timeout_s=PATIENCE_S,
         )
 
     def clear_up(self, trace: Trace, *, ask_again: bool = True) -> Aftermath:
@@ -180,7 +187,7 @@ class Life:
         again = None
         printed = any(line.startswith("id ") for line in self._stdout.read_text().splitlines())
         if ask_again and not printed:
-            again = run_traced(self.launch, kill=_NOWHERE, stdout=self._stdout, timeout_s=_PATIENCE_S)
+            again = run_traced(self.launch, kill=NOWHERE, stdout=self._stdout, timeout_s=PATIENCE_S)
         orphans: list[str] = []
         seen = []
         for _ in range(2):

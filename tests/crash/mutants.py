@@ -36,7 +36,7 @@ class Mutant:
     near: tuple[str, int] | None = None  # the call, and which of its kind, where to look first
 
 
-def _replace(owner: object, name: str, planted: object) -> None:
+def replace(owner: object, name: str, planted: object) -> None:
     """Put it in the place of something that must be there, or the bug would not be planted."""
     getattr(owner, name)
     setattr(owner, name, planted)
@@ -44,7 +44,7 @@ def _replace(owner: object, name: str, planted: object) -> None:
 
 def settle_in_two_transactions() -> None:
     """The state is committed before the notice is written."""
-    _replace(sqlite, "_NOTICE", f"COMMIT; BEGIN IMMEDIATE; {sqlite._NOTICE}")
+    replace(sqlite, "_NOTICE", f"COMMIT; BEGIN IMMEDIATE; {sqlite._NOTICE}")
 
 
 def insert_row_before_lock() -> None:
@@ -62,9 +62,9 @@ def insert_row_before_lock() -> None:
         tasks[launch.id] = enqueue(homes[-1], launch, now)
         return launch
 
-    _replace(Home, "check_room", check_and_remember)
-    _replace(run, "_plan_launch", plan_and_enqueue)
-    _replace(run, "_enqueue", lambda _home, launch, _now: tasks[launch.id])
+    replace(Home, "check_room", check_and_remember)
+    replace(run, "_plan_launch", plan_and_enqueue)
+    replace(run, "_enqueue", lambda _home, launch, _now: tasks[launch.id])
 
 
 def reap_before_recording() -> None:
@@ -75,7 +75,7 @@ def reap_before_recording() -> None:
         witness.write_exit(record_fd, command, os.CLD_EXITED, os.waitstatus_to_exitcode(status))
         witness._say(voice, b"exited\n")
 
-    _replace(witness, "_watch", watch)
+    replace(witness, "_watch", watch)
 
 
 def tell_before_recording() -> None:
@@ -91,19 +91,19 @@ def tell_before_recording() -> None:
         os.write(voices[-1], b"exited\n")
         write_exit(record_fd, *seen, **more)
 
-    _replace(witness, "_say", remember)
-    _replace(witness, "write_exit", tell_and_write)
+    replace(witness, "_say", remember)
+    replace(witness, "write_exit", tell_and_write)
 
 
 def take_a_dead_witness_for_success() -> None:
     """Nobody saw the end, so it is called 0."""
     success = Evidence(kind="exited", seen_by="keeper", exit_code=0)
-    _replace(sight, "_without_witness", lambda _: success)
+    replace(sight, "_without_witness", lambda _: success)
 
 
 def ignore_the_record() -> None:
     """The reconciler does not look at what the witness wrote."""
-    _replace(reconcile, "read_evidence", lambda *_: None)
+    replace(reconcile, "read_evidence", lambda *_: None)
 
 
 def reconcile_without_the_lock() -> None:
@@ -112,8 +112,8 @@ def reconcile_without_the_lock() -> None:
     def open_only(files: AttemptFiles, which: str = "lock") -> int:
         return os.open(files.lock if which == "lock" else files.control, os.O_RDWR | os.O_CLOEXEC)
 
-    _replace(reconcile, "take", open_only)
-    _replace(reconcile, "keeper_lives", lambda _: False)
+    replace(reconcile, "take", open_only)
+    replace(reconcile, "keeper_lives", lambda _: False)
 
 
 def begin_without_a_go() -> None:
@@ -125,13 +125,13 @@ def begin_without_a_go() -> None:
         os.write(writer, b"g")
         become(reader, failure, held, start)
 
-    _replace(witness, "_become_command", begin_at_once)
+    replace(witness, "_become_command", begin_at_once)
 
 
 def take_lost_for_never_begun() -> None:
     """A command of which nothing is known any more is started again."""
     unseen = reconcile._Look._unseen
-    _replace(reconcile._Look, "_unseen", lambda look, _: unseen(look, "no"))
+    replace(reconcile._Look, "_unseen", lambda look, _: unseen(look, "no"))
 
 
 def write_the_record_in_two() -> None:
@@ -149,13 +149,13 @@ def write_the_record_in_two() -> None:
         line = os.pread(fd, 64, 0).rstrip(b"\0\n").decode("ascii")
         return dict(pair.split("=", 1) for pair in line.split(" ")) if line else None
 
-    _replace(record, "write_slot", write_halves)
-    _replace(record, "read_slot", read_unchecked)
+    replace(record, "write_slot", write_halves)
+    replace(record, "read_slot", read_unchecked)
 
 
 def inherit_nothing() -> None:
     """The keeper is no subreaper: with its witness the command's status is gone."""
-    _replace(keeper, "become_subreaper", lambda: None)
+    replace(keeper, "become_subreaper", lambda: None)
 
 
 def answer_a_dead_launcher() -> None:
@@ -167,7 +167,7 @@ def answer_a_dead_launcher() -> None:
         os.write(ready, word.encode() + b"\n")
         os.close(ready)
 
-    _replace(keeper, "answer", answer)
+    replace(keeper, "answer", answer)
 
 
 def believe_a_failed_commit() -> None:
@@ -182,12 +182,12 @@ def believe_a_failed_commit() -> None:
             discard_bundle(home.bundle(launch.id))
             raise
 
-    _replace(run, "_enqueue", enqueue)
+    replace(run, "_enqueue", enqueue)
 
 
 def leave_the_bundle() -> None:
     """A launch that was refused leaves a directory that nobody knows of."""
-    _replace(run, "discard_bundle", lambda _: None)
+    replace(run, "discard_bundle", lambda _: None)
 
 
 _SYNC: Final = frozenset({"fdatasync"})

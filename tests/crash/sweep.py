@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Final
 
 from tests.crash.invariants import Point, point_of, violations
@@ -18,6 +19,11 @@ from tests.crash.tree import FailAt, KillAt, Trace
 
 WRITES: Final = frozenset(
     {"write", "pwrite64", "fsync", "fdatasync", "ftruncate", "fallocate", "openat", "rename", "mkdir", "mknodat"}
+)
+# What leaves nothing behind when its maker is dead: it only reads, or locks what its death unlocks.
+_TRACELESS: Final = frozenset(
+    {"chdir", "fcntl", "fstat", "getcwd", "getdents64", "geteuid", "getpid", "getrandom", "gettid", "lstat"}
+    | {"newfstatat", "poll", "pread64", "prlimit64", "read", "set_robust_list", "stat"}
 )
 # How many points in a row must be missed before we believe that there are no more: which of two
 # processes is faster changes a trace by a call or two.
@@ -38,7 +44,12 @@ class Sweep:
     names: frozenset[str] = WRITES
     script: str = ORDINARY
     since: str | None = None  # from the first call of this name on; before, nobody else is there
+    distinct: bool = False  # without the points after a traceless call: each is like the one before it
     ruin: str | None = None  # what a dead task left; it is the reconciler that is disturbed
+
+    def stage(self) -> Life:
+        """Make the place where it happens."""
+        return Life(self.script)
 
     def disturb(self, life: Life, number: int) -> Trace:
         """Run one life up to its point and beyond."""
@@ -53,9 +64,25 @@ class Sweep:
         calls = clean.calls[self.role]
         return len(calls) if self.errno is None else sum(name in self.names for name in calls)
 
-    def begin(self, clean: Trace) -> int:
-        """Tell the first point."""
-        return clean.calls[self.role].index(self.since) if self.since else 0
+    def points(self, clean: Trace) -> list[int]:
+        """Tell which of them are visited."""
+        calls = clean.calls[self.role]
+        begin = calls.index(self.since) if self.since else 0
+        return [
+            number
+            for number in range(begin, self.count(clean))
+            if number == begin or not self.distinct or calls[number - 1] not in _TRACELESS
+        ]
+
+    def judge(self, life: Life, trace: Trace, ruined: Point | None) -> tuple[str, list[str]]:
+        """Bring a disturbed life back to order; what came of it, and the broken promises."""
+        after = life.clear_up(trace, ask_again=ruined is None)
+        point = ruined or point_of(after, self.role if self.errno else None, startable=self.script != UNSTARTABLE)
+        broken = violations(after, point)
+        # While every later call fails too, nobody could clear up.
+        if self.errno and not self.persistent and (left := bundles_without_row(life.home, after.settled)):
+            broken.append(f"bundle without a row: {left}")
+        return _outcome(after), broken
 
 
 @dataclass
@@ -81,14 +108,15 @@ class Report:
 def run_sweep(name: str, sweep: Sweep) -> Report:
     """Visit every point of a sweep. Only to be called inside `drive`."""
     began, report = time.monotonic(), Report(name)
-    with closing(Life(sweep.script)) as life:
+    with closing(sweep.stage()) as life:
         ruined = _ruin(life, sweep.ruin) if sweep.ruin else None
         clean = _clean(life, sweep)
-        number, end = sweep.begin(clean), sweep.count(clean)
-        report.expected = end - number
-        while number < end or len(report.missed) < _LAST_MISSES:
+        points, end = sweep.points(clean), sweep.count(clean)
+        report.expected = len(points)
+        for number in chain(points, count(end)):
+            if number >= end and len(report.missed) >= _LAST_MISSES:
+                break
             _visit(report, life, sweep, number, ruined)
-            number += 1
             if sum("hung" in text for text in report.violations) >= _MOST_HANGS:
                 break
         # Those after the last are no points at all. The others were out of reach because somebody
@@ -112,7 +140,7 @@ def hunt(
 ) -> Report:
     """Plant a bug and visit points, the nearest first, until one shows it by this name."""
     began, report = time.monotonic(), Report(name)
-    with closing(Life(sweep.script)) as life:
+    with closing(sweep.stage()) as life:
         ruined = _ruin(life, sweep.ruin) if sweep.ruin else None
         plant()
         clean = _clean(life, sweep)
@@ -141,14 +169,9 @@ def _visit(report: Report, life: Life, sweep: Sweep, number: int, ruined: Point 
         report.missed.append(number)
         return
     report.points += 1
-    after = life.clear_up(trace, ask_again=ruined is None)
-    point = ruined or point_of(after, sweep.role if sweep.errno else None, startable=sweep.script != UNSTARTABLE)
-    broken = violations(after, point)
-    # While every later call fails too, nobody could clear up.
-    if sweep.errno and not sweep.persistent and (left := bundles_without_row(life.home, after.settled)):
-        broken.append(f"bundle without a row: {left}")
+    outcome, broken = sweep.judge(life, trace, ruined)
     call = trace.killed or "+".join(dict.fromkeys(trace.failed))
-    report.outcomes[_outcome(after)] += 1
+    report.outcomes[outcome] += 1
     report.violations += [f"{number} ({call}): {text}" for text in broken]
 
 

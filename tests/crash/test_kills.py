@@ -5,8 +5,7 @@ import time
 import pytest
 
 from tests.crash import ptrace
-from tests.crash.catalogue import SWEEPS, run_apart
-from tests.crash.mutants import MUTANTS
+from tests.crash.catalogue import MUTANTS, SWEEPS, run_apart
 from tests.crash.sweep import Report
 
 UNSUPPORTED = ptrace.supported()
@@ -36,7 +35,10 @@ def _points(found: dict[str, Report]) -> int:
 
 @pytest.mark.parametrize("name", [n for n, s in SWEEPS.items() if not s.also and not s.errno])
 def test_no_single_kill_breaks_a_promise(reports: dict[str, Report], name: str) -> None:
-    """Before any call of any process: one run at most, one ending, one notice, the true code."""
+    """Before any call of any process: one run at most, one ending, one notice, the true code.
+
+    And told: no ending is lost, and one is told again only under its id, by whom it was not on record.
+    """
     assert not reports[name].violations, str(reports[name])
 
 
