@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
 from tests.session_steps import begin, ended, told
 from tests.support import is_alive, wait_until
 
@@ -182,6 +186,29 @@ def test_the_same_boundary_told_twice_is_told_once(bench: Bench, clients: Client
         words = ("session", "begin", "--session", "s-1", "--pid", process)
         printed = [done.stdout for done in pool.map(lambda _: bench.run(*words), range(4))]
     assert sorted(map(bool, printed)) == [False, False, False, True]
+
+
+def test_a_hand_off_that_was_killed_is_printed_by_the_next(bench: Bench, clients: Clients) -> None:
+    """Within the two seconds of one boundary: whoever began it has not said what it should have."""
+    process = clients.start()
+    running = bench.launch("sleep 401", "--session", "s-1")
+    words = ("session", "begin", "--session", "s-1", "--pid", process)
+    assert running in bench.ok(*words)
+    assert bench.ok(*words) == ""
+    with SqliteLedger(bench.home.ledger, utc_now()) as ledger, ledger.write():
+        ledger.db.execute("UPDATE session SET begun_by = 'nobody'")  # as its teller's death leaves it
+    assert running in bench.ok(*words)
+
+
+def test_what_killed_tellers_leave_is_swept(bench: Bench) -> None:
+    """Files that nobody holds, once they are old; a young one may be somebody's."""
+    begin(bench, "s-1")
+    for name, age in (("old", 4000), ("young", 10)):
+        path = Path(bench.home.leases) / name
+        path.touch()
+        os.utime(path, (time.time() - age, time.time() - age))
+    bench.ok("sweep", "--apply")
+    assert os.listdir(bench.home.leases) == ["young"]
 
 
 # --- the end --------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ EXIT_CODES = {
     "Unavailable": 3,
     "NewerLedger": 3,
     "DiskFull": 3,
+    "TooDeep": 2,
     "TooManyWaiting": 3,
     "Broken": 3,
     "OutliveError": 3,

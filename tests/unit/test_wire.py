@@ -7,6 +7,7 @@ import json
 import pytest
 
 from outlive.domain.evidence import Evidence
+from outlive.domain.sink import Delivery
 from outlive.domain.task import Attempt, History, LeftRunning, NoticeRow, Task
 from outlive.domain.text import to_json
 from outlive.domain.wire import OutputView, duration_s, history_json, task_json
@@ -132,7 +133,10 @@ def test_history_is_shown_whole() -> None:
         state="pending",
         created_at=NOW,
     )
-    history = History(moves=((1, None, "queued", NOW),), evidence=((1, NOW, seen),), notices=(told,))
+    sent = Delivery(notice="n1", sink="desk", state="failed", tries=8, last_error="exit 3")
+    history = History(
+        moves=((1, None, "queued", NOW),), evidence=((1, NOW, seen),), notices=(told,), deliveries=(sent,)
+    )
     moment = "2026-06-21T13:58:02.113Z"
     assert history_json(history) == {
         "moves": [{"attempt": 1, "from": None, "to": "queued", "at": moment}],
@@ -150,5 +154,15 @@ def test_history_is_shown_whole() -> None:
                 "at": moment,
             }
         ],
-        "notices": [{"id": "n1", "kind": "ended", "session": "s-1", "state": "pending"}],
+        "notices": [
+            {
+                "id": "n1",
+                "kind": "ended",
+                "session": "s-1",
+                "state": "pending",
+                "tries": 0,
+                "last_error": None,
+                "sinks": [{"sink": "desk", "state": "failed", "tries": 8, "last_error": "exit 3"}],
+            }
+        ],
     }

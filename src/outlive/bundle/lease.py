@@ -7,6 +7,7 @@ everybody; nobody has to guess from how long ago it was heard of.
 from __future__ import annotations
 
 import os
+import time
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 
 TYPE_CHECKING = False
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from outlive.bundle.home import Home
 
+_YOUNG_S = 3600
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -42,6 +44,20 @@ class Lease:
 
     def __exit__(self, *_: object) -> None:
         self.let_go()
+
+
+def clear_leases(home: Home) -> None:
+    """Delete what killed holders left; a young one may be about to be locked."""
+    try:
+        names = os.listdir(home.leases)
+    except FileNotFoundError:
+        return
+    for name in names:
+        try:
+            if time.time() - os.stat(f"{home.leases}/{name}").st_mtime > _YOUNG_S:
+                is_held(home, name)
+        except OSError:
+            continue
 
 
 def is_held(home: Home, name: str) -> bool:

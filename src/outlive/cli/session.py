@@ -14,7 +14,7 @@ from outlive.domain.text import one_line
 from outlive.domain.when import iso
 from outlive.keeper.launching import launch_adopter
 from outlive.service.boundary import cross_boundary
-from outlive.service.clock import tick, utc_now
+from outlive.service.clock import utc_now
 from outlive.service.hand_off import hand_off_document
 from outlive.service.liveness import mark_of
 from outlive.service.sessions import Standing, end, standings
@@ -50,7 +50,6 @@ def _begin(home: Home, given: Given) -> int:
         transcript=given.transcript,
         terminal=given.terminal,
         at=given.at,
-        tick=tick(),
     )
     cross_boundary(home, begun, launch_adopter, lambda began, handed: _put(home, began, handed, given))
     return 0

@@ -8,7 +8,7 @@ from outlive.service import gate as gate_service
 from outlive.service import inbox as inbox_service
 from outlive.service import sessions as session_service
 from outlive.service.boundary import cross_boundary
-from outlive.service.clock import tick, utc_now
+from outlive.service.clock import utc_now
 from outlive.service.follow_inbox import follow_inbox
 from outlive.service.hand_off import hand_off_document
 from outlive.service.liveness import mark_of
@@ -61,7 +61,6 @@ class Session:
             process=None if pid is None else mark_of(pid),
             transcript=transcript,
             terminal=terminal,
-            tick=tick(),
         )
         found: dict[str, Any] = {}
 

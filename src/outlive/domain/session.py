@@ -40,6 +40,8 @@ class Session(Value):
     begun_at: datetime | None = None
     begun_tick: str | None = None
     """When it last began; None once it has done anything since."""
+    begun_by: str | None = None
+    """The lease of whoever is telling it of its last beginning; None once that is done."""
     ended_at: datetime | None = None
     end_reason: str | None = None
     process: str | None = None
@@ -61,7 +63,10 @@ class Begun(Value):
     terminal: str | None = None
     at: datetime | None = None
     """When, by the client's word; what is shown, and nothing that is decided, follows it."""
-    tick: str
+    tick: str = ""
+    """When, on the clock that nobody sets."""
+    lease: str = ""
+    """Held by whoever tells it what it should know."""
 
 
 class Lineage(Value):
@@ -71,11 +76,12 @@ class Lineage(Value):
     heirs: Mapping[int, Sequence[int]]
 
 
-def is_same_boundary(begun: Begun, known: Session) -> bool:
-    """Whether this was already told: two hooks of one client, say, that both run at its start."""
+def is_same_boundary(begun: Begun, known: Session, is_held: Callable[[str], bool]) -> bool:
+    """Whether this was already told, or is being told: two hooks of one client, say, that both run at its start."""
     since = seconds_since(known.begun_tick, begun.tick)
     is_alike = (known.source, known.process, known.ended_at) == (begun.source, begun.process, None)
-    return is_alike and since is not None and since < _ONE_BOUNDARY_S
+    is_told = known.begun_by is None or is_held(known.begun_by)
+    return is_alike and is_told and since is not None and since < _ONE_BOUNDARY_S
 
 
 def is_minted(session_id: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from outlive.bundle.attempt import discard_bundle
+from outlive.bundle.lease import clear_leases
 from outlive.domain.errors import UserError
 from outlive.domain.quantity import parse_size
 from outlive.domain.when import timedelta
@@ -70,3 +71,4 @@ def tidy_a_little(home: Home, ledger: SqliteLedger, now: datetime) -> None:
     chosen = plan_tidying(ledger, now, disk_cap(os.environ), _AT_ONCE, settled_by=now - _READ_WITHIN)
     if chosen:
         tidy(home, ledger, chosen)
+    clear_leases(home)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from outlive.ledger.connection import LedgerFile
 
 _COLUMNS = (
-    "seq, id, project, lineage, client, source, created_at, boundary, begun_at, begun_tick, ended_at, "
-    "end_reason, process, transcript, terminal"
+    "seq, id, project, lineage, client, source, created_at, boundary, begun_at, begun_tick, begun_by, "
+    "ended_at, end_reason, process, transcript, terminal"
 )
 _SESSION = f"SELECT {_COLUMNS} FROM session"
 _HEARD_OF = "SELECT seq, boundary, begun_tick FROM session WHERE project = ? AND id = ?"
@@ -31,8 +31,9 @@ _INSERT = f"""
     VALUES (?1, ?2, ?3, ?4, {_NEXT_RANK.format("?2")})"""
 _BEGIN = f"""
     UPDATE session SET client = coalesce(?, client), source = ?, boundary = boundary + 1, begun_at = ?,
-        begun_tick = ?, process = ?, transcript = coalesce(?, transcript), terminal = coalesce(?, terminal),
-        ended_at = NULL, end_reason = NULL, gated = NULL, rank = {_NEXT_RANK.format("session.project")}
+        begun_tick = ?, begun_by = ?, process = ?, transcript = coalesce(?, transcript),
+        terminal = coalesce(?, terminal), ended_at = NULL, end_reason = NULL, gated = NULL,
+        rank = {_NEXT_RANK.format("session.project")}
     WHERE seq = ?"""
 _END = "UPDATE session SET ended_at = ?, end_reason = ? WHERE seq = ? AND ended_at IS NULL"
 _MERGE = "UPDATE session SET lineage = ? WHERE lineage = ?"
@@ -77,6 +78,11 @@ class Sessions:
         with self._ledger.write():
             self._ledger.db.execute(_ACTED, (seq,))
 
+    def has_been_told(self, seq: int, lease: str) -> None:
+        """A session has been told what it should know at its beginning."""
+        with self._ledger.write():
+            self._ledger.db.execute("UPDATE session SET begun_by = NULL WHERE seq = ? AND begun_by = ?", (seq, lease))
+
     def find(self, session: str, project: str) -> Session | None:
         """A session by its name, as seen from a project."""
         name = rows.text(session)
@@ -86,7 +92,7 @@ class Sessions:
         return found[0] if found else None
 
     def begin(
-        self, begun: Begun, now: datetime, is_over: Callable[[Session], bool]
+        self, begun: Begun, now: datetime, is_over: Callable[[Session], bool], is_held: Callable[[str], bool]
     ) -> tuple[Session, Session | None, str | None]:
         """Record that a session begins, or goes on after a boundary; whom it continues, and by what evidence.
 
@@ -96,7 +102,7 @@ class Sessions:
             known = self._sessions(
                 f"{_SESSION} WHERE project = ? AND id = ?", (rows.text(begun.project), rows.text(begun.id))
             )
-            if known and is_same_boundary(begun, known[0]):
+            if known and is_same_boundary(begun, known[0], is_held):
                 return known[0], None, "same boundary"
             found = predecessor(begun, self._candidates(begun), is_over) if not known or begun.continues else None
             seq = known[0].seq if known else self._insert(begun.id, begun.project, now)
@@ -111,6 +117,7 @@ class Sessions:
                 begun.source,
                 to_micros(begun.at or now),
                 begun.tick,
+                begun.lease,
                 begun.process,
                 rows.text(begun.transcript),
                 rows.text(begun.terminal),
@@ -173,8 +180,8 @@ class Sessions:
 
 
 def _session_from(row: rows.Row) -> Session:
-    seq, id_, project, lineage, client, source, created, boundary, begun, tick, ended, *rest = row
-    end_reason, process, transcript, terminal = rest
+    seq, id_, project, lineage, client, source, created, boundary, begun, tick, lease, *rest = row
+    ended, end_reason, process, transcript, terminal = rest
     return Session(
         seq=seq,
         id=rows.from_text(id_),
@@ -186,6 +193,7 @@ def _session_from(row: rows.Row) -> Session:
         boundary=boundary,
         begun_at=rows.moment(begun),
         begun_tick=tick,
+        begun_by=lease,
         ended_at=rows.moment(ended),
         end_reason=end_reason,
         process=process,

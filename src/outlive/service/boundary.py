@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from outlive.service.clock import utc_now
+from outlive.bundle.lease import Lease
+from outlive.ledger.sessions import Sessions
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import tick, utc_now
 from outlive.service.hand_off import hand_off
 from outlive.service.inbox import claim
 from outlive.service.reconcile import reconcile
@@ -24,15 +27,18 @@ def cross_boundary(
 ) -> None:
     """Record the beginning, and `put` the hand-off before the session: what it tells is presented after that.
 
-    There is none if this boundary was told of already.
+    There is none if this boundary was told of already, by somebody who was not killed at it.
     """
-    began = begin(home, begun, adopter)
-    if began.is_repeated:
-        put(began, None)
-        return
-    reconcile(home, utc_now(), None, adopter)
-    with claim(home, begun.id, begun.project, at_boundary=True) as claimed:
-        assert claimed.owed is not None  # noqa: S101 - it has just begun
-        handed = hand_off(home, claimed.owed, claimed.tellings)
-        put(began, handed)
-        claimed.presented(handed.told)
+    with Lease(home) as lease:
+        began = begin(home, begun.but(tick=tick(), lease=lease.name), adopter)
+        if began.is_repeated:
+            put(began, None)
+            return
+        reconcile(home, utc_now(), None, adopter)
+        with claim(home, begun.id, begun.project, at_boundary=True) as claimed:
+            assert claimed.owed is not None  # noqa: S101 - it has just begun
+            handed = hand_off(home, claimed.owed, claimed.tellings)
+            put(began, handed)
+            claimed.presented(handed.told)
+        with SqliteLedger(home.ledger, utc_now()) as ledger:
+            Sessions(ledger).has_been_told(began.session.seq, lease.name)

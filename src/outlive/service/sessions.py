@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from outlive.bundle.lease import is_held
 from outlive.domain.errors import UserError
 from outlive.domain.lifecycle import LIVE
 from outlive.domain.notice import OPEN
@@ -54,7 +55,7 @@ def begin(home: Home, begun: Begun, adopter: Adopter | None) -> Beginning:
     """Record a session's beginning, and end what a session that it replaces should have ended."""
     check_name(begun.id)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
-        session, before, evidence = Sessions(ledger).begin(begun, utc_now(), is_over)
+        session, before, evidence = Sessions(ledger).begin(begun, utc_now(), is_over, lambda name: is_held(home, name))
     trace(
         home,
         session.id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from outlive.bundle.attempt import discard_bundle
+from outlive.bundle.lease import clear_leases
 from outlive.domain.value import Value
 from outlive.keeper.tidying import disk_cap, plan_tidying, tidy
 from outlive.ledger.sqlite import SqliteLedger
@@ -47,6 +48,7 @@ def sweep(home: Home, now: datetime, cap: int | None = None) -> Swept:
     for start in range(0, len(planned.tasks), _AT_ONCE):
         with SqliteLedger(home.ledger, now) as ledger:
             gone.update(tidy(home, ledger, planned.tasks[start : start + _AT_ONCE]))
+    clear_leases(home)
     for task in planned.strays:
         discard_bundle(home.bundle(task))
     return planned.but(tasks=tuple(each for each in planned.tasks if each.task in gone))

@@ -1,6 +1,7 @@
 -- Sessions: who launched what, who continues whom, what each is owed.
 -- `process` is the client's process as "pid inode start boot namespace": whether it lives is looked
--- up, never guessed. `rank` is the order in which the sessions of a project last began. `gated`
+-- up, never guessed. `begun_by` is the lease of whoever tells it of its last
+-- beginning, until that is done. `rank` is the order in which the sessions of a project last began. `gated`
 -- is since when it has been asked to wait, as a tick: a boot and its monotonic microseconds.
 CREATE TABLE session (
     seq         INTEGER PRIMARY KEY,
@@ -14,6 +15,7 @@ CREATE TABLE session (
     boundary    INTEGER NOT NULL DEFAULT 0,
     begun_at    INTEGER,
     begun_tick  TEXT,
+    begun_by    TEXT,
     ended_at    INTEGER,
     end_reason  TEXT,
     process     TEXT,
