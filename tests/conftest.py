@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests.session_steps import Clients
 from tests.support import Bench
@@ -13,6 +14,11 @@ from tests.support import Bench
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+# Longer than anybody waits for: OUTLIVE_PROFILE=nightly, or pytest's own --hypothesis-profile=nightly.
+settings.register_profile("nightly", max_examples=2000, deadline=None)
+if chosen := os.environ.get("OUTLIVE_PROFILE"):
+    settings.load_profile(chosen)
 
 
 @pytest.fixture

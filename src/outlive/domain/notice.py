@@ -60,8 +60,9 @@ def told_together(notices: Sequence[Notice], members_of: Callable[[str], frozens
     """The notices as they are told: the ending of a group tells of all its members, and nobody is told twice."""
     covered: dict[str, list[Notice]] = {}
     taken: set[str] = set()
-    for notice in notices:
-        if notice.kind == "group_ended":
+    # The latest first: it tells also of those that an earlier ending of its group would have told of.
+    for notice in reversed(notices):
+        if notice.kind == "group_ended" and notice.id not in taken:
             members = members_of(notice.task)
             parts = [each for each in notices if each.id not in taken and _is_part(each, notice, members)]
             covered[notice.id] = parts

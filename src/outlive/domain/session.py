@@ -12,7 +12,7 @@ from outlive.domain.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
     from typing import Literal
 
@@ -122,48 +122,34 @@ def replaces(begun: Begun, before: Session) -> bool:
     return begun.source in _REPLACES and (before.process is None or before.process == begun.process)
 
 
-def told_through(me: int, lineage: Lineage, lives: Callable[[Session], bool]) -> list[int]:
-    """The sessions whose notices this one is told: its own, and those of whom it is the heir.
+def told_of(origin: int, lineage: Lineage, lives: Callable[[Session], bool]) -> int | None:
+    """Who is told how a session's tasks ended: itself while it lives, else the first of its heirs that does.
 
-    A session that lives is told itself. Of the heirs of one that is over, the first that lives is
-    told, or the first whose own heir lives, and so on.
+    What an heir leads to comes before the next heir. None if nobody of them lives.
     """
-    found = [me]
-    before = _predecessors(lineage)
-    for one in found:
-        for each in before.get(one, ()):
-            if each in found or lives(lineage.sessions[each]):
-                continue
-            elders = _elders(lineage.heirs[each], one)
-            if not any(_leads_to_life(elder, lineage, lives, {each, me}) for elder in elders):
-                found.append(each)
-    return found
+    waiting, seen = [origin], set()
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        if lives(lineage.sessions[one]):
+            return one
+        seen.add(one)
+        waiting += reversed(lineage.heirs.get(one, ()))
+    return None
 
 
-def has_living_heir(me: int, lineage: Lineage, lives: Callable[[Session], bool]) -> bool:
-    """Whether another session has taken the place of this one, or of one that had, and lives."""
-    return any(_leads_to_life(heir, lineage, lives, {me}) for heir in lineage.heirs.get(me, ()))
+def told_through(me: int, lineage: Lineage, lives: Callable[[Session], bool]) -> list[int]:
+    """The sessions whose notices this one is told, if it asks: its own, and those of whom it is the heir.
 
+    One that is over is told only what nobody is told who lives.
+    """
 
-def _predecessors(lineage: Lineage) -> dict[int, list[int]]:
-    before: dict[int, list[int]] = {}
-    for one, heirs in lineage.heirs.items():
-        for heir in heirs:
-            before.setdefault(heir, []).append(one)
-    return before
+    def lives_or_asks(session: Session) -> bool:
+        return session.seq == me or lives(session)
 
-
-def _elders(heirs: Sequence[int], one: int) -> Iterator[int]:
-    for heir in heirs:
-        if heir == one:
-            return
-        yield heir
-
-
-def _leads_to_life(one: int, lineage: Lineage, lives: Callable[[Session], bool], seen: set[int]) -> bool:
-    if one in seen:
-        return False
-    seen.add(one)
-    if lives(lineage.sessions[one]):
-        return True
-    return any(_leads_to_life(heir, lineage, lives, seen) for heir in lineage.heirs.get(one, ()))
+    return [
+        one
+        for one in lineage.sessions
+        if told_of(one, lineage, lives_or_asks) == me and told_of(one, lineage, lives) in (me, None)
+    ]

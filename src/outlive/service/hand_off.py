@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive.domain.digest import Digest, Line, named_in, write_digest
-from outlive.domain.session import has_living_heir
+from outlive.domain.session import told_of
 from outlive.domain.value import Value
 from outlive.ledger.inbox import Inbox
 from outlive.ledger.sessions import Sessions
@@ -107,7 +107,6 @@ class _Forsaken:
             self._known[seq] = (
                 session.project == self._me.project
                 and session.lineage != self._me.lineage
-                and is_over(session)
-                and not has_living_heir(seq, self._sessions.lineage(session.lineage), lambda each: not is_over(each))
+                and told_of(seq, self._sessions.lineage(session.lineage), lambda each: not is_over(each)) is None
             )
         return self._known[seq]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from outlive.bundle.lease import Lease, is_held
 from outlive.domain.errors import UserError
 from outlive.domain.notice import may_be_claimed, told_together
-from outlive.domain.session import has_living_heir, told_through
+from outlive.domain.session import told_through
 from outlive.domain.value import Value
 from outlive.ledger.inbox import Inbox
 from outlive.ledger.sessions import Sessions
@@ -42,26 +42,20 @@ class Owed(Value):
 def owed_to(ledger: SqliteLedger, session: str, project: str) -> Owed | None:
     """Whose endings a session is told; None if it was never heard of.
 
-    Nobody's, if it is over and another one has taken its place.
+    One that is over is told only what nobody is told who lives.
     """
     me = Sessions(ledger).find(session, project)
     if me is None:
         return None
     lineage = Sessions(ledger).lineage(me.lineage)
-    if is_over(me) and has_living_heir(me.seq, lineage, _lives):
-        return Owed(session=me, origins=())
-    through = told_through(me.seq, lineage, lambda each: each.seq == me.seq or _lives(each))
-    return Owed(session=me, origins=tuple(through))
+    living = {seq for seq, each in lineage.sessions.items() if not is_over(each)}
+    return Owed(session=me, origins=tuple(told_through(me.seq, lineage, lambda each: each.seq in living)))
 
 
 def running_for(ledger: SqliteLedger, owed: Owed) -> list[Task]:
     """The tasks whose endings it will be told, and that have not ended."""
     found = ((task, Inbox(ledger).origin_of(task.id)) for task in ledger.unsettled())
     return [task for task, origin in found if origin is not None and origin.session in owed.origins]
-
-
-def _lives(session: Session) -> bool:
-    return not is_over(session)
 
 
 class Claim:

@@ -1,0 +1,706 @@
+"""Sessions begin, go on and die in any order, and every ending is told to whom it is owed, and once.
+
+The model knows neither SQL nor locks: sessions with a list of heirs each, notices in one list, and
+for each origin a plain search for whom to tell. Only the kernel's word about processes is played.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from datetime import timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    MultipleResults,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from outlive.bundle.home import Home
+from outlive.bundle.kernel import boot_id, pid_namespace
+from outlive.bundle.lease import Lease
+from outlive.domain.errors import UserError
+from outlive.domain.evidence import Intent
+from outlive.domain.lifecycle import LIVE
+from outlive.domain.session import SOURCES, Begun
+from outlive.domain.settlement import plan_settlement, told_as_retrying
+from outlive.ledger.inbox import Inbox
+from outlive.ledger.sessions import Sessions
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service import inbox, sessions
+from tests.unit.values import NOW, SECOND, attempt, exited, launch, vanished
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from outlive.bundle.processes import Identity
+    from outlive.domain.evidence import Evidence
+    from outlive.domain.session import Source
+    from outlive.domain.task import Launch, Notify
+
+    How = Literal["boundary", "turn", "follower"]
+
+# In memory where possible: there will be hundreds of ledgers, which would wait for the disk at every step.
+_place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - names in it are made by mkdtemp
+MINTED = "0b8f6b1e-6a4c-4d1b-9d6e-2f3a"  # a client's own name, the same session wherever it is spoken of
+NAMES = ("a", "b", "c", MINTED, "d", "e")
+PROJECTS = ("/p", "/q")
+_HERE = f"{boot_id()} {pid_namespace()}"
+names = st.sampled_from(NAMES)
+projects = st.sampled_from((PROJECTS[0], PROJECTS[0], *PROJECTS))
+endings = st.sampled_from(("succeeded", "failed", "cancelled", "lost"))
+launched = st.lists(st.sampled_from(("succeeded", "failed", "lost", None)), min_size=1, max_size=3)
+fates = st.sampled_from(("presents", "presents", "dies", "fails", "was heard"))
+transcripts = st.sampled_from(("/t", "/t", None))
+pids = st.none() | st.integers(1, 3)
+ENDINGS: dict[str, tuple[Evidence, Intent | None]] = {
+    "succeeded": (exited(0), None),
+    "failed": (exited(1), None),
+    "cancelled": (exited(1), Intent(kind="cancel", at=NOW)),
+    "lost": (vanished(), None),
+}
+
+
+class Talk:
+    """A session of the model."""
+
+    def __init__(self, name: str, project: str) -> None:
+        self.name = name
+        self.project = project
+        self.heirs: list[Talk] = []
+        self.boundary = 0
+        self.begun_at: int | None = None  # not any more once it has done something
+        self.is_told = False
+        self.is_ended = False
+        self.clues: dict[str, str | None] = dict.fromkeys(("source", "client", "process", "transcript", "terminal"))
+
+    def __repr__(self) -> str:
+        return f"{self.name}@{self.project}"
+
+
+class Work:
+    """A task of the model."""
+
+    def __init__(self, asked: Launch, origin: Talk | None) -> None:
+        self.launch = asked
+        self.origin = origin
+        self.states = ["running"]
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether its launcher asked to be told how it stands now."""
+        policy, state = self.launch.notify, self.states[-1]
+        return {"all": True, "end": True, "failure": state != "succeeded", "never": False}[policy]
+
+
+class Word:
+    """A notice of the model."""
+
+    def __init__(self, work: Work, kind: str, *, is_wanted: bool) -> None:
+        self.work = work
+        self.kind = kind
+        self.attempt = len(work.states)
+        self.state = "pending" if is_wanted else "dismissed"
+        self.tries = 0
+        self.teller: Teller | None = None
+        self.presented_to: Talk | None = None
+
+    @property
+    def id(self) -> str:
+        """Its name in the ledger."""
+        return f"n{self.work.launch.id}{self.attempt:02}{self.kind.replace('_', '')}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody has yet to be told, or to show that it was."""
+        return self.state not in ("acked", "dismissed")
+
+    def close(self, state: str) -> None:
+        """Nobody is told any more."""
+        if self.is_open:
+            self.state, self.teller = state, None
+
+
+class Teller:
+    """Somebody who has claimed, and lives until it lets go or is killed."""
+
+    def __init__(self, real: inbox.Claim, told: Talk) -> None:
+        self.real = real
+        self.told = told
+        self.lives = True
+
+
+class World:
+    """All of the model, and what follows from it."""
+
+    def __init__(self) -> None:
+        self.talks: list[Talk] = []
+        self.by_beginning: list[Talk] = []
+        self.works: dict[str, Work] = {}
+        self.words: list[Word] = []
+        self.born = dict.fromkeys((1, 2, 3), 0)
+
+    def mark(self, pid: int | None) -> str | None:
+        """The process that has this number now, as a session's record names it."""
+        return None if pid is None else f"{pid} {pid} {self.born[pid]} {_HERE}"
+
+    def lives(self, talk: Talk) -> bool:
+        """Whether a session goes on, as far as anybody knows."""
+        process = talk.clues["process"]
+        return not talk.is_ended and (process is None or process in map(self.mark, self.born))
+
+    def exact(self, name: str, project: str) -> Talk | None:
+        """The session of this name in this very project."""
+        return next((talk for talk in self.talks if (talk.name, talk.project) == (name, project)), None)
+
+    def find(self, name: str, project: str) -> Talk | None:
+        """The session that is meant by a name in a project."""
+        everywhere = [talk for talk in self.talks if talk.name == name == MINTED]
+        return self.exact(name, project) or (everywhere[-1] if everywhere else None)
+
+    def heard_of(self, name: str, project: str) -> Talk:
+        """A session that is new here."""
+        talk = Talk(name, project)
+        self.talks.append(talk)
+        self.by_beginning.append(talk)
+        return talk
+
+    def kin(self, talk: Talk | None) -> list[Talk]:
+        """All who continue it, whom it continues, and so on."""
+        found = [] if talk is None else [talk]
+        for one in found:
+            found += [each for each in self.talks if each not in found and (each in one.heirs or one in each.heirs)]
+        return found
+
+    def told_of(self, origin: Talk, asker: Talk | None = None, seen: list[Talk] | None = None) -> Talk | None:
+        """Who is told how the tasks of a session ended: itself while it lives, else the first heir that does."""
+        if origin is asker or self.lives(origin):
+            return origin
+        seen = [] if seen is None else seen
+        seen.append(origin)
+        for heir in origin.heirs:
+            found = None if heir in seen else self.told_of(heir, asker, seen)
+            if found is not None:
+                return found
+        return None
+
+    def origins_of(self, asker: Talk) -> set[Talk]:
+        """Whose endings a session is told that asks: one that is over, only what nobody is told who lives."""
+        kin = self.kin(asker)
+        if self.lives(asker):
+            return {origin for origin in kin if self.told_of(origin) is asker}
+        forsaken = (origin for origin in kin if self.told_of(origin) is None)
+        return {origin for origin in forsaken if self.told_of(origin, asker) is asker}
+
+    def owed(self, asker: Talk) -> list[Word]:
+        """What a session that asks is owed, in the order in which it came about."""
+        origins = self.origins_of(asker)
+        return [word for word in self.words if word.is_open and word.work.origin in origins]
+
+    def asker(self, which: int) -> Talk | None:
+        """Somebody who is told something now, or once was."""
+        waiting = [word.work.origin for word in self.words if word.is_open and word.work.origin is not None]
+        if which >= len(waiting):
+            return None
+        return self.told_of(waiting[which]) or waiting[which]
+
+    def group(self, work: Work) -> list[Work]:
+        """The tasks that belong together with this one."""
+        asked, kin = work.launch, self.kin(work.origin)
+        alike = [each for each in self.works.values() if each.launch.group == asked.group is not None]
+        return [each for each in alike if each.launch.project == asked.project and each.origin in kin]
+
+
+@cache
+def _empty_ledger() -> str:
+    """A directory with a ledger as it is made, so that not every example has to make one."""
+    path = tempfile.mkdtemp(dir=_place)
+    atexit.register(shutil.rmtree, path)
+    SqliteLedger(Home(path).ledger, NOW).close()
+    return path
+
+
+class SessionsInAnyOrder(RuleBasedStateMachine):
+    """Clients, keepers, tellers and people, whenever they like, while the clock goes as it likes."""
+
+    tellers: Bundle[Teller] = Bundle("tellers")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._home = Home(tempfile.mkdtemp(dir=_place))
+        shutil.copytree(_empty_ledger(), self._home.path, dirs_exist_ok=True)
+        self._world = World()
+        self._now = NOW
+        self._seconds = 0
+        self._living: list[Teller] = []
+        self._patch = pytest.MonkeyPatch()
+        for module in ("inbox", "sessions"):
+            self._patch.setattr(f"outlive.service.{module}.utc_now", self._clock)
+        self._patch.setattr("outlive.service.liveness.open_verified", self._open_process)
+        self._patch.setattr("outlive.service.liveness.has_exited", lambda _: False)
+        self._ledger = SqliteLedger(self._home.ledger, NOW)
+
+    def teardown(self) -> None:
+        """Leave nothing."""
+        for teller in self._living:
+            teller.real.release()
+        self._ledger.close()
+        self._patch.undo()
+        shutil.rmtree(self._home.path)
+
+    def _clock(self) -> datetime:
+        self._now += SECOND
+        return self._now
+
+    def _tick(self) -> str:
+        return f"{boot_id()} {self._seconds * 1_000_000}"
+
+    def _open_process(self, identity: Identity) -> int | None:
+        is_there = self._world.born[identity.pid] == identity.start
+        return os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC) if is_there else None
+
+    # --- sessions -------------------------------------------------------------------------------
+
+    @initialize(
+        ways=st.lists(
+            st.tuples(st.sampled_from(SOURCES), st.none() | st.integers(0, 3), transcripts), min_size=2, max_size=4
+        ),
+        working=st.lists(st.tuples(names, launched), max_size=3),
+        over=st.lists(names, max_size=3),
+        days=st.integers(-400, 400),
+    )
+    def people_are_at_work(
+        self,
+        ways: list[tuple[Source, int | None, str | None]],
+        working: list[tuple[str, list[str | None]]],
+        over: list[str],
+        days: int,
+    ) -> None:
+        """A ledger is not empty for long: some continue each other, work, and go."""
+        project = PROJECTS[0]
+        for number, (name, (source, before, transcript)) in enumerate(zip(NAMES, ways, strict=False)):
+            self.begin(
+                name=name,
+                project=project,
+                source=source,
+                continues=NAMES[before % number] if before is not None and number else None,
+                client=None,
+                pid=None,
+                transcript=transcript,
+                terminal=None,
+                pause=3,
+                told=True,
+            )
+            self._now += timedelta(days=days)
+        for session, ended in working:
+            self.launch(session=session, project=project, elsewhere=None, group="g", notify="end", endings=ended)
+        for name in over:
+            self.end(name, project)
+
+    @rule(
+        name=names,
+        project=projects,
+        source=st.sampled_from(SOURCES),
+        continues=st.none() | names,
+        client=st.sampled_from((None, None, "codex")),
+        pid=pids,
+        transcript=transcripts,
+        terminal=st.none() | st.just("tty1"),
+        pause=st.sampled_from((1, 3, 100)),
+        told=st.sampled_from((True, True, False)),
+    )
+    def begin(
+        self,
+        *,
+        name: str,
+        project: str,
+        source: Source,
+        continues: str | None,
+        client: str | None,
+        pid: int | None,
+        transcript: str | None,
+        terminal: str | None,
+        pause: int,
+        told: bool,
+    ) -> None:
+        """A session begins or reaches a boundary; so soon after the same one, it is that one told twice.
+
+        Unless whoever was to tell it the first time was killed, or the session has done something since.
+        """
+        self._seconds += pause
+        clues = {"client": client, "process": self._world.mark(pid), "transcript": transcript, "terminal": terminal}
+        talk = self._world.exact(name, project)
+        begun = Begun(
+            id=name,
+            project=project,
+            source=source,
+            continues=continues,
+            client=client,
+            process=clues["process"],
+            transcript=transcript,
+            terminal=terminal,
+            tick=self._tick(),
+        )
+        with Lease(self._home) as lease:
+            began = sessions.begin(self._home, begun.but(lease=lease.name), None)
+            if told:
+                Sessions(self._ledger).has_been_told(began.session.seq, lease.name)
+        if talk is not None and self._is_repeated(talk, source, clues["process"]):
+            assert began.is_repeated
+            return
+        before = self._predecessor(name, project, source, continues, clues) if continues or talk is None else None
+        assert not began.is_repeated
+        assert (began.continues and began.continues.id) == (before and before.name)
+        talk = talk or self._world.heard_of(name, project)
+        if before is not None:
+            if talk not in before.heirs:
+                before.heirs.append(talk)
+            if source in ("resume", "clear", "compact") and before.clues["process"] in (None, clues["process"]):
+                before.is_ended = True
+        talk.clues.update({clue: given for clue, given in clues.items() if given is not None})
+        talk.clues.update(source=source, process=clues["process"])
+        talk.boundary, talk.begun_at, talk.is_told, talk.is_ended = talk.boundary + 1, self._seconds, told, False
+        self._world.by_beginning.remove(talk)
+        self._world.by_beginning.append(talk)
+
+    def _is_repeated(self, talk: Talk, source: str, process: str | None) -> bool:
+        is_same = (talk.clues["source"], talk.clues["process"], talk.is_ended) == (source, process, False)
+        return is_same and talk.is_told and talk.begun_at is not None and self._seconds - talk.begun_at < 2
+
+    def _predecessor(
+        self, name: str, project: str, source: str, continues: str | None, clues: dict[str, str | None]
+    ) -> Talk | None:
+        others = [each for each in self._world.by_beginning[::-1] if each.project == project and each.name != name]
+        if continues is not None:
+            return next((each for each in others if each.name == continues), None)
+        if source == "startup":
+            return None
+        others = [each for each in others if each.clues["client"] == clues["client"]]
+        over = [each for each in others if not self._world.lives(each)]
+        for clue, among in (("transcript", others), ("process", others), ("terminal", over)):
+            for each in among:
+                if clues[clue] is not None and each.clues[clue] == clues[clue]:
+                    return each
+        return over[0] if over and source in ("resume", "compact") else None
+
+    @rule(name=names, project=projects)
+    def end(self, name: str, project: str) -> None:
+        """A client says that its session is over."""
+        talk = self._world.find(name, project)
+        if talk is None:
+            with pytest.raises(UserError):
+                sessions.end(self._home, name, project, "quit", None)
+            return
+        ended, _ = sessions.end(self._home, name, project, "quit", None)
+        assert (ended.id, ended.project) == (talk.name, talk.project)
+        talk.is_ended = True
+
+    @rule(pid=st.integers(1, 3), days=st.integers(-400, 400))
+    def trouble(self, pid: int, days: int) -> None:
+        """A client's process is gone, and its number is another's; and somebody sets the clock."""
+        self._world.born[pid] += 1
+        self._now += timedelta(days=days)
+
+    # --- tasks ----------------------------------------------------------------------------------
+
+    @rule(
+        session=st.sampled_from((*NAMES, *NAMES, None)),
+        project=projects,
+        elsewhere=st.sampled_from((None, None, None, *PROJECTS)),
+        group=st.sampled_from(("g", "g", "h", None)),
+        notify=st.sampled_from(("all", "end", "end", "failure", "never")),
+        endings=launched,
+    )
+    def launch(
+        self,
+        *,
+        session: str | None,
+        project: str,
+        elsewhere: str | None,
+        group: str | None,
+        notify: Notify,
+        endings: list[str | None],
+    ) -> None:
+        """Tasks of a session, perhaps one that nobody has heard of, perhaps in another project; some end soon."""
+        works = []
+        for _ in endings:
+            now = self._clock()
+            asked = launch(
+                id=f"t{len(self._world.works):07}",
+                created_at=now,
+                session=session,
+                session_project=project,
+                project=elsewhere or project,
+                group=group,
+                notify=notify,
+            )
+            self._ledger.enqueue(asked, attempt(created_at=now, started_at=now))
+            origin = None
+            if session is not None:
+                origin = self._world.find(session, project) or self._world.heard_of(session, project)
+                origin.begun_at = None
+            works.append(Work(asked, origin))
+            self._world.works[asked.id] = works[-1]
+        for work, ending in zip(works, endings, strict=True):
+            if ending is not None:
+                self._settle(work, 1, ending, again=False)
+
+    @precondition(lambda self: self._world.works)
+    @rule(which=st.integers(0, 7), ending=endings, again=st.booleans(), newest=st.sampled_from((True, True, False)))
+    def settle(self, which: int, ending: str, again: bool, newest: bool) -> None:
+        """An attempt ends, perhaps one that had ended; the task may be tried again, by itself or by somebody."""
+        works = list(self._world.works.values())
+        work = works[-1 - which % len(works)]
+        if again:
+            is_allowed = work.states[-1] not in LIVE
+            new = attempt(len(work.states) + 1, created_at=self._clock(), started_at=self._now)
+            assert self._ledger.add_attempt(work.launch.id, new) == is_allowed
+            work.states += ["running"] * is_allowed
+        self._settle(work, len(work.states) if newest else 1, ending, again=again and ending == "failed")
+
+    def _settle(self, work: Work, number: int, ending: str, *, again: bool) -> None:
+        evidence, intent = ENDINGS[ending]
+        planned = plan_settlement(work.launch, number, evidence, intent, now=self._clock(), settled_by="keeper")
+        if again:
+            planned = told_as_retrying(planned, work.launch)
+        is_news = number == len(work.states) and work.states[-1] in LIVE
+        next_one = attempt(number + 1, created_at=self._now, started_at=self._now, automatic=True) if again else None
+        assert self._ledger.settle(planned, next_one) == is_news
+        if not is_news:
+            return
+        work.states[-1] = ending
+        if again:
+            self._world.words.append(Word(work, "retrying", is_wanted=work.launch.notify == "all"))
+            work.states.append("running")
+            return
+        self._world.words.append(Word(work, "lost" if ending == "lost" else "ended", is_wanted=work.is_wanted))
+        group = self._world.group(work)
+        if len(group) > 1 and all(each.states[-1] not in LIVE for each in group):
+            self._world.words.append(Word(work, "group_ended", is_wanted=any(each.is_wanted for each in group)))
+
+    # --- telling --------------------------------------------------------------------------------
+
+    @rule(target=tellers, which=st.integers(0, 5), name=names, project=projects, fate=st.none() | fates)
+    def turn(self, which: int, name: str, project: str, fate: str | None) -> Teller | MultipleResults[Teller]:
+        """A session takes a turn, and shows by it that it got what it was told before."""
+        return self._claim(self._world.asker(which) or Talk(name, project), "turn", fate)
+
+    @rule(
+        target=tellers,
+        which=st.integers(0, 5),
+        name=names,
+        project=projects,
+        in_vain=st.sampled_from((0, 0, 1, 3)),
+        fate=st.none() | fates,
+    )
+    def hand_off(
+        self, *, which: int, name: str, project: str, in_vain: int, fate: str | None
+    ) -> Teller | MultipleResults[Teller]:
+        """A session is told what it is owed, also what it, or one before it, was told in vain."""
+        asker = self._world.asker(which) or Talk(name, project)
+        for _ in range(in_vain):
+            self._claim(asker, "boundary", "presents")
+        return self._claim(asker, "boundary", fate)
+
+    @rule(target=tellers, which=st.integers(0, 5), fate=st.none() | fates)
+    def follow(self, which: int, fate: str | None) -> Teller | MultipleResults[Teller]:
+        """Somebody tells a session between its turns."""
+        return self._claim(self._world.asker(which) or Talk("nobody", "/p"), "follower", fate)
+
+    def _claim(self, asker: Talk, how: How, fate: str | None) -> Teller | MultipleResults[Teller]:
+        talk = self._world.find(asker.name, asker.project)
+        _, shown = inbox.peek(self._home, asker.name, asker.project)
+        claimed = inbox.claim(
+            self._home, asker.name, asker.project, at_boundary=how == "boundary", is_turn=how == "turn"
+        )
+        if talk is None:
+            assert claimed.owed is None
+            return multiple()
+        if how == "turn":
+            talk.begun_at = None
+        owed = self._world.owed(talk)
+        assert sorted(notice.id for telling in shown for notice in telling.all) == sorted(word.id for word in owed)
+        for word in owed:
+            if how == "turn" and word.state == "presented" and word.presented_to is talk:
+                word.close("acked")
+        ready = [word for word in owed if self._is_ready(word, at_boundary=how == "boundary")]
+        self._check_told_together(claimed, ready)
+        if not ready:
+            return multiple()
+        teller = Teller(claimed, talk)
+        self._living.append(teller)
+        for word in ready:
+            word.state, word.teller = "claimed", teller
+            assert word.work.origin
+            assert word.work.origin.project == talk.project
+        if fate is None:
+            return teller
+        self.finish(teller, fate)
+        return multiple()
+
+    def _is_ready(self, word: Word, *, at_boundary: bool) -> bool:
+        if word.teller is not None:
+            return not word.teller.lives
+        return word.state == "pending" or (word.state == "presented" and at_boundary and word.tries < 3)
+
+    def _check_told_together(self, claimed: inbox.Claim, ready: list[Word]) -> None:
+        """All of it and each once, in its order; and what a group's ending says is not said beside it."""
+        place = {word.id: number for number, word in enumerate(ready)}
+        told = [place[notice.id] for telling in claimed.tellings for notice in telling.all]
+        assert sorted(told) == list(range(len(ready)))
+        firsts = [place[telling.notice.id] for telling in claimed.tellings]
+        assert firsts == sorted(firsts)
+        for telling in claimed.tellings:
+            whole = ready[place[telling.notice.id]]
+            for part in telling.covers:
+                assert whole.kind == "group_ended"
+                assert place[part.id] < place[telling.notice.id]
+                assert ready[place[part.id]].work in self._world.group(whole.work)
+            later = [word for word in ready[place[whole.id] + 1 :] if word.kind == "group_ended"]
+            assert not any(whole.work in self._world.group(word.work) for word in later)
+
+    @rule(teller=tellers, most=st.integers(1, 3))
+    def present(self, teller: Teller, most: int) -> None:
+        """The session has the first of it before it, and the teller is not done."""
+        if teller.lives:
+            self._present(teller, most)
+
+    @rule(teller=consumes(tellers), fate=fates)
+    def finish(self, teller: Teller, fate: str) -> None:
+        """The teller comes to its end, one way or another."""
+        if fate == "presents":
+            self._present(teller, len(teller.real.tellings))
+        if fate == "was heard":
+            self._was_heard(teller)
+        if fate == "dies":
+            # Nothing remains of it but a file that nobody has locked.
+            assert teller.real._lease is not None
+            os.close(teller.real._lease._fd)
+        else:
+            teller.real.release("no room" if fate == "fails" else None)
+            for word in self._world.words:
+                if word.teller is teller:
+                    word.state, word.teller = "pending", None
+        teller.lives = False
+        self._living.remove(teller)
+
+    def _present(self, teller: Teller, most: int) -> None:
+        told = teller.real.tellings[:most]
+        teller.real.presented(told)
+        ids = [notice.id for telling in told for notice in telling.all]
+        for word in self._world.words:
+            if word.teller is teller and word.id in ids:
+                word.state, word.teller = "presented", None
+                word.tries, word.presented_to = word.tries + 1, teller.told
+
+    def _was_heard(self, teller: Teller) -> None:
+        teller.real.acknowledged()
+        ids = [notice.id for telling in teller.real.tellings for notice in telling.all]
+        for word in self._world.words:
+            if word.id in ids:
+                word.close("acked")
+
+    @precondition(lambda self: self._world.words)
+    @rule(
+        how=st.sampled_from((inbox.acknowledge, inbox.dismiss, inbox.result_was_read)),
+        which=st.integers(0, 7),
+        name=names,
+        project=projects,
+    )
+    def close(self, how: object, which: int, name: str, project: str) -> None:
+        """A session acknowledges a notice, or reads the result; only its lineage's. Anybody may dismiss it."""
+        word = self._world.words[-1 - which % len(self._world.words)]
+        is_kin = word.work.origin in self._world.kin(self._world.find(name, project))
+        if how is inbox.dismiss:
+            assert inbox.dismiss(self._home, [word.id], name) == [word.id] * word.is_open
+            word.close("dismissed")
+        elif how is inbox.result_was_read:
+            task = self._ledger.task(word.work.launch.id)
+            assert task is not None
+            inbox.result_was_read(self._home, task, name, project)
+            for each in self._world.words:
+                if is_kin and each.work is word.work:
+                    each.close("acked")
+        elif is_kin:
+            assert inbox.acknowledge(self._home, [word.id], name, project) == [word.id] * word.is_open
+            word.close("acked")
+        else:
+            with pytest.raises(UserError, match="is not owed to"):
+                inbox.acknowledge(self._home, [word.id], name, project)
+
+    # --- what is always true --------------------------------------------------------------------
+
+    @invariant()
+    def the_sessions_are_those_of_the_model(self) -> None:
+        """Each with its boundaries and its end; who belongs together, and never across projects."""
+        lineages: dict[str, set[Talk]] = {}
+        for seq, talk in enumerate(self._world.talks, 1):
+            kept = Sessions(self._ledger).get(seq)
+            assert (kept.id, kept.project, kept.boundary) == (talk.name, talk.project, talk.boundary)
+            assert (kept.ended_at is not None) == talk.is_ended
+            lineages.setdefault(kept.lineage, set()).add(talk)
+        for together in lineages.values():
+            assert len({talk.project for talk in together}) == 1
+            assert set(self._world.kin(next(iter(together)))) == together
+
+    @invariant()
+    def every_origin_has_one_who_is_told(self) -> None:
+        """Of the living exactly the right one; where nobody lives, whoever asks first in its place."""
+        told: dict[Talk, list[Talk]] = {}
+        for talk in self._world.talks:
+            owed = inbox.owed_to(self._ledger, talk.name, talk.project)
+            assert owed is not None
+            origins = [self._world.talks[seq - 1] for seq in owed.origins]
+            assert len(origins) == len(set(origins))
+            assert set(origins) == self._world.origins_of(talk)
+            told_now = [notice.id for notice in Inbox(self._ledger).owed(owed.origins)]
+            assert told_now == [word.id for word in self._world.owed(talk)]
+            for origin in origins:
+                assert origin.project == talk.project
+                told.setdefault(origin, []).append(talk)
+        for talk in self._world.talks:
+            living = self._world.told_of(talk)
+            assert told[talk] == [living] if living else talk in told[talk]
+
+    @invariant()
+    def the_notices_are_those_of_the_model(self) -> None:
+        """None lost, none twice, in the order of settling; told at most three times."""
+        kept = self._ledger.select("SELECT id, state, tries, presented_to FROM notice ORDER BY seq")
+        seqs = {talk: seq for seq, talk in enumerate(self._world.talks, 1)}
+        assert kept == [
+            (word.id, word.state, word.tries, word.presented_to and seqs[word.presented_to])
+            for word in self._world.words
+        ]
+        assert all(tries <= 3 for _, _, tries, _ in kept)
+
+    @invariant()
+    def an_ended_attempt_has_one_ending(self) -> None:
+        """And one that lives has none."""
+        kept = self._ledger.select("""
+            SELECT task, number, state, (SELECT count(*) FROM notice
+                WHERE notice.task = attempt.task AND notice.attempt = number AND kind IN ('ended', 'lost', 'retrying'))
+            FROM attempt ORDER BY task, number""")
+        assert kept == [
+            (work.launch.id, number, state, int(state not in LIVE))
+            for work in self._world.works.values()
+            for number, state in enumerate(work.states, 1)
+        ]
+
+
+def test_any_order_of_sessions_tells_every_ending_once() -> None:
+    """The launching session is told while it lives, then the first heir that does, and nobody else."""
+    run_state_machine_as_test(SessionsInAnyOrder, settings=settings(stateful_step_count=30, deadline=None))
