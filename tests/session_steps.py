@@ -49,3 +49,8 @@ def ended(bench: Bench, session: str, text: str = "true", *options: str) -> str:
     task = bench.launch(text, "--session", session, *options)
     bench.run("wait", task)
     return task
+
+
+def until(name: str) -> str:
+    """A line of shell that goes on once a file of this name is there."""
+    return f"while ! [ -e {name} ]; do sleep 0.02; done"

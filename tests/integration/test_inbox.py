@@ -16,7 +16,7 @@ from outlive.bundle.lease import Lease
 from outlive.ledger.inbox import Inbox
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from tests.session_steps import begin, ended, told
+from tests.session_steps import begin, ended, told, until
 from tests.support import wait_until
 
 if TYPE_CHECKING:
@@ -214,9 +214,10 @@ def test_the_text_is_fenced_stripped_masked_and_capped(bench: Bench) -> None:
 
 def test_a_group_counts_down_and_ends_once(bench: Bench) -> None:
     """Row 27: two remain, one remains, then one final notice that lists all."""
-    names = [bench.launch(f"sleep {n}", "--session", "s-1", "--group", "g") for n in ("0.2", "1.2", "2.2")]
+    names = [bench.launch(until(f"go{n}"), "--session", "s-1", "--group", "g") for n in range(3)]
     heard = []
-    for task in names:
+    for number, task in enumerate(names):
+        (bench.project / f"go{number}").touch()
         bench.run("wait", task)
         heard += bench.json("inbox", "--session", "s-1")["notices"]
     assert [(n["kind"], n["remaining"]) for n in heard] == [("ended", 2), ("ended", 1), ("group_ended", 0)]
@@ -228,10 +229,8 @@ def test_a_group_counts_down_and_ends_once(bench: Bench) -> None:
 
 def test_siblings_that_end_in_the_same_moment_make_one_ending(bench: Bench) -> None:
     """However many, while the parent is busy: each member ended once, the group once, all in one notice."""
-    gate = bench.project / "go"
-    wait = "while ! [ -e go ]; do sleep 0.01; done"
-    names = [bench.launch(wait, "--session", "s-1", "--group", "g") for _ in range(12)]
-    gate.touch()
+    names = [bench.launch(until("go"), "--session", "s-1", "--group", "g") for _ in range(12)]
+    (bench.project / "go").touch()
     bench.run("wait", *names, "--no-ack")
     (final,) = bench.json("inbox", "--session", "s-1")["notices"]
     assert (final["kind"], len(final["members"]), len(final["covers"])) == ("group_ended", 12, 12)

@@ -13,7 +13,7 @@ import pytest
 
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from tests.session_steps import begin, ended, told
+from tests.session_steps import begin, ended, told, until
 from tests.support import is_alive, wait_until
 
 if TYPE_CHECKING:
@@ -68,9 +68,10 @@ def test_a_cleared_session_goes_on_in_the_same_process(bench: Bench, clients: Cl
     process = clients.start()
     begin(bench, "s-0", "--pid", clients.start())
     begin(bench, "s-1", "--pid", process)
-    task = bench.launch("sleep 0.3; exit 3", "--session", "s-1")
+    task = bench.launch(f"{until('go')}; exit 3", "--session", "s-1")
     begun = begin(bench, "s-2", "--source", "clear", "--pid", process)
     assert (begun["continues"], begun["evidence"]) == ("s-1", "process")
+    (bench.project / "go").touch()
     bench.run("wait", task)
     assert told(bench, "s-1") == []
     assert told(bench, "s-2") == [task]
@@ -87,8 +88,9 @@ def test_a_compacted_session_keeps_its_name_and_crosses_a_boundary(bench: Bench,
     after = ended(bench, "s-1")
     notices = bench.json("inbox", "--session", "s-1")["notices"]
     assert [(n["task"]["id"], n["crossed_boundary"]) for n in notices] == [(after, False)]
-    late = bench.launch("sleep 0.2", "--session", "s-1")
+    late = bench.launch(until("go"), "--session", "s-1")
     begin(bench, "s-1", "--pid", process, "--source", "compact")
+    (bench.project / "go").touch()
     bench.run("wait", late)
     notices = bench.json("inbox", "--session", "s-1")["notices"]
     assert [(n["task"]["id"], n["crossed_boundary"]) for n in notices] == [(late, True)]
@@ -125,9 +127,10 @@ def test_a_session_gone_back_to_is_told_what_its_heir_was_owed(bench: Bench) -> 
     """s-1, continued by s-2, and then resumed itself: links may go in a circle."""
     begin(bench, "s-1")
     begin(bench, "s-2", "--source", "clear", "--continues", "s-1")
-    task = bench.launch("sleep 1.5", "--session", "s-2")
+    task = bench.launch(until("go"), "--session", "s-2")
     bench.ok("session", "end", "--session", "s-2")
     begin(bench, "s-1", "--source", "resume", "--continues", "s-2")
+    (bench.project / "go").touch()
     bench.run("wait", task)
     assert told(bench, "s-1") == [task]
     assert told(bench, "s-2") == []
