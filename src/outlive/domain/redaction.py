@@ -1,20 +1,17 @@
-r"""Secrets, masked before they are shown; the only place that knows what one looks like.
+"""Secrets, masked before they are shown; the only place that decides what one is.
 
 A mask keeps what a person recognises the secret by: `ghp_[redacted]`, `DB_PASSWORD=[redacted]`,
-`https://bob:[redacted]@host`. The patterns are few and precise, because a mask over what was no
-secret hides the very line somebody looks for. So a format counts by its prefix and its length, and
-a name (`..._TOKEN`, `password`) by what is assigned to it: `$TOKEN`, `<token>`, `/run/secrets/x`,
-`str` and `next(tokens)` are no secrets.
+`https://bob:[redacted]@host`. What matches a format of `secret_patterns` is one; what is assigned to a
+name (`..._TOKEN`, `password`) may be: `$TOKEN`, `<token>`, `/run/secrets/x`, `str` and `next(tokens)`
+are no secrets.
 
 Redact what `plain` has cleaned, or a colour may stand in the middle of a token; and redact before
 cutting to a width, because half a secret is recognised less often than a whole one.
-
-Every pattern takes time in proportion to the text: a part without bound is possessive or ends the
-pattern, and cannot run over a place where the next match might begin. Only single characters are
-repeated possessively; Python 3.11 before 3.11.5 is wrong about groups.
 """
 
 from __future__ import annotations
+
+from outlive.domain import secret_patterns as patterns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,134 +22,7 @@ MASK = "[redacted]"
 # One finds them all, one sees that; seldom a mask falls on what an earlier pattern took for a name. No text
 # that a command writes may keep us longer.
 _PASSES = 4
-
-# --- formats: the group is what stays ---------------------------------------------------------
-
-# A random word is told from an English one by an early digit, or by its length.
-_RANDOM = r"(?=[A-Za-z]{0,19}\d|[A-Za-z0-9]{32})[A-Za-z0-9]{20,}"
-_FORMATS = (
-    r"(gh[oprsu]_)(?:[A-Za-z0-9]{10}|\d{1,12}_eyJ)\w*",  # GitHub
-    r"(github_pat_)\w{10,}",
-    r"(gl(?:pat|ptt|dt|rt|cbt)-)[\w-]{10,}(?:\.\w+)*",  # GitLab
-    r"(A[KS]IA)[A-Z0-9]{16}(?![A-Za-z0-9])",  # AWS
-    r"(AIza)[\w-]{20,}",  # Google: API key, access token, client secret
-    r"(ya29\.)[\w-]{10,}(?:\.[\w-]+)*",
-    r"(GOCSPX-)[\w-]{16,}",
-    r"(xox[a-z]-|xapp-\d-)[\w-]{10,}",  # Slack, then the webhooks that need no other secret
-    r"(hooks\.slack\.com/(?:services|workflows|triggers)/)[\w/-]{8,}",
-    r"(discord(?:app)?\.com/api/webhooks/)\d+/[\w-]{8,}",
-    r"(sk-ant-)[\w-]{8,}",  # Anthropic
-    r"(sk-(?:proj|svcacct|or-v1)-)[\w-]{16,}",  # OpenAI, OpenRouter
-    rf"(sk-|npm_|hf_|gsk_){_RANDOM}",  # OpenAI and its kin, npm, Hugging Face, Groq
-    r"([sr]k_(?:live|test)_)[A-Za-z0-9]{10,}",  # Stripe
-    r"(pypi-)(?:Ag[\w-]{16,}|\w{40,})",
-    r"(do[opr]_v1_)[A-Za-z0-9]{20,}",  # DigitalOcean
-    r"(dckr_pat_)[\w-]{12,}",  # Docker
-    r"(hvs\.)[\w-]{24,}",  # Vault
-    r"(SG\.)[\w-]{20,24}\.[\w-]{16,}",  # SendGrid
-    r"(SK)[0-9a-f]{32}(?![A-Za-z0-9])",  # Twilio
-    r"(\d{8,10}:)AA[\w-]{16,}",  # Telegram
-    r"(AGE-SECRET-KEY-1)[A-Z0-9]{20,}",
-    # JSON Web Tokens. Two parts are enough: the first may be missing from a tail.
-    r"(?<![_-])(eyJ)[\w-]{8,}+\.[\w-]{16,}+(?:\.[\w-]+)*",
-)
-# Before a token a word ends; or a line does, escaped in JSON; or it is the `bot` of a Telegram URL.
-_TOKEN = r"(?a)(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=/bot))(?:" + "|".join(_FORMATS) + ")"
-_TOKEN_SIGNS = (
-    *("gho_", "ghp_", "ghr_", "ghs_", "ghu_", "github_pat_", "glpat-", "glptt-", "gldt-", "glrt-", "glcbt-", "AKIA"),
-    *("ASIA", "AIza", "ya29.", "GOCSPX-", "xox", "xapp-", "hooks.slack.com/", "/webhooks/", "sk-", "npm_", "hf_"),
-    *("gsk_", "k_live_", "k_test_", "pypi-", "_v1_", "dckr_pat_", "hvs.", "SG.", "SK", ":AA", "AGE-SECRET", "eyJ"),
-)
-
-_MARKER = r"(-----(?:BEGIN|END) [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----)"
-_BREAK = r"(?:\s|\\[nr])"
-_KEY_LINE = rf"""[A-Za-z0-9+/]{{16,}}+={{0,2}}(?:{_BREAK}+|(?=["']|\Z))"""
-_KEY_BEGUN = rf"{_BREAK}*(?:[A-Z][A-Za-z-]{{2,20}}: [^\n]*+\n\s*+)*(?:{_KEY_LINE})+(?:[A-Za-z0-9+/=]+\Z)?"
-_KEY_ENDED = rf"(?:\A[A-Za-z0-9+/]++{_BREAK}+)?(?:{_KEY_LINE})+(?:[A-Za-z0-9+/=]++{_BREAK}*)?"
-
-# --- places: what stands there is a secret, whatever it looks like ----------------------------
-
-# How a value is written: within quotes, within quotes that are escaped themselves, or as a word.
-_VALUE = (
-    r"""(?:"(?P<double>[^"\\\n]*+(?:\\.[^"\\\n]*+)*)"|'(?P<single>[^'\\\n]*+(?:\\.[^'\\\n]*+)*)'"""
-    r"""|\\++["'](?P<escaped>[^\\"'\n]++)"""
-    r"""|(?P<word>[^\s"'`;&|<>\\]++(?:\\(?!["'nrt])[^\s"'`;&|<>\\]*+)*))"""
-)
-# Up to the last @, because people forget to escape the one in a password.
-_URL = r"""://[^\s/?#:@"'<>]*+:(?P<word>[^\s/?#"'<>,]+)@(?!sha256:)"""
-_HEADER = (
-    r"""(?ai)(?:(?P<auth>authorization)|x-(?:api-key|auth-token|goog-api-key|vault-token)|private-token)"""
-    r"""\\*+["']?[ \t]*+[:=][ \t]*+\\*+["']?(?P<scheme>(?:bearer|basic|token) ++)?(?P<word>[^\s"'\\,;\]]++)"""
-)
-_BEARER = r"(?ai)(?<![\w-])bearer ++(?=[a-z._~+/-]{0,40}\d)(?P<word>[\w.~+/=-]{20,})"
-# Options that mean a password only after the name of their program: the rest of its command, the option.
-_PROGRAMS = (
-    ("mysql", r"(?a)(?<![\w.-])mysql\w*+ [^\n|;&]*+", r""" ["']?-p(?![\d:.]+(?:\s|\Z))"""),
-    ("mariadb", r"(?a)(?<![\w.-])mariadb[a-z-]*+ [^\n|;&]*+", r""" ["']?-p(?![\d:.]+(?:\s|\Z))"""),
-    ("sshpass", r"(?<![\w.-])sshpass [^\n|;&]*+", r"""(?<=sshpass) ["']?-p ?"""),
-    ("login", r"(?:docker|podman|skopeo|helm registry) login [^\n|;&]*+", r" -p "),
-    ("curl", r"(?<![\w.-])curl [^\n|;]*+", r""" (?:-[uU] ?|--(?:proxy-)?user[ =])["']?[^\s:"'-][^\s:"']*+:"""),
-    ("redis-cli", r"redis-cli [^\n|;&]*+", r" (?:-a|--pass) "),
-    ("openssl", r"openssl [^\n|;&]*+", r" -pass(?:in|out)? pass:"),
-)
-
-# --- names: what is assigned to them is a secret, if it looks like one ------------------------
-
-_KEY = (
-    r"(?P<key>token|secret|passw(?:or)?d|passphrase|(?:api|access|private|secret|account|master|encryption|signing)[_-]?key|credentials"
-    r"|db_pass|smtp_pass|mysql_pwd)"
-)
-_ASSIGNED = (
-    rf"""(?ai)(?<![\w.-])(?P<name>[\w.-]{{0,60}}?{_KEY})"""
-    rf"""\\*+["']?\]?(?P<sign>[ \t]*+(?:=>|:=|=(?!=)|:(?!:))[ \t]*+){_VALUE}"""
-)
-# In quotes from name to end, as a shell wants it: the value may have spaces. A whole command (-c) is not that.
-_ASSIGNED_WHOLE = (
-    rf"""(?ai)(?<=(["']))(?<!-c ["'])(?P<name>[\w.-]{{0,60}}?{_KEY})(?P<sign>=)"""
-    r"""(?P<whole>[^"'&;\n]++(?:(?!\1|[&;][\w-]{1,40}=)["'&;][^"'&;\n]*+)*)(?=\1|[&;])"""
-)
-_OPTION = rf"(?ai)(?<![\w-])(?P<name>--?[\w-]{{0,60}}?{_KEY})(?P<sign>[ \t]++){_VALUE}"
-_NAME_SIGNS = ("token", "secret", "passw", "passphrase", "key", "credentials", "_pass", "_pwd")
-
-# By themselves these words are common in code and prose.
-_VAGUE = frozenset(("token", "secret", "credentials"))
-# ... and these are tokens of lexers, of language models, of pages.
-_OTHER_TOKENS = (
-    r"(?:^|[^A-Za-z]|(?<=[a-z])(?=[A-Z]))(?i:next|prev|page|starting|continuation|resume|sync|cancellation|start|stop"
-    r"|end|first|last|current|max|min|num|n|per|pad|eos|bos|unk|sep|cls|mask|special|image)[_-]?(?i:token)$"
-)
-_REFERENCE = (
-    r"(?ai)\$[({]|\$[a-z_]\w*+(?!\$)|\{(?!\w+\}.)|[`<]|\[[a-z]|%(?:[a-z_]+%|[srd]\b|\()"
-    r"|!(?:vault|ref|sub|secret|getatt|env|reference)\b|your[_-]|#[0-9a-f]{3,8}$|(?:op|file|vault|sm|ssm|env|arn):"
-    r"|process\.env|import\.meta|os\.(?:environ|getenv)|(?:self|this|args|config|settings|secrets|env)\.[a-z_]"
-)
-_PATH = r"(?a)(?:~|\.{1,2})/|/(?:[a-z][a-z-]+|Users|Volumes)(?:/|$)|[\w./-]+\.(?:json|pem|key|txt|ya?ml|env|crt|p12)$"
-_CODE = r"(?a)[A-Za-z_][\w.]*+[(\[]|[A-Za-z_]+(?:\.[A-Za-z_]+)+$"
-_NOTHING = frozenset(("true", "false", "yes", "no", "on", "off", "null", "none", "nil", "undefined"))
-_PROSE = frozenset(
-    (
-        *("str", "string", "bytes", "int", "integer", "number", "bool", "boolean", "any", "object", "text", "unknown"),
-        *("required", "optional", "invalid", "incorrect", "wrong", "missing", "expired", "changed", "updated", "set"),
-        *(
-            "unset",
-            "hidden",
-            "empty",
-            "include",
-            "omit",
-            "same-origin",
-            "bearer",
-            "basic",
-            "value",
-            "option",
-            "options",
-            "flag",
-        ),
-        *("a", "an", "and", "are", "argument", "as", "at", "before", "by", "can", "cannot", "for", "from", "has", "if"),
-        *("in", "instead", "is", "must", "needs", "not", "of", "or", "requires", "so", "the", "then", "to", "via"),
-        *("was", "when", "which", "will", "with", "without", "auth", "authentication", "token", "password", "secret"),
-    )
-)
-_PLACEHOLDERS = ("TOKEN", "SECRET", "PASSWORD", "PASS", "KEY", "FILE", "PATH", "NAME", "CREDENTIALS")
+_QUOTED = frozenset(("double", "single", "escaped"))
 
 
 def redact(text: str) -> str:
@@ -167,6 +37,9 @@ def redact(text: str) -> str:
 def _pass_over(text: str) -> str:
     if "PRIVATE KEY-----" in text or "PRIVATE KEY BLOCK-----" in text:
         text = "".join(_without_keys(text))
+    unbroken = _unbroken(text)
+    if any(sign in unbroken for sign in patterns.KEY_SIGNS):
+        text = _sub(patterns.BASE64_LINES, _mask_key_body, text)
     seen = f"{text}\n{text.lower()}"
     for signs, pattern, replace in _RULES:
         if any(sign in seen for sign in signs):
@@ -175,25 +48,39 @@ def _pass_over(text: str) -> str:
 
 
 def may_begin_secret(text: str) -> bool:
-    """Whether what follows might make a secret of the end of this text: a token, or a key that has begun."""
+    """Whether what follows might make a secret of the end of this text: a token, a key or an entry that has begun."""
     last = text[max(text.rfind(c) for c in " \t\n\r") + 1 :]
-    if any(sign in last for sign in _TOKEN_SIGNS):
+    if any(sign in last for sign in (*patterns.TOKEN_SIGNS, "sig=", "ignature=")) or _ends_in_netrc(text[-400:]):
         return True
     begun = text.rfind("PRIVATE KEY-----")
     return begun >= 0 and "-----BEGIN" in text[max(0, begun - 60) : begun]
 
 
+def _ends_in_netrc(text: str) -> bool:
+    """Whether the password of an entry is on a line that is still to come."""
+    if "machine" not in text and "default" not in text:
+        return False
+    from re import search  # noqa: PLC0415 - see `_sub`
+
+    return search(patterns.NETRC_BEGUN, text) is not None
+
+
 def redact_words(words: Sequence[str]) -> list[str]:
     """The words of a command, masked as within the whole: only the option before it tells a password."""
     shown = []
-    program = [each for each in words[:2] if not each.startswith("-")]
+    program = [(at, each) for at, each in enumerate(words) if not each.startswith("-")][:4]
     for at, word in enumerate(words):
-        lead = dict.fromkeys((*program[:at], *words[max(at - 1, 0) : at]))
-        opening = " ".join(each for each in lead if each.isascii() and each.replace("-", "").isalnum()) + " '"
+        lead = dict.fromkeys((*(each for place, each in program if place < at), *words[max(at - 1, 0) : at]))
+        opening = " ".join(filter(_is_name, lead)) + " '"
         quoted = redact(f"{opening}{word}'")
         is_whole = quoted.startswith(opening) and quoted.endswith("'")
         shown.append(quoted[len(opening) : -1] if is_whole else redact(word))
     return shown
+
+
+def _is_name(word: str) -> bool:
+    """Whether it can stand in a command without quotes: a program, a verb, an option, a key."""
+    return word.isascii() and word.replace("-", "").replace("_", "").replace(".", "").isalnum()
 
 
 def _sub(pattern: str, replace: Callable[[Match[str]], str], text: str) -> str:
@@ -207,17 +94,17 @@ def _without_keys(text: str) -> Iterator[str]:
     """The text without the insides of private keys, also of one that began before it or ends after it."""
     from re import finditer, match, search, split  # noqa: PLC0415 - see `_sub`
 
-    pieces = ["", *split(_MARKER, text), ""]
+    pieces = ["", *split(patterns.MARKER, text), ""]
     for before, piece, after in zip(pieces[::2], pieces[1::2], pieces[2::2], strict=False):
         is_begun, is_ended = before.startswith("-----BEGIN"), after.startswith("-----END")
         start, end = 0, 0
         if is_begun and is_ended:
             end = len(piece) if search(r"[A-Za-z0-9+/]{32}", piece) else 0
         elif is_begun:
-            found = match(_KEY_BEGUN, piece)
+            found = match(patterns.KEY_BEGUN, piece)
             end = found.end() if found else 0
         elif is_ended:
-            for found in finditer(_KEY_ENDED, piece):
+            for found in finditer(patterns.KEY_ENDED, piece):
                 start, end = found.span()
             end = end if end == len(piece) else start
         yield from (piece[:start], MASK if start < end else "", piece[end:], after)
@@ -227,6 +114,22 @@ def _mask_token(match: Match[str]) -> str:
     return f"{match[match.lastindex or 0]}{MASK}"
 
 
+def _mask_key_body(match: Match[str]) -> str:
+    """Lines of base64 in which something is that only a private key has, wherever it is broken into lines.
+
+    Without such a sign they may be a certificate or an image: those stay, and so does the middle of a key.
+    """
+    from re import search  # noqa: PLC0415 - see `_sub`
+
+    body = _unbroken(match[0])
+    return MASK if len(body) >= 40 and search(patterns.KEY_SIGN, body) else match[0]
+
+
+def _unbroken(text: str) -> str:
+    """The text without the ends of its lines, escaped or not: a sign may stand on two of them."""
+    return "".join(text.replace("\\r", "").replace("\\n", "").split())
+
+
 def _mask_value(match: Match[str]) -> str:
     kind = match.lastgroup or "word"
     return match[0] if _is_reference(match[kind]) else _masked(match, kind, match[kind])
@@ -234,22 +137,42 @@ def _mask_value(match: Match[str]) -> str:
 
 def _masking(option: str) -> Callable[[Match[str]], str]:
     """Mask what follows the option in a command."""
-    return lambda command: _sub(option + _VALUE, _mask_value, command[0])
+    return lambda command: _sub(option + patterns.VALUE, _mask_value, command[0])
 
 
 def _mask_header(match: Match[str]) -> str:
     value = match["word"]
     is_known = not match["auth"] or match["scheme"]
-    if _is_reference(value) or value.lower() in _PROSE or not (is_known or (_is_random(value) and not _is_code(value))):
+    if (
+        _is_reference(value)
+        or value.lower() in patterns.PROSE
+        or not (is_known or (_is_random(value) and not _is_code(value)))
+    ):
         return match[0]
     return _masked(match, "word", value)
+
+
+def _mask_signature(match: Match[str]) -> str:
+    value = match["word"].partition("%26")[0]
+    return _masked(match, "word", value) if _is_random(value) and not _is_reference(value) else match[0]
+
+
+def _mask_netrc(match: Match[str]) -> str:
+    """`machine h login u password value`; of less than that, only what looks like a secret on its own line."""
+    kind = match.lastgroup or "word"
+    value = match[kind].rstrip(",;)") if kind == "word" else match[kind]
+    is_entry = match["entry"] and match["login"]
+    is_part = (match["entry"] or match["login"]) and _begins_line(match) and _is_random(value)
+    is_nothing = _is_reference(value) or _is_placeholder(value)
+    return _masked(match, kind, value) if (is_entry or is_part) and not is_nothing else match[0]
 
 
 def _mask_argument(match: Match[str]) -> str:
     """`--password value`; of what stands after an option in prose and in help texts, nothing."""
     kind = match.lastgroup or "word"
     value = match[kind].rstrip(",.)]}") if kind == "word" else match[kind]
-    is_named = match["name"].lstrip("-").lower() not in _VAGUE and not match["key"].lower().startswith("private")
+    name, key = match["name"].lstrip("-").lower(), match["key"].lower()
+    is_named = name not in patterns.VAGUE and not key.startswith("private")
     if (
         _is_nothing(match, value)
         or value.startswith("-")
@@ -264,6 +187,8 @@ def _mask_assigned(match: Match[str]) -> str:
     """`NAME=value`, `name = "value"`, `name: value`, `"name": "value"`."""
     kind = match.lastgroup or "word"
     value = match[kind]
+    if kind == "word" and match["sign"].startswith("%"):
+        value = value.partition("%26")[0]
     if kind == "word":
         value = value.rstrip(",)]}") if match["key"].isupper() else _until(value, ",)]}")
     return _masked(match, kind, value) if _is_secret(match, kind, value) else match[0]
@@ -281,20 +206,22 @@ def _is_secret(match: Match[str], kind: str, value: str) -> bool:
     A loud name (`DB_PASSWORD`) is hardly ever used for anything else. To a quiet one, code assigns
     expressions, and prose whatever it likes: there the value must look like a secret too.
     """
-    name, key, is_tight = match["name"].rpartition(".")[2], match["key"], match["sign"] == "="
+    name, key, is_tight = match["name"].rpartition(".")[2], match["key"], _is_tight(match)
     if _is_nothing(match, value) or (not is_tight and _is_named_alike(value, name, key)):
         return False
     if key.isupper() and is_tight:
         return True
-    if (kind == "word" and _is_code(value)) or (kind != "whole" and " " in value):
+    if kind == "word" and _is_code(value):
         return False
+    if kind in _QUOTED and " " in value:
+        return _is_passphrase(key, value)
     if key.isupper() and ("_" in name or kind != "word"):
         return True
     if name.startswith("-"):
         return not _is_placeholder(value)
-    if value.lower() in _PROSE or (name.lower() in _VAGUE and not _is_random(value)):
+    if value.lower() in patterns.PROSE or (name.lower() in patterns.VAGUE and not _is_random(value)):
         return False
-    return kind != "word" or _is_quiet_secret(match, value)
+    return _is_quiet_secret(match, value) if kind == "word" else is_tight or _is_password(key) or not _is_slug(value)
 
 
 def _is_quiet_secret(match: Match[str], value: str) -> bool:
@@ -302,12 +229,32 @@ def _is_quiet_secret(match: Match[str], value: str) -> bool:
     key, is_identifier = match["key"].lower(), value.replace("_", "").isalpha()
     if is_identifier and key in value.lower():
         return False
-    if match["sign"] == "=":
+    if _is_tight(match):
         follows = match.start("word") + len(value)
         return not (is_identifier and match.string[follows : follows + 1] in (",", ")"))
     if _is_random(value):
-        return match["name"].lower() not in _VAGUE or _begins_line(match)
+        return match["name"].lower() not in patterns.VAGUE or _begins_line(match)
     return ":" in match["sign"] and key.startswith("pass") and _begins_line(match) and _ends_line(match)
+
+
+def _is_passphrase(key: str, value: str) -> bool:
+    """Whether words in quotes are a password, not the label or the message of a form.
+
+    Only people choose words, so only for passwords. `Try again later` is a sentence by its capital.
+    """
+    words = [each.strip(".,:;!?()") for each in value.split()]
+    is_sentence = words[0].istitle() and all(each.isalpha() and each.islower() for each in words[1:])
+    is_about = any(each.lower() in patterns.ASKING or each.lower() in patterns.PROSE for each in words)
+    return _is_password(key) and not (is_sentence or is_about or "passw" in value.lower() or value.endswith((":", "?")))
+
+
+def _is_password(key: str) -> bool:
+    return "pass" in key.lower() or "pwd" in key.lower()
+
+
+def _is_tight(match: Match[str]) -> bool:
+    """Whether it is assigned as shells and URLs do it."""
+    return match["sign"] in ("=", "%3D", "%3d")
 
 
 def _is_named_alike(value: str, name: str, key: str) -> bool:
@@ -329,12 +276,19 @@ def _ends_line(match: Match[str]) -> bool:
 
 def _is_random(value: str) -> bool:
     """Whether letters and digits are mixed, as in few words."""
-    return len(value) >= 6 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    is_mixed = len(value) >= 6 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return is_mixed and not _is_slug(value)
+
+
+def _is_slug(value: str) -> bool:
+    from re import match  # noqa: PLC0415 - see `_sub`
+
+    return match(patterns.SLUG, value) is not None
 
 
 def _is_placeholder(value: str) -> bool:
     """Whether a help text or a sentence says this of an option."""
-    return value.lower() in _PROSE or (value.isupper() and value.endswith(_PLACEHOLDERS))
+    return value.lower() in patterns.PROSE or (value.isupper() and value.endswith(patterns.PLACEHOLDERS))
 
 
 def _is_nothing(match: Match[str], value: str) -> bool:
@@ -344,12 +298,18 @@ def _is_nothing(match: Match[str], value: str) -> bool:
 
     return (
         _is_reference(value)
-        or value.lower() in _NOTHING
+        or value.lower() in patterns.NOTHING
         or (len(value) < 6 and value.lstrip("-").replace(".", "").isdigit())
         or (len(value) == 1 and match["name"].lower() == "accesskey")  # of HTML
-        or fits(_PATH, value) is not None
-        or search(_OTHER_TOKENS, match["name"]) is not None
+        or fits(patterns.PATH, value) is not None
+        or search(patterns.OTHER_TOKENS, _name_in_prose(match)) is not None
     )
+
+
+def _name_in_prose(match: Match[str]) -> str:
+    """The name, before a colon with the word before it: an `unexpected token:` is a parser's."""
+    before = match.string[max(0, match.start() - 16) : match.start()] if ":" in match["sign"] else ""
+    return before.rpartition("\n")[2] + match["name"]
 
 
 def _is_reference(value: str) -> bool:
@@ -357,14 +317,14 @@ def _is_reference(value: str) -> bool:
     from re import match  # noqa: PLC0415 - see `_sub`
 
     is_masked = 0 <= value.find(MASK[:-1]) <= 28
-    return is_masked or not any(map(str.isalnum, value)) or match(_REFERENCE, value) is not None
+    return is_masked or not any(map(str.isalnum, value)) or match(patterns.REFERENCE, value) is not None
 
 
 def _is_code(value: str) -> bool:
     """Whether it is a call, an index or an attribute."""
     from re import match  # noqa: PLC0415 - see `_sub`
 
-    return match(_CODE, value) is not None
+    return match(patterns.CODE, value) is not None
 
 
 def _until(value: str, stops: str) -> str:
@@ -373,12 +333,15 @@ def _until(value: str, stops: str) -> str:
 
 # In this order: the more a rule knows, the more it lets stay.
 _RULES: tuple[tuple[tuple[str, ...], str, Callable[[Match[str]], str]], ...] = (
-    (_TOKEN_SIGNS, _TOKEN, _mask_token),
-    (("://",), _URL, _mask_value),
-    (("authorization", "x-api-key", "x-auth-", "x-goog-", "x-vault-", "private-token"), _HEADER, _mask_header),
-    (("bearer",), _BEARER, _mask_value),
-    *(((program,), command, _masking(option)) for program, command, option in _PROGRAMS),
-    (_NAME_SIGNS, _ASSIGNED_WHOLE, _mask_assigned),
-    (_NAME_SIGNS, _ASSIGNED, _mask_assigned),
-    (_NAME_SIGNS, _OPTION, _mask_argument),
+    (patterns.TOKEN_SIGNS, patterns.TOKEN, _mask_token),
+    (("://",), patterns.URL, _mask_value),
+    (("authorization", "x-api-key", "x-auth-", "x-goog-", "x-vault-", "private-token"), patterns.HEADER, _mask_header),
+    (("bearer",), patterns.BEARER, _mask_value),
+    (patterns.SIGNATURE_SIGNS, patterns.SIGNATURE, _mask_signature),
+    (("password",), patterns.NETRC, _mask_netrc),
+    *(((program,), command, _masking(option)) for program, command, option in patterns.PROGRAMS),
+    (patterns.NAME_SIGNS, patterns.ASSIGNED_WHOLE, _mask_assigned),
+    (patterns.NAME_SIGNS, patterns.ASSIGNED, _mask_assigned),
+    (patterns.NAME_SIGNS, patterns.OPTION, _mask_argument),
+    (("config",), patterns.CONFIGURED, _mask_argument),
 )

@@ -1,0 +1,188 @@
+r"""What a secret looks like, and where one stands: patterns and words, no decisions.
+
+The patterns are few and precise, because a mask over what was no secret hides the very line somebody
+looks for. So a format counts by its prefix and its length, and a place by what stands around it.
+
+Every pattern takes time in proportion to the text: a part without bound is possessive or ends the
+pattern, and cannot run over a place where the next match might begin. Only single characters are
+repeated possessively; Python 3.11 before 3.11.5 is wrong about groups.
+"""
+
+from __future__ import annotations
+
+# --- formats: the group is what stays ---------------------------------------------------------
+
+# A random word is told from an English one by an early digit, or by its length.
+_RANDOM = r"(?=[A-Za-z]{0,19}\d|[A-Za-z0-9]{32})[A-Za-z0-9]{20,}"
+_FORMATS = (
+    r"(gh[oprsu]_)(?:[A-Za-z0-9]{10}|\d{1,12}_eyJ)\w*",  # GitHub
+    r"(github_pat_)\w{10,}",
+    r"(gl(?:pat|ptt|dt|rt|cbt)-)[\w-]{10,}(?:\.\w+)*",  # GitLab
+    r"(A[KS]IA)[A-Z0-9]{16}(?![A-Za-z0-9])",  # AWS
+    r"(AIza)[\w-]{20,}",  # Google: API key, access token, client secret
+    r"(ya29\.)[\w-]{10,}(?:\.[\w-]+)*",
+    r"(GOCSPX-)[\w-]{16,}",
+    r"(xox[a-z]-|xapp-\d-)[\w-]{10,}",  # Slack, then the webhooks that need no other secret
+    r"(hooks\.slack\.com/(?:services|workflows|triggers)/)[\w/-]{8,}",
+    r"(discord(?:app)?\.com/api/webhooks/)\d+/[\w-]{8,}",
+    r"(sk-ant-)[\w-]{8,}",  # Anthropic
+    r"(sk-(?:proj|svcacct|or-v1)-)[\w-]{16,}",  # OpenAI, OpenRouter
+    rf"(sk-|npm_|hf_|gsk_){_RANDOM}",  # OpenAI and its kin, npm, Hugging Face, Groq
+    r"([sr]k_(?:live|test)_)[A-Za-z0-9]{10,}",  # Stripe
+    r"(pypi-)(?:Ag[\w-]{16,}|\w{40,})",
+    r"(do[opr]_v1_)[A-Za-z0-9]{20,}",  # DigitalOcean
+    r"(dckr_pat_)[\w-]{12,}",  # Docker
+    r"(hvs\.)[\w-]{24,}",  # Vault
+    r"(SG\.)[\w-]{20,24}\.[\w-]{16,}",  # SendGrid
+    r"(SK)[0-9a-f]{32}(?![A-Za-z0-9])",  # Twilio
+    r"(\d{8,10}:)AA[\w-]{16,}",  # Telegram
+    r"(AGE-SECRET-KEY-1)[A-Z0-9]{20,}",
+    # JSON Web Tokens. Two parts are enough: the first may be missing from a tail.
+    r"(?<![_-])(eyJ)[\w-]{8,}+\.[\w-]{16,}+(?:\.[\w-]+)*",
+)
+# Before a token a word ends; or a line does, escaped in JSON; or a character does, escaped in a URL; or it is the
+# `bot` of a Telegram URL.
+TOKEN = r"(?a)(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=/bot))(?:" + "|".join(_FORMATS) + ")"
+TOKEN_SIGNS = (
+    *("gho_", "ghp_", "ghr_", "ghs_", "ghu_", "github_pat_", "glpat-", "glptt-", "gldt-", "glrt-", "glcbt-", "AKIA"),
+    *("ASIA", "AIza", "ya29.", "GOCSPX-", "xox", "xapp-", "hooks.slack.com/", "/webhooks/", "sk-", "npm_", "hf_"),
+    *("gsk_", "k_live_", "k_test_", "pypi-", "_v1_", "dckr_pat_", "hvs.", "SG.", "SK", ":AA", "AGE-SECRET", "eyJ"),
+)
+
+# --- private keys -----------------------------------------------------------------------------
+
+MARKER = r"(-----(?:BEGIN|END) [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----)"
+_BREAK = r"(?:\s|\\[nr])"
+# Where a word of base64 begins; what an escaped line ends with is no part of it.
+_LINE_START = r"(?:(?<![A-Za-z0-9+/\\])|(?<=\\[nr]))"
+_KEY_LINE = rf"""[A-Za-z0-9+/]{{16,}}+={{0,2}}(?:{_BREAK}+|(?=["']|\Z))"""
+KEY_BEGUN = rf"{_BREAK}*(?:[A-Z][A-Za-z-]{{2,20}}: [^\n]*+\n\s*+)*(?:{_KEY_LINE})+(?:[A-Za-z0-9+/=]+\Z)?"
+KEY_ENDED = rf"{_LINE_START}(?:\A[A-Za-z0-9+/]++{_BREAK}+)?(?:{_KEY_LINE})+(?:[A-Za-z0-9+/=]++{_BREAK}*)?"
+# Base64 in lines, as a key without its markers is; what follows its last line stays.
+_NEXT_LINE = r"[ \t]*+(?:\r?\n|(?:\\r)?\\n)[ \t]*+"
+BASE64_LINES = (
+    rf"{_LINE_START}[A-Za-z0-9+/]{{16,}}+={{0,2}}(?:{_NEXT_LINE}[A-Za-z0-9+/]{{16,}}+={{0,2}})*"
+    rf"(?:{_NEXT_LINE}[A-Za-z0-9+/]{{1,15}}={{1,2}})?"
+)
+# What only a private key has within: how each kind begins; of RSA also the exponent with the number after it, which
+# the public half lacks; and the marker itself, in base64 once more, as Kubernetes keeps it.
+KEY_SIGN = (
+    r"(?a)MII[\w+/]{3}IBA(?:AK[BC]|DANBgkqhkiG9w0BAQ)|AgMBAAECg[gY]|IDAQABAo[IG]|CAwEAAQK[CB]"
+    r"|MHcCAQEEI|MIGkAgEBBD|MIHcAgEBBE|MI(?:GH|G2|Hu)AgEAMB[AM]GByqGSM49|MC4CAQAwBQYDK2V|b3BlbnNzaC1rZXktdjEA"
+    r"|LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJVkFUR|BFQyBQUklWQVRF|BPUEVOU1NIIFBSSVZBV|BFTkNSWVBURUQgUFJJV|BEU0EgUFJJV)"
+)
+KEY_SIGNS = (
+    *("IBAAKB", "IBAAKC", "IBADANBgkqhkiG9w0BAQ", "AgMBAAECg", "IDAQABAo", "CAwEAAQK", "MHcCAQEEI", "MIGkAgEBBD"),
+    *("MIHcAgEBBE", "ByqGSM49", "MC4CAQAwBQYDK2V", "b3BlbnNzaC1rZXktdjEA", "LS0tLS1CRUdJTi"),
+)
+
+# --- places: what stands there is a secret, whatever it looks like ----------------------------
+
+# How a value is written: within quotes, within quotes that are escaped themselves, or as a word.
+VALUE = (
+    r"""(?:"(?P<double>[^"\\\n]*+(?:\\.[^"\\\n]*+)*)"|'(?P<single>[^'\\\n]*+(?:\\.[^'\\\n]*+)*)'"""
+    r"""|\\++["'](?P<escaped>[^\\"'\n]++)"""
+    r"""|(?P<word>[^\s"'`;&|<>\\]++(?:\\(?!["'nrt])[^\s"'`;&|<>\\]*+)*))"""
+)
+# Up to the last @, because people forget to escape the one in a password.
+URL = r"""://[^\s/?#:@"'<>]*+:(?P<word>[^\s/?#"'<>,]+)@(?!sha256:)"""
+HEADER = (
+    r"""(?ai)(?:(?P<auth>authorization)|x-(?:api-key|auth-token|goog-api-key|vault-token)|private-token)"""
+    r"""\\*+["']?[ \t]*+[:=][ \t]*+\\*+["']?(?P<scheme>(?:bearer|basic|token) ++)?(?P<word>[^\s"'\\,;\]]++)"""
+)
+BEARER = r"(?ai)(?<![\w-])bearer ++(?=[a-z._~+/-]{0,40}\d)(?P<word>[\w.~+/=-]{20,})"
+# What lets anybody in who has the URL, until it ends: of AWS, Google, Azure and their kin; and of a signed request.
+_QUERY = r"(?:(?<=[?&])|(?<=&amp;)|(?<=\\u0026)|(?<=%26)|(?<=%3F))"
+SIGNATURE = (
+    rf"""(?ai)(?:{_QUERY}(?:sig|signature)(?:=|%3D)|(?<=, )signature=(?=[0-9a-f]{{64}})"""
+    r"""|(?:(?<![\w%-])|(?<=%[0-9a-f]{2}))x-(?:amz|goog)-signature\\*+["']?[ \t]*+(?:[:=]|%3D)[ \t]*+\\*+["']?)"""
+    r"""(?P<word>[\w%+/=~.-]{16,})"""
+)
+SIGNATURE_SIGNS = ("sig=", "sig%3d", "signature=", "signature%3d", "-signature")
+# An entry of a netrc file, on one line or on several.
+_GAP = r"(?:\s|\\[nrt])+"
+_WORD = r"""[^\s"'\\]++"""
+NETRC = (
+    rf"""(?:(?<![^\s"'])|(?<=\\[nrt]))(?P<entry>machine{_GAP}{_WORD}{_GAP}|default{_GAP})?"""
+    rf"""(?P<login>(?:login|account){_GAP}{_WORD}{_GAP}){{0,2}}password{_GAP}"""
+    r"""(?:"(?P<double>[^"\\\n]*+(?:\\.[^"\\\n]*+)*)"|(?P<word>[^\s"'\\]++(?:\\(?!["'nrt])[^\s"'\\]*+)*))"""
+)
+NETRC_BEGUN = (
+    r"(?m)^[ \t]*(?:machine\s+\S+|default(?=\s+login))(?:\s+(?:login|account)\s+\S+){0,2}"
+    r"(?:\s+(?:login|account|password))?\s*\Z"
+)
+# Options that mean a password only after the name of their program: the rest of its command, the option.
+PROGRAMS = (
+    ("mysql", r"(?a)(?<![\w.-])mysql\w*+ [^\n|;&]*+", r""" ["']?-p(?![\d:.]+(?:\s|\Z))"""),
+    ("mariadb", r"(?a)(?<![\w.-])mariadb[a-z-]*+ [^\n|;&]*+", r""" ["']?-p(?![\d:.]+(?:\s|\Z))"""),
+    ("sshpass", r"(?<![\w.-])sshpass [^\n|;&]*+", r"""(?<=sshpass) ["']?-p ?"""),
+    ("login", r"(?:docker|podman|skopeo|helm registry) login [^\n|;&]*+", r" -p "),
+    ("curl", r"(?<![\w.-])curl [^\n|;]*+", r""" (?:-[uU] ?|--(?:proxy-)?user[ =])["']?[^\s:"'-][^\s:"']*+:"""),
+    ("redis-cli", r"redis-cli [^\n|;&]*+", r" (?:-a|--pass) "),
+    ("openssl", r"openssl [^\n|;&]*+", r" -pass(?:in|out)? pass:"),
+)
+
+# --- names: what is assigned to them is a secret, if it looks like one ------------------------
+
+_KEY = (
+    r"(?P<key>token|secret|passw(?:or)?d|passphrase|(?:api|access|private|secret|account|master|encryption|signing)[_-]?key|credentials"
+    r"|db_pass|smtp_pass|mysql_pwd)"
+)
+# Where a name begins: also after a character that is escaped in a URL.
+_NAME_START = r"(?:(?<![\w.%-])|(?<=%[0-9a-f]{2})|(?<=%)(?![0-9a-f]{2}))"
+ASSIGNED = (
+    rf"""(?ai){_NAME_START}(?P<name>[\w.-]{{0,60}}?{_KEY})"""
+    rf"""\\*+["']?\]?(?P<sign>[ \t]*+(?:=>|:=|=(?!=)|:(?!:))[ \t]*+|%3D){VALUE}"""
+)
+# In quotes from name to end, as a shell wants it: the value may have spaces. A whole command (-c) is not that.
+ASSIGNED_WHOLE = (
+    rf"""(?ai)(?<=(["']))(?<!-c ["'])(?P<name>[\w.-]{{0,60}}?{_KEY})(?P<sign>=)"""
+    r"""(?P<whole>[^"'&;\n]++(?:(?!\1|[&;][\w-]{1,40}=)["'&;][^"'&;\n]*+)*)(?=\1|[&;])"""
+)
+OPTION = rf"(?ai)(?<![\w-])(?P<name>--?[\w-]{{0,60}}?{_KEY})(?P<sign>[ \t]++){VALUE}"
+# `aws configure set aws_secret_access_key value`, and whoever else is configured so.
+CONFIGURED = (
+    rf"""(?ai)(?<![\w-])config(?:ure)?[ :]set (?:-[\w=./-]++ ){{0,3}}["']?(?P<name>[\w./:@-]{{0,80}}?{_KEY})["']?"""
+    rf"""(?P<sign>[ \t]++){VALUE}"""
+)
+NAME_SIGNS = ("token", "secret", "passw", "passphrase", "key", "credentials", "_pass", "_pwd")
+
+# By themselves these words are common in code and prose.
+VAGUE = frozenset(("token", "secret", "credentials"))
+# ... and these are tokens of lexers, of language models, of pages.
+OTHER_TOKENS = (
+    r"(?:^|[^A-Za-z]|(?<=[a-z])(?=[A-Z]))(?i:next|prev|page|starting|continuation|resume|sync|cancellation|start|stop"
+    r"|end|first|last|current|max|min|num|n|per|pad|eos|bos|unk|sep|cls|mask|special|image|unexpected|expected|illegal"
+    r"|lookahead)[ _-]?(?i:token)$"
+)
+REFERENCE = (
+    r"(?ai)\$[({]|\$[a-z_]\w*+(?!\$)|\{(?!\w+\}.)|[`<]|\[[a-z]|%(?:[a-z_]+%|[srd]\b|\()"
+    r"|!(?:vault|ref|sub|secret|getatt|env|reference)\b|your[_-]|#[0-9a-f]{3,8}$|(?:op|file|vault|sm|ssm|env|arn):"
+    r"|\((?:not|set|unset|none|null|empty|hidden|masked|redacted|filtered|omitted|sensitive|encrypted|known)\b"
+    r"|process\.env|import\.meta|os\.(?:environ|getenv)|(?:self|this|args|config|settings|secrets|env)\.[a-z_]"
+)
+PATH = r"(?a)(?:~|\.{1,2})/|/(?:[a-z][a-z-]+|Users|Volumes)(?:/|$)|[\w./-]+\.(?:json|pem|key|txt|ya?ml|env|crt|p12)$"
+CODE = r"(?a)[A-Za-z_][\w.]*+[(\[]|[A-Za-z_]+(?:\.[A-Za-z_]+)+$"
+# `us-east-1`, `db-credentials-2`: words with a number are how things are called.
+SLUG = r"[a-z]{2,}(?:-[a-z]+)+-?[0-9]{1,2}[a-f]?$"
+NOTHING = frozenset(("true", "false", "yes", "no", "on", "off", "null", "none", "nil", "undefined"))
+PROSE = frozenset(
+    (
+        *("str", "string", "bytes", "int", "integer", "number", "bool", "boolean", "any", "object", "text"),
+        *("unknown", "required", "optional", "invalid", "incorrect", "wrong", "missing", "expired", "changed"),
+        *("updated", "set", "unset", "hidden", "empty", "include", "omit", "same-origin", "bearer", "basic"),
+        *("value", "option", "options", "flag", "a", "an", "and", "are", "argument", "as", "at", "before", "by"),
+        *("can", "cannot", "for", "from", "has", "if", "in", "instead", "is", "must", "needs", "not", "of", "or"),
+        *("requires", "so", "the", "then", "to", "via", "was", "when", "which", "will", "with", "without", "auth"),
+        *("authentication", "token", "password", "secret"),
+    )
+)
+PLACEHOLDERS = ("TOKEN", "SECRET", "PASSWORD", "PASS", "KEY", "FILE", "PATH", "NAME", "CREDENTIALS")
+# What a form says of a password; nobody is let in by it.
+ASKING = frozenset(
+    (
+        *("again", "characters", "choose", "confirm", "enter", "forgot", "here", "hide", "incorrect", "key", "least"),
+        *("login", "minimum", "mismatch", "must", "new", "old", "please", "repeat", "reset", "retype", "show", "sign"),
+        *("strength", "strong", "try", "type", "weak", "your"),
+    )
+)
