@@ -6,6 +6,7 @@
     attempts/N/turn     the same until the command begins, if it has to wait for its turn: wakes the next in line
     attempts/N/record   exit, intent, process and hole (see `record`)
     attempts/N/output   what the command wrote, straight from it
+    attempts/N/effects  what it was seen to touch (see `observe.journal`)
 
 The lock proves liveness and nothing else. Nobody waits on it, because a waiter that was granted
 it for an instant would look alive, and nobody unlocks it: holders close it.
@@ -31,6 +32,7 @@ class AttemptFiles:
         self.path = f"{bundle}/attempts/{number}"
         self.lock = self.path + "/lock"
         self.control = self.path + "/control"
+        self.effects = self.path + "/effects"
         self.done = self.path + "/done"
         self.turn = self.path + "/turn"
         self.record = self.path + "/record"

@@ -19,10 +19,12 @@ else:
     import _signal as signal
 
 __all__ = [
+    "SYS_ADMIN",
     "become_subreaper",
     "boot_id",
     "exit_status_of",
     "file_system_magic",
+    "has_capability",
     "name_process",
     "pid_namespace",
     "punch_hole",
@@ -31,6 +33,7 @@ __all__ = [
     "watch_modifications",
 ]
 
+SYS_ADMIN = 21
 _PR_SET_CHILD_SUBREAPER, _PR_SET_NAME = 36, 15
 _PUNCH_HOLE_KEEP_SIZE = 0x02 | 0x01
 _PIDFD_GET_INFO = (3 << 30) | (64 << 16) | (0xFF << 8) | 11
@@ -58,6 +61,14 @@ def become_subreaper() -> None:
 def name_process(name: str) -> None:
     """What `ps` and /proc/PID/comm call us; the kernel keeps fifteen bytes."""
     call_function(_prctl, (_PR_SET_NAME, name.encode("ascii"), 0, 0, 0))
+
+
+def has_capability(number: int) -> bool:
+    """Whether this process has a capability in effect."""
+    for line in read_small("/proc/self/status").splitlines():
+        if line.startswith(b"CapEff:"):
+            return bool(int(line.split()[1], 16) >> number & 1)
+    return False
 
 
 def punch_hole(fd: int, start: int, length: int) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from outlive.cli import place
 from outlive.cli.options import Command, Given, Option
 from outlive.cli.render import print_json
+from outlive.domain.digest import held_line
 from outlive.domain.errors import UserError
 from outlive.domain.quantity import parse_duration
 from outlive.keeper.launching import launch_adopter
+from outlive.service.clock import utc_now
 from outlive.service.gate import CEILING_S, gate, gate_document, wait_at_gate
 
 
@@ -24,6 +26,8 @@ def act(given: Given) -> int:
         print_json(gate_document(home, answer))
     else:
         print(f"{'may stop' if answer.may_stop else 'wait'}: {answer.reason}")
+        for task, window in answer.windows:
+            print(held_line(task, window, utc_now()))
     return 1 if given.exit_code and not answer.may_stop else 0
 
 

@@ -44,6 +44,7 @@ def act(given: Given) -> int:
         claims=_claims(given),
         max_output=DEFAULT_OUTPUT_CAP if given.max_output is None else given.max_output,
         notify=given.notify or "end",
+        observe=given.observe or "auto",
         retain=DEFAULT_RETENTION if given.retain is None else given.retain,
     )
     if given.wait is not None and (given.after or given.after_any):
@@ -183,6 +184,12 @@ COMMAND = Command(
             metavar="WHEN",
             help="which endings to tell",
             choices=("all", "end", "failure", "never"),
+        ),
+        Option(
+            name="--observe",
+            metavar="HOW",
+            help="how to see what it touches (default auto)",
+            choices=("auto", "syscalls", "watch", "compare", "off"),
         ),
         Option(
             name="--retain",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from outlive.bundle.attempt import AttemptFiles, Held
     from outlive.domain import task as domain
-    from outlive.domain.task import Launch, Notify
+    from outlive.domain.task import Launch, Notify, Observe
 
     Span = timedelta | float | None
 
@@ -77,6 +77,7 @@ class Outlive:
         locks: Sequence[str] = (),
         max_output: int | None = None,
         notify: Notify = "end",
+        observe: Observe = "auto",
         retain: Span = None,
     ) -> Task:
         """Launch a task; returns once it runs, or is in line.
@@ -108,6 +109,7 @@ class Outlive:
             "locks": list(locks),
             "max_output": max_output if max_output is None else int(max_output),
             "notify": notify,
+            "observe": observe,
             "retain": _seconds(retain),
         }
         self._keep_ledger_open()

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from outlive.domain.effects import Window
     from outlive.domain.task import Task
 
 DIGEST_BYTES = 3000
 _NARROWEST, _WIDEST = 48, 400
-_FRAME = 700
+_FRAME = 900
+_MOST_WINDOWS = 3
 
 
 class Line(Value):
@@ -39,11 +41,13 @@ class Digest(Value):
     lost: tuple[Line, ...] = ()
     elsewhere: int = 0
     """How many tasks of other living sessions run in this project."""
+    windows: tuple[tuple[str, Window], ...] = ()
+    """Windows that are open on this tree now, and whose task opened them."""
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to say."""
-        return not (self.running or self.ended or self.lost)
+        return not (self.running or self.ended or self.lost or self.windows)
 
 
 def shown_of(digest: Digest) -> int:
@@ -55,7 +59,7 @@ def write_digest(digest: Digest, mark: str, now: datetime) -> str:
     """The digest as a model reads it; nothing at all if there is nothing to say."""
     if digest.is_empty:
         return ""
-    shown = shown_of(digest)
+    shown = max(1, shown_of(digest))
     width = min(max((DIGEST_BYTES - _FRAME) // shown, _NARROWEST), _WIDEST)
     parts: list[str] = []
     left = shown
@@ -73,9 +77,17 @@ def write_digest(digest: Digest, mark: str, now: datetime) -> str:
         left = max(0, left - len(lines))
     if digest.elsewhere:
         parts.append(f"other living sessions run {digest.elsewhere} more in this project: outlive list")
-    parts.append("windows open on this tree: none known")
+    parts += [held_line(task, window, now) for task, window in digest.windows[:_MOST_WINDOWS]]
     parts.append("more: outlive show ID; outlive output ID --tail 20; outlive wait ID; outlive result ID")
     return frame(mark, "Hand-off of background tasks; it replaces every earlier hand-off.", parts)
+
+
+def held_line(task: str, window: Window, now: datetime) -> str:
+    """A window that is open, as a warning."""
+    names = ", ".join(one_line(path.removeprefix(window.scope + "/"), 40) for path in window.paths[:3])
+    more = f" and {len(window.paths) - 3} more" if len(window.paths) > 3 else ""
+    since = show_duration(now - window.opened_at)
+    return f"task {task} holds {names}{more} away from how it found them, since {since} ({one_line(window.by, 60)})"
 
 
 def _line(line: Line, width: int, now: datetime) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     Mode = Literal["background", "foreground"]
     Notify = Literal["all", "end", "failure", "never"]
+    Observe = Literal["auto", "syscalls", "watch", "compare", "off"]
 
 
 class Launch(Value):
@@ -45,6 +46,7 @@ class Launch(Value):
     claims: tuple[Claim, ...] = ()
     max_output: int
     notify: Notify = "end"
+    observe: Observe = "auto"
     retain: timedelta
 
     @property

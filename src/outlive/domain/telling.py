@@ -7,6 +7,7 @@ frame says what it is: an automated event, neither user input nor consent.
 
 from __future__ import annotations
 
+from outlive.domain.effects import summary_of
 from outlive.domain.quantity import show_duration, show_size
 from outlive.domain.text import one_line
 from outlive.domain.value import Value
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from outlive.domain.effects import Effects
     from outlive.domain.task import Attempt, Task
     from outlive.domain.wire import OutputView
 
@@ -48,6 +50,7 @@ class Told(Value):
     members: tuple[Task, ...] = ()
     launched_by: str | None
     crossed_boundary: bool
+    effects: Effects | None = None
 
 
 def frame(mark: str, head: str, lines: Sequence[str]) -> str:
@@ -89,7 +92,20 @@ def summary_line(told: Told, now: datetime) -> str:
         return f"- {launch.id} is {told.kind.replace('_', ' ')}, running for {lasted}: {what} (notice {told.notice})"
     if told.kind == "retrying":
         return f"- {launch.id} {how_it_ended(attempt)} and is tried again: {what} (notice {told.notice})"
-    return f"- {launch.id} {how_it_ended(attempt)} after {lasted}: {what} (notice {told.notice})"
+    left = "" if told.effects is None else left_open(told.effects, now)
+    return f"- {launch.id} {how_it_ended(attempt)} after {lasted}{left}: {what} (notice {told.notice})"
+
+
+def left_open(effects: Effects, now: datetime) -> str:
+    """What is still not as the task found it; nothing if all is."""
+    opened = [window for window in effects.windows if window.is_open]
+    if not opened:
+        return ""
+    paths = [path for window in opened for path in window.paths]
+    names = ", ".join(one_line(path.rpartition("/")[2], 40) for path in paths[:3])
+    since = show_duration(now - min(window.opened_at for window in opened))
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    return f", and LEFT {names}{more} not as it found them (for {since}, by {one_line(opened[0].by, 60)})"
 
 
 def _details(told: Told, now: datetime) -> list[str]:
@@ -109,6 +125,8 @@ def _details(told: Told, now: datetime) -> list[str]:
         lines.append(f"  group {one_line(launch.group, _NARROW)}: {told.remaining} not ended")
     if attempt.left_running:
         lines.append(f"  left running: {', '.join(str(left.pid) for left in attempt.left_running)}")
+    if told.effects is not None:
+        lines.append(f"  touched ({told.effects.level}): {one_line(summary_of(told.effects, now), _WIDE)}")
     lines.append(f"  output: {told.output.path} ({show_size(told.output.size)})")
     lines += [f"  | {line}" for line in _tail(told.output.tail)]
     return [*lines, f"  more: outlive show {launch.id}, outlive output {launch.id}"]

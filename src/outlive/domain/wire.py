@@ -24,8 +24,10 @@ class OutputView(Value):
     tail: str
 
 
-def task_json(task: Task, output: OutputView, now: datetime) -> dict[str, object]:
-    """One task. `git` and `effects` are null until something has looked at them."""
+def task_json(
+    task: Task, output: OutputView, now: datetime, effects: dict[str, object] | None = None
+) -> dict[str, object]:
+    """One task. `git` is null until something has looked at it."""
     launch, attempt = task.launch, task.current
     return {
         "id": launch.id,
@@ -64,7 +66,7 @@ def task_json(task: Task, output: OutputView, now: datetime) -> dict[str, object
             "tail": output.tail,
         },
         "git": None,
-        "effects": None,
+        "effects": effects,
         "left_running": [{"pid": left.pid, "command": redact(left.command)} for left in attempt.left_running],
         "settled_by": attempt.settled_by,
     }

@@ -12,9 +12,11 @@ import os
 import time
 from select import POLLIN, poll
 
-from outlive.bundle.kernel import become_subreaper, name_process, signal
+from outlive.bundle.kernel import SYS_ADMIN, become_subreaper, has_capability, name_process, signal
 from outlive.bundle.processes import KEEPER_NAME
+from outlive.bundle.seccomp import is_known_machine
 from outlive.domain.evidence import Evidence
+from outlive.domain.value import Value
 from outlive.keeper import owner, witness
 from outlive.keeper.sight import OwnWitness, never_begun
 from outlive.keeper.supervision import Supervision
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from outlive.bundle.attempt import Held
     from outlive.domain.evidence import IntentKind
+    from outlive.keeper.observation import Observation
     from outlive.keeper.plan import Plan
 
 _MOST_DESCRIPTORS = 1 << 30  # closed by one call each, however many numbers lie between
@@ -39,6 +42,15 @@ _IGNORED = (
     "SIGUSR1",
     "SIGUSR2",
 )
+
+
+class Prepared(Value):
+    """A command that could begin."""
+
+    sight: OwnWitness
+    begin: int
+    """The descriptor that lets it."""
+    observation: Observation | None
 
 
 def detach(keep: tuple[int, ...]) -> None:
@@ -82,28 +94,30 @@ def keep(plan: Plan, held: Held, go: int, ready: int) -> NoReturn:
     not at all if anybody has failed or died before.
     """
     come_to_life(plan, held, (go, ready))
-    sight, begin = _prepare_witness(plan, held, (go, ready))
+    prepared = _prepare(plan, held, (go, ready))
     called = wait_for_go(plan, held, go)
     if called is not None:
         from outlive.keeper.unbegun import refuse  # noqa: PLC0415 - the usual launch has no use for it
 
-        os.close(begin)
+        os.close(prepared.begin)
         refuse(plan, held, called)
         answer(ready, "ended")
         os._exit(0)
-    _begin(plan, held, sight, begin, ready)
+    _begin(plan, held, prepared, ready)
 
 
 def run_now(plan: Plan, held: Held, ready: int | None) -> NoReturn:
     """Run an attempt whose row says that it runs: it has waited for its turn, and that has come."""
-    sight, begin = _prepare_witness(plan, held, () if ready is None else (ready,))
-    _begin(plan, held, sight, begin, ready)
+    _begin(plan, held, _prepare(plan, held, () if ready is None else (ready,)), ready)
 
 
-def _begin(plan: Plan, held: Held, sight: OwnWitness, begin: int, ready: int | None) -> NoReturn:
+def _begin(plan: Plan, held: Held, prepared: Prepared, ready: int | None) -> NoReturn:
     """Let the command begin, see it through, and if it is to be tried again, wait for that."""
+    sight, begin, observation = prepared.sight, prepared.begin, prepared.observation
     first = sight.look()
     if first is sight:
+        if observation is not None:
+            observation.begin()
         _give(begin)
         first = sight.look()
     elif not isinstance(first, Evidence):
@@ -114,10 +128,14 @@ def _begin(plan: Plan, held: Held, sight: OwnWitness, begin: int, ready: int | N
     again = Supervision(plan, held, sight, "keeper", lambda: _give(begin, witness.SETTLED)).see_through(first)
     if not began:
         answer(ready, "ended")
+    if observation is not None:
+        observation.look_at_the_end()
     if again is not None:
         from outlive.keeper.sleeping import fall_asleep  # noqa: PLC0415 - most tasks are tried once
 
         fall_asleep(again.plan, again.held, until=time.monotonic() + again.delay_s)
+    if observation is not None:
+        observation.wait()
     os._exit(0)
 
 
@@ -155,8 +173,21 @@ def _give(begin: int, word: bytes = b"g") -> None:
         pass
 
 
-def _prepare_witness(plan: Plan, held: Held, not_for_it: tuple[int, ...]) -> tuple[OwnWitness, int]:
-    """Fork the witness; returns its sight, and the descriptor that lets the command begin."""
+def _prepare_observation(plan: Plan) -> Observation | None:
+    """Whatever is needed to see what the command touches, if anybody wants to know and the kernel can tell."""
+    if plan.launch.observe not in ("auto", "syscalls") or not is_known_machine():
+        return None
+    from outlive.keeper.observation import Observation  # noqa: PLC0415 - not everybody is observed
+
+    try:
+        return Observation(plan, keep_privileges=has_capability(SYS_ADMIN))
+    except OSError:
+        return None
+
+
+def _prepare(plan: Plan, held: Held, not_for_it: tuple[int, ...]) -> Prepared:
+    """Fork the witness, which prepares the command."""
+    observation = _prepare_observation(plan)
     voice_read, voice_write = os.pipe()
     begin_read, begin_write = os.pipe()
     if os.fork() == 0:
@@ -173,12 +204,14 @@ def _prepare_witness(plan: Plan, held: Held, not_for_it: tuple[int, ...]) -> tup
                 umask=around.umask,
                 limits=around.limits,
             )
+            if observation is not None:
+                start = start.but(eyes=observation.eyes, on_taking_over=observation.note_taking_over)
             witness.serve(held, voice_write, begin_read, start)
         finally:
             os._exit(1)
     os.close(voice_write)
     os.close(begin_read)
-    return OwnWitness(voice_read, held.record), begin_write
+    return Prepared(sight=OwnWitness(voice_read, held.record), begin=begin_write, observation=observation)
 
 
 def answer(ready: int | None, word: str) -> None:

@@ -20,14 +20,20 @@ from outlive.domain.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
     from outlive.bundle.attempt import Held
+    from outlive.bundle.eyes import Eyes, StandIn
 
 _SHELL_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _OOM_PREFERENCE = 300
 _SETTLING_TAKES_MS = 100
 SETTLED = b"s"
+
+
+def _nothing() -> None:
+    """Nobody has to be told."""
 
 
 class Start(Value):
@@ -38,6 +44,9 @@ class Start(Value):
     environ: dict[str, str]
     umask: int
     limits: tuple[tuple[int, tuple[int, int]], ...]
+    eyes: Eyes | None = None
+    """If it is to be observed."""
+    on_taking_over: Callable[[], None] = _nothing
 
 
 def serve(held: Held, voice: int, begin: int, start: Start) -> NoReturn:
@@ -53,11 +62,14 @@ def serve(held: Held, voice: int, begin: int, start: Start) -> NoReturn:
     os.close(held.control)
     os.close(held.done)
     failure_read, failure_write = os.pipe()
+    stand_in = None if start.eyes is None else start.eyes.stand_in(begin, start.on_taking_over)
     command = os.fork()
     if command == 0:
         os.close(voice)  # or the keeper, which listens for our word, would not notice our death
         _become_command(begin, failure_write, held, start)
     os.close(failure_write)
+    if stand_in is not None:
+        stand_in.begin()
     process = _identities(command)
     record.write_slot(held.record, "process", durable=False, **process, started="unknown")
     _say(voice, b"ready\n")
@@ -74,7 +86,18 @@ def serve(held: Held, voice: int, begin: int, start: Start) -> NoReturn:
         record.write_slot(held.record, "process", durable=False, **process, started="yes")
         _say(voice, b"started\n")
         _watch(held.record, command, voice, begin)
+    if stand_in is not None:
+        _linger(held, stand_in)
     os._exit(0)
+
+
+def _linger(held: Held, stand_in: StandIn) -> None:
+    """Stay for those that the command left behind: filtered as they are, they need somebody who can answer."""
+    for fd in (held.lock, held.record, held.output):
+        if fd is not None:
+            os.close(fd)  # nobody may think that the attempt is not over
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    stand_in.wait()
 
 
 def _watch(record_fd: int, command: int, voice: int, keeper: int) -> None:
@@ -154,6 +177,8 @@ def _become_command(begin: int, failure: int, held: Held, start: Start) -> NoRet
                 setrlimit(which, bounds)
         step = "chdir"
         os.chdir(start.cwd)
+        if start.eyes is not None:
+            start.eyes.open()
         step = "go"
         if os.read(begin, 1) != b"g":
             raise ChildProcessError(ECHILD, "nobody is left who would learn how we end")

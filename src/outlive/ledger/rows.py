@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 TASK_COLUMNS = (
     "id, command, argv, cwd, project, host, created_at, description, session, parent, grp, key, "
-    "mode, engine, timeout, max_output, notify, retain, after, claims, idle_timeout, queue_timeout, retries"
+    "mode, engine, timeout, max_output, notify, retain, after, claims, idle_timeout, queue_timeout, retries, "
+    "observe"
 )
 ATTEMPT_COLUMNS = (
     "number, state, condition, boot, pid_namespace, created_at, started_at, ended_at, settled_at, exit_code, "
@@ -100,6 +101,7 @@ def launch_row(launch: Launch) -> tuple[Cell, ...]:
         span(launch.idle_timeout),
         span(launch.queue_timeout),
         launch.retries,
+        launch.observe,
     )
 
 
@@ -120,7 +122,8 @@ def launch_from(row: Row) -> Launch:
         key,
         *rest,
     ) = row
-    mode, engine, timeout, max_output, notify, retain, after, claims, idle_timeout, queue_timeout, retries = rest
+    mode, engine, timeout, max_output, notify, retain, after, claims, idle_timeout, queue_timeout, *last = rest
+    retries, observe = last
     return Launch(
         id=id_,
         command=from_text(command),
@@ -140,6 +143,7 @@ def launch_from(row: Row) -> Launch:
         idle_timeout=_length(idle_timeout),
         queue_timeout=_length(queue_timeout),
         retries=retries,
+        observe=observe,
         after=_dependencies(after),
         claims=_claims(claims),
         max_output=max_output,

@@ -21,6 +21,7 @@ from outlive.domain.when import timedelta
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import tick, utc_now
+from outlive.service.effects import open_windows, window_document
 from outlive.service.inbox import owed_to, peek, running_for
 from outlive.service.reconcile import is_ours_to_judge, reconcile
 from outlive.service.telling import notice_documents
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from outlive.bundle.home import Home
+    from outlive.domain.effects import Window
     from outlive.domain.notice import Telling
     from outlive.domain.session import Session
     from outlive.domain.task import Task
@@ -57,6 +59,8 @@ class Answer(Value):
     """Of those running: whose processes cannot be seen from here, and have not been for a moment."""
     lost: tuple[Task, ...] = ()
     untold: tuple[Telling, ...] = ()
+    windows: tuple[tuple[str, Window], ...] = ()
+    """Windows that are open on this tree now."""
 
 
 def gate(home: Home, session: str, project: str, adopter: Adopter | None, ceiling: float = CEILING_S) -> Answer:
@@ -77,6 +81,7 @@ def gate(home: Home, session: str, project: str, adopter: Adopter | None, ceilin
         lost = [
             task for each in tellings if (task := ledger.task(each.notice.task)) is not None and task.state == "lost"
         ]
+        windows = open_windows(home, ledger.unsettled(), project)
     now = tick()
     waiting = seconds_since(since, now)
     is_blocked = bool(waited or untold)
@@ -95,6 +100,7 @@ def gate(home: Home, session: str, project: str, adopter: Adopter | None, ceilin
         unknown=tuple(task for task in waited if task.id in unknown),
         lost=tuple(lost),
         untold=tuple(untold),
+        windows=tuple(windows),
     )
     trace(home, session, "gate", may_stop=answer.may_stop, reason=answer.reason)
     return answer
@@ -130,6 +136,7 @@ def gate_document(home: Home, answer: Answer) -> dict[str, object]:
         "unknown": [task.id for task in answer.unknown],
         "lost": [task_document(home, task, now) for task in answer.lost],
         "untold": notice_documents(home, answer.untold, answer.session),
+        "open_windows": [{"task": task, **window_document(window, now)} for task, window in answer.windows],
     }
 
 

@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.domain.command import Command
     from outlive.domain.queueing import Claim, Dependency
-    from outlive.domain.task import Mode, Notify, Task
+    from outlive.domain.task import Mode, Notify, Observe, Task
     from outlive.keeper.launching import NewKeeper
     from outlive.keeper.plan import Surroundings
 
 _ID_TRIES = 8
 _LARGEST_CAP = 1 << 50
 NOTIFY = ("all", "end", "failure", "never")
+OBSERVE = ("auto", "syscalls", "watch", "compare", "off")
 MOST_RETRIES = 100
 DEFAULT_OUTPUT_CAP = 64 << 20
 DEFAULT_RETENTION = timedelta(days=7)
@@ -65,6 +66,7 @@ class Request(Value):
     claims: tuple[Claim, ...] = ()
     max_output: int = DEFAULT_OUTPUT_CAP
     notify: Notify = "end"
+    observe: Observe = "auto"
     retain: timedelta = DEFAULT_RETENTION
 
 
@@ -112,6 +114,8 @@ def check_request(request: Request) -> None:
         raise UserError(f"{request.retries} retries are not possible", f"0 to {MOST_RETRIES}")
     if request.notify not in NOTIFY:
         raise UserError(f"notify cannot be {request.notify!r}", f"one of: {', '.join(NOTIFY)}")
+    if request.observe not in OBSERVE:
+        raise UserError(f"observe cannot be {request.observe!r}", f"one of: {', '.join(OBSERVE)}")
     names = {"key": request.key, "group": request.group, "session": request.session}
     for name, text in names.items():
         if text is not None and (not 0 < len(text) <= 500 or not _is_storable(text)):
@@ -250,6 +254,7 @@ def _plan_launch(request: Request, after: tuple[Dependency, ...], now: datetime)
         claims=request.claims,
         max_output=request.max_output,
         notify=request.notify,
+        observe=request.observe,
         retain=request.retain,
     )
 

@@ -10,6 +10,7 @@ from outlive.ledger.inbox import Inbox
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
+from outlive.service.effects import effects_of
 from outlive.service.view import output_view, task_document
 
 TYPE_CHECKING = False
@@ -57,6 +58,7 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
                     members=tuple(sorted(members, key=lambda member: member.launch.created_at)),
                     launched_by=task.launch.session,
                     crossed_boundary=crossed,
+                    effects=effects_of(home, task, notice.attempt),
                 )
             )
     return found

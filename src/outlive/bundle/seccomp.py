@@ -1,0 +1,213 @@
+"""Being told of system calls: a seccomp filter that asks before it lets some of them happen.
+
+Only calls that change names or contents are asked for, and exec and connect; reading runs at full
+speed, because the kernel itself looks at the flags of an open. Every answer is "continue": nothing
+is emulated, nothing is refused. A listener that nobody holds makes these calls fail, so two
+processes hold it, and the number of the call that was received last lies in a page that both see.
+"""
+
+from __future__ import annotations
+
+import os
+from _ctypes import call_function, dlsym
+from _struct import Struct
+from fcntl import ioctl
+
+from outlive.bundle.kernel import _Long, _program
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mmap import mmap
+
+_X86_64, _I386, _AARCH64 = 0xC000003E, 0x40000003, 0xC00000B7
+# The calls that are asked for, by machine. The two opens only if they could change something.
+_OPENS = {"open": 1, "openat": 2}  # which argument has the flags
+CALLS: dict[int, dict[str, int]] = {
+    _X86_64: {
+        "open": 2,
+        "openat": 257,
+        "openat2": 437,
+        "creat": 85,
+        "truncate": 76,
+        "open_by_handle_at": 304,
+        "rename": 82,
+        "renameat": 264,
+        "renameat2": 316,
+        "unlink": 87,
+        "unlinkat": 263,
+        "rmdir": 84,
+        "mkdir": 83,
+        "mkdirat": 258,
+        "link": 86,
+        "linkat": 265,
+        "symlink": 88,
+        "symlinkat": 266,
+        "mknod": 133,
+        "mknodat": 259,
+        "mount": 165,
+        "umount2": 166,
+        "move_mount": 429,
+        "chroot": 161,
+        "pivot_root": 155,
+        "io_uring_setup": 425,
+        "execve": 59,
+        "execveat": 322,
+        "connect": 42,
+    },
+    _I386: {
+        "open": 5,
+        "openat": 295,
+        "openat2": 437,
+        "creat": 8,
+        "truncate": 92,
+        "truncate64": 193,
+        "rename": 38,
+        "renameat": 302,
+        "renameat2": 353,
+        "unlink": 10,
+        "unlinkat": 301,
+        "rmdir": 40,
+        "mkdir": 39,
+        "mkdirat": 296,
+        "link": 9,
+        "linkat": 303,
+        "symlink": 83,
+        "symlinkat": 304,
+        "mknod": 14,
+        "mknodat": 297,
+        "mount": 21,
+        "umount2": 52,
+        "move_mount": 429,
+        "chroot": 61,
+        "pivot_root": 217,
+        "io_uring_setup": 425,
+        "execve": 11,
+        "execveat": 358,
+        "connect": 362,
+        "open_by_handle_at": 342,
+    },
+    _AARCH64: {
+        "openat": 56,
+        "openat2": 437,
+        "truncate": 45,
+        "open_by_handle_at": 265,
+        "renameat": 38,
+        "renameat2": 276,
+        "unlinkat": 35,
+        "mkdirat": 34,
+        "linkat": 37,
+        "symlinkat": 36,
+        "mknodat": 33,
+        "mount": 40,
+        "umount2": 39,
+        "move_mount": 429,
+        "chroot": 51,
+        "pivot_root": 41,
+        "io_uring_setup": 425,
+        "execve": 221,
+        "execveat": 281,
+        "connect": 203,
+    },
+}
+_MACHINES = {"x86_64": (317, (_X86_64, _I386)), "aarch64": (277, (_AARCH64,))}
+CHANGING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+
+_LOAD, _EQUAL, _ANY_BIT, _JUMP, _RETURN = 0x20, 0x15, 0x45, 0x05, 0x06
+_ALLOW, _ASK = 0x7FFF0000, 0x7FC00000
+_NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16
+_SET_MODE_FILTER, _PR_SET_NO_NEW_PRIVS = 1, 38
+# A listener; no side effect on speculation; and once a call was received, only a fatal signal interrupts it.
+_FLAGS, _FLAGS_BEFORE_5_19 = 8 | 4 | 32, 8 | 4
+_RECEIVE, _SEND, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
+_CONTINUE = 1
+_INSTRUCTION, _ANSWER, _FPROG = Struct("<HBBI"), Struct("=QqiI"), Struct("@HQ")
+CALL = Struct("=QIIiIQ6Q")
+"""Id, thread, flags, number, machine, instruction, six arguments."""
+PAGE = 4096
+_EMPTY = bytes(CALL.size)
+
+_syscall, _prctl = dlsym(_program, "syscall"), dlsym(_program, "prctl")
+
+
+def is_known_machine() -> bool:
+    """Whether we know the numbers of this machine's calls."""
+    return os.uname().machine in _MACHINES
+
+
+def assemble(machine: str) -> bytes:
+    """The filter for a machine, as the kernel takes it."""
+    program = [_INSTRUCTION.pack(_LOAD, 0, 0, _MACHINE_AT)]
+    for which in _MACHINES[machine][1]:
+        block = _block(CALLS[which])
+        program.append(_INSTRUCTION.pack(_EQUAL, 0, len(block), which))
+        program += block
+    program.append(_INSTRUCTION.pack(_RETURN, 0, 0, _ALLOW))
+    return b"".join(program)
+
+
+def _block(calls: dict[str, int]) -> list[bytes]:
+    """Ask, or allow: the last two instructions, which all others jump to."""
+    plain = [number for name, number in calls.items() if name not in _OPENS]
+    opens = [(calls[name], argument) for name, argument in _OPENS.items() if name in calls]
+    size = 1 + 4 * len(opens) + len(plain)
+    ask, allow = size + 1, size
+    block = [_INSTRUCTION.pack(_LOAD, 0, 0, _NUMBER_AT)]
+    for number, argument in opens:
+        block.append(_INSTRUCTION.pack(_EQUAL, 0, 3, number))
+        block.append(_INSTRUCTION.pack(_LOAD, 0, 0, _ARGUMENTS_AT + 8 * argument))
+        at = len(block)
+        block.append(_INSTRUCTION.pack(_ANY_BIT, ask - at - 1, allow - at - 1, CHANGING_FLAGS))
+        block.append(_INSTRUCTION.pack(_JUMP, 0, 0, allow - at - 2))
+    for number in plain:
+        block.append(_INSTRUCTION.pack(_EQUAL, ask - len(block) - 1, 0, number))
+    block.append(_INSTRUCTION.pack(_RETURN, 0, 0, _ALLOW))
+    block.append(_INSTRUCTION.pack(_RETURN, 0, 0, _ASK))
+    return block
+
+
+def install(*, keep_privileges: bool) -> int | None:
+    """Filter this process and all it will become; the listener, or None if the kernel refuses.
+
+    Without CAP_SYS_ADMIN the kernel insists that nothing gains privileges by exec any more.
+    """
+    machine = os.uname().machine
+    program = assemble(machine)
+    # The address of a bytes object's content: its header is all that lies before it.
+    address = id(program) + bytes.__basicsize__ - 1
+    fprog = _FPROG.pack(len(program) // _INSTRUCTION.size, address)
+    if not keep_privileges:
+        call_function(_prctl, (_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    number = _MACHINES[machine][0]
+    for flags in (_FLAGS, _FLAGS_BEFORE_5_19):
+        listener = int(call_function(_syscall, (_Long(number), _Long(_SET_MODE_FILTER), _Long(flags), fprog)))
+        if listener >= 0:
+            return listener
+    return None
+
+
+def wake_on_same_processor(listener: int) -> None:
+    """Let a call and its answer share a processor, where the kernel can (6.6): they alternate anyway."""
+    try:
+        ioctl(listener, _SET_FLAGS, 1)
+    except OSError:
+        pass
+
+
+def receive(listener: int, page: mmap) -> None:
+    """Wait for the next call; the kernel itself writes it into the shared page, so that no death loses it."""
+    page[: CALL.size] = _EMPTY
+    ioctl(listener, _RECEIVE, page)
+
+
+def received(page: mmap) -> int:
+    """The id of the call that was received last; 0 if none is in the page."""
+    return int.from_bytes(page[:8], "little")
+
+
+def let_continue(listener: int, call: int) -> bool:
+    """Let a call happen; False if whoever made it is gone."""
+    try:
+        ioctl(listener, _SEND, _ANSWER.pack(call, 0, 0, _CONTINUE))
+    except OSError:
+        return False
+    return True

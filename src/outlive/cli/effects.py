@@ -1,0 +1,88 @@
+"""`outlive effects`: what a task touched, and when."""
+
+from __future__ import annotations
+
+from outlive.cli import place
+from outlive.cli.options import Command, Given, Option
+from outlive.cli.render import print_json
+from outlive.domain.effects import summary_of
+from outlive.domain.errors import UserError
+from outlive.domain.quantity import show_duration
+from outlive.domain.text import one_line, shown
+from outlive.keeper.launching import launch_adopter
+from outlive.service.clock import utc_now
+from outlive.service.effects import effects_document, effects_of, window_document
+from outlive.service.view import find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from outlive.domain.effects import Effects
+
+_MOST = 40
+
+
+def act(given: Given) -> int:
+    """Print what one task touched."""
+    if len(given.words) != 1:
+        raise UserError("effects takes one id", "outlive effects ID")
+    home, now = place.here(), utc_now()
+    found = effects_of(home, find(home, given.words, launch_adopter)[0])
+    if given.open:
+        windows = [window for window in found.windows if window.is_open]
+        if given.json:
+            print_json({"windows": [window_document(window, now) for window in windows]})
+        for line in () if given.json else _windows(found.but(windows=tuple(windows)), now):
+            print(line)
+        return 0
+    if given.json:
+        print_json(effects_document(found, now, whole=True))
+    else:
+        print("\n".join(_lines(found, now)))
+    return 0
+
+
+def _lines(effects: Effects, now: datetime) -> Iterator[str]:
+    yield f"{effects.level}: {shown(summary_of(effects, now))}"
+    yield from _windows(effects, now)
+    for head, paths in (
+        ("changed", effects.changed),
+        ("created", effects.created),
+        ("written, same content", effects.rewritten),
+        ("outside of the project", effects.outside),
+        ("connected to", effects.remotes),
+    ):
+        if paths:
+            yield f"{head} ({len(paths)}):"
+            yield from (f"  {one_line(path, 200)}" for path in paths[:_MOST])
+    if effects.git:
+        yield "git:"
+        yield from (f"  {at:%H:%M:%S.%f} {what} by {one_line(by, 100)}" for at, what, by in effects.git[:_MOST])
+    yield from (f"gap: {one_line(gap, 200)}" for gap in effects.gaps)
+
+
+def _windows(effects: Effects, now: datetime) -> Iterator[str]:
+    for window in effects.windows:
+        span = show_duration((window.closed_at or now) - window.opened_at)
+        how = f"open for {span} now" if window.is_open else f"{span}, all as before again"
+        until = "" if window.closed_at is None else f" to {window.closed_at:%H:%M:%S.%f}"
+        yield f"window of {len(window.paths)} files, {how}: from {window.opened_at:%H:%M:%S.%f}{until}"
+        yield f"  opened by {one_line(window.by, 160)}"
+        yield from (f"  {one_line(path, 200)}" for path in window.paths[:_MOST])
+
+
+COMMAND = Command(
+    name="effects",
+    summary="what a task touched: windows, changes, git state, connections",
+    usage="outlive effects ID",
+    takes="task",
+    details=(
+        "A window is a span in which files were not as the task found them, also if they came back. The level says\n"
+        "how sure that is: `observed` by system calls, `partial` with a gap that is named."
+    ),
+    options=(Option(name="--open", help="only windows that are open now"),),
+    examples=(("outlive effects t7k2 --open", "what it holds away from how it found it, right now"),),
+    act=act,
+)

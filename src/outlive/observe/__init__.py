@@ -1,0 +1,1 @@
+"""What a task touched: seen, compared, declared."""

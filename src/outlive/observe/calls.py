@@ -1,0 +1,149 @@
+"""What a system call is about to do: its operation, and the paths as the process means them."""
+
+from __future__ import annotations
+
+import _socket as socket
+import os
+
+from outlive.bundle.seccomp import CALLS, CHANGING_FLAGS
+from outlive.observe.memory import Memory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Places = tuple[tuple[int | None, int], ...]
+
+_HERE = 0xFFFFFF9C  # AT_FDCWD
+_I386 = 0x40000003
+_FRESH = os.O_CREAT | os.O_EXCL
+
+# Where the paths are: (argument of the directory, or None for the current one; argument of the path).
+_PATHS: dict[str, Places] = {
+    **dict.fromkeys(("open", "creat", "truncate", "truncate64", "unlink", "rmdir", "mkdir", "mknod"), ((None, 0),)),
+    **dict.fromkeys(("openat", "openat2", "unlinkat", "mkdirat", "mknodat", "execveat"), ((0, 1),)),
+    **dict.fromkeys(("rename", "link"), ((None, 0), (None, 1))),
+    **dict.fromkeys(("renameat", "renameat2", "linkat"), ((0, 1), (2, 3))),
+    "symlink": ((None, 1),),
+    "symlinkat": ((1, 2),),
+    "execve": ((None, 0),),
+}
+_OPERATIONS = {
+    **dict.fromkeys(("open", "openat", "openat2", "creat", "truncate", "truncate64"), "write"),
+    **dict.fromkeys(("rename", "renameat", "renameat2"), "rename"),
+    **dict.fromkeys(("unlink", "unlinkat", "rmdir"), "remove"),
+    **dict.fromkeys(("mkdir", "mkdirat"), "mkdir"),
+    **dict.fromkeys(("link", "linkat", "symlink", "symlinkat", "mknod", "mknodat"), "make"),
+    **dict.fromkeys(("execve", "execveat"), "exec"),
+    "connect": "connect",
+}
+# What we cannot follow: the journal has a gap from there on.
+_GAPS = {
+    "io_uring_setup": "it used io_uring, whose changes are not seen",
+    "open_by_handle_at": "it opened files by handle, without a name",
+    **{
+        name: f"it changed what paths mean ({name})"
+        for name in ("mount", "umount2", "move_mount", "pivot_root", "chroot")
+    },
+}
+NAME_ONLY = frozenset(("rename", "remove", "mkdir", "make"))
+
+
+class Kind:
+    """One kind of call; made once, looked at for every call."""
+
+    __slots__ = ("flags_at", "gap", "name", "operation", "places")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.operation = _OPERATIONS.get(name, "gap")
+        self.places = _PATHS.get(name, ())
+        self.gap = _GAPS.get(name, "")
+        self.flags_at = {"open": 1, "openat": 2}.get(name)
+
+
+KINDS = {(machine, number): Kind(name) for machine, known in CALLS.items() for name, number in known.items()}
+
+
+class Calls:
+    """Understands calls, with what it remembers of who makes them."""
+
+    def __init__(self) -> None:
+        self.memory = Memory()
+        self._real: dict[str, str] = {}
+
+    def understand(self, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> tuple[str, Sequence[str]]:
+        """What is to be said of a call in words, and its paths; neither, if it changes nothing after all."""
+        if kind.gap:
+            return kind.gap, ()
+        if kind.operation == "connect":
+            return self._address(thread, arguments), ()
+        if self._is_harmless(kind, thread, arguments):
+            return "", ()
+        paths = [
+            self._path(thread, _HERE if place is None else arguments[place] & 0xFFFFFFFF, arguments[path])
+            for place, path in kind.places
+        ]
+        return self._words(kind, thread, machine, arguments) if kind.operation == "exec" else "", paths
+
+    def _is_harmless(self, kind: Kind, thread: int, arguments: Sequence[int]) -> bool:
+        """Whether it is an open that changes nothing, whose flags the kernel could not look at for us."""
+        if kind.name != "openat2":
+            return False
+        return not int.from_bytes(self.memory.read(thread, arguments[2], 8), "little") & CHANGING_FLAGS
+
+    @staticmethod
+    def is_fresh(kind: Kind, arguments: Sequence[int]) -> bool:
+        """Whether it is an open that fails unless there is nothing."""
+        return kind.flags_at is not None and arguments[kind.flags_at] & _FRESH == _FRESH
+
+    def _words(self, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> str:
+        """The command line of an exec, as far as it fits."""
+        found = self.memory.words(thread, arguments[2 if kind.name == "execveat" else 1], 4 if machine == _I386 else 8)
+        self.memory.forget(thread)
+        return " ".join(map(os.fsdecode, found)) or "?"
+
+    def _address(self, thread: int, arguments: Sequence[int]) -> str:
+        """Where a connect goes."""
+        content = self.memory.read(thread, arguments[1], min(arguments[2], 128))
+        family = int.from_bytes(content[:2], "little")
+        port = int.from_bytes(content[2:4], "big")
+        if family == socket.AF_INET:
+            return f"{socket.inet_ntop(family, content[4:8])}:{port}"
+        if family == socket.AF_INET6:
+            return f"[{socket.inet_ntop(family, content[8:24])}]:{port}"
+        if family == socket.AF_UNIX:
+            name = content[2:]
+            return "unix:" + os.fsdecode(b"@" + name[1:] if name[:1] == b"\0" else name.split(b"\0")[0])
+        return f"family {family}"
+
+    def _path(self, thread: int, place: int, address: int) -> str:
+        raw = self.memory.text(thread, address)
+        if raw is None:
+            raise OSError(14, "no path")
+        text = raw.decode("utf-8", "surrogateescape")
+        if text[:1] == "/":
+            return self._canonical(text)
+        base = os.readlink(f"/proc/{thread}/cwd" if place == _HERE else f"/proc/{thread}/fd/{place}")
+        # The base is canonical; below it only names that go through links or upwards are not.
+        if "/" not in text and text not in ("", ".", ".."):
+            return f"{base}/{text}" if base != "/" else "/" + text
+        return self._canonical(f"{base}/{text}") if text else base
+
+    def _canonical(self, path: str) -> str:
+        """The path with everything but its last name resolved: that one is what the call is about."""
+        path = path.rstrip("/") or "/"
+        above, _, name = path.rpartition("/")
+        if name in (".", ".."):
+            return os.path.realpath(path)
+        real = self._real.get(above)
+        if real is None:
+            real = os.path.realpath(above or "/")
+            if len(self._real) > 4096:
+                self._real.clear()
+            self._real[above] = real
+        return f"{real}/{name}" if real != "/" else "/" + name
+
+    def forget_places(self) -> None:
+        """A directory or a link was moved, made or removed: what paths mean may have changed."""
+        self._real.clear()

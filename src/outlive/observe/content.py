@@ -1,0 +1,61 @@
+"""What a path holds, as a short word that two equal contents share.
+
+`0` nothing, `d` a directory, `l` and a hash a link, `f` and git's own blob id a file, `u` with size
+and time a file that is too large to be read, `s` something special, `?` what cannot be looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hashlib import sha1
+else:
+    from _sha1 import sha1  # all of `hashlib` would cost a launch more than it costs to use it
+
+LARGEST = 4 << 20
+ABSENT, DIRECTORY, SPECIAL, UNREADABLE = "0", "d", "s", "?"
+_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def state_of(path: str) -> str:
+    """The state of a path now."""
+    found, fd = pin(path)
+    return found if fd is None else read_pinned(found, fd)
+
+
+def pin(path: str) -> tuple[str, int | None]:
+    """The state of a path; of a regular file a descriptor that keeps its content, to be read a little later.
+
+    A name may be gone by then; what it named is not.
+    """
+    try:
+        found = os.lstat(path)
+        mode = found.st_mode
+        if stat.S_ISREG(mode):
+            unread = f"u{found.st_size}:{found.st_mtime_ns}"
+            return unread, os.open(path, _OPEN) if found.st_size <= LARGEST else None
+        if stat.S_ISLNK(mode):
+            return "l" + sha1(os.fsencode(os.readlink(path))).hexdigest()[:16], None
+    except (FileNotFoundError, NotADirectoryError):
+        return ABSENT, None
+    except OSError:
+        return UNREADABLE, None
+    return DIRECTORY if stat.S_ISDIR(mode) else SPECIAL, None
+
+
+def read_pinned(unread: str, fd: int) -> str:
+    """The blob id of what was pinned, or what is known of it without reading."""
+    try:
+        content = os.read(fd, LARGEST + 1)
+        while more := os.read(fd, LARGEST + 1 - len(content)) if len(content) <= LARGEST else b"":
+            content += more
+    except OSError:
+        return unread
+    finally:
+        os.close(fd)
+    if len(content) > LARGEST:
+        return unread
+    return "f" + sha1(b"blob %d\0" % len(content) + content).hexdigest()

@@ -1,0 +1,86 @@
+"""The journal: every change that was seen, one line each, in the bundle.
+
+    time  operation  thread  state  path  [state  path]
+
+Times are microseconds since 1970 by a clock that nobody can set back while the task runs. A state
+is what the path held before (see `content`), `-` where nobody looked. Tabs, newlines and
+backslashes of paths are escaped; whatever bytes a path has survive.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+UNSEEN = "-"
+_ESCAPES = {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}
+_MOST_GATHERED = 500
+LARGEST = 256 << 20
+
+
+def escaped(text: str) -> str:
+    """The text as one field."""
+    return text.translate(_ESCAPES) if "\\" in text or "\t" in text or "\n" in text or "\r" in text else text
+
+
+def unescaped(field: str) -> str:
+    """The text of a field."""
+    if "\\" not in field:
+        return field
+    parts = field.split("\\\\")
+    return "\\".join(part.replace("\\t", "\t").replace("\\n", "\n").replace("\\r", "\r") for part in parts)
+
+
+class Journal:
+    """An open journal. Lines are gathered until somebody has the time to write them."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._lines: list[str] = []
+        self._room = LARGEST
+        self._wall = time.time_ns() - time.monotonic_ns()
+
+    def now(self) -> int:
+        """Microseconds since 1970, of the clock that was set when we began."""
+        return (self._wall + time.monotonic_ns()) // 1000
+
+    def add(self, line: str) -> None:
+        """One more line, whole."""
+        self._lines.append(line)
+        if len(self._lines) >= _MOST_GATHERED:
+            self.flush()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything has been written."""
+        return not self._lines
+
+    def flush(self) -> None:
+        """Write what was gathered; a full disk loses the journal, never the task."""
+        content = "".join(self._lines).encode("utf-8", "surrogateescape")
+        self._lines.clear()
+        if self._room <= 0 or not content:
+            return
+        self._room -= len(content)
+        if self._room <= 0:
+            content = f"{self.now()}\tgap\t0\t{UNSEEN}\tthe journal is full\n".encode("ascii")
+        try:
+            os.write(self._fd, content)
+        except OSError:
+            self._room = 0
+
+
+def read_journal(path: str) -> Iterator[list[str]]:
+    """The fields of every whole line; a line that is none is left out."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            for line in file:
+                fields = line[:-1].split("\t") if line.endswith("\n") else []
+                if len(fields) >= 5 and fields[0].isdigit():
+                    yield [*fields[:4], *map(unescaped, fields[4:])]
+    except FileNotFoundError:
+        return

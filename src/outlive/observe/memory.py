@@ -1,0 +1,81 @@
+"""Reading the memory of a process that waits for our answer.
+
+The descriptor of /proc/TID/mem is kept: reading through it costs a quarter of opening it each time.
+It belongs to the memory that the thread had when it was opened, so it is dropped at every exec.
+"""
+
+from __future__ import annotations
+
+import os
+
+_PAGE = 4096
+_LONGEST_PATH = 4096
+_GUESS = 256
+_MOST_OPEN = 128
+_POINTERS_AT_ONCE = 24
+_LONGEST_WORD = 400
+
+
+class Memory:
+    """The memories of the threads that ask us."""
+
+    def __init__(self) -> None:
+        self._opened: dict[int, int] = {}
+
+    def forget(self, thread: int) -> None:
+        """The thread has, or is about to have, another memory."""
+        fd = self._opened.pop(thread, None)
+        if fd is not None:
+            os.close(fd)
+
+    def read(self, thread: int, address: int, size: int) -> bytes:
+        """Bytes of a thread's memory; fewer where it ends. OSError if it cannot be read."""
+        fd = self._opened.get(thread)
+        if fd is not None:
+            try:
+                content = os.pread(fd, size, address)
+            except OSError:
+                content = b""
+            if content:
+                return content
+            self.forget(thread)  # the memory of somebody who had this number before, or nothing there
+        return os.pread(self._open(thread), size, address)
+
+    def _open(self, thread: int) -> int:
+        if len(self._opened) >= _MOST_OPEN:
+            for oldest in list(self._opened)[: _MOST_OPEN // 2]:
+                self.forget(oldest)
+        fd = self._opened[thread] = os.open(f"/proc/{thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        return fd
+
+    def text(self, thread: int, address: int) -> bytes | None:
+        """A text that ends with a zero byte; None for a null pointer. Never longer than a path can be."""
+        if not address:
+            return None
+        rest = _PAGE - address % _PAGE
+        content = self.read(thread, address, min(_GUESS, rest))
+        end = content.find(b"\0")
+        while end < 0 and content and len(content) < _LONGEST_PATH:
+            more = self.read(thread, address + len(content), _PAGE - (address + len(content)) % _PAGE)
+            if not more:
+                break
+            content += more
+            end = content.find(b"\0")
+        return content[:end] if end >= 0 else content
+
+    def words(self, thread: int, address: int, width: int) -> list[bytes]:
+        """The first words of an argument vector, whose pointers have this many bytes."""
+        room = min(_POINTERS_AT_ONCE * width, _PAGE - address % _PAGE)
+        vector = self.read(thread, address, room)
+        found = []
+        for at in range(0, len(vector) - width + 1, width):
+            pointer = int.from_bytes(vector[at : at + width], "little")
+            if not pointer:
+                break
+            found.append((self.text(thread, pointer) or b"")[:_LONGEST_WORD])
+        return found
+
+    def close(self) -> None:
+        """Let go of all of them."""
+        for thread in list(self._opened):
+            self.forget(thread)

@@ -1,0 +1,181 @@
+"""The observer: answers every call that is asked about, and writes down what it was about to do.
+
+Whatever goes wrong in understanding a call, the call goes on. What a path held before is found out
+first, where it matters: in the repository. Names that only go away are pinned and read afterwards,
+so that nobody waits for us to read a file. Whoever asks waits for as little as possible: the rest is
+done when it has been answered.
+"""
+
+from __future__ import annotations
+
+import os
+from errno import EINTR, ENOENT
+from select import POLLIN, poll
+
+from outlive.bundle.kernel import read_small
+from outlive.bundle.seccomp import CALL, let_continue, receive, wake_on_same_processor
+from outlive.observe.calls import KINDS, NAME_ONLY, Calls
+from outlive.observe.content import ABSENT, pin, read_pinned, state_of
+from outlive.observe.journal import UNSEEN, escaped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from mmap import mmap
+
+    from outlive.observe.calls import Kind
+    from outlive.observe.journal import Journal
+
+_NOWHERE = ("/dev/", "/proc/")
+_SMALL_IN_GIT = ("/HEAD", "/ORIG_HEAD", "/MERGE_HEAD", "/refs/", "/packed-refs", "/config", "/worktrees/")
+_BEFORE_WE_WRITE_MS = 20
+
+
+class Scope:
+    """Where the content of files matters: the worktree of a repository, and the small files of its git directory."""
+
+    def __init__(self, top: str | None, git_directory: str | None) -> None:
+        self._top = None if top is None else top.rstrip("/") + "/"
+        self._git = git_directory
+
+    def holds(self, path: str) -> bool:
+        """Whether what the path held before is worth knowing."""
+        if self._git is not None and path.startswith(self._git):
+            rest = path[len(self._git) :]
+            return rest.startswith(_SMALL_IN_GIT) and not rest.endswith(".lock")
+        return self._top is not None and path.startswith(self._top)
+
+
+class Observer:
+    """One task's observer, for as long as anything filtered lives."""
+
+    def __init__(self, listener: int, page: mmap, journal: Journal, scope: Scope) -> None:
+        self._listener = listener
+        self._page = page
+        self._journal = journal
+        self._scope = scope
+        self._calls = Calls()
+        self._known: set[int] = set()
+        self._namespace = _namespace("self")
+        self.touched: dict[str, None] = {}
+        wake_on_same_processor(listener)
+
+    def run(self) -> None:
+        """Until nobody is left who could ask."""
+        waiting = poll()
+        waiting.register(self._listener, POLLIN)
+        while True:
+            # Not in `receive`: that would keep the interpreter from everybody else while it blocks.
+            ready = waiting.poll(None if self._journal.is_empty else _BEFORE_WE_WRITE_MS)
+            if not ready:
+                self._journal.flush()
+                continue
+            if not ready[0][1] & POLLIN:
+                break
+            try:
+                receive(self._listener, self._page)
+            except OSError as error:
+                if error.errno not in (ENOENT, EINTR):
+                    break
+                continue  # whoever asked was killed meanwhile
+            self._answer()
+        self._journal.flush()
+        self._calls.memory.close()
+
+    def _answer(self) -> None:
+        call, thread, _, number, machine, _, *arguments = CALL.unpack_from(self._page)
+        at = self._journal.now()
+        kind = KINDS[machine, number]
+        states: list[str] = []
+        pinned: list[tuple[int, int]] = []
+        try:
+            words, paths = self._calls.understand(kind, thread, machine, arguments)
+            if not words:
+                states, pinned = self._look(kind, paths, is_fresh=self._calls.is_fresh(kind, arguments))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the command must go on
+            let_continue(self._listener, call)
+            self._note(at, "gap", thread, f"a call could not be understood: {kind.name}, {type(error).__name__}")
+            return
+        # Answered, it was this very call all along: what we have read belongs to it.
+        if not let_continue(self._listener, call):
+            for _, fd in pinned:
+                os.close(fd)
+            return
+        for index, fd in pinned:
+            states[index] = read_pinned(states[index], fd)
+        if words:
+            self._write_words(at, thread, kind, words, paths)
+        elif paths:
+            self._write_paths(at, thread, kind, states, paths)
+
+    def _look(self, kind: Kind, paths: Sequence[str], *, is_fresh: bool) -> tuple[list[str], list[tuple[int, int]]]:
+        """What the paths hold now; and what of it is only pinned yet."""
+        states: list[str] = []
+        pinned: list[tuple[int, int]] = []
+        for path in paths:
+            if not self._scope.holds(path):
+                states.append(UNSEEN)
+            elif is_fresh and not os.path.lexists(path):
+                states.append(ABSENT)
+            elif kind.operation in NAME_ONLY:
+                state, fd = pin(path)
+                if fd is not None:
+                    pinned.append((len(states), fd))
+                states.append(state)
+            else:
+                states.append(state_of(path))
+        return states, pinned
+
+    def _write_words(self, at: int, thread: int, kind: Kind, words: str, paths: Sequence[str]) -> None:
+        if kind.operation != "exec":
+            self._introduce(at, thread)
+            self._note(at, kind.operation, thread, words)
+            return
+        self._known.add(thread)
+        self._note(at, "exec", thread, words, paths[0], _parents(thread)[1])
+        if _namespace(thread) not in ("", self._namespace):
+            self._note(at, "gap", thread, "it saw another file system than we do")
+
+    def _write_paths(self, at: int, thread: int, kind: Kind, states: list[str], paths: Sequence[str]) -> None:
+        if paths[0].startswith(_NOWHERE):
+            return
+        if thread not in self._known:
+            self._introduce(at, thread)
+        fields = ""
+        for index, path in enumerate(paths):
+            state = states[index]
+            fields += f"\t{state}\t{escaped(path)}"
+            if state != UNSEEN:
+                self.touched[path] = None
+        self._journal.add(f"{at}\t{kind.operation}\t{thread}{fields}\n")
+        if kind.operation == "make" or (kind.operation in ("rename", "remove") and "d" in states):
+            self._calls.forget_places()
+
+    def _introduce(self, at: int, thread: int) -> None:
+        """Somebody who was forked and has not executed anything: whose child or thread it is."""
+        if thread in self._known:
+            return
+        self._known.add(thread)
+        leader, parent = _parents(thread)
+        self._note(at, "fork", thread, parent if leader == str(thread) else leader)
+
+    def _note(self, at: int, operation: str, thread: int, *words: str) -> None:
+        fields = "".join(f"\t{escaped(word)}" for word in words)
+        self._journal.add(f"{at}\t{operation}\t{thread}\t{UNSEEN}{fields}\n")
+
+
+def _parents(thread: int) -> tuple[str, str]:
+    """The process of a thread, and that one's parent; `0` if it is gone."""
+    try:
+        content = read_small(f"/proc/{thread}/status").decode("utf-8", "replace")
+        fields = dict(line.split(":\t", 1) for line in content.splitlines() if line.startswith(("Tgid", "PPid")))
+    except (OSError, ValueError):
+        fields = {}
+    return fields.get("Tgid", "0").strip(), fields.get("PPid", "0").strip()
+
+
+def _namespace(thread: int | str) -> str:
+    try:
+        return os.readlink(f"/proc/{thread}/ns/mnt") + os.readlink(f"/proc/{thread}/root")
+    except OSError:
+        return ""

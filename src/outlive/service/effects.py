@@ -1,0 +1,76 @@
+"""What a task touched, as anybody may see it: read from its journal, and from the world if it still runs."""
+
+from __future__ import annotations
+
+from outlive.bundle.attempt import AttemptFiles
+from outlive.domain.effects import Replay, summary_of
+from outlive.domain.redaction import redact
+from outlive.domain.when import iso
+from outlive.observe.content import state_of
+from outlive.observe.journal import read_journal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from outlive.bundle.home import Home
+    from outlive.domain.effects import Effects, Window
+    from outlive.domain.task import Task
+
+# Of what a task touched, this much is shown everywhere; `outlive effects` shows all of it.
+_MOST_PATHS = 20
+
+
+def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
+    """What an attempt touched, by default the newest."""
+    replay = Replay(home.path)
+    files = AttemptFiles(home.bundle(task.id), attempt or task.current.number)
+    replay.read(read_journal(files.effects))
+    return replay.effects(state_of)
+
+
+def effects_document(effects: Effects, now: datetime, *, whole: bool = False) -> dict[str, object]:
+    """The effects as JSON; bounded, unless the whole is asked for."""
+    most = None if whole else _MOST_PATHS
+    return {
+        "level": effects.level,
+        "shared": not effects.is_empty,
+        "summary": redact(summary_of(effects, now)),
+        "windows": [window_document(window, now, most) for window in effects.windows[:most]],
+        "paths_changed": len(effects.changed) + len(effects.created),
+        "paths_restored": len(effects.restored),
+        "changed": list(effects.changed[:most]),
+        "created": list(effects.created[:most]),
+        "restored": list(effects.restored[:most]),
+        "rewritten": list(effects.rewritten[:most]),
+        "git": [{"at": iso(at), "what": what, "by": redact(by)} for at, what, by in effects.git[:most]],
+        "outside": list(effects.outside[:most]),
+        "remotes": list(effects.remotes[:most]),
+        "gaps": list(effects.gaps),
+        "unobserved_since": iso(effects.unobserved_since),
+    }
+
+
+def window_document(window: Window, now: datetime, most: int | None = None) -> dict[str, object]:
+    """One window as JSON."""
+    return {
+        "scope": window.scope,
+        "paths": list(window.paths[:most]),
+        "paths_in_all": len(window.paths),
+        "opened_at": iso(window.opened_at),
+        "closed_at": iso(window.closed_at),
+        "duration_s": round(((window.closed_at or now) - window.opened_at).total_seconds(), 3),
+        "restored": None if window.is_open else True,
+        "by": redact(window.by),
+    }
+
+
+def open_windows(home: Home, tasks: Iterable[Task], project: str) -> list[tuple[str, Window]]:
+    """The windows that tasks hold open on a project's tree now."""
+    return [
+        (task.id, window)
+        for task in tasks
+        for window in effects_of(home, task).windows
+        if window.is_open and (window.scope == project or window.scope.startswith(project + "/"))
+    ]
