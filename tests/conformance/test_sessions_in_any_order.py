@@ -81,12 +81,18 @@ class Talk:
     def __init__(self, name: str, project: str) -> None:
         self.name = name
         self.project = project
-        self.heirs: list[Talk] = []
+        self.successors: list[Talk] = []
+        self.forks: list[Talk] = []
         self.boundary = 0
         self.begun_at: int | None = None  # not any more once it has done something
         self.is_told = False
         self.is_ended = False
         self.clues: dict[str, str | None] = dict.fromkeys(("source", "client", "process", "transcript", "terminal"))
+
+    @property
+    def heirs(self) -> list[Talk]:
+        """Who took its place, then who only branched off."""
+        return [*self.successors, *self.forks]
 
     def __repr__(self) -> str:
         return f"{self.name}@{self.project}"
@@ -222,7 +228,7 @@ class World:
         """The tasks that belong together with this one."""
         asked, kin = work.launch, self.kin(work.origin)
         alike = [each for each in self.works.values() if each.launch.group == asked.group is not None]
-        return [each for each in alike if each.launch.project == asked.project and each.origin in kin]
+        return [each for each in alike if each.origin in kin]
 
 
 @cache
@@ -343,7 +349,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
         """
         self._seconds += pause
         clues = {"client": client, "process": self._world.mark(pid), "transcript": transcript, "terminal": terminal}
-        talk = self._world.exact(name, project)
+        talk = self._world.find(name, project)
         begun = Begun(
             id=name,
             project=project,
@@ -362,17 +368,19 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
         if talk is not None and self._is_repeated(talk, source, clues["process"]):
             assert began.is_repeated
             return
-        before = self._predecessor(name, project, source, continues, clues) if continues or talk is None else None
+        before = self._predecessor(talk or Talk(name, project), source, continues, clues)
         assert not began.is_repeated
         assert (began.continues and began.continues.id) == (before and before.name)
         talk = talk or self._world.heard_of(name, project)
         if before is not None:
             if talk not in before.heirs:
-                before.heirs.append(talk)
+                (before.forks if source in ("fork", "startup") else before.successors).append(talk)
             if source in ("resume", "clear", "compact") and before.clues["process"] in (None, clues["process"]):
                 before.is_ended = True
         talk.clues.update({clue: given for clue, given in clues.items() if given is not None})
-        talk.clues.update(source=source, process=clues["process"])
+        if source != "compact":
+            talk.clues.update(process=clues["process"])
+        talk.clues.update(source=source)
         talk.boundary, talk.begun_at, talk.is_told, talk.is_ended = talk.boundary + 1, self._seconds, told, False
         self._world.by_beginning.remove(talk)
         self._world.by_beginning.append(talk)
@@ -381,15 +389,20 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
         is_same = (talk.clues["source"], talk.clues["process"], talk.is_ended) == (source, process, False)
         return is_same and talk.is_told and talk.begun_at is not None and self._seconds - talk.begun_at < 2
 
-    def _predecessor(
-        self, name: str, project: str, source: str, continues: str | None, clues: dict[str, str | None]
-    ) -> Talk | None:
-        others = [each for each in self._world.by_beginning[::-1] if each.project == project and each.name != name]
-        if continues is not None:
-            return next((each for each in others if each.name == continues), None)
+    def _predecessor(self, talk: Talk, source: str, continues: str | None, clues: dict[str, str | None]) -> Talk | None:
+        others = [each for each in self._world.by_beginning[::-1] if each.project == talk.project]
+        others = [each for each in others if each.name != talk.name]
+        for each in others:
+            if each.name == continues:
+                return each
         if source == "startup":
             return None
-        others = [each for each in others if each.clues["client"] == clues["client"]]
+        others = [each for each in others if None in (each.clues["client"], clues["client"])
+                  or each.clues["client"] == clues["client"]]  # fmt: skip
+        if talk.clues["source"] is not None:
+            process = clues["process"]
+            kin = [each for each in others if process is not None and each.clues["process"] == process]
+            return next((each for each in kin if not each.is_ended and source != "fork"), None)
         over = [each for each in others if not self._world.lives(each)]
         for clue, among in (("transcript", others), ("process", others), ("terminal", over)):
             for each in among:
@@ -626,7 +639,12 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
         word = self._world.words[-1 - which % len(self._world.words)]
         is_kin = word.work.origin in self._world.kin(self._world.find(name, project))
         if how is inbox.dismiss:
-            assert inbox.dismiss(self._home, [word.id], name) == [word.id] * word.is_open
+            origin = word.work.origin
+            if origin is not None and origin.project != project:
+                with pytest.raises(UserError):
+                    inbox.dismiss(self._home, [word.id], name, project)
+                return
+            assert inbox.dismiss(self._home, [word.id], name, project) == [word.id] * word.is_open
             word.close("dismissed")
         elif how is inbox.result_was_read:
             task = self._ledger.task(word.work.launch.id)

@@ -42,6 +42,7 @@ def test_every_verb_prints_one_json_document(bench: Bench) -> None:
         "ack": ("ack", notice, "--session", "s-0"),
         "dismiss": ("dismiss", notice),
         "sink": ("sink", "list"),
+        "effects": ("effects", task),
         "sweep": ("sweep",),
         "audit": ("audit",),
         "completion": ("completion", "bash"),

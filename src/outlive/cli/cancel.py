@@ -53,17 +53,12 @@ def _meant(home: Home, given: Given) -> list[str]:
                     f"it ended {ago(ended, utc_now())} ago; `outlive show {task.id}` tells how",
                 )
         return [task.id for task in tasks]
-    session = place.session(given.session)
     narrowed = given.group is not None or given.session is not None
     # A group is of a project; a session may have worked in several.
-    scope = place.project() if given.group is not None or (session is None and not narrowed) else None
-    selection = Selection(
-        project=scope,
-        session=session if not given.group or given.session else None,
-        group=given.group,
-        states=LIVE,
-    )
-    tasks = select(home, selection, launch_adopter)
+    scope = Selection(project=place.project(), session=given.session, group=given.group)
+    if given.group is None:
+        scope = place.session_or_project(home, given.session)
+    tasks = select(home, scope.but(states=LIVE), launch_adopter)
     if narrowed or given.all:
         return [task.id for task in tasks]
     return [only_one(tasks, "cancel").id]

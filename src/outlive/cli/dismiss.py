@@ -14,7 +14,7 @@ def act(given: Given) -> int:
     if not given.words:
         raise UserError("dismiss needs at least one notice", "outlive dismiss NOTICE...")
     place.begin_trace(wanted=given.trace)
-    done = dismiss(place.here(), given.words, place.session(given.session))
+    done = dismiss(place.here(), given.words, place.session(given.session), place.project())
     if given.json:
         print_json({"dismissed": done})
     return 0

@@ -55,7 +55,7 @@ def _follow(home: Home, session: str, project: str, given: Given) -> int:
     """One line of JSON for each notice, for as long as somebody reads."""
     from outlive.service.follow_inbox import follow_inbox
 
-    for claimed in follow_inbox(home, session, project, launch_adopter):
+    for claimed in follow_inbox(home, session, project, launch_adopter, reader=1):
         told_to = None if claimed.owed is None else claimed.owed.session
         for document in notice_documents(home, claimed.tellings, told_to):
             print_json(document)

@@ -108,5 +108,6 @@ def _complain(error: OutliveError, *, as_json: bool) -> int:
         fields = {"code": error.code, "message": shown(error.message), "hint": shown(error.hint)}
         sys.stderr.write(to_json({"error": fields}) + "\n")
     else:
-        sys.stderr.write(f"outlive: {shown(error.message)}\nhint: {shown(error.hint)}\n")
+        fact, hint = (" ".join(shown(text).split("\n")) for text in (error.message, error.hint))
+        sys.stderr.write(f"outlive: {fact}\nhint: {hint}\n")
     return error.exit_code

@@ -7,6 +7,7 @@ import os
 from outlive.bundle.home import open_home
 from outlive.domain.errors import UserError
 from outlive.keeper.plan import Surroundings
+from outlive.ledger.contract import Selection
 from outlive.service.origin import current_directory, project_of, session_of
 
 TYPE_CHECKING = False
@@ -33,6 +34,17 @@ def project(directory: str | None = None) -> str:
 def session(given: str | None) -> str | None:
     """The session that was given, or the one we run in."""
     return given or session_of(os.environ)
+
+
+def session_or_project(home: Home, given: str | None) -> Selection:
+    """The tasks of the session that was given or that we run in; of this project outside of a session."""
+    name = session(given)
+    if name is None:
+        return Selection(project=project())
+    from outlive.service.sessions import number_of
+
+    # Of a session that was never heard of there are none; of one of another project with its name, some.
+    return Selection(session=name, origin=number_of(home, name, project()) or 0)
 
 
 def own_session(given: str | None) -> str:

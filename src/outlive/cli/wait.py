@@ -70,9 +70,7 @@ def _meant(home: Home, given: Given) -> list[Task]:
         # All its members: that it has ended is a question about them, and one may have failed already.
         members = Selection(project=place.project(), group=given.group, session=given.session)
         return select(home, members, launch_adopter)
-    session = place.session(given.session)
-    selection = Selection(project=None if session is not None else place.project(), session=session, states=LIVE)
-    return select(home, selection, launch_adopter)
+    return select(home, place.session_or_project(home, given.session).but(states=LIVE), launch_adopter)
 
 
 def _wait_for_all(home: Home, tasks: list[Task], given: Given, progress: Progress) -> tuple[bool, list[str]]:

@@ -107,7 +107,7 @@ class Session:
 
     def dismiss(self, *notices: str) -> list[str]:
         """Nobody needs to be told of these any more; returns those that were open."""
-        return inbox_service.dismiss(self._home, notices, self.name)
+        return inbox_service.dismiss(self._home, notices, self.name, self.project)
 
     def gate(self, *, wait: bool = False, ceiling: float = gate_service.CEILING_S) -> dict[str, Any]:
         """Whether it may stop, and why not; with `wait` once it may, or after so many seconds."""

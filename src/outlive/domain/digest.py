@@ -6,7 +6,7 @@ Ten tasks fit into 3 KB; of more, each gets fewer words, and of very many some a
 from __future__ import annotations
 
 from outlive.domain.quantity import show_duration
-from outlive.domain.telling import frame, how_it_ended
+from outlive.domain.telling import cut_bytes, frame, how_it_ended
 from outlive.domain.text import one_line
 from outlive.domain.value import Value
 
@@ -97,23 +97,17 @@ def _line(line: Line, width: int, now: datetime) -> str:
         how = f"{attempt.state} for {age}" + (f", {attempt.condition}" if attempt.condition else "")
     else:
         how = how_it_ended(attempt)
-    head = f"  {task.id} {how}: "
-    tail = " (launched by an earlier session)" if line.earlier else ""
-    room = width - len(head) - len(tail)
+    head = f"  {task.id}{' (of an earlier session)' if line.earlier else ''} {how}: "
+    room = width - len(head)
     what = one_line(task.launch.command, max(room // 2, 20))
     words = [what, f" in {one_line(task.launch.cwd, max(room // 4, 12))}"]
     if line.last_line:
         words.append(f', last line "{one_line(line.last_line, max(room // 4, 12))}"')
     text = head
     for word in words:
-        if len(text) + len(word) + len(tail) <= width or text == head:
+        if len(text) + len(word) <= width or text == head:
             text += word
-    return _cut(text + tail, width)
-
-
-def _cut(text: str, width: int) -> str:
-    content = text.encode("utf-8")
-    return text if len(content) <= width else content[: width - 3].decode("utf-8", "ignore") + "…"
+    return cut_bytes(text, width)
 
 
 def named_in(digest: Digest) -> Sequence[str]:

@@ -6,10 +6,12 @@ They are read as numbers before they are compared: of two texts of one moment, e
 from __future__ import annotations
 
 from outlive.domain.errors import UserError
+from outlive.domain.text import from_json
 from outlive.domain.when import UTC, datetime, from_micros
 
 # Moments of a century around now, in each unit, do not overlap.
 _UNITS = ((1e11, 1_000_000.0), (1e14, 1_000.0), (1e17, 1.0), (1e20, 0.001))
+_FIRST_YEAR, _LAST_YEAR = 1900, 9000
 _HOLDERS = ("created", "created_at", "timestamp", "time", "at")
 
 
@@ -28,6 +30,8 @@ def _moment(given: object) -> datetime | None:
         return next((_moment(given[name]) for name in _HOLDERS if name in given), None)
     if isinstance(given, str):
         text = given.strip()
+        if text.startswith("{"):
+            return _from_json(text)
         try:
             given = float(text)
         except ValueError:
@@ -44,10 +48,19 @@ def _from_number(number: float) -> datetime | None:
     return None
 
 
+def _from_json(text: str) -> datetime | None:
+    try:
+        found = from_json(text)
+    except ValueError:
+        return None
+    return _moment(found) if isinstance(found, dict) else None
+
+
 def _from_iso(text: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
         return None
     # Without a zone it is a clock of this machine, and machines that log without one log in UTC.
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return found if _FIRST_YEAR <= found.year <= _LAST_YEAR else None

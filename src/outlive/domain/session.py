@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SOURCES = ("startup", "resume", "clear", "compact", "fork")
 # Whoever begins like this goes on alone: what it continues is over, unless it is seen to live elsewhere.
-_REPLACES = ("resume", "clear", "compact")
+REPLACES = ("resume", "clear", "compact")
 _SHORTEST_MINTED = 20
 _ONE_BOUNDARY_S = 2.0
 
@@ -90,36 +90,47 @@ def is_minted(session_id: str) -> bool:
 
 
 def predecessor(
-    begun: Begun, others: Sequence[Session], is_over: Callable[[Session], bool]
+    begun: Begun, known: Session | None, others: Sequence[Session], is_over: Callable[[Session], bool]
 ) -> tuple[Session, str] | None:
     """Which session this one continues, and the evidence for it, from those of its project, newest first.
 
     The client's own word comes first, then the transcript, the process, the terminal. A client
-    that gave nothing and says that it resumes has most likely resumed what ended last.
+    that gave nothing and says that it resumes has most likely resumed what ended last. One that has
+    begun before goes on where it was itself, unless its process was another one's in between.
     """
     others = [other for other in others if other.id != begun.id and other.project == begun.project]
-    if begun.continues is not None:
-        return next(((other, "named") for other in others if other.id == begun.continues), None)
+    named = next((other for other in others if begun.continues is not None and other.id == begun.continues), None)
+    if named is not None:
+        return named, "named"
     if begun.source == "startup":
         return None
+    others = [other for other in others if None in (other.client, begun.client) or other.client == begun.client]
+    if known is not None and known.source is not None:
+        kin = (other for other in others if begun.process is not None and other.process == begun.process)
+        last = next((other for other in kin if other.ended_at is None), None)
+        return None if last is None or begun.source == "fork" else (last, "process")
+    return _by_evidence(begun, others, is_over)
+
+
+def _by_evidence(
+    begun: Begun, others: Sequence[Session], is_over: Callable[[Session], bool]
+) -> tuple[Session, str] | None:
     for name in ("transcript", "process", "terminal"):
         given = getattr(begun, name)
-        if given is None:
-            continue
-        same = (other for other in others if getattr(other, name) == given and other.client == begun.client)
+        same = (other for other in others if given is not None and getattr(other, name) == given)
         # A terminal has had many tenants: only one that has left it can have made room.
         found = next((other for other in same if name != "terminal" or is_over(other)), None)
         if found is not None:
             return found, name
     if begun.source in ("resume", "compact"):
-        last = next((other for other in others if other.client == begun.client and is_over(other)), None)
+        last = next((other for other in others if is_over(other)), None)
         return None if last is None else (last, "recency")
     return None
 
 
 def replaces(begun: Begun, before: Session) -> bool:
     """Whether the session before is over because this one begins; not if its process may live on elsewhere."""
-    return begun.source in _REPLACES and (before.process is None or before.process == begun.process)
+    return begun.source in REPLACES and (before.process is None or before.process == begun.process)
 
 
 def told_of(origin: int, lineage: Lineage, lives: Callable[[Session], bool]) -> int | None:

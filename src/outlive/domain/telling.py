@@ -16,7 +16,7 @@ from outlive.domain.wire import duration_s
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from outlive.domain.effects import Effects
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 TAIL_BYTES = 2048
 TEXT_BYTES = 8192
 _WIDE, _NARROW = 300, 60
-_MEMBERS_SHOWN = 12
+_MEMBERS_SHOWN, _LAST_WORDS = 12, 4
+_FRAME, _SHORTEST_LINE = 400, 90
 _WHO = {
     "requested": "a cancel",
     "timeout": "its time limit",
@@ -51,6 +52,8 @@ class Told(Value):
     launched_by: str | None
     crossed_boundary: bool
     effects: Effects | None = None
+    last_words: Mapping[str, str] = {}
+    """What the members of a group that did not succeed said last."""
 
 
 def frame(mark: str, head: str, lines: Sequence[str]) -> str:
@@ -67,16 +70,45 @@ def tell(told: Sequence[Told], mark: str, now: datetime) -> str:
 
     Failures are given their room first.
     """
-    lines = [[summary_line(each, now)] for each in told]
     head = f"{len(told)} notice{'s' if len(told) != 1 else ''} of background tasks."
-    room = TEXT_BYTES - len(frame(mark, head, [line for block in lines for line in block]).encode("utf-8"))
-    for index in sorted(range(len(told)), key=lambda i: told[i].attempt.state == "succeeded"):
-        more = _details(told[index], now)
-        size = sum(len(line.encode("utf-8")) + 1 for line in more)
-        if size <= room:
-            lines[index] += more
-            room -= size
-    return frame(mark, head, [line for block in lines for line in block])
+    named = told[: (TEXT_BYTES - _FRAME) // _SHORTEST_LINE]
+    width = (TEXT_BYTES - _FRAME) // max(len(named), 1)
+    lines = [[cut_bytes(summary_line(each, now), width)] for each in named]
+    rest = [f"and {len(told) - len(named)} more: outlive inbox"] if len(told) > len(named) else []
+    room = TEXT_BYTES - _size([frame(mark, head, [line for block in lines for line in block] + rest)])
+    for index in sorted(range(len(named)), key=lambda i: _is_fine(named[i])):
+        more = _fitting(_details(named[index], now), _tail(named[index]), room)
+        lines[index] += more
+        room -= _size(more)
+    return frame(mark, head, [line for block in lines for line in block] + rest)
+
+
+def _is_fine(told: Told) -> bool:
+    return all(task.state == "succeeded" for task in told.members or (told.task,)) and not told.remaining
+
+
+def _fitting(details: list[str], tail: list[str], room: int) -> list[str]:
+    """The details with as much of the tail as there is room for; the last lines of it are the ones that count."""
+    if _size(details) > room:
+        return []
+    room -= _size(details)
+    kept: list[str] = []
+    for line in reversed(tail):
+        room -= _size([line])
+        if room < 0:
+            break
+        kept.insert(0, line)
+    return [*details[:-1], *kept, details[-1]] if details else kept
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(len(line.encode("utf-8")) + 1 for line in lines)
+
+
+def cut_bytes(text: str, width: int) -> str:
+    """The text in at most so many bytes, whole characters."""
+    content = text.encode("utf-8")
+    return text if len(content) <= width else content[: max(width - 3, 0)].decode("utf-8", "ignore") + "…"
 
 
 def summary_line(told: Told, now: datetime) -> str:
@@ -110,11 +142,8 @@ def left_open(effects: Effects, now: datetime) -> str:
 
 def _details(told: Told, now: datetime) -> list[str]:
     attempt, launch = told.attempt, told.task.launch
-    lines = [f"  {_member_line(member, now)}" for member in told.members[:_MEMBERS_SHOWN]]
-    if len(told.members) > _MEMBERS_SHOWN:
-        lines.append(f"  and {len(told.members) - _MEMBERS_SHOWN} more: outlive list --group")
     if told.members:
-        return lines
+        return _members(told, now)
     lines = [
         f"  command: {one_line(launch.command, _WIDE)}",
         f"  directory: {one_line(launch.cwd, _WIDE)}",
@@ -128,8 +157,21 @@ def _details(told: Told, now: datetime) -> list[str]:
     if told.effects is not None:
         lines.append(f"  touched ({told.effects.level}): {one_line(summary_of(told.effects, now), _WIDE)}")
     lines.append(f"  output: {told.output.path} ({show_size(told.output.size)})")
-    lines += [f"  | {line}" for line in _tail(told.output.tail)]
     return [*lines, f"  more: outlive show {launch.id}, outlive output {launch.id}"]
+
+
+def _members(told: Told, now: datetime) -> list[str]:
+    """The members of a group, those first that did not succeed, each of them with its last words."""
+    lines = []
+    for member in sorted(told.members, key=lambda member: member.state == "succeeded")[:_MEMBERS_SHOWN]:
+        lines.append(f"  {_member_line(member, now)}")
+        lines += [f"  | {line}" for line in told.last_words.get(member.id, "").splitlines()[-_LAST_WORDS:]]
+    if len(told.members) > _MEMBERS_SHOWN:
+        name = one_line(told.task.launch.group or "", _NARROW)
+        lines.append(
+            f"  and {len(told.members) - _MEMBERS_SHOWN} more that succeeded, or see outlive list --group {name}"
+        )
+    return [*lines, "  more: outlive show ID, outlive output ID"]
 
 
 def _member_line(member: Task, now: datetime) -> str:
@@ -142,10 +184,11 @@ def _origin(told: Told) -> str:
     return f"{who} (before a boundary: you may not remember it)" if told.crossed_boundary else who
 
 
-def _tail(text: str) -> list[str]:
-    """The last lines, as much as may be shown of one task."""
-    content = text.encode("utf-8")[-TAIL_BYTES:].decode("utf-8", "ignore")
-    return [line for line in content.splitlines() if line.strip()]
+def _tail(told: Told) -> list[str]:
+    """The last lines of a task's output, as much as may be shown of one."""
+    content = "" if told.members else told.output.tail
+    content = content.encode("utf-8")[-TAIL_BYTES:].decode("utf-8", "ignore")
+    return [f"  | {line}" for line in content.splitlines() if line.strip()]
 
 
 def how_it_ended(attempt: Attempt) -> str:

@@ -6,6 +6,7 @@ import os
 
 from outlive.bundle.attempt import discard_bundle
 from outlive.bundle.lease import clear_leases
+from outlive.bundle.trace import trace
 from outlive.domain.errors import UserError
 from outlive.domain.quantity import parse_size
 from outlive.domain.when import timedelta
@@ -56,7 +57,9 @@ def plan_tidying(
 def tidy(home: Home, ledger: SqliteLedger, chosen: Sequence[Deletable]) -> list[str]:
     """Delete rows, then bundles: whoever is killed in between leaves files without a row, never the reverse."""
     gone = Retention(ledger).delete([each.task for each in chosen])
+    sessions = {each.task: each.session for each in chosen}
     for task in gone:
+        trace(home, sessions[task], "pruned", task=task)
         try:
             discard_bundle(home.bundle(task))
         except OSError:

@@ -23,6 +23,8 @@ class Selection(Value):
 
     project: str | None = None
     session: str | None = None
+    origin: int | None = None
+    """The number of the session that launched them: its name may be another one's in another project."""
     group: str | None = None
     states: tuple[str, ...] = ()
     since: datetime | None = None

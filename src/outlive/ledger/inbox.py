@@ -56,9 +56,15 @@ class Inbox:
             found += self._notices(f"{_NOTICE} WHERE origin = ? AND {_OPEN} ORDER BY seq", (origin,))
         return sorted(found, key=lambda notice: notice.seq)
 
-    def owed_in(self, project: str, limit: int) -> list[Notice]:
-        """The same of every session of a project, newest first."""
-        query = f"{_NOTICE} WHERE project = ? AND {_OPEN} ORDER BY seq DESC LIMIT ?"
+    def origins_in(self, project: str) -> list[int]:
+        """The sessions of a project that are owed anything."""
+        query = f"SELECT DISTINCT origin FROM notice WHERE project = ? AND {_OPEN}"
+        return [row[0] for row in self._ledger.select(query, (rows.text(project),))]
+
+    def owed_in(self, project: str, origins: Sequence[int], limit: int) -> list[Notice]:
+        """What these sessions of a project are owed, newest first."""
+        marks = ", ".join(str(int(origin)) for origin in origins)
+        query = f"{_NOTICE} WHERE project = ? AND {_OPEN} AND origin IN ({marks}) ORDER BY seq DESC LIMIT ?"
         return self._notices(query, (rows.text(project), limit))
 
     def find(self, prefix: str) -> list[Notice]:

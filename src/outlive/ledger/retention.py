@@ -23,17 +23,20 @@ _MAY_GO = f"""
     newest.settled_at IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM notice WHERE notice.task = task.id AND {_OWED})
     AND NOT EXISTS (
+        SELECT 1 FROM delivery JOIN notice ON notice.id = delivery.notice
+        WHERE notice.task = task.id AND delivery.state = 'pending')
+    AND NOT EXISTS (
         SELECT 1 FROM attempt waiting INDEXED BY attempt_unsettled JOIN task later ON later.id = waiting.task,
             json_each(later.after)
         WHERE waiting.state IN ('queued', 'running') AND json_extract(value, '$[0]') = task.id)"""
 _BYTES = """
     (SELECT coalesce(sum(output_bytes - coalesce(output_dropped, 0)), 0) FROM attempt WHERE attempt.task = task.id)"""
 _DUE = f"""
-    SELECT task.id, task.command, newest.delete_after, {_BYTES}
+    SELECT task.id, task.command, task.session, newest.delete_after, {_BYTES}
     FROM attempt newest JOIN task ON task.id = newest.task AND newest.number = task.attempt
     WHERE newest.delete_after <= ? AND newest.settled_at <= ? AND {_MAY_GO} ORDER BY newest.delete_after LIMIT ?"""
 _OLDEST = f"""
-    SELECT task.id, task.command, newest.delete_after, {_BYTES} AS bytes
+    SELECT task.id, task.command, task.session, newest.delete_after, {_BYTES} AS bytes
     FROM task JOIN attempt newest ON task.id = newest.task AND newest.number = task.attempt
     WHERE newest.settled_at <= ? AND {_MAY_GO} AND bytes > 0 ORDER BY task.seq LIMIT ?"""
 _KEPT = """
@@ -48,6 +51,7 @@ class Deletable(Value):
 
     task: str
     command: str
+    session: str | None = None
     delete_after: datetime
     size: int
 
@@ -88,8 +92,15 @@ class Retention:
 
 
 def _deletable(row: tuple[object, ...]) -> Deletable:
-    task, command, delete_after, size = row
-    shown = command.decode("utf-8", "backslashreplace") if isinstance(command, bytes) else str(command)
+    task, command, session, delete_after, size = row
     return Deletable(
-        task=str(task), command=shown, delete_after=from_micros(int(str(delete_after))), size=int(str(size))
+        task=str(task),
+        command=_text(command),
+        session=None if session is None else _text(session),
+        delete_after=from_micros(int(str(delete_after))),
+        size=int(str(size)),
     )
+
+
+def _text(cell: object) -> str:
+    return cell.decode("utf-8", "backslashreplace") if isinstance(cell, bytes) else str(cell)

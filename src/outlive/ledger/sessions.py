@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from outlive.domain.ids import lineage_id
-from outlive.domain.session import Lineage, Session, is_minted, is_same_boundary, predecessor, replaces
+from outlive.domain.session import REPLACES, Lineage, Session, is_minted, is_same_boundary, predecessor, replaces
 from outlive.domain.when import from_micros, to_micros
 from outlive.ledger import rows
 
@@ -29,18 +29,20 @@ _NEXT_RANK = "(SELECT coalesce(max(rank), 0) + 1 FROM session newer WHERE newer.
 _INSERT = f"""
     INSERT INTO session (id, project, lineage, created_at, rank)
     VALUES (?1, ?2, ?3, ?4, {_NEXT_RANK.format("?2")})"""
+# Compacting does not change the process, whether or not the client names it again.
 _BEGIN = f"""
-    UPDATE session SET client = coalesce(?, client), source = ?, boundary = boundary + 1, begun_at = ?,
-        begun_tick = ?, begun_by = ?, process = ?, transcript = coalesce(?, transcript),
-        terminal = coalesce(?, terminal), ended_at = NULL, end_reason = NULL, gated = NULL,
-        rank = {_NEXT_RANK.format("session.project")}
-    WHERE seq = ?"""
+    UPDATE session SET client = coalesce(:client, client), source = :source, boundary = boundary + 1,
+        begun_at = :at, begun_tick = :tick, begun_by = :lease,
+        process = iif(:source = 'compact', coalesce(:process, process), :process),
+        transcript = coalesce(:transcript, transcript), terminal = coalesce(:terminal, terminal),
+        ended_at = NULL, end_reason = NULL, gated = NULL, rank = {_NEXT_RANK.format("session.project")}
+    WHERE seq = :seq"""
 _END = "UPDATE session SET ended_at = ?, end_reason = ? WHERE seq = ? AND ended_at IS NULL"
 _MERGE = "UPDATE session SET lineage = ? WHERE lineage = ?"
-_CONTINUE = "INSERT OR IGNORE INTO continuation (predecessor, heir, evidence) VALUES (?, ?, ?)"
+_CONTINUE = "INSERT OR IGNORE INTO continuation (predecessor, heir, evidence, replaces) VALUES (?, ?, ?, ?)"
 _HEIRS = """
     SELECT continuation.predecessor, continuation.heir FROM continuation JOIN session ON session.seq = heir
-    WHERE session.lineage = ? ORDER BY continuation.seq"""
+    WHERE session.lineage = ? ORDER BY continuation.replaces DESC, continuation.seq"""
 # How far back a predecessor is looked for; it is among the newest, or it was named.
 _RECENT = 200
 
@@ -99,43 +101,42 @@ class Sessions:
         The same boundary told twice changes nothing.
         """
         with self._ledger.write():
-            known = self._sessions(
-                f"{_SESSION} WHERE project = ? AND id = ?", (rows.text(begun.project), rows.text(begun.id))
-            )
-            if known and is_same_boundary(begun, known[0], is_held):
-                return known[0], None, "same boundary"
-            found = predecessor(begun, self._candidates(begun), is_over) if not known or begun.continues else None
-            seq = known[0].seq if known else self._insert(begun.id, begun.project, now)
+            known = self.find(begun.id, begun.project)
+            if known is not None:
+                begun = begun.but(project=known.project)  # a client's name for it is the same everywhere
+                if is_same_boundary(begun, known, is_held):
+                    return known, None, "same boundary"
+            found = predecessor(begun, known, self._candidates(begun), is_over)
+            seq = known.seq if known else self._insert(begun.id, begun.project, now)
             if found is not None:
                 before, evidence = found
-                self._ledger.db.execute(_CONTINUE, (before.seq, seq, evidence))
+                self._ledger.db.execute(_CONTINUE, (before.seq, seq, evidence, begun.source in REPLACES))
                 self._ledger.db.execute(_MERGE, (before.lineage, self.get(seq).lineage))
                 if replaces(begun, before):
                     self._ledger.db.execute(_END, (to_micros(now), "continued", before.seq))
-            cells = (
-                begun.client,
-                begun.source,
-                to_micros(begun.at or now),
-                begun.tick,
-                begun.lease,
-                begun.process,
-                rows.text(begun.transcript),
-                rows.text(begun.terminal),
-                seq,
-            )
+            cells = {
+                "client": rows.sentence(begun.client),
+                "source": begun.source,
+                "at": to_micros(begun.at or now),
+                "tick": begun.tick,
+                "lease": begun.lease,
+                "process": begun.process,
+                "transcript": rows.text(begun.transcript),
+                "terminal": rows.text(begun.terminal),
+                "seq": seq,
+            }
             self._ledger.db.execute(_BEGIN, cells)
             return self.get(seq), *(found or (None, None))
 
     def _candidates(self, begun: Begun) -> Sequence[Session]:
-        place = rows.text(begun.project)
-        if begun.continues is not None:
-            return self._sessions(f"{_SESSION} WHERE project = ? AND id = ?", (place, rows.text(begun.continues)))
-        return self.of_project(begun.project, _RECENT)
+        cells = (rows.text(begun.project), rows.text(begun.continues))
+        named = self._sessions(f"{_SESSION} WHERE project = ? AND id = ?", cells) if begun.continues else []
+        return [*named, *self.of_project(begun.project, _RECENT)]
 
     def end(self, seq: int, reason: str | None, now: datetime) -> bool:
         """Record that a session is over; False if that was known."""
         with self._ledger.write():
-            self._ledger.db.execute(_END, (to_micros(now), reason, seq))
+            self._ledger.db.execute(_END, (to_micros(now), rows.sentence(reason), seq))
             return self._ledger.db.changes() == 1
 
     def lineage(self, lineage: str) -> Lineage:

@@ -52,10 +52,10 @@ _NOTICE = """
     INSERT INTO notice (id, task, attempt, kind, state, created_at, session, origin, project)
     SELECT ?, id, ?, ?, ?, ?, session, origin,
         (SELECT project FROM session WHERE seq = origin) FROM task WHERE id = ?"""
-# The members of a task's group: those of its name that were launched by the same lineage in the same project.
+# The members of a task's group: those of its name that were launched by the same lineage.
 MEMBERS = """
     SELECT member.id FROM task anchor
-    JOIN task member ON member.grp = anchor.grp AND member.project = anchor.project
+    JOIN task member ON member.grp = anchor.grp
     WHERE anchor.id = ? AND member.origin IN (
         SELECT kin.seq FROM session own JOIN session kin ON kin.lineage = own.lineage WHERE own.seq = anchor.origin)"""
 _GROUP = f"""
@@ -249,6 +249,8 @@ class SqliteLedger(LedgerFile):
             wanted.append(("project = ?", rows.text(selection.project)))
         if selection.session is not None:
             wanted.append(("session = ?", rows.text(selection.session)))
+        if selection.origin is not None:
+            wanted.append(("origin = ?", selection.origin))
         if selection.group is not None:
             wanted.append(("grp = ?", rows.text(selection.group)))
         if selection.since is not None:

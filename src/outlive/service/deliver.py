@@ -10,6 +10,7 @@ import os
 import time
 
 from outlive.bundle.home import Home
+from outlive.bundle.trace import trace
 from outlive.domain.errors import OutliveError
 from outlive.domain.notice import COALESCE_S, DEFERRAL_CEILING_S, Telling
 from outlive.domain.sink import pause_after
@@ -85,15 +86,24 @@ class _Round:
             sinks = {sink.name: sink for sink in Sinks(ledger).all()}
             owed: dict[str, tuple[Sink, list[Delivery]]] = {}
             for delivery in Sinks(ledger).pending():
-                owed.setdefault(delivery.sink, (sinks[delivery.sink], []))[1].append(delivery)
+                if delivery.sink in sinks:  # or it was removed just now
+                    owed.setdefault(delivery.sink, (sinks[delivery.sink], []))[1].append(delivery)
         return owed
 
     def _tell(self, sink: Sink, parts: Sequence[Delivery]) -> int:
         since = self._busy_since.get(sink.name)
         force = since is not None and time.monotonic() - since >= DEFERRAL_CEILING_S
-        outcome, error = send(sink, self._documents(parts), force=force)
+        documents = self._documents(parts)
+        outcome, error = send(sink, documents, force=force)
+        if outcome == "busy" and force:
+            outcome = "failed"  # it has been busy for long enough
         with SqliteLedger(self._home.ledger, utc_now()) as ledger:
-            Sinks(ledger).record(parts, "failed" if outcome == "busy" and force else outcome, error, utc_now())
+            Sinks(ledger).record(parts, outcome, error, utc_now())
+        for document in documents:
+            session = document["launched_by"]
+            trace(
+                self._home, str(session) if session else None, outcome, notice=document["id"], sink=sink.name, why=error
+            )
         self._plan_next(sink, parts, outcome)
         return len(parts) if outcome == "delivered" else 0
 

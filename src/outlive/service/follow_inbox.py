@@ -15,9 +15,11 @@ from outlive.bundle.attempt import AttemptFiles, has_writer, open_done
 from outlive.bundle.kernel import watch_modifications
 from outlive.domain.notice import COALESCE_S, DEFERRAL_CEILING_S, may_wait
 from outlive.ledger.inbox import Inbox
+from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.inbox import claim, owed_to, running_for
+from outlive.service.liveness import is_over, process_of
 from outlive.service.reconcile import reconcile
 from outlive.service.wait import DAY_MS
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from outlive.bundle.home import Home
     from outlive.domain.notice import Telling
+    from outlive.domain.session import Session
     from outlive.service.inbox import Claim
     from outlive.service.reconcile import Adopter
 
@@ -36,28 +39,39 @@ _LOOK_MS = 1000
 _MOST_DOORS = 256
 
 
-def follow_inbox(home: Home, session: str, project: str, adopter: Adopter | None) -> Iterator[Claim]:
-    """Claims of what the session is owed, as it comes; whoever gets one says what became of it."""
-    with _Watch(home, session, project) as watch:
+def follow_inbox(
+    home: Home, session: str, project: str, adopter: Adopter | None, reader: int | None = None
+) -> Iterator[Claim]:
+    """Claims of what the session is owed, as it comes; whoever gets one says what became of it.
+
+    Ends when the reader of a pipe that we were given has left.
+    """
+    with _Watch(home, session, project, reader) as watch:
         while True:
             reconcile(home, utc_now(), None, adopter)
             watch.listen()
+            watch.look()
             claimed = claim(home, session, project, wanted=watch.is_due)
             with claimed:
                 if claimed.tellings:
                     yield claimed
                     continue
-            watch.sleep()
+            if not watch.sleep():
+                return
 
 
 class _Watch:
     """What wakes a follower, and what it has put off."""
 
-    def __init__(self, home: Home, session: str, project: str) -> None:
+    def __init__(self, home: Home, session: str, project: str, reader: int | None) -> None:
         self._home = home
+        self._reader = reader
+        self._others_tell = False
         self._session, self._project = session, project
         self._doors: dict[str, int] = {}
+        self._kin: list[int] = []
         self._put_off: dict[str, float] = {}
+        self._before: dict[str, float] = {}
         self._ledger = SqliteLedger(home.ledger, utc_now())
         self._ledger.rest()
         self._changes: int | None = None
@@ -66,16 +80,22 @@ class _Watch:
         except OSError:
             pass
 
+    def look(self) -> None:
+        """Before each look: what was put off counts only if it is put off again, and not since the last one told it."""
+        self._before, self._put_off = self._put_off, {}
+
     def is_due(self, ledger: SqliteLedger, telling: Telling) -> bool:
         """Whether it is told now; a success while others of its group go on waits for them, but not for ever."""
         notice = telling.notice
         task = ledger.task(notice.task)
         attempt = None if task is None else task.attempts[notice.attempt - 1]
         if attempt is None or not may_wait(notice.kind, attempt.state, Inbox(ledger).remaining(notice.task)):
-            self._put_off.pop(notice.id, None)
             return True
-        since = self._put_off.setdefault(notice.id, time.monotonic())
-        return time.monotonic() - since >= DEFERRAL_CEILING_S
+        since = self._before.get(notice.id, time.monotonic())
+        if time.monotonic() - since >= DEFERRAL_CEILING_S:
+            return True
+        self._put_off[notice.id] = since
+        return False
 
     def listen(self) -> None:
         """Before we look: forget what has been written, so that whatever comes later is heard."""
@@ -83,18 +103,28 @@ class _Watch:
             _drain(self._changes)
         self._open_doors()
 
-    def sleep(self) -> None:
-        """Until something may have changed, and a little longer, so that what comes together is told together."""
+    def sleep(self) -> bool:
+        """Until something may have changed, and a little longer, so that what comes together is told together.
+
+        False if nobody reads any more.
+        """
         waiting = poll()
-        for fd in self._doors.values():
+        if self._reader is not None:
+            waiting.register(self._reader, 0)
+        for fd in (*self._doors.values(), *self._kin):
             waiting.register(fd, POLLIN)
         if self._changes is not None:
             waiting.register(self._changes, POLLIN)
-        if waiting.poll(self._patience_ms()):
+        ready = waiting.poll(self._patience_ms())
+        if any(fd == self._reader for fd, _ in ready):
+            return False
+        if ready:
             time.sleep(COALESCE_S)
+        return True
 
     def _patience_ms(self) -> float:
-        spans: list[float] = [DAY_MS if self._changes is not None else _LOOK_MS]
+        # Whoever else is telling something now may be killed at it, and nobody would write that down.
+        spans: list[float] = [_LOOK_MS if self._changes is None or self._others_tell else DAY_MS]
         now = time.monotonic()
         spans += [max(0.0, since + DEFERRAL_CEILING_S - now) * 1000 for since in self._put_off.values()]
         return min(spans)
@@ -106,9 +136,13 @@ class _Watch:
         try:
             owed = owed_to(self._ledger, self._session, self._project)
             live = [] if owed is None else running_for(self._ledger, owed)
+            kin = [] if owed is None else self._living_kin(owed.session)
+            told = [] if owed is None else Inbox(self._ledger).owed(owed.origins)
+            self._others_tell = any(notice.state == "claimed" for notice in told)
         finally:
             self._ledger.rest()
         wanted = {f"{task.id} {task.current.number}": task for task in live[:_MOST_DOORS]}
+        self._watch_kin(kin)
         for name in [name for name in self._doors if name not in wanted]:
             os.close(self._doors.pop(name))
         for name, task in wanted.items():
@@ -122,11 +156,22 @@ class _Watch:
                 else:
                     os.close(door)  # nobody keeps it now; whoever does next, or settles it, writes that down
 
+    def _living_kin(self, me: Session) -> list[Session]:
+        """Other sessions of the lineage whose process lives: its end may make us their heir."""
+        kin = Sessions(self._ledger).lineage(me.lineage).sessions.values()
+        return [each for each in kin if each.seq != me.seq and each.process is not None and not is_over(each)]
+
+    def _watch_kin(self, kin: list[Session]) -> None:
+        for pidfd in self._kin:
+            os.close(pidfd)
+        opened = [process_of(each) for each in kin[:_MOST_DOORS]]
+        self._kin = [pidfd for pidfd in opened if pidfd is not None]
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for door in self._doors.values():
+        for door in (*self._doors.values(), *self._kin):
             os.close(door)
         if self._changes is not None:
             os.close(self._changes)

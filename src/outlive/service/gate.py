@@ -12,6 +12,7 @@ import time
 
 from outlive.bundle.attempt import AttemptFiles, keeper_lives, take
 from outlive.bundle.lease import is_held
+from outlive.bundle.trace import trace
 from outlive.domain.notice import may_be_claimed
 from outlive.domain.quantity import show_duration
 from outlive.domain.text import one_line
@@ -25,7 +26,6 @@ from outlive.service.effects import open_windows, window_document
 from outlive.service.inbox import owed_to, peek, running_for
 from outlive.service.reconcile import is_ours_to_judge, reconcile
 from outlive.service.telling import notice_documents
-from outlive.service.trace import trace
 from outlive.service.view import task_document
 from outlive.service.wait import wait_for
 
@@ -83,15 +83,17 @@ def gate(home: Home, session: str, project: str, adopter: Adopter | None, ceilin
         ]
         windows = open_windows(home, ledger.unsettled(), project)
     now = tick()
-    waiting = seconds_since(since, now)
-    is_blocked = bool(waited or untold)
+    blockers = {task.id for task in waited} | {notice.task for each in untold for notice in each.all}
+    began, known = _read_gated(since)
+    # Something new to wait for begins a new wait: what was waited for before is no reason to leave it.
+    # Of another boot, the span is not known, and begins anew, too.
+    waiting = seconds_since(began, now) if blockers <= known else None
+    is_blocked = bool(blockers)
     released = is_blocked and waiting is not None and waiting >= ceiling
     if owed is not None:
+        words = (began if waiting is not None and began is not None else now, *sorted(blockers))
         with SqliteLedger(home.ledger, utc_now()) as ledger:
-            # Of another boot, the span is not known: it begins anew.
-            Sessions(ledger).set_gated(
-                owed.session.seq, (since if waiting is not None else now) if is_blocked else None
-            )
+            Sessions(ledger).set_gated(owed.session.seq, " ".join(words) if is_blocked else None)
     answer = Answer(
         may_stop=not is_blocked or released,
         reason=_reason(waited, unknown, lost, untold, waiting if released else None),
@@ -138,6 +140,12 @@ def gate_document(home: Home, answer: Answer) -> dict[str, object]:
         "untold": notice_documents(home, answer.untold, answer.session),
         "open_windows": [{"task": task, **window_document(window, now)} for task, window in answer.windows],
     }
+
+
+def _read_gated(text: str | None) -> tuple[str | None, set[str]]:
+    """Since when (a tick: two words) a session is asked to wait, and for which tasks."""
+    words = [] if text is None else text.split(" ")
+    return " ".join(words[:2]) or None, set(words[2:])
 
 
 def _waited_for(ledger: SqliteLedger, owed: Owed) -> list[Task]:

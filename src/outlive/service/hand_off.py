@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from outlive.bundle.home import Home
-    from outlive.domain.notice import Telling
+    from outlive.domain.notice import Notice, Telling
     from outlive.domain.session import Session
     from outlive.service.inbox import Owed
 
 # Of what other sessions left behind, the newest are enough: there is a command for the rest.
-_MOST_EARLIER = 50
+_MOST_EARLIER = 200
+_ENDINGS = ("ended", "lost", "group_ended")
 
 
 class HandOff(Value):
@@ -43,8 +44,14 @@ def hand_off(home: Home, owed: Owed, tellings: Sequence[Telling]) -> HandOff:
     return HandOff(
         digest=digest,
         text=write_digest(digest, new_mark(), utc_now()),
-        told=tuple(each for each in tellings if all(notice.task in named for notice in each.all)),
+        told=tuple(each for each in tellings if all(_is_said(notice, digest, named) for notice in each.all)),
     )
+
+
+def _is_said(notice: Notice, digest: Digest, named: Sequence[str]) -> bool:
+    """Whether the digest says how that very attempt ended: a later one may run, or have ended otherwise."""
+    newest = {line.task.id: line.task.current.number for line in (*digest.ended, *digest.lost)}
+    return notice.kind in _ENDINGS and notice.task in named and newest.get(notice.task) == notice.attempt
 
 
 def hand_off_document(home: Home, handed: HandOff) -> dict[str, object]:
@@ -68,9 +75,7 @@ def _digest(home: Home, ledger: SqliteLedger, owed: Owed, tellings: Sequence[Tel
     ids = dict.fromkeys(notice.task for each in tellings for notice in each.all)
     ended = [Line(task=task) for one in ids if (task := ledger.task(one)) and task.current.settled_at is not None]
     earlier = dict.fromkeys(
-        notice.task
-        for notice in Inbox(ledger).owed_in(owed.session.project, _MOST_EARLIER)
-        if notice.origin not in owed.origins and forsaken.is_so(notice.origin)
+        notice.task for notice in Inbox(ledger).owed_in(owed.session.project, forsaken.are_so(), _MOST_EARLIER)
     )
     ended += [
         Line(task=task, earlier=True)
@@ -101,9 +106,13 @@ class _Forsaken:
     """Which sessions of a project are over without anybody in their place."""
 
     def __init__(self, ledger: SqliteLedger, me: Session) -> None:
-        self._sessions = Sessions(ledger)
+        self._sessions, self._inbox = Sessions(ledger), Inbox(ledger)
         self._me = me
         self._known: dict[int, bool] = {}
+
+    def are_so(self) -> list[int]:
+        """Those of them that are owed anything."""
+        return [seq for seq in self._inbox.origins_in(self._me.project) if self.is_so(seq)]
 
     def is_so(self, seq: int) -> bool:
         if seq not in self._known:

@@ -8,6 +8,7 @@ a teller leaves the notice to the next one, which tells it again under the same 
 from __future__ import annotations
 
 from outlive.bundle.lease import Lease, is_held
+from outlive.bundle.trace import trace
 from outlive.domain.errors import UserError
 from outlive.domain.notice import may_be_claimed, told_together
 from outlive.domain.session import told_through
@@ -17,7 +18,6 @@ from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.liveness import is_over
-from outlive.service.trace import trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -189,12 +189,19 @@ def acknowledge(home: Home, names: Sequence[str], session: str | None, project: 
     return done
 
 
-def dismiss(home: Home, names: Sequence[str], session: str | None) -> list[str]:
-    """Nobody needs to be told of these any more."""
+def dismiss(home: Home, names: Sequence[str], session: str | None, project: str) -> list[str]:
+    """Nobody needs to be told of these any more; a session may say so of those of its project, a person of all."""
     with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
-        done = Inbox(ledger).dismiss([_named(ledger, name) for name in names], utc_now())
-    for notice in done:
-        trace(home, session, "dismissed", notice=notice)
+        notices = [_named(ledger, name) for name in names]
+        for notice in notices if session is not None else ():
+            origin = Sessions(ledger).get(notice.origin) if notice.origin else None
+            if origin is not None and origin.project != project:
+                raise UserError(
+                    f"notice {notice.id} is of another project: {origin.project}", "only a person can dismiss it here"
+                )
+        done = Inbox(ledger).dismiss(notices, utc_now())
+    for name in done:
+        trace(home, session, "dismissed", notice=name)
     return done
 
 

@@ -17,8 +17,8 @@ def mark_of(pid: int) -> str:
     """A process as a session's record names it."""
     try:
         found = identify(pid)
-    except OSError as error:
-        raise UserError(f"there is no process {pid} to be seen: {error.strerror}", "give the client's own") from error
+    except (OSError, OverflowError) as error:
+        raise UserError(f"there is no process {pid} to be seen", "give the client's own") from error
     return f"{found.pid} {found.inode} {found.start} {found.boot} {found.namespace}"
 
 

@@ -6,8 +6,11 @@ import base64
 import hashlib
 import hmac
 import os
+import signal
 import subprocess
+import tempfile
 import time
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from outlive.domain.sink import BUSY_EXIT_CODE
@@ -25,6 +28,8 @@ _PATIENCE_S = 30.0
 _BUSY_STATUS = (429, 503)
 _FAILED_STATUS = 300
 _LONGEST_ERROR = 300
+_MOST_SAID = 4096
+_LAST_WORDS_S = 0.05
 
 
 def send(sink: Sink, notices: Sequence[dict[str, Any]], *, force: bool = False) -> Sent:
@@ -32,10 +37,20 @@ def send(sink: Sink, notices: Sequence[dict[str, Any]], *, force: bool = False) 
     if not notices:
         return "delivered", None  # their tasks are gone: there is nothing left to say
     senders = {"run": _run, "webhook": _post, "apprise": _notify}
+    before = signal.signal(signal.SIGALRM, _give_up)
+    # One span for all of it: a receiver that answers a byte at a time is slow at none of them.
+    signal.setitimer(signal.ITIMER_REAL, _PATIENCE_S + 1)
     try:
         return senders[sink.kind](sink, notices, force)
     except Exception as error:  # noqa: BLE001 - whatever a sink does, it must not be the end of the others
         return "failed", _short(f"{type(error).__name__}: {error}")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _give_up(*_: object) -> None:
+    raise TimeoutError(f"no answer after {_PATIENCE_S:.0f} s")
 
 
 def signature(secret: str, name: str, timestamp: int, body: bytes) -> str:
@@ -62,23 +77,38 @@ def _run(sink: Sink, notices: Sequence[dict[str, Any]], force: bool) -> Sent:
         "OUTLIVE_NOTICES": " ".join(str(notice["id"]) for notice in notices),
         "OUTLIVE_FORCE": "1" if force else "0",
     }
-    try:
-        done = subprocess.run(
+    with tempfile.TemporaryFile() as body:
+        body.write(_body(notices))
+        body.seek(0)
+        command = subprocess.Popen(
             ["/bin/sh", "-c", sink.target],
-            input=_body(notices),
+            stdin=body,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             env=environ,
             cwd="/",
-            capture_output=True,
-            timeout=_PATIENCE_S,
-            check=False,
+            start_new_session=True,
         )
+    # Its end is what counts: who stays behind in the background may hold its output open for ever.
+    said = bytearray()
+    Thread(target=_listen, args=(command.stdout, said), daemon=True).start()
+    try:
+        code = command.wait(_PATIENCE_S)
     except subprocess.TimeoutExpired:
+        os.killpg(command.pid, signal.SIGKILL)
+        command.wait()
         return "failed", f"no end after {_PATIENCE_S:.0f} s"
-    if done.returncode == 0:
+    if code == 0:
         return "delivered", None
-    said = done.stderr.decode("utf-8", "replace").strip() or done.stdout.decode("utf-8", "replace").strip()
-    outcome: Outcome = "busy" if done.returncode == BUSY_EXIT_CODE else "failed"
-    return outcome, _short(f"exit {done.returncode}{f': {said}' if said else ''}")
+    time.sleep(_LAST_WORDS_S)
+    words = bytes(said).decode("utf-8", "replace").strip()
+    outcome: Outcome = "busy" if code == BUSY_EXIT_CODE else "failed"
+    return outcome, _short(f"exit {code}{f': {words}' if words else ''}")
+
+
+def _listen(pipe: Any, said: bytearray) -> None:
+    while piece := os.read(pipe.fileno(), 65536):
+        said += piece[: _MOST_SAID - len(said)]
 
 
 def _post(sink: Sink, notices: Sequence[dict[str, Any]], _: bool) -> Sent:

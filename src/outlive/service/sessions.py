@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from outlive.bundle.lease import is_held
+from outlive.bundle.trace import trace
 from outlive.domain.errors import UserError
 from outlive.domain.lifecycle import LIVE
 from outlive.domain.notice import OPEN
@@ -16,7 +17,6 @@ from outlive.service.cancel import ask_to_end
 from outlive.service.clock import utc_now
 from outlive.service.inbox import Owed, running_for
 from outlive.service.liveness import is_judged, is_over, process_of
-from outlive.service.trace import trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def end(home: Home, name: str, project: str, reason: str | None, adopter: Adopte
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         is_news = Sessions(ledger).end(session.seq, reason, utc_now())
         session = Sessions(ledger).find(name, project) or session
+    ended += _end_foreground(home, session, adopter)  # what was launched while we waited for the others
     trace(home, name, "ended", reason=reason, foreground=[task.id for task in ended], again=not is_news)
     return session, ended
 
@@ -107,11 +108,18 @@ def standings(home: Home, project: str | None, limit: int) -> list[Standing]:
             Standing(
                 session=session,
                 lives=not is_over(session) if is_judged(session) else None,
-                running=len(ledger.tasks(Selection(session=session.id, project=None, states=LIVE))),
+                running=len(ledger.tasks(Selection(origin=session.seq, states=LIVE))),
                 owed=len([notice for notice in Inbox(ledger).owed([session.seq]) if notice.state in OPEN]),
             )
             for session in found
         ]
+
+
+def number_of(home: Home, session: str, project: str) -> int | None:
+    """The number of a session as seen from a project; None if it was never heard of there."""
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        found = Sessions(ledger).find(session, project)
+    return None if found is None else found.seq
 
 
 def owner_of(home: Home, session: str, project: str) -> int | None:

@@ -11,7 +11,7 @@ from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.effects import effects_of
-from outlive.service.view import output_view, task_document
+from outlive.service.view import files_of, output_view, tail_text, task_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from outlive.domain.notice import Telling
     from outlive.domain.session import Session
     from outlive.domain.task import Task
+
+
+_LAST_WORDS = 400
 
 
 def new_mark() -> str:
@@ -59,6 +62,11 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
                     launched_by=task.launch.session,
                     crossed_boundary=crossed,
                     effects=effects_of(home, task, notice.attempt),
+                    last_words={
+                        member.id: tail_text(files_of(home, member), _LAST_WORDS)
+                        for member in members
+                        if member.state != "succeeded"
+                    },
                 )
             )
     return found

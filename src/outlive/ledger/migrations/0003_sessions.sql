@@ -29,13 +29,15 @@ CREATE INDEX session_id ON session (id, seq);
 CREATE INDEX session_lineage ON session (lineage, seq);
 CREATE INDEX session_rank ON session (project, rank);
 
--- Which session goes on where another one was; of several the first is the heir. A session may be
--- gone back to after it was continued, so this is no tree.
+-- Which session goes on where another one was; of several the first is the heir, but one that took
+-- its place comes before one that only branched off. A session may be gone back to after it was
+-- continued, so this is no tree.
 CREATE TABLE continuation (
     seq         INTEGER PRIMARY KEY,
     predecessor INTEGER NOT NULL REFERENCES session (seq) ON DELETE CASCADE,
     heir        INTEGER NOT NULL REFERENCES session (seq) ON DELETE CASCADE,
     evidence    TEXT NOT NULL,
+    replaces    INTEGER NOT NULL,
     UNIQUE (predecessor, heir)
 ) STRICT;
 
