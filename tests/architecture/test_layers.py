@@ -51,6 +51,8 @@ def test_every_import_respects_the_layers() -> None:
     [
         ("domain/__init__.py", "outlive.ledger", "Each layer imports only what is below it"),
         ("bundle/__init__.py", "outlive.ledger", "Each layer imports only what is below it"),
+        ("observe/__init__.py", "outlive.ledger", "Each layer imports only what is below it"),
+        ("ledger/__init__.py", "outlive.observe", "Each layer imports only what is below it"),
         ("ledger/__init__.py", "outlive.service", "Each layer imports only what is below it"),
         ("service/__init__.py", "outlive.cli", "Each layer imports only what is below it"),
         ("keeper/witness.py", "outlive.ledger", "The witness never opens the ledger"),

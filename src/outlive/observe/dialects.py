@@ -1,0 +1,251 @@
+"""Questions that options alone do not answer: what the words themselves say, in the program's own language."""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.observe.options import Call
+    from outlive.observe.shell import Simple
+
+
+def words(text: str) -> frozenset[str]:
+    """A set of words, as a table writes them."""
+    return frozenset(text.split())
+
+
+# Some patterns take time that grows with the square of the text. One that is longer is taken to write.
+_LONGEST = 8 * 1024
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_SQL_READS = words(
+    "select show explain describe desc values with pragma begin start commit rollback set use end help table"
+)
+_SQL_CHANGES = re.compile(
+    r"\b(insert|update|delete|merge|truncate|drop|alter|create|into|setval|nextval|dblink_exec"
+    r"|pg_(terminate|cancel)_backend|lo_\w+)\b",
+    re.IGNORECASE,
+)
+_META_CHANGES = re.compile(
+    r"(\\(i|ir|copy|o|w|!|gexec)|\.(import|read|restore|load|output|once|save|clone|system|shell))\b"
+)
+_SED_WRITES = re.compile(r"(^|[;{}/\d$\n])\s*[wW]\s+\S|/[gpiIme\d]*w\s*\S")
+_SED_RUNS = re.compile(r"(^|[;{}/\d$\n])\s*e(\s|$)|/[gpiIm\d]+e\s*$|[^/]/e\s*$")
+_AWK_WRITES = re.compile(r"""print[^|}\n]*>\s*(?!"/dev/std)["$\w(]""")
+_AWK_RUNS = re.compile(r"""(?<!\|)\|&?\s*"|\bsystem\s*\(""")
+_SCRIPT_ACTS = re.compile(
+    r"\b(open|system|unlink|exec|rename|mkdir|rmdir|eval|File|IO|Dir|FileUtils|qx|fork)\b|`|>\s*[\"']"
+)
+_REDIS_READS = words(
+    "ping get mget keys scan info dbsize exists ttl pttl type llen lrange lindex smembers scard sismember hget hgetall "
+    "hkeys hvals hlen hmget zrange zrangebyscore zscore zcard zcount zrank strlen getrange monitor slowlog latency "
+    "object memory time lastsave client-list echo role xlen xrange xinfo xpending sscan hscan zscan bitcount randomkey "
+    "pfcount command"
+)
+_MONGO_CHANGES = re.compile(
+    r"\.(insert|update|delete|remove|drop|replace|save|create|rename|bulkWrite|findOneAnd|findAndModify|aggregate"
+    r"|add|grant|revoke|shutdown)\w*\s*\("
+)
+_METHODS = frozenset(("POST", "PUT", "PATCH", "DELETE"))
+_ACTIVATES = ("/activate", "/.cargo/env", "/.bashrc", "/.profile", "/.bash_profile", "/.zshrc", "/nvm.sh")
+
+
+def changes_sql(call: Call, command: Simple) -> bool:
+    """Whether the SQL that is given changes anything; what is fed unseen may."""
+    given = [value for name, value in call.values if name in {"-c", "-e", "--command", "--execute", "-cmd"}]
+    given += [word for word in call.operands if " " in word.text or word.text.startswith(("\\", "."))]
+    texts = [word.text for word in given]
+    if not texts:
+        if command.stdin is None:
+            return command.is_fed
+        texts = [command.stdin]
+    if any(len(text) > _LONGEST for text in texts):
+        return True
+    return any(_changes(statement) for text in texts for statement in _COMMENT.sub(" ", text).split(";"))
+
+
+def has_sql(call: Call, command: Simple) -> bool:
+    """Whether any SQL is given at all."""
+    return (
+        bool(call.names & {"-c", "-e", "--command", "--execute"})
+        or command.stdin is not None
+        or any(" " in word.text or word.text.startswith(("\\", ".")) for word in call.operands)
+    )
+
+
+def _changes(statement: str) -> bool:
+    words = statement.split()
+    if not words:
+        return False
+    first = words[0].lower()
+    if first.startswith(("\\", ".")):
+        return _META_CHANGES.match(first) is not None
+    if first == "pragma":
+        return "=" in statement
+    if first in {"set", "show"}:
+        return False
+    return first not in _SQL_READS or _SQL_CHANGES.search(statement) is not None
+
+
+def changes_redis(call: Call, command: Simple) -> bool:
+    """Whether the command for Redis is none that reads."""
+    words = [word.text.lower() for word in call.operands]
+    if call.names & {"--eval", "--pipe"}:
+        return True
+    if not words:
+        return command.is_fed and not call.names & {"--scan", "--bigkeys", "--stat", "--latency"}
+    if words[0] in {"config", "client", "acl", "cluster"}:
+        return words[1:2] not in (["get"], ["list"], ["info"], ["nodes"], ["whoami"], ["slots"])
+    return words[0] not in _REDIS_READS
+
+
+def changes_mongo(call: Call, command: Simple) -> bool:
+    """Whether the script for MongoDB calls anything that writes."""
+    scripts = [value for name, value in call.values if name == "--eval"]
+    if not scripts:
+        return command.is_fed
+    return any(not word.literal or len(word.text) > _LONGEST or _MONGO_CHANGES.search(word.text) for word in scripts)
+
+
+def sed_writes(call: Call, _: Simple) -> bool:
+    """Whether a sed script writes files by itself."""
+    return any(len(script) > _LONGEST or _SED_WRITES.search(script) for script in _sed_scripts(call))
+
+
+def sed_runs(call: Call, _: Simple) -> bool:
+    """Whether a sed script runs commands."""
+    return any(len(script) <= _LONGEST and _SED_RUNS.search(script) for script in _sed_scripts(call))
+
+
+def _sed_scripts(call: Call) -> list[str]:
+    scripts = call.values_of(("-e", "--expression")) or call.operands[:1]
+    return [word.text for word in scripts]
+
+
+def edits_in_place(call: Call, _: Simple) -> bool:
+    """Whether the files themselves are edited, not what is printed of them."""
+    return bool(call.names & {"-i", "--in-place"})
+
+
+def awk_edits_in_place(call: Call, _: Simple) -> bool:
+    """Whether awk is told to write back."""
+    return any(word.text == "inplace" for word in call.values_of(("-i", "--include")))
+
+
+def script_only_prints(call: Call, _: Simple) -> bool:
+    """Whether a one-line script of perl or ruby has no call in it that could do more than print."""
+    if call.names & {"-v", "-c"} and not call.values:
+        return True
+    scripts = call.values_of(("-e", "-E"))
+    is_filter = bool(scripts) and bool(call.names & {"-n", "-p"})
+    return is_filter and not any(
+        not word.literal or len(word.text) > _LONGEST or _SCRIPT_ACTS.search(word.text) for word in scripts
+    )
+
+
+def awk_writes(call: Call, _: Simple) -> bool:
+    """Whether an awk script writes files by itself."""
+    return any(len(word.text) > _LONGEST or _AWK_WRITES.search(word.text) for word in call.operands[:1])
+
+
+def awk_runs(call: Call, _: Simple) -> bool:
+    """Whether an awk script runs commands."""
+    return any(len(word.text) <= _LONGEST and _AWK_RUNS.search(word.text) for word in call.operands[:1])
+
+
+def sends(call: Call, _: Simple) -> bool:
+    """Whether a request is of a kind that changes something."""
+    method = call.value_of(("-X", "--request", "--method"))
+    if method is not None:
+        return not method.literal or method.text.upper() in _METHODS
+    return bool(
+        call.names
+        & {
+            *("-d", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--json", "-F", "--form", "-T"),
+            *("--upload-file", "--post-data", "--post-file", "--body-data"),
+        }
+    )
+
+
+def sends_fields(call: Call, command: Simple) -> bool:
+    """Whether a call of a hosting service's interface changes something: fields make it a POST."""
+    is_reading = call.value_of(("-X", "--method")) is not None and not sends(call, command)
+    return sends(call, command) or (
+        not is_reading and bool(call.names & {"-f", "-F", "--field", "--raw-field", "--input"})
+    )
+
+
+def method_is_given(call: Call, _: Simple) -> bool:
+    """Whether the first operand is the name of a method that changes something (httpie)."""
+    fields = [word.text for word in call.operands[1:] if re.match(r"[\w-]+(:=|=(?!=)|@)", word.text)]
+    methods = _METHODS | {"GET", "HEAD", "OPTIONS"}
+    first = call.operands[0].text.upper() if call.operands else ""
+    return first in _METHODS or (first not in methods and bool(fields))
+
+
+def archive_is_read(call: Call, _: Simple) -> bool:
+    """Whether `tar` only lists, or compares: also in the old style, without a dash."""
+    return _archive_mode(call) in {"t", "d"}
+
+
+def archive_is_made(call: Call, _: Simple) -> bool:
+    """Whether `tar` writes an archive."""
+    return _archive_mode(call) in {"c", "r", "u", "A"}
+
+
+def _archive_mode(call: Call) -> str:
+    modes = {"list": "t", "compare": "d", "diff": "d", "create": "c", "append": "r", "update": "u", "extract": "x"}
+    long = next((letter for name, letter in modes.items() if "--" + name in call.names), "")
+    return long or next((letter for letter in "tdcruAx" if "-" + letter in call.names), "")
+
+
+def mode_is_an_option(call: Call, _: Simple) -> bool:
+    """Whether `chmod` takes rights away by what looks like an option, or takes the mode from a file."""
+    return "--reference" in call.names or any(re.fullmatch(r"-[rwxXstugoa,=+-]+", name) for name in call.names)
+
+
+def assigns(call: Call, _: Simple) -> bool:
+    """Whether an operand sets something to a value."""
+    return any("=" in word.text or not word.literal for word in call.operands)
+
+
+def dd_writes(call: Call, _: Simple) -> bool:
+    """Whether `dd` is told to write somewhere."""
+    return any(word.text.startswith("of=") for word in call.operands)
+
+
+def is_remote(call: Call, _: Simple) -> bool:
+    """Whether the destination is on another machine."""
+    last = call.operands[-1].text if call.operands else ""
+    return ":" in last.partition("/")[0] or last.startswith("rsync://")
+
+
+def changes_only_this_shell(call: Call, _: Simple) -> bool:
+    """Whether a sourced file is one of those that only set up a shell."""
+    return bool(call.operands) and call.operands[0].text.endswith(_ACTIVATES)
+
+
+def asks_a_cloud(call: Call, _: Simple) -> bool:
+    """Whether the verb of a cloud's command line is one that reads."""
+    reading = (
+        "describe",
+        "list",
+        "get",
+        "show",
+        "head",
+        "lookup",
+        "search",
+        "filter-log",
+        "tail",
+        "ls",
+        "wait",
+        "print",
+        "read",
+    )
+    return any(word.text.startswith(reading) for word in call.operands[1:4])
+
+
+def fetches_nothing(call: Call, _: Simple) -> bool:
+    """Whether `wget` keeps nothing of what it fetches."""
+    target = call.value_of(("-O", "--output-document"))
+    return "--spider" in call.names or (target is not None and target.text == "-")

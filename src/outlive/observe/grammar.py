@@ -1,0 +1,223 @@
+"""Reading a shell text with a real grammar, tree-sitter-bash: the walk over its tree.
+
+Importing this module fails without the extra `shell`. The tree of a text that is not quite bash has
+errors in it and is walked all the same; the reading is then not whole.
+"""
+
+from __future__ import annotations
+
+from tree_sitter import Language, Parser
+from tree_sitter_bash import language
+
+from outlive.domain.text import is_encodable
+from outlive.domain.value import Value
+from outlive.observe.shell import Simple, Word, one_line
+from outlive.observe.words import WordReader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from outlive.observe.shell import Reader, Scope
+
+_BASH = Language(language())
+_WRITING = frozenset((">", ">>", "&>", "&>>", ">|", ">&", "<>"))
+# A loop over more words than this is read once, with its variable unknown.
+_MOST_ROUNDS = 16
+
+
+class Feed(Value):
+    """What a command's redirections and the pipe before it give it."""
+
+    writes: tuple[Word, ...] = ()
+    words: tuple[Word, ...] = ()
+    stdin: str | None = None
+    is_fed: bool = False
+
+
+def parse(reader: Reader, text: str, scope: Scope, depth: int) -> bool:
+    """Read the text; False if its tree has errors, so that something may have been missed."""
+    source = text.encode("utf-8", "surrogateescape" if is_encodable(text) else "replace")
+    root = Parser(_BASH).parse(source).root_node
+    _Walk(reader, source).visit(root, scope, depth)
+    return not root.has_error
+
+
+class _Walk:
+    """One walk over the tree of one text."""
+
+    def __init__(self, reader: Reader, source: bytes) -> None:
+        self.reader = reader
+        self.source = source
+        self.read_word = WordReader(source, self.visit_apart)
+
+    def visit(self, node: Node, scope: Scope, depth: int, feed: Feed | None = None) -> None:
+        """Read whatever a node is; what has no meaning of its own is the sum of its parts."""
+        if not self.reader.may_go_on(depth):
+            return
+        visit = getattr(self, f"visit_{node.type}", None)
+        if visit is not None:
+            visit(node, scope, depth + 1, feed or Feed())
+            return
+        for child in node.named_children:
+            self.visit(child, scope, depth + 1)
+
+    def visit_apart(self, node: Node, scope: Scope, depth: int) -> None:
+        """Read the parts of a node where they can change nothing outside it."""
+        inner = scope.copy()
+        for child in node.named_children:
+            self.visit(child, inner, depth + 1)
+
+    def visit_subshell(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
+        self.visit_apart(node, scope, depth)
+
+    visit_command_substitution = visit_subshell
+    visit_process_substitution = visit_subshell
+
+    def visit_list(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
+        """`a && b || c` leans to the left, as deep as it is long: it is walked without recursion."""
+        parts: list[Node] = []
+        while node.type == "list" and node.named_children:
+            first, *rest = node.named_children
+            parts += reversed(rest)
+            node = first
+        for part in (node, *reversed(parts)):
+            self.visit(part, scope, depth)
+
+    def visit_pipeline(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
+        """Each part in a subshell of its own; what an `echo` writes is known to the next."""
+        for child in node.named_children:
+            self.visit(child, scope.copy(), depth, feed)
+            feed = Feed(stdin=self._written_by(child, scope, depth), is_fed=True)
+
+    def visit_redirected_statement(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
+        """A command with redirections, or a whole compound with them."""
+        body = node.child_by_field_name("body")
+        later: list[tuple[Node, Feed]] = []
+        for redirect in node.children_by_field_name("redirect"):
+            feed = self._redirected(redirect, scope, depth, feed, later)
+        if body is not None and body.type == "command":
+            self.visit(body, scope, depth, feed)
+        else:
+            if feed.writes:
+                line = one_line(self.read_word.source_of(node))
+                self._add((), line, scope, depth, Feed(writes=feed.writes))
+            if body is not None:
+                self.visit(body, scope, depth, feed.but(writes=(), words=()))
+        for following, its_feed in later:
+            self.visit(following, scope, depth, its_feed)
+
+    def visit_command(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
+        """A simple command; assignments before it are its own."""
+        words: list[Word] = []
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                self.visit_variable_assignment(child, scope.copy(), depth, feed)
+            elif child.type.endswith("_redirect"):
+                feed = self._redirected(child, scope, depth, feed, [])
+            else:
+                words += self.read_word.words(child, scope, depth)
+        words += feed.words
+        function = scope.functions.get(words[0].text) if words else None
+        if isinstance(function, tuple):
+            walk, body = function
+            scope.functions.pop(words[0].text)  # one that calls itself is read once
+            walk.visit(body, scope, depth)
+            scope.functions[words[0].text] = function
+            words = []
+        if words or feed.writes:
+            self._add(tuple(words), one_line(self.read_word.source_of(node)), scope, depth, feed)
+
+    def visit_declaration_command(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
+        """`export A=b` and its kin."""
+        for child in node.named_children:
+            self.visit(child, scope, depth, feed)
+
+    def visit_variable_assignment(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
+        """Remember what is assigned, to know it where it is used."""
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        word = self.read_word(value, scope, depth) if value is not None else Word(text="")
+        if name is not None:
+            scope.variables[self.read_word.source_of(name)] = word
+
+    def visit_function_definition(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
+        """A function does nothing before it is called."""
+        del depth
+        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if name is not None and body is not None:
+            scope.functions[self.read_word.source_of(name)] = (self, body)
+
+    def visit_for_statement(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
+        """A loop over a few literal words is read once for each, any other once."""
+        name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
+        words = [
+            word for each in node.children_by_field_name("value") for word in self.read_word.words(each, scope, depth)
+        ]
+        if name is None or body is None:
+            return
+        variable = self.read_word.source_of(name)
+        if not words or len(words) > _MOST_ROUNDS or not all(word.literal for word in words):
+            words = [Word(text="$" + variable, literal=False)]
+        for word in words:
+            scope.variables[variable] = word
+            self.visit(body, scope, depth)
+
+    def visit_heredoc_body(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
+        self.visit_apart(node, scope, depth)
+
+    def _redirected(self, node: Node, scope: Scope, depth: int, feed: Feed, later: list[tuple[Node, Feed]]) -> Feed:
+        """The feed with one more redirection; what follows a here-document on its line goes to `later`."""
+        if node.type == "herestring_redirect":
+            word = self.read_word(node.named_children[-1], scope, depth)
+            return feed.but(stdin=word.text if word.literal else None, is_fed=True)
+        if node.type == "heredoc_redirect":
+            return self._heredoc(node, scope, depth, feed, later)
+        # The grammar takes the words after a redirection for further destinations: they are arguments.
+        targets = node.children_by_field_name("destination")
+        words = feed.words + tuple(word for each in targets[1:] for word in self.read_word.words(each, scope, depth))
+        if not targets:
+            return feed
+        operators = {child.type for child in node.children if not child.is_named}
+        target = self.read_word(targets[0], scope, depth)
+        if not operators & _WRITING:
+            return feed.but(words=words, stdin=None, is_fed=True)
+        if ">&" in operators and (target.text.isdigit() or target.text == "-"):
+            return feed.but(words=words)
+        return feed.but(words=words, writes=(*feed.writes, target))
+
+    def _heredoc(self, node: Node, scope: Scope, depth: int, feed: Feed, later: list[tuple[Node, Feed]]) -> Feed:
+        for child in node.named_children:
+            if child.type == "heredoc_body":
+                self.visit(child, scope, depth)
+                is_plain = all(part.type == "heredoc_content" for part in child.named_children)
+                text = self.read_word.source_of(child)
+                feed = feed.but(stdin=text if is_plain else None, is_fed=True)
+                later[:] = [(each, its.but(stdin=feed.stdin) if its.is_fed else its) for each, its in later]
+            elif child.type.endswith("_redirect"):
+                feed = self._redirected(child, scope, depth, feed, later)
+            elif child.type == "pipeline":
+                later.append((child, Feed(is_fed=True)))
+            elif child.type not in {"heredoc_start", "heredoc_end"}:
+                later.append((child, Feed()))
+        return feed
+
+    def _written_by(self, node: Node, scope: Scope, depth: int) -> str | None:
+        """What an `echo` or `printf` of literal words writes."""
+        if node.type != "command" or not self.read_word.source_of(node).startswith(("echo ", "printf ")):
+            return None
+        words = [word for child in node.named_children for word in self.read_word.words(child, scope, depth)]
+        if all(word.literal for word in words):
+            return " ".join(word.text for word in words[1:] if not word.text.startswith("-"))
+        return None
+
+    def _add(self, words: tuple[Word, ...], line: str, scope: Scope, depth: int, feed: Feed) -> None:
+        command = Simple(
+            words=words,
+            directory=scope.directory,
+            line=line,
+            writes=feed.writes,
+            stdin=feed.stdin,
+            is_fed=feed.is_fed,
+            elsewhere=scope.elsewhere,
+        )
+        self.reader.add(command, scope, depth)

@@ -1,0 +1,126 @@
+"""The form of a rule: what a call of a program changes, and examples that are tests.
+
+A program has rules in order, and the first that fits a call decides; one marked `also` adds to what
+a later one says. The tables are in the modules `rules_*`; what no rule covers is `unknown`.
+"""
+
+from __future__ import annotations
+
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from outlive.observe.options import Call
+    from outlive.observe.shell import Simple
+
+    Question = Callable[[Call, Simple], bool]
+
+READS, OPAQUE = "reads", "unknown"
+
+
+class Rule(Value):
+    """One line of a table.
+
+    `touches` is a list of `kind:where`. Where is one of
+
+        here    the directory it runs in
+        each    every operand; `first`, `last`, `rest` (all but the first), `most` (all but the last)
+        -o,-x   the value of one of these options
+        file    the first operand, as a path whatever the kind
+        starts  the operands before the first option, as `find` has them
+        of=     operands that begin so, without that beginning
+        tool    the name of the program
+        =text   this text
+
+    or several of them with `|` between: the first that is given counts.
+    """
+
+    verbs: tuple[tuple[str, ...], ...]
+    """The first operands, word by word; none for any call."""
+    touches: tuple[tuple[str, tuple[str, ...]], ...]
+    examples: tuple[tuple[str, str], ...]
+    """A command, and `kind:what` of all it touches when run in /w."""
+    when: frozenset[str] = frozenset()
+    """Options of which one must be given."""
+    unless: frozenset[str] = frozenset()
+    """Options of which none may be given."""
+    asks: Question | None = None
+    also: bool = False
+
+
+class Program(Value):
+    """The rules of one program, or of several that are called alike."""
+
+    names: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    otherwise: str
+    """What a call is that no rule fits: `reads` or `unknown`."""
+    takes: frozenset[str] = frozenset()
+    """Options whose value may be the next word."""
+    directory: frozenset[str] = frozenset()
+    """Options by which it changes the directory."""
+    clusters: bool = True
+    """Whether -xzf is three options."""
+    dashless: bool = False
+    """Whether the first word is options even without a dash."""
+
+
+def rule(
+    verbs: str,
+    touches: str,
+    *examples: str,
+    when: str = "",
+    unless: str = "",
+    asks: Question | None = None,
+    also: bool = False,
+) -> Rule:
+    """A rule as the tables write it: lists as words, `stash_list` for a verb of two words, `call => touches`."""
+    parts = (touch.partition(":") for touch in touches.split())
+    pairs = (example.rpartition("=>") for example in examples)
+    return Rule(
+        verbs=tuple(tuple(verb.split("_")) for verb in verbs.split()),
+        touches=tuple((kind, tuple(where.split("|"))) for kind, _, where in parts),
+        examples=tuple((text.strip(), expected.strip()) for text, _, expected in pairs),
+        when=frozenset(when.split()),
+        unless=frozenset(unless.split()),
+        asks=asks,
+        also=also,
+    )
+
+
+def program(
+    names: str,
+    *rules: Rule,
+    otherwise: str = OPAQUE,
+    takes: str = "",
+    directory: str = "",
+    clusters: bool = True,
+    dashless: bool = False,
+) -> Program:
+    """A program as the tables write it."""
+    return Program(
+        names=tuple(names.split()),
+        rules=rules,
+        otherwise=otherwise,
+        takes=frozenset((takes + " " + directory).split()),
+        directory=frozenset(directory.split()),
+        clusters=clusters,
+        dashless=dashless,
+    )
+
+
+def has_operands(call: Call, _: Simple) -> bool:
+    """Whether anything is given beside options (and the verb)."""
+    return bool(call.operands)
+
+
+def has_three_operands(call: Call, _: Simple) -> bool:
+    """Whether three things are given."""
+    return len(call.operands) > 2
+
+
+def has_two_operands(call: Call, _: Simple) -> bool:
+    """Whether two things are given."""
+    return len(call.operands) > 1

@@ -1,0 +1,179 @@
+"""Rules: containers, clusters, clouds."""
+
+from __future__ import annotations
+
+from outlive.observe.dialects import asks_a_cloud
+from outlive.observe.rules import READS, has_operands, program, rule
+
+_READ_VERBS = (
+    "ps images logs inspect version info stats top port diff history search events image_ls image_list image_inspect "
+    "image_history container_ls container_list container_inspect container_logs container_stats container_top "
+    "volume_ls volume_inspect network_ls network_inspect system_df system_info context_ls context_show "
+    "context_inspect compose_ps compose_logs compose_ls compose_config compose_images compose_top compose_port "
+    "compose_version compose_events compose_stats buildx_ls buildx_inspect buildx_du manifest_inspect scout node_ls "
+    "service_ls service_ps service_logs stack_ls stack_ps plugin_ls secret_ls config_ls builder_du help"
+)
+
+CONTAINERS = (
+    program(
+        "docker podman nerdctl",
+        rule(_READ_VERBS, "", "docker ps -a =>", "docker compose logs -f web =>"),
+        rule("compose", "", "docker compose --dry-run up =>", when="--dry-run"),
+        rule("push image_push compose_push manifest_push", "remote:first", "docker push r.io/a => remote:r.io/a"),
+        rule("login logout", "path:=~/.docker/config.json", "docker login => path:~/.docker/config.json"),
+        rule("cp compose_cp", "path:last container:first", "docker cp web:/a . => path:/w container:web:/a"),
+        rule("save export", "path:-o,--output", "docker save -o a.tar i => path:/w/a.tar", when="-o --output"),
+        rule("save export attach wait", "", "docker wait web =>"),
+        rule(
+            "build image_build buildx_build buildx_bake",
+            "container:-t,--tag|tool",
+            "docker build -t a . => container:a",
+            "docker build . => container:docker",
+        ),
+        rule("run create container_run", "container:--name|first", "docker run -d --name db pg => container:db"),
+        rule(
+            "compose_up compose_down compose_build compose_start compose_stop compose_restart compose_rm "
+            "compose_pull compose_kill compose_create compose_pause compose_unpause compose_watch",
+            "container:each|=compose",
+            "docker compose up -d => container:compose",
+            "docker compose stop web => container:web",
+        ),
+        rule("compose_run compose_exec", "container:first", "docker compose run web rm x => container:web"),
+        rule("exec container_exec", "container:first", "docker exec -it web => container:web"),
+        rule(
+            "image_rm container_rm container_stop container_start container_kill volume_rm volume_create network_rm "
+            "network_create",
+            "container:each|tool",
+            "docker volume rm a => container:a",
+        ),
+        rule(
+            "system image container volume network builder buildx context plugin swarm stack service secret config",
+            "container:tool",
+            "docker system prune -f => container:docker",
+            asks=has_operands,
+        ),
+        rule("", "container:rest|tool", "docker rm web => container:web", asks=has_operands),
+        otherwise=READS,
+        takes="-f -e -p -v -w -u -l -H -c -o -m --tag --file --env --publish --volume --name --network --workdir "
+        "--user --platform --target --build-arg --env-file --entrypoint --label --filter --format --profile --mount "
+        "--tail -n --project-name --project-directory --context --add-host --cpus --memory --restart --hostname",
+    ),
+    program(
+        "docker-compose podman-compose",
+        rule("ps logs config images top port version events help", "", "docker-compose ps =>"),
+        rule("push", "remote:rest|tool", "docker-compose push => remote:docker-compose"),
+        rule("", "container:rest|=compose", "docker-compose up -d => container:compose", asks=has_operands),
+        otherwise=READS,
+        takes="-f -p --file --project-name --profile --env-file",
+    ),
+    program(
+        "minikube kind k3d colima multipass vagrant lxc limactl incus",
+        rule(
+            "status ip list get logs version ls profile_list service kubeconfig info show ssh-config global-status",
+            "",
+            "minikube status =>",
+        ),
+        rule("", "container:tool", "minikube start => container:minikube", asks=has_operands),
+    ),
+    program(
+        "kubectl oc k",
+        rule(
+            "get describe logs log top explain version api-resources api-versions cluster-info diff wait auth_can-i "
+            "rollout_status rollout_history config_view config_current-context config_get-contexts "
+            "config_get-clusters events kustomize options help plugin_list whoami",
+            "",
+            "kubectl get pods =>",
+        ),
+        rule("", "", "kubectl apply --dry-run=client -f a =>", when="--dry-run"),
+        rule("config", "path:=~/.kube/config", "kubectl config use-context a => path:~/.kube/config"),
+        rule("port-forward proxy", "unknown:tool", "kubectl port-forward a 80 => unknown:kubectl"),
+        rule(
+            "",
+            "remote:--context|=kubernetes",
+            "kubectl apply -f a => remote:kubernetes",
+            "kubectl --context prod delete pod a => remote:prod",
+            asks=has_operands,
+        ),
+        otherwise=READS,
+        takes="-n -f -l -o -c -k --namespace --context --kubeconfig --selector --output --tail --since",
+    ),
+    program(
+        "helm helmfile argocd flux kustomize istioctl",
+        rule(
+            "list ls status get history show template lint search version env dependency_list repo_list verify build "
+            "app_list app_get app_diff diff check logs tree analyze",
+            "",
+            "helm list =>",
+            "helm template a =>",
+        ),
+        rule("", "", "helm upgrade --dry-run a b =>", when="--dry-run"),
+        rule("repo dependency dep plugin create package pull", "path:here", "helm package a => path:/w"),
+        rule("", "remote:--kube-context|=kubernetes", "helm upgrade a b => remote:kubernetes", asks=has_operands),
+        otherwise=READS,
+        takes="-n -f --namespace --kube-context --set --values --version -o",
+    ),
+    program(
+        "terraform tofu pulumi cdk terragrunt",
+        rule(
+            "plan show validate output version providers graph state_list state_show workspace_list workspace_show "
+            "preview stack_ls diff synth ls console metadata_functions",
+            "",
+            "terraform plan =>",
+            unless="-out",
+        ),
+        rule("plan", "path:-out", "terraform plan -out=a => path:/w/a"),
+        rule("fmt", "", "terraform fmt -check =>", when="-check"),
+        rule("fmt init get workspace", "path:here", "terraform init => path:/w"),
+        rule("", "remote:tool", "terraform apply => remote:terraform", asks=has_operands),
+        directory="-chdir -C --cwd",
+        takes="-out -var -var-file -target",
+        clusters=False,
+    ),
+    program(
+        "aws gcloud az doctl ibmcloud oci aliyun linode-cli hcloud scw",
+        rule(
+            "s3_ls sts configure_list configure_get help --version",
+            "",
+            "aws s3 ls =>",
+            "aws sts get-caller-identity =>",
+        ),
+        rule("configure configure_set auth login config_set account_set", "path:=~", "aws configure => path:~"),
+        rule("s3_cp s3_sync", "", "aws s3 cp --dryrun a s3://b =>", when="--dryrun"),
+        rule(
+            "s3_cp s3_mv s3_sync",
+            "remote:last",
+            "aws s3 cp a s3://b/c => remote:b",
+            asks=lambda call, _: bool(call.operands) and call.operands[-1].text.startswith("s3:"),
+        ),
+        rule("s3_cp s3_sync", "path:last", "aws s3 cp s3://b/c . => path:/w"),
+        rule(
+            "", "", "aws ec2 describe-instances =>", "gcloud projects list =>", "az vm show -n a =>", asks=asks_a_cloud
+        ),
+        rule("", "remote:tool", "gcloud run deploy a => remote:gcloud", asks=has_operands),
+        otherwise=READS,
+        takes="--profile --region --project -n -g -o --output --query --format --filter --name",
+    ),
+    program(
+        "gsutil rclone s3cmd mc s5cmd",
+        rule("ls lsd lsf lsl cat du stat size tree version md5sum check hash", "", "gsutil ls gs://a =>"),
+        rule("", "", "rclone sync --dry-run a b:c =>", when="-n --dry-run"),
+        rule(
+            "",
+            "remote:last",
+            "rclone copy a b:c => remote:b",
+            asks=lambda call, _: bool(call.operands) and ":" in call.operands[-1].text,
+        ),
+        rule("", "path:last", "gsutil cp gs://a/b c => path:/w/c", asks=has_operands),
+    ),
+    program(
+        "vercel netlify fly flyctl heroku railway wrangler firebase eb cf surge render",
+        rule(
+            "logs list ls status whoami inspect ps info releases apps config version env_ls env_list tail domains_ls "
+            "auth login help dev",
+            "",
+            "heroku logs --tail =>",
+        ),
+        rule("", "remote:tool", "vercel --prod => remote:vercel", "fly deploy => remote:fly"),
+        takes="-a --app",
+    ),
+)

@@ -1,0 +1,224 @@
+"""Rules: files and directories, archives, compilers."""
+
+from __future__ import annotations
+
+from outlive.observe.dialects import (
+    archive_is_made,
+    archive_is_read,
+    assigns,
+    changes_only_this_shell,
+    dd_writes,
+    is_remote,
+    mode_is_an_option,
+)
+from outlive.observe.rules import READS, has_operands, has_two_operands, program, rule
+
+_OWNER = "--reference --from -m -x --modify"
+
+FILES = (
+    # Nothing but reading, whatever their options; those that write by an option are further down.
+    program(
+        "ls dir vdir ll cat tac nl head tail less more zcat bzcat xzcat zless zgrep wc file stat readlink realpath "
+        "basename dirname pwd du df grep egrep fgrep rg ag ack locate cut paste join comm cmp diff diff3 sdiff "
+        "colordiff tr expand unexpand fold fmt column rev seq factor md5sum sha1sum sha256sum sha512sum shasum md5 "
+        "b2sum cksum sum strings od nm objdump readelf size ldd jq bat eza exa lsd cloc tokei scc echo printf true "
+        "false test [ sleep cal uptime uname arch whoami who w id groups users tty locale getconf nproc lscpu lsblk "
+        "lsusb lspci lsmod free vmstat iostat mpstat sar ps pgrep pidof pstree lsof ss netstat yes pv pr finger ipcs "
+        "uuidgen top htop jobs wait which whereis type getent env printenv dig nslookup host whois nc ping ping6 "
+        "traceroute tracepath mtr last lastlog help man info apropos tput clear reset stty expr bc dc numfmt getopt "
+        "getopts cd pushd popd dirs exit return break continue shift : let read set unset shopt local declare "
+        "typeset readonly export unalias umask ulimit hash times fg bg disown command builtin compgen complete "
+        "bind shellcheck hadolint yamllint pylint flake8 mypy pyright pyflakes bandit vulture radon actionlint "
+        "nvidia-smi sw_vers system_profiler mdfind vm_stat look spell gron fx pygmentize highlight delta difft "
+        "ffprobe mediainfo identify basenc base64 base32 hexdump hd tldr time nohup timeout nice xargs trap",
+        otherwise=READS,
+    ),
+    # After it a name no longer means what these tables say.
+    program(
+        "alias",
+        rule("", "unknown:tool", "alias ls='rm -r' => unknown:alias", "alias =>", asks=assigns),
+        otherwise=READS,
+    ),
+    program("fd fdfind", otherwise=READS, takes="-e -t -d -E"),
+    program(
+        "shuf tree",
+        rule("", "path:-o,--output", "tree -o a.txt => path:/w/a.txt", when="-o --output"),
+        takes="-o -n -L -I -P --output",
+        otherwise=READS,
+    ),
+    program(
+        "xxd", rule("", "path:last", "xxd -r a b => path:/w/b", asks=has_two_operands), takes="-l -s", otherwise=READS
+    ),
+    program(
+        "codespell markdownlint",
+        rule("", "path:each|here", "codespell -w docs => path:/w/docs", when="-w --write-changes --fix -f"),
+        otherwise=READS,
+    ),
+    program(
+        "rm rmdir unlink shred srm trash",
+        rule("", "path:each", "rm -rf build a => path:/w/build path:/w/a"),
+        takes="-n -s --iterations --size",
+    ),
+    program(
+        "mkdir mkfifo mknod touch",
+        rule("", "path:each", "mkdir -p src/a => path:/w/src/a", "touch /tmp/x =>"),
+        takes="-m -r -d -t --mode --reference --date",
+    ),
+    program(
+        "rename prename",
+        rule("", "", "rename -n s/a/b/ x =>", when="-n --nono --dry-run"),
+        rule("", "path:rest|=…", "rename s/a/b/ x => path:/w/x", "ls | rename s/a/b/ => path:…"),
+        takes="-e",
+    ),
+    program(
+        "mv",
+        rule(
+            "",
+            "path:-t,--target-directory path:each",
+            "mv -t d a b => path:/w/d path:/w/a path:/w/b",
+            when="-t --target-directory",
+        ),
+        rule("", "path:each", "mv a d/b => path:/w/a path:/w/d/b"),
+        takes="-t -S --target-directory --suffix",
+    ),
+    program(
+        "cp install ln ditto",
+        rule("", "path:-t,--target-directory", "cp -t d a b => path:/w/d", when="-t --target-directory"),
+        rule("", "path:each", "install -d a b => path:/w/a path:/w/b", when="-d --directory"),
+        rule("", "path:last", "cp a b d => path:/w/d", "ln -s a /tmp/b =>", "cp -r a $OUT => path:$OUT"),
+        takes="-t -S -m -o -g --target-directory --suffix --mode --owner --group",
+    ),
+    program(
+        "chmod chattr",
+        rule("", "path:each", "chmod -x a => path:/w/a", "chmod --reference=a b => path:/w/b", asks=mode_is_an_option),
+        rule("", "path:rest", "chmod -R +x bin => path:/w/bin", "chmod 600 /tmp/k =>"),
+        takes="--reference",
+    ),
+    program(
+        "chown chgrp setfacl xattr",
+        rule("", "path:each", "chown --reference=a b => path:/w/b", "setfacl -m u:me:r a => path:/w/a", when=_OWNER),
+        rule("", "path:rest", "chown -R me:me . => path:/w"),
+        takes="-m -x --modify --reference --from",
+    ),
+    program(
+        "truncate fallocate",
+        rule("", "path:each", "truncate -s 0 app.log => path:/w/app.log"),
+        takes="-s -r -o -l --size --reference --offset --length",
+    ),
+    program("dd", rule("", "path:of=", "dd if=a of=b => path:/w/b", asks=dd_writes), otherwise=READS),
+    program("tee sponge", rule("", "path:each", "tee -a a b => path:/w/a path:/w/b", "tee /dev/null =>", "tee =>")),
+    program(
+        "find",
+        rule("", "path:starts", "find a -delete => path:/w/a", when="-delete"),
+        rule(
+            "",
+            "path:-fprint,-fprintf,-fls,-fprint0",
+            "find . -fprint all.txt => path:/w/all.txt",
+            when="-fprint -fprintf -fls -fprint0",
+        ),
+        takes="-fprint -fprintf -fls -fprint0 -name -iname -path -type -newer -size -mtime -user -regex -maxdepth",
+        otherwise=READS,
+        clusters=False,
+    ),
+    program(
+        "tar bsdtar gtar",
+        rule("", "", "tar tzf a.tgz =>", "tar -tvf a.tar =>", asks=archive_is_read),
+        rule("", "path:-f,--file", "tar czf a.tgz src => path:/w/a.tgz", "tar -cf - src =>", asks=archive_is_made),
+        rule(
+            "",
+            "path:-C,--directory,--one-top-level|here",
+            "tar xf a.tar => path:/w",
+            "tar -xzf a.tgz -C lib => path:/w/lib",
+            "tar xzf a.tgz -C /tmp/x =>",
+            unless="-O --to-stdout",
+        ),
+        takes="-f -C -T -X -b -I --file --directory --exclude --files-from --strip-components --one-top-level",
+        otherwise=READS,
+        dashless=True,
+    ),
+    program("zip", rule("", "path:first", "zip -r a.zip src => path:/w/a.zip"), takes="-x -i"),
+    program(
+        "unzip",
+        rule("", "", "unzip -l a.zip =>", when="-l -t -p -Z -v -z"),
+        rule("", "path:-d|here", "unzip a.zip -d lib => path:/w/lib", "unzip a.zip => path:/w"),
+        takes="-d -x",
+    ),
+    program(
+        "7z 7za 7zr",
+        rule("l t i h", "", "7z l a.7z =>"),
+        rule("x e", "path:-o|here", "7z x a.7z -olib => path:/w/lib"),
+        rule("a u d rn", "path:first", "7z a a.7z src => path:/w/a.7z"),
+        takes="-o",
+    ),
+    program(
+        "gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 compress uncompress pigz",
+        rule("", "", "gzip -dc a.gz =>", "xz -l a.xz =>", when="-c -l -t --stdout --list --test"),
+        rule("", "path:each", "gzip app.log => path:/w/app.log", asks=has_operands),
+        otherwise=READS,
+    ),
+    program(
+        "split csplit",
+        rule("", "path:rest|here", "split -l 9 a part_ => path:/w/part_", "split a => path:/w"),
+        takes="-l -b -n -C -a --lines --bytes --number --additional-suffix",
+    ),
+    program(
+        "rsync",
+        rule("", "", "rsync -avn a/ b/ =>", when="-n --dry-run --list-only"),
+        rule("", "remote:last", "rsync -az a/ me@web:/srv => remote:web", asks=is_remote),
+        rule("", "path:last", "rsync -a a/ b => path:/w/b", "rsync -a web:/x /tmp/x =>"),
+        takes="-e -f -B -T --rsh --exclude --include --filter --files-from --exclude-from --port --bwlimit",
+    ),
+    program(
+        "scp sftp",
+        rule("", "remote:last", "scp a me@web:/srv => remote:web", asks=is_remote),
+        rule("", "path:last", "scp web:/x . => path:/w"),
+        takes="-P -i -o -F -J -c -l -S",
+    ),
+    program(
+        "patch",
+        rule("", "", "patch --dry-run -p1 < a.diff =>", when="--dry-run -C --check"),
+        rule("", "path:-o,--output", "patch -o b a a.diff => path:/w/b", when="-o --output"),
+        rule("", "path:-d,--directory|first|here", "patch -p1 < a.diff => path:/w", "patch a.c a.diff => path:/w/a.c"),
+        takes="-p -i -d -o -F -B --input --directory --output --strip",
+    ),
+    program("source .", rule("", "", ". venv/bin/activate =>", "source ~/.cargo/env =>", asks=changes_only_this_shell)),
+    program(
+        "gcc g++ clang clang++ cc c++ ld ar rustc ghc javac tsc gfortran nasm protoc swiftc",
+        rule("", "", "gcc -fsyntax-only a.c =>", "tsc --noEmit =>", when="-fsyntax-only --noEmit -E -M -MM"),
+        rule(
+            "",
+            "path:-o,-d,--outDir,--out-dir,--outFile,--python_out,--go_out,--js_out,--java_out,--cpp_out|here",
+            "gcc -o a a.c => path:/w/a",
+            "tsc --outDir dist => path:/w/dist",
+            "javac A.java => path:/w",
+        ),
+        takes="-o -d -I -L -l -include --outDir --out-dir --outFile -p --project --target -x -std",
+        clusters=False,
+    ),
+    program(
+        "mktemp",
+        rule("", "", "mktemp -t a.XXX =>", "mktemp -u =>", when="-t -u --tmpdir --dry-run"),
+        rule("", "path:-p", "mktemp -p lib => path:/w/lib", when="-p"),
+        rule("", "path:first", "mktemp -d ./x.XXX => path:/w/x.XXX", "mktemp -d =>", "mktemp --suffix .a =>"),
+        takes="-p --suffix",
+    ),
+    program(
+        "cpio pax",
+        rule("", "", "cpio -t < a =>", when="-t --list"),
+        rule("", "path:first|here", "cpio -id < a => path:/w"),
+    ),
+    program("dos2unix unix2dos", rule("", "path:each", "dos2unix a.txt => path:/w/a.txt")),
+    program(
+        "mkfs mke2fs mkswap fdisk parted wipefs",
+        rule("", "", "fdisk -l =>", when="-l --list -n"),
+        rule("", "path:first", "wipefs -a /dev/sdb => path:/dev/sdb"),
+        takes="-t -L",
+    ),
+    program(
+        "mkisofs genisoimage convert magick ffmpeg pandoc",
+        rule("", "path:-o,--output", "pandoc a.md -o a.pdf => path:/w/a.pdf", when="-o --output"),
+        rule("", "path:last", "convert a.png b.jpg => path:/w/b.jpg", asks=has_operands),
+        takes="-o --output -i -vf -c:v -f -t --from --to -resize -quality",
+        clusters=False,
+    ),
+)

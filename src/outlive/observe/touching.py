@@ -1,0 +1,173 @@
+"""What one simple command touches: the first rule that fits, applied to its words."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import posixpath
+
+from outlive.domain.declared import Touch
+from outlive.observe.options import take_apart
+from outlive.observe.rules import READS, Program
+from outlive.observe.rules_containers import CONTAINERS
+from outlive.observe.rules_databases import DATABASES
+from outlive.observe.rules_files import FILES
+from outlive.observe.rules_packages import PACKAGES
+from outlive.observe.rules_remote import REMOTES
+from outlive.observe.rules_services import SERVICES
+from outlive.observe.rules_text import TEXTS
+from outlive.observe.rules_versions import VERSIONS
+from outlive.observe.shell import join, program_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from outlive.domain.declared import TouchKind
+    from outlive.observe.options import Call
+    from outlive.observe.rules import Rule
+    from outlive.observe.shell import Simple, Word
+
+PROGRAMS: tuple[Program, ...] = (*FILES, *TEXTS, *VERSIONS, *PACKAGES, *CONTAINERS, *REMOTES, *DATABASES, *SERVICES)
+_BY_NAME = {name: each for each in PROGRAMS for name in each.names}
+_TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/", "/private/tmp/", "/var/folders/")  # noqa: S108 - named, not used
+_DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/fd/", "/proc/self/fd/")
+
+
+def touches_of(command: Simple, cwd: str) -> Iterator[Touch]:
+    """Everything that a simple command says it is going to change, and `unknown` if it does not say."""
+    found = [*_redirections(command), *_by_rules(command)]
+    place = command.elsewhere
+    for kind, what in found:
+        if place is not None and kind != "unknown":
+            yield Touch(kind=place.kind, what=_host(place.name), by=command.line)
+        # A file of another place is part of that place; a database or a third machine is not.
+        if not is_passing(what, cwd) if place is None else kind in {"database", "remote", "unknown"}:
+            yield Touch(kind=kind, what=what, by=command.line)
+
+
+def program_of(name: str) -> Program | None:
+    """The program of this name, also if a version is part of it."""
+    known = _BY_NAME.get(name)
+    if known is None and name[-1:].isdigit():
+        known = _BY_NAME.get(name.rstrip("0123456789.").removesuffix("-"))
+    return known
+
+
+def is_passing(path: str, cwd: str) -> bool:
+    """Whether a path is of no account: a device that keeps nothing, or temporary and not of the task's own tree."""
+    if path.startswith(_DEVICES):
+        return True
+    own = os.environ.get("TMPDIR", "").rstrip("/")
+    temporary = (*_TEMPORARY, own + "/") if own.startswith("/") else _TEMPORARY
+    return (path + "/").startswith(temporary) and not (path + "/").startswith(cwd.rstrip("/") + "/")
+
+
+def _redirections(command: Simple) -> Iterator[tuple[TouchKind, str]]:
+    # `ssh host a > b` writes here; what stands inside the quotes writes there, and is a command of its own.
+    for word in command.writes:
+        yield "path", join(command.directory, word.text)
+
+
+def _by_rules(command: Simple) -> Iterator[tuple[TouchKind, str]]:
+    if not command.words:
+        return
+    name = program_name(command)
+    known = program_of(name)
+    if known is None:
+        yield "unknown", name or command.words[0].text
+        return
+    words = command.words[1:]
+    if known.dashless and words and not words[0].text.startswith("-"):
+        words = (words[0].but(text="-" + words[0].text), *words[1:])
+    call, _ = take_apart(words, known.takes, clusters=known.clusters)
+    # What runs the programs of others may hand the question on to them.
+    if {word.text for word in (words if known.otherwise == READS else words[:1])} & {"--help", "--version"}:
+        return
+    decided = False
+    for each in known.rules:
+        inner = _fitting(each, call, command)
+        if inner is not None:
+            yield from _touched(each, inner, command, known)
+            decided = True
+            if not each.also:
+                return
+    if not decided and known.otherwise != READS:
+        yield "unknown", name
+
+
+def _fitting(rule: Rule, call: Call, command: Simple) -> Call | None:
+    """The call without the rule's verb, if the rule fits it."""
+    if rule.verbs:
+        words = [word.text for word in call.operands]
+        verb = next((verb for verb in rule.verbs if tuple(words[: len(verb)]) == verb), None)
+        if verb is None:
+            return None
+        call = call.but(operands=call.operands[len(verb) :])
+    if (rule.when and not rule.when & call.names) or rule.unless & call.names:
+        return None
+    return call if rule.asks is None or rule.asks(call, command) else None
+
+
+def _touched(rule: Rule, call: Call, command: Simple, known: Program) -> Iterator[tuple[TouchKind, str]]:
+    target = call.value_of(tuple(known.directory))
+    here = join(command.directory, target.text) if target else command.directory
+    for kind, wheres in rule.touches:
+        for where in wheres:
+            if what := list(_what(kind, where, call, here, command)):
+                yield from ((kind, each) for each in what)  # type: ignore[misc]
+                break
+        else:
+            if kind != "path":  # without an operand nothing is written; but a default remote is there
+                yield kind, program_name(command)  # type: ignore[misc]
+
+
+def _what(kind: str, where: str, call: Call, here: str, command: Simple) -> Iterator[str]:
+    """What a rule's `where` means for this call; nothing if it is not given."""
+    if where == "here":
+        yield here
+    elif where == "tool":
+        yield program_name(command)
+    elif where.startswith("="):
+        yield posixpath.expanduser(where[1:])
+    elif where == "starts":
+        starts = itertools.takewhile(lambda word: word.text[:1] not in {"-", "(", "!"}, call.words)
+        yield from (join(here, word.text) for word in starts)
+    elif where.endswith("="):
+        yield from (join(here, w.text.removeprefix(where)) for w in call.operands if w.text.startswith(where))
+    elif where == "file":
+        yield from (join(here, word.text) for word in call.operands[:1])
+    else:
+        words = _values(call, where.split(",")) if where.startswith("-") else _SELECT[where](call.operands)
+        for word in words:
+            if kind == "path":
+                yield join(here, word.text) if word.text != "-" else "/dev/stdout"
+            elif kind in {"remote", "database"}:
+                yield _host(word.text)
+            else:
+                yield word.text
+
+
+def _values(call: Call, options: list[str]) -> Sequence[Word]:
+    """The values of options; also of one that is a flag for other verbs, and so was not known to take any."""
+    return call.values_of(options) or [
+        following for option, following in itertools.pairwise(call.words) if option.text in options
+    ]
+
+
+def _host(text: str) -> str:
+    """The host of an address, without the password that may be in it; any other name as it is."""
+    _, mark, rest = text.partition("://")
+    if mark:
+        return rest.partition("?")[0].rpartition("@")[2].partition("/")[0]
+    host, colon, _ = text.partition(":")
+    return host.rpartition("@")[2] if colon or "@" in text else text
+
+
+_SELECT: dict[str, Callable[[Sequence[Word]], Sequence[Word]]] = {
+    "each": lambda words: words,
+    "first": lambda words: words[:1],
+    "last": lambda words: words[-1:],
+    "rest": lambda words: words[1:],
+    "most": lambda words: words[:-1],
+}

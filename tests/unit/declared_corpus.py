@@ -1,0 +1,675 @@
+"""Command lines as agents write them, each labelled by hand with what it really touches.
+
+The labels say what the command does when it is run in /home/dev/shop, a git repository. They are
+about the command and not about our rules: one that disagrees with a label is wrong until somebody
+has run the line. `⏎` stands for a new line.
+
+CHANGES: `kinds | command`, every kind of thing that is changed. What the tools keep for themselves
+(a cache in the home directory, the index that `git status` refreshes) is not counted.
+READS: nothing is changed, or only what lies in temporary directories.
+OPAQUE: the text does not say: it runs what is written elsewhere. Not counted in either rate.
+"""
+
+from __future__ import annotations
+
+CHANGES = r"""
+git | git add -A
+git | git add src/cart.py tests/test_cart.py && git commit -m "Round half up"
+git | git commit -am 'wip' --no-verify
+git | git commit --amend --no-edit
+git | git commit -q -F - <<'EOF'⏎Fix the tax⏎⏎It was 19 % too high.⏎EOF
+git | git commit -m "$(cat <<'EOF'⏎Fix the tax⏎⏎Co-authored-by: A <a@example.com>⏎EOF⏎)"
+git | git stash
+git | git stash push -u -m before-rebase && python -m pytest -q; git stash pop
+git | git stash && npm test; git stash pop
+git | git checkout -b feature/tax
+git | git checkout main -- src/cart.py
+git | git checkout -- .
+git | git checkout HEAD~3 && make test && git checkout -
+git | git switch -c hotfix
+git | git restore --staged src/cart.py
+git | git restore .
+git | git reset --hard HEAD~1
+git | git reset HEAD src/cart.py
+git | git clean -fdx
+git | git rebase origin/main
+git | git rebase --continue
+git | git merge --no-ff feature/tax
+git | git cherry-pick 3f2a1bc
+git | git revert --no-edit HEAD
+git | git tag -a v1.2.0 -m "1.2.0"
+git | git branch -D old-feature
+git | git branch feature/x
+git | git fetch --all --prune
+git | git pull --rebase origin main
+git remote | git push -u origin feature/tax
+git remote | git push --force-with-lease
+git remote | git tag v1.2.1 && git push origin v1.2.1
+git | git config user.email dev@example.com
+git | git remote add upstream git@github.com:acme/shop.git
+git | git worktree add ../shop-hotfix hotfix
+git | git -C /home/dev/lib commit -am "Bump"
+git | cd ../lib && git checkout v2 && cd -
+git | git apply fix.patch
+git | git am < 0001-fix.patch
+git | git submodule update --init --recursive
+git | git rm -r --cached node_modules
+git | git mv src/a.py src/b.py
+git | git init
+git | git bisect start HEAD v1.0 && git bisect run ./check.sh
+git | git update-index --assume-unchanged config.yml
+git | git gc --prune=now
+git | git filter-branch --tree-filter 'rm -f secrets.txt' HEAD
+path | git clone --depth 1 https://github.com/psf/requests.git
+path | git clone git@github.com:acme/lib.git /home/dev/lib2
+path | git diff > fix.patch
+path | git format-patch -1 HEAD
+path | git archive --format=tar.gz -o shop.tar.gz HEAD
+path | rm -rf build dist *.egg-info
+path | rm -f src/cart.pyc
+path | rm -rf node_modules && rm package-lock.json
+path | rmdir old
+path | unlink current
+path | mv src/cart.py src/basket.py
+path | mv config.yml config.yml.bak && cp config.example.yml config.yml
+path | cp -r templates/ build/templates
+path | cp /tmp/result.json data/
+path | cp -t backup a.txt b.txt
+path | install -m 0755 tool ~/bin/tool
+path | ln -sf ../shared/config.yml config.yml
+path | mkdir -p src/shop/checkout
+path | mkdir -p ~/.config/shop && touch ~/.config/shop/x.toml
+path | touch src/shop/__init__.py
+path | chmod +x scripts/deploy.sh
+path | chmod -R 755 public
+path | chown -R dev:dev .
+path | truncate -s 0 logs/app.log
+path | dd if=/dev/zero of=disk.img bs=1M count=100
+path | shred -u secrets.txt
+path | sed -i 's/foo/bar/g' src/*.py
+path | sed -i.bak -e 's/8080/9090/' docker-compose.yml
+path | sed --in-place '/debug/d' config.yml
+path | perl -pi -e 's/\bfoo\b/bar/g' src/cart.py
+path | perl -i.orig -ne 'print unless /debug/' config.yml
+path | awk -i inplace '{print $1}' list.txt
+path | awk '{print > $1".txt"}' all.txt
+path | sort -u -o names.txt names.txt
+path | grep -rl 'foo' src | xargs sed -i 's/foo/bar/g'
+path | find . -name '*.pyc' -delete
+path | find . -name __pycache__ -type d -prune -exec rm -rf {} +
+path | find build -type f -mtime +7 -exec rm {} \;
+path | find . -name '*.orig' -print0 | xargs -0 rm -f
+path | find . 2>/dev/null -name '*.tmp' -exec rm {} \;
+path | find src -name '*.js' -execdir mv {} {}.ts \;
+path | ls *.log | xargs -I{} mv {} old/{}
+path | ls *.log | xargs -n1 -P4 gzip
+path | echo "DEBUG=1" >> .env
+path | echo '{}' > data/empty.json
+path | cat > src/new.py <<'EOF'⏎print("hello")⏎EOF
+path | cat <<EOF > config.toml⏎name = "$USER"⏎EOF
+path | cat <<'EOF' >> README.md⏎⏎## Usage⏎EOF
+path | printf '%s\n' a b c > list.txt
+path | printf 'x\n' | tee -a notes.txt
+path | echo secret | sudo tee /etc/shop.conf >/dev/null
+path | tee config.json <<< '{"a": 1}'
+path | ps aux > processes.txt 2>&1
+path | pytest -q 2>&1 | tee test.log
+path | make all &> build.log
+path | : > empty.log
+path | > empty.log
+path | { date; uname -a; } > report.txt
+path | for f in *.txt; do mv "$f" "${f%.txt}.md"; done
+path | for d in a b c; do (cd "$d" && rm -rf build); done
+path | while read -r f; do rm "$f"; done < list.txt
+path | ls -t | tail -n +6 | while read f; do rm -- "$f"; done
+path | if [ -d build ]; then rm -r build; fi
+path | [ -f .env ] || cp .env.example .env
+path | test -d out || mkdir out
+path | clean() { rm -rf build; }; clean
+path | bash -c 'rm -rf build && mkdir build'
+path | sh -c "cd src && rm -f *.o"
+path | bash -lc 'echo hi > hi.txt'
+path | bash <<'EOF'⏎cd src⏎rm -f a.o⏎EOF
+path | eval "rm -rf build"
+path | env -i PATH=/bin rm -rf build
+path | env FOO=1 BAR=2 cp a b
+path | sudo rm -rf /var/lib/shop
+path | sudo -u postgres cp a.conf /etc/postgresql/a.conf
+path | nohup cp -r big bigger &
+path | nice -n 10 tar czf backup.tar.gz src
+path | timeout 30s rm -rf node_modules
+path | time cp -r a b
+path | command rm x.txt
+path | \rm -f x.txt
+path | /bin/rm -f x.txt
+path | X=build; rm -rf "$X"
+path | rm -rf "$BUILD_DIR"
+path | rm -rf "${OUT:-out}"
+path | echo $(rm -f x.txt; echo done)
+path | tar xzf shop.tar.gz
+path | tar -xf shop.tar -C vendor
+path | tar czf backup.tar.gz src docs
+path | tar --create --file=all.tar src
+path | unzip -o dist.zip -d public
+path | zip -r dist.zip public
+path | gzip access.log
+path | gunzip dump.sql.gz
+path | 7z x assets.7z -oassets
+path | patch -p1 < fix.patch
+path | rsync -av --delete build/ public/
+path | curl -fsSL https://example.com/tool.tar.gz -o tool.tar.gz
+path | curl -LO https://example.com/tool.tar.gz
+path | wget https://example.com/data.csv
+path | wget -q -O data.csv https://example.com/data.csv
+path | scp deploy@web1:/var/log/app.log logs/
+path | split -l 1000 big.csv part_
+path | openssl genrsa -out key.pem 2048
+path | ssh-keygen -t ed25519 -f ~/.ssh/id_shop -N ''
+path | python -m venv .venv
+path | python3 -m venv venv && . venv/bin/activate && pip list
+path | virtualenv -p python3.11 env
+path | black src tests
+path | ruff check --fix .
+path | ruff format src
+path | isort .
+path | npx prettier --write "src/**/*.ts"
+path | npx eslint --fix src
+path | gofmt -w .
+path | go fmt ./...
+path | cargo fmt
+path | go mod tidy
+path | go build -o bin/shop ./cmd/shop
+path | cargo build --release
+path | npx tsc --outDir dist
+path | gcc -O2 -o tool tool.c
+path | cmake -S . -B build && cmake --build build -j4
+path | protoc --python_out=gen api.proto
+path | jq '.version="2"' package.json > p.json && mv p.json package.json
+path | yq -i '.version = "2"' chart.yml
+path | crontab -l > crontab.bak
+path | pip freeze > requirements.txt
+path | pip-compile requirements.in
+path | git show HEAD:src/cart.py > /home/dev/old_cart.py
+path git | sed -i 's/1.0/1.1/' version.txt && git commit -am 'Bump'
+path git | cp src/cart.py /tmp/keep.py && git checkout src/cart.py && pytest; cp /tmp/keep.py src/cart.py
+packages | pip install -r requirements.txt
+packages | pip install -U 'requests>=2.31'
+packages | python -m pip install -e '.[test]'
+packages | python3 -m pip uninstall -y requests
+packages | .venv/bin/pip install pytest
+packages | uv pip install numpy
+packages | uv sync --frozen
+packages | uv add httpx
+packages | poetry install --no-root
+packages | poetry add httpx
+packages | pipx install ruff
+packages | conda install -y numpy
+packages | npm install
+packages | npm ci
+packages | npm i -D typescript
+packages | npm install -g pnpm
+packages | npm uninstall lodash
+packages | yarn
+packages | yarn add react
+packages | pnpm install --frozen-lockfile
+packages | bun install
+packages | cd web && npm ci && npm run build
+packages | cargo add serde
+packages | cargo install ripgrep
+packages | go get example.com/x@latest
+packages | go install golang.org/x/tools/gopls@latest
+packages | bundle install
+packages | gem install rails
+packages | composer require monolog/monolog
+packages | sudo apt-get update && sudo apt-get install -y postgresql-client
+packages | apt install -y jq
+packages | DEBIAN_FRONTEND=noninteractive apt-get -y upgrade
+packages | apk add --no-cache curl
+packages | dnf install -y gcc
+packages | brew install jq
+packages | pacman -S --noconfirm jq
+packages | rustup toolchain install nightly
+packages | nvm install 20
+container | docker build -t shop:dev .
+container | docker run --rm -it shop:dev bash
+container | docker run -d --name db -e POSTGRES_PASSWORD=x -p 5432:5432 postgres:16
+container | docker compose up -d
+container | docker compose down -v
+container | docker-compose build web
+container | docker stop db && docker rm db
+container | docker rmi $(docker images -q -f dangling=true)
+container | docker system prune -af
+container | docker pull redis:7
+container | docker exec web rm -rf /app/cache
+container | docker volume rm shop_pgdata
+path container | docker cp web:/app/log.txt . && docker restart web
+container | podman run --rm alpine true
+container | minikube start
+remote | docker push registry.example.com/shop:1.2
+remote | kubectl apply -f k8s/
+remote | kubectl delete pod web-0
+remote | kubectl -n prod rollout restart deployment/web
+remote | kubectl scale deploy web --replicas=3
+remote | kubectl exec web-0 -- rm -rf /tmp/cache
+remote | helm upgrade --install shop ./chart -n prod
+remote | terraform apply -auto-approve
+remote | terraform destroy
+remote | aws s3 cp build/ s3://shop-assets/ --recursive
+remote | aws s3 rm s3://shop-assets/old --recursive
+remote | gcloud run deploy shop --image gcr.io/x/shop
+remote | az group delete -n shop
+remote | ssh deploy@web1 'sudo systemctl restart shop'
+remote | ssh web1 rm -rf /srv/old
+remote | ssh web1 <<'EOF'⏎cd /srv/shop⏎git pull⏎EOF
+remote | scp build.tar.gz deploy@web1:/srv/
+remote | rsync -az --delete public/ deploy@web1:/srv/www/
+remote | curl -X POST https://api.example.com/orders -d '{"id": 1}'
+remote | curl -s --json '{"a":1}' https://api.example.com/v1/items
+remote | curl -XDELETE localhost:9200/shop-index
+remote | curl --request PUT --data-binary @conf.json https://api.example.com/conf
+remote | curl -F file=@a.png https://upload.example.com
+remote | http POST api.example.com/items name=x
+remote | gh pr create --title "Fix the tax" --body "..."
+remote | gh pr merge 42 --squash
+remote | gh issue comment 12 -b "done"
+remote | gh release create v1.2.0
+remote | gh api -X DELETE repos/acme/shop/git/refs/heads/old
+remote | gh api repos/acme/shop/issues -f title=x
+remote | gh workflow run deploy.yml
+remote | npm publish --access public
+remote | cargo publish
+remote | twine upload dist/*
+remote | vercel --prod
+remote | fly deploy
+remote | heroku config:set A=1 -a shop
+git remote | git commit -am x && git push && gh pr create --fill
+database | psql -U shop -c 'DELETE FROM carts'
+database | psql "$DATABASE_URL" -f migrations/004.sql
+database | psql shop < dump.sql
+database | echo 'DROP TABLE carts;' | psql shop
+database | psql shop <<'EOF'⏎BEGIN;⏎UPDATE carts SET n = 0;⏎COMMIT;⏎EOF
+database | docker compose exec -T db psql -U shop -c 'TRUNCATE carts'
+database | PGPASSWORD=x psql -h db -U shop -tAc "select setval('s', 1)"
+database | createdb shop_test
+database | dropdb --if-exists shop_test
+database | pg_restore -d shop dump.bin
+database | mysql -u root shop -e 'ALTER TABLE carts ADD n INT'
+database | mysql shop < schema.sql
+database | sqlite3 shop.db "INSERT INTO carts VALUES (1)"
+database | sqlite3 shop.db < schema.sql
+database | redis-cli FLUSHALL
+database | redis-cli -n 2 SET a 1
+database | redis-cli -h cache --scan --pattern 'cart:*' | xargs redis-cli -h cache DEL
+database | mongosh shop --eval 'db.carts.deleteMany({})'
+database | python manage.py migrate
+database | alembic upgrade head
+database | npx prisma migrate deploy
+database | rails db:migrate
+path | pg_dump shop > shop.sql
+path | pg_dump -Fc -f shop.bin shop
+path | mysqldump shop > shop.sql
+service | sudo systemctl restart nginx
+service | systemctl --user enable --now shop.timer
+service | service postgresql start
+service | launchctl unload ~/Library/LaunchAgents/x.plist
+service | kill -9 4242
+service | pkill -f 'node server.js'
+service | killall python3
+service | lsof -ti:3000 | xargs kill -9
+service | fuser -k 8080/tcp
+service | pm2 restart all
+service | supervisorctl restart web
+service | crontab new.cron
+service | sudo sysctl -w vm.max_map_count=262144
+service | sudo mount /dev/sdb1 /mnt
+service | kill $(cat server.pid)
+packages | "$VIRTUAL_ENV/bin/pip" install x
+packages | ~/.local/bin/uv pip install x
+git service | (cd /srv/app && git pull) && sudo systemctl restart app
+git | for b in $(git branch --merged | grep -v main); do git branch -d $b; done
+path | find . -type f -name '*.bak' -exec sh -c 'mv "$1" "${1%.bak}"' _ {} \;
+path | cat <<'EOF' | sudo tee /etc/nginx/conf.d/a.conf⏎server {}⏎EOF
+path | cat <<'EOF' | bash⏎rm -rf dist⏎EOF
+path | set -euo pipefail; DIR=$(pwd)/out; mkdir -p "$DIR"; cp a.txt "$DIR"
+container database | docker exec -i db psql -U app app < dump.sql
+container | docker ps -q | xargs docker stop
+remote | kubectl create configmap a --from-file=a.txt --dry-run=client -o yaml | kubectl apply -f -
+remote | ssh -i key.pem ubuntu@10.0.0.5 "cd /srv && docker compose pull && docker compose up -d"
+database | sudo su - postgres -c "psql -c 'drop database a'"
+database | psql -tAc "select 1 from pg_database where datname='a'" | grep -q 1 || createdb a
+path | sudo bash -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'
+path | curl -fsSL https://example.com/a.tgz | tar xz -C /opt/a
+path | sed 's/a/b/w out.txt' a.txt
+path | uv run --with ruff ruff check --fix src
+path | exec > >(tee log.txt) 2>&1; make
+path | chmod -x scripts/deploy.sh
+path | parallel gzip ::: *.log
+"""
+
+READS = r"""
+ls -la
+pwd && ls
+cat src/cart.py
+cat package.json | jq '.scripts'
+head -50 src/cart.py
+tail -f logs/app.log
+tail -n 100 logs/app.log | grep -i error
+less README.md
+wc -l src/**/*.py
+file bin/shop
+stat src/cart.py
+du -sh * | sort -h
+df -h
+tree -L 2 -I node_modules
+find . -name '*.py' -not -path './.venv/*'
+find src -type f -exec grep -l TODO {} +
+find . -name '*.py' -print0 | xargs -0 wc -l
+find . -newer setup.py -printf '%p\n' 2>/dev/null | head
+grep -rn "def total" src --include='*.py'
+grep -q foo a.txt && echo yes || echo no
+rg -n "TODO|FIXME" src
+rg --files | wc -l
+fd -e py
+ag foo src
+ack foo
+git status
+git status --porcelain=v1 -b
+git diff HEAD~1 --stat
+git diff --cached
+git log --oneline -20
+git log -p -- src/cart.py | head -100
+git show HEAD:src/cart.py
+git blame -L 10,20 src/cart.py
+git branch -a
+git branch --show-current
+git branch -vv --merged main
+git remote -v
+git rev-parse --abbrev-ref HEAD
+git stash list
+git stash show -p stash@{0}
+git tag -l 'v*'
+git tag
+git config --get user.email
+git config -l
+git ls-files | grep test
+git ls-remote origin
+git merge-base main HEAD
+git worktree list
+git reflog -10
+git grep -n total
+git push --dry-run origin main
+git clean -nd
+git apply --check fix.patch
+git -C ../lib log -1 --format=%H
+git --no-pager log -3
+git cat-file -p HEAD
+git bisect log
+git submodule status
+git describe --tags --always
+git check-ignore -v build
+cd src && grep -n foo *.py
+cd /home/dev/lib && git log -1
+sed -n '10,40p' src/cart.py
+sed 's/a/b/' file.txt | head
+sed -e '/^#/d' -e 's/ *$//' conf.ini
+awk '{print $1}' access.log | sort | uniq -c | sort -rn | head
+awk -F: '$3 > 1000 {print $1}' /etc/passwd
+awk 'NR>10 && NR<20' a.txt
+perl -ne 'print if /error/' app.log
+sort names.txt | uniq
+sort -k2 -t, data.csv
+cut -d, -f1 data.csv
+tr a-z A-Z < names.txt
+diff -u a.txt b.txt
+diff <(sort a) <(sort b)
+comm -12 a b
+cmp a b
+md5sum dist.tar.gz
+sha256sum -c SHA256SUMS
+base64 -d <<< aGVsbG8=
+xxd bin/shop | head
+strings bin/shop | grep version
+od -c a.bin
+hexdump -C a.bin | head -5
+echo "hello $USER"
+printf '%s\n' "$PATH" | tr ':' '\n'
+env | grep AWS
+printenv HOME
+export NODE_ENV=test; echo $NODE_ENV
+which python3 && python3 --version
+type git
+command -v docker >/dev/null 2>&1 || echo missing
+node --version
+python -V
+go version
+cargo --version && rustc --version
+uname -a
+whoami; id; hostname
+date +%s
+uptime
+free -m
+nproc
+ps aux | grep node
+ps -ef --forest
+top -bn1 | head -20
+lsof -i :3000
+ss -tlnp
+netstat -an | grep LISTEN
+pgrep -fl node
+jobs
+kill -0 4242
+sleep 5
+sleep 2 && curl -s localhost:3000/health
+true
+test -f .env && echo yes
+[ -d node_modules ] && echo installed
+[[ -f package.json && -d src ]]
+if [ -f Makefile ]; then echo make; else echo none; fi
+for f in *.py; do echo "$f"; wc -l "$f"; done
+while ! nc -z localhost 5432; do sleep 1; done
+until curl -sf localhost:3000 >/dev/null; do sleep 1; done
+for i in $(seq 1 5); do echo $i; done
+curl -s https://api.example.com/orders | jq .
+curl -I https://example.com
+curl -sS -H 'Accept: application/json' -u a:b https://api.example.com/v1
+curl -s -o /dev/null -w '%{http_code}' http://localhost:8000
+curl -G --data-urlencode 'q=x y' https://api.example.com/search
+curl -X GET https://api.example.com/a
+wget -qO- https://example.com/x.txt
+wget --spider https://example.com
+http GET api.example.com/items
+ping -c 3 example.com
+dig +short example.com
+nslookup example.com
+host example.com
+jq -r '.[] | .name' data.json
+yq '.services' docker-compose.yml
+xmllint --xpath '//a' a.xml
+tar tzf shop.tar.gz
+tar -tf shop.tar | head
+unzip -l dist.zip
+zcat access.log.gz | head
+gzip -dc a.gz | wc -c
+gunzip -c a.gz
+rsync -avn build/ public/
+rm -rf /tmp/shop-build
+mkdir -p /tmp/x && cp src/cart.py /tmp/x/
+echo test > /tmp/out.txt
+git diff > /tmp/fix.patch
+curl -s https://example.com -o /tmp/page.html
+D=$(mktemp -d) && cp a.txt "$D/" && rm -rf "$D"
+cat src/*.py > /dev/null
+make -n all
+pip list
+pip show requests
+pip freeze | grep -i django
+pip index versions requests
+python -m pip list --outdated
+python -m json.tool data.json
+uv pip list
+npm ls --depth=0
+npm view react version
+npm outdated
+npm audit
+yarn list
+cargo tree
+cargo metadata --format-version 1
+go list ./...
+go env GOPATH
+apt list --installed
+apt-cache search jq
+dpkg -l | grep ssl
+brew list
+docker ps -a
+docker images
+docker logs --tail 100 web
+docker inspect web
+docker compose ps
+docker compose logs -f web
+docker exec web ls /app
+docker stats --no-stream
+docker version
+kubectl get pods -n prod
+kubectl describe pod web-0
+kubectl logs -f deploy/web
+kubectl config current-context
+kubectl exec web-0 -- cat /etc/hosts
+kubectl apply --dry-run=client -f k8s/
+helm list -A
+helm template ./chart
+terraform plan
+terraform show
+aws s3 ls s3://shop-assets/
+aws sts get-caller-identity
+aws ec2 describe-instances
+gcloud projects list
+gh pr list
+gh pr view 42 --json title,body
+gh pr checks
+gh run view 123 --log-failed
+gh api repos/acme/shop/pulls
+gh issue list -L 5
+gh auth status
+ssh web1 uptime
+ssh deploy@web1 'tail -n 50 /var/log/app.log'
+psql -U shop -c 'SELECT count(*) FROM carts'
+psql shop -c '\d carts'
+psql -l
+echo 'select 1' | psql shop
+sqlite3 shop.db '.schema'
+sqlite3 shop.db "SELECT * FROM carts LIMIT 5;"
+mysql -e 'SHOW TABLES' shop
+redis-cli PING
+redis-cli -n 1 GET cart:1
+redis-cli INFO memory | grep used
+mongosh shop --quiet --eval 'db.carts.countDocuments()'
+systemctl status nginx
+systemctl list-units --failed
+journalctl -u shop -n 50 --no-pager
+crontab -l
+dmesg | tail
+ruff check .
+ruff format --check src
+black --check .
+isort --check-only .
+mypy src
+npx prettier --check src
+npx eslint src
+npx tsc --noEmit
+gofmt -l .
+shellcheck scripts/*.sh
+bash -n scripts/deploy.sh
+bash -c 'ls | head'
+sh -c "grep -c foo a.txt"
+timeout 10 tail -f app.log
+sudo cat /etc/shadow
+sudo lsof -i :80
+xargs -n1 echo < list.txt
+ls | xargs -I{} echo {}
+watch -n 1 'ls -l'
+git log --format=%an | sort | uniq -c
+history | tail
+openssl x509 -in cert.pem -noout -text
+openssl s_client -connect example.com:443 </dev/null
+nc -zv localhost 5432
+basename "$PWD"; dirname /a/b; realpath .
+alembic current
+python manage.py showmigrations
+cat <<'EOF'⏎rm -rf /⏎EOF
+echo 'rm -rf build'
+grep -r "git push" .github
+git log --grep='rm -rf'
+# rm -rf build
+awk '{ print $1 > "/dev/stderr" }' a
+awk '$3 > 1 || $4 < 2' a.txt
+TMP=$(mktemp); curl -s https://example.com > "$TMP"; jq . "$TMP"; rm "$TMP"
+ssh web1 'df -h; free -m'
+timeout 60 bash -c 'until nc -z localhost 5432; do sleep 1; done'
+git show HEAD:a.txt | diff - a.txt
+poetry run black --check src
+diff <(git show HEAD:a.txt) a.txt
+psql -c "select * from carts where id = $ID"
+"""
+
+OPAQUE = r"""
+pytest -q
+python -m pytest tests/unit -x
+.venv/bin/python -m pytest
+make
+make test
+make -j4 all
+npm test
+npm run build
+npm run lint -- --quiet
+yarn build
+pnpm -r test
+npx vitest run
+npx playwright test
+python script.py
+python scripts/load.py --all
+python3 -c 'print(1)'
+python - <<'EOF'⏎open("x", "w")⏎EOF
+node server.js
+node -e 'console.log(1)'
+ruby x.rb
+php artisan serve
+./run.sh
+bash scripts/deploy.sh
+sh ./install.sh
+source ./env.sh
+. ./functions.sh
+curl -fsSL https://example.com/install.sh | bash
+wget -qO- https://example.com/install.sh | sh
+$CMD --all
+"$@"
+cargo test
+cargo run
+go test ./...
+go run ./cmd/shop
+mvn test
+gradle build
+./gradlew test
+tox -e py311
+nox
+uv run pytest
+poetry run python x.py
+uvicorn app:app --reload
+flask run
+rails server
+ansible-playbook site.yml
+terragrunt
+frobnicate --now
+cat list.txt | xargs -n1 ./one.sh
+find . -name '*.sh' -exec {} \;
+eval "$(ssh-agent -s)"
+perl -e 'unlink "x"'
+tmux new -d -s dev 'npm run dev'
+docker-entrypoint.sh
+time make test
+nohup python server.py &
+./test
+env $(cat .env | xargs) node server.js
+$(which python) -m pip install x
+python x.py --version
+awk -f report.awk a.txt
+"""
