@@ -1,0 +1,231 @@
+"""Two snapshots compared: the net effect of whatever happened between them.
+
+It says that something changed, never who did it. A file whose stamp moved and whose content is the
+same was rewritten, or restored: that is an effect too. Lists are cut, counts are not.
+"""
+
+from __future__ import annotations
+
+from outlive.domain.snapshot import (
+    GONE,
+    UNSEEN,
+    as_text,
+    content_of,
+    kind_of,
+    mode_of,
+    size_of,
+    stamp_of,
+    written_at_ns,
+)
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Literal
+
+    from outlive.domain.snapshot import GitState, Snapshot, Tree
+
+    How = Literal["changed", "rewritten", "touched", "appeared", "gone"]
+    Fate = Literal["same", "appeared", "gone", "replaced", "none", "unknown"]
+
+MOST_LISTED = 200
+
+
+class Move(Value):
+    """Something that pointed at one thing and points at another; empty where there was, or is, none."""
+
+    name: str
+    before: str
+    after: str
+
+
+class PathChange(Value):
+    """One path that is not as it was."""
+
+    path: str
+    how: How
+    """`rewritten`: the content is the same. `touched`: nobody could compare the contents."""
+    written_at_ns: int | None = None
+    """Its last write, by the clock of its file system."""
+    was_tracked: bool = True
+
+
+class Comparison(Value):
+    """What differs. Whatever could not be compared is named in `unknown`."""
+
+    directory_gone: bool
+    repository: Fate
+    head: Move | None = None
+    branch: Move | None = None
+    refs: tuple[Move, ...] = ()
+    """Branches, tags, remote-tracking refs and others, as far as they are listed."""
+    refs_moved: int = 0
+    stash: Move | None = None
+    """The newest entry before and after; also if entries below it went away."""
+    stash_depth: tuple[int, int] | None = None
+    worktrees: tuple[Move, ...] = ()
+    index_changed: bool | None = None
+    config_changed: bool | None = None
+    paths: tuple[PathChange, ...] = ()
+    counts: Mapping[str, int] = {}
+    late: bool = False
+    """What the command did before the first snapshot was whole may be missing."""
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known to have changed, which is not to say that nothing did."""
+        moves = self.head or self.branch or self.refs_moved or self.stash or self.worktrees
+        other = self.index_changed or self.config_changed or self.paths or self.directory_gone
+        return not moves and not other and self.repository in {"same", "none"}
+
+
+def compare(before: Snapshot, after: Snapshot, most: int = MOST_LISTED) -> Comparison:
+    """Everything in which `after` differs from `before`."""
+    fate = _fate(before, after)
+    unknown = [f"before: {each}" for each in before.unknown] + [f"after: {each}" for each in after.unknown]
+    found = Comparison(
+        directory_gone=before.is_present and not after.is_present,
+        repository=fate,
+        late=before.late,
+        unknown=tuple(unknown),
+    )
+    if fate != "same" or before.git is None or after.git is None:
+        return found
+    found = found.but(**_compare_git(before.git, after.git, most))
+    if before.tree is None or after.tree is None:
+        return found.but(unknown=(*unknown, "files: not in both snapshots"))
+    if not (before.tree.all_untracked and after.tree.all_untracked):
+        found = found.but(unknown=(*unknown, "untracked files: not all were looked at"))
+    changes = list(_compare_files(before.tree, after.tree))
+    counts: dict[str, int] = {}
+    listed: list[PathChange] = []
+    for change in changes:
+        counts[change.how] = counts.get(change.how, 0) + 1
+        if counts[change.how] <= most:
+            listed.append(change)
+    return found.but(paths=tuple(listed), counts=counts)
+
+
+def _fate(before: Snapshot, after: Snapshot) -> Fate:
+    then, now = before.git, after.git
+    if then is None or now is None:
+        return "none" if then is now else "appeared" if then is None else "gone"
+    if not then.identity or not now.identity:
+        return "gone" if then.identity else "unknown"
+    return "same" if (then.git_dir, then.identity) == (now.git_dir, now.identity) else "replaced"
+
+
+def _compare_git(then: GitState, now: GitState, most: int) -> dict[str, object]:
+    moves, count = compare_refs(then, now, most)
+    staged = _differ(then.staged, now.staged)
+    return {
+        "head": _move("HEAD", then.head, now.head),
+        "branch": _move("branch", then.branch, now.branch),
+        "refs": moves,
+        "refs_moved": count,
+        "stash": _stash(then.stash, now.stash),
+        "stash_depth": None if then.stash is None or now.stash is None else (len(then.stash), len(now.stash)),
+        "worktrees": _worktrees(then.worktrees, now.worktrees),
+        # The file itself is rewritten whenever git refreshes stamps; unmoved, it proves that nothing was staged.
+        "index_changed": False if then.index is not None and then.index == now.index else staged,
+        "config_changed": _differ(then.config, now.config),
+    }
+
+
+def compare_refs(then: GitState, now: GitState, most: int = MOST_LISTED) -> tuple[tuple[Move, ...], int]:
+    """The refs that moved, the first of them by name, and how many they are."""
+    if then.refs is None or now.refs is None:
+        moved = then.refs_mark is not None and now.refs_mark is not None and then.refs_mark != now.refs_mark
+        return ((Move(name="refs", before="", after=""),), 1) if moved else ((), 0)
+    names = sorted(name for name in {*then.refs, *now.refs} if then.refs.get(name) != now.refs.get(name))
+    moves = (Move(name=name, before=then.refs.get(name, ""), after=now.refs.get(name, "")) for name in names[:most])
+    return tuple(moves), len(names)
+
+
+def _move(name: str, then: str | None, now: str | None) -> Move | None:
+    if then is None or now is None or then == now:
+        return None
+    return Move(name=name, before=then, after=now)
+
+
+def _differ(then: str | None, now: str | None) -> bool | None:
+    return None if then is None or now is None else then != now
+
+
+def _stash(then: tuple[str, ...] | None, now: tuple[str, ...] | None) -> Move | None:
+    if then is None or now is None or then == now:
+        return None
+    return Move(name="stash", before=then[0] if then else "", after=now[0] if now else "")
+
+
+def _worktrees(then: tuple[str, ...] | None, now: tuple[str, ...] | None) -> tuple[Move, ...]:
+    if then is None or now is None:
+        return ()
+    gone = (Move(name=name, before=name, after="") for name in then if name not in now)
+    return (*gone, *(Move(name=name, before="", after=name) for name in now if name not in then))
+
+
+def _compare_files(before: Tree, after: Tree) -> Iterable[PathChange]:
+    then, now = {**before.untracked, **before.tracked}, {**after.untracked, **after.tracked}
+    full_then, full_now = _directories(before), _directories(after)
+    for path in sorted({*then, *now}):
+        was, is_now = then.get(path, b""), now.get(path, b"")
+        if was == is_now or UNSEEN in {kind_of(was), kind_of(is_now)}:
+            continue
+        if (not was and not _is_absent(before, full_then, path)) or (
+            not is_now and not _is_absent(after, full_now, path)
+        ):
+            continue
+        how = _how(was, is_now, converts=before.converts or after.converts)
+        if how is not None:
+            stamp = stamp_of(is_now)
+            yield PathChange(
+                path=as_text(path),
+                how=how,
+                written_at_ns=written_at_ns(stamp) if any(stamp) else None,
+                was_tracked=path in before.tracked,
+            )
+
+
+def _directories(tree: Tree) -> set[bytes]:
+    """The directories that hold tracked files, each with a slash at its end."""
+    found: set[bytes] = set()
+    for path in tree.tracked:
+        above = path.rpartition(b"/")[0]
+        while above and above + b"/" not in found:
+            found.add(above + b"/")
+            above = above.rpartition(b"/")[0]
+    return found
+
+
+def _is_absent(tree: Tree, directories: set[bytes], path: bytes) -> bool:
+    """Whether a path that a tree does not name was not there: everything around it was listed."""
+    if not tree.all_untracked or path in directories:
+        return False
+    above = path.rstrip(b"/").rpartition(b"/")[0]
+    while above:
+        if above + b"/" in tree.untracked:
+            return False
+        above = above.rpartition(b"/")[0]
+    return True
+
+
+def _how(was: bytes, is_now: bytes, *, converts: bool) -> How | None:
+    there, here = was[:1] not in (b"", GONE), is_now[:1] not in (b"", GONE)
+    if not there or not here:
+        return "appeared" if here else "gone" if there else None
+    stamp, stamp_now = stamp_of(was), stamp_of(is_now)
+    content, content_now = content_of(was), content_of(is_now)
+    if content and content_now:
+        if content == content_now and mode_of(stamp) == mode_of(stamp_now):
+            return None if stamp == stamp_now else "rewritten"
+        # One id by git and one of bytes that git would have converted first measure different things.
+        if kind_of(was) == kind_of(is_now) or not converts:
+            return "changed"
+    if stamp == stamp_now:
+        return None
+    if size_of(stamp) != size_of(stamp_now) or mode_of(stamp) != mode_of(stamp_now):
+        return "changed"
+    return "touched"

@@ -1,0 +1,144 @@
+"""Drift: what moved in the world between a task's run and now.
+
+A notice may be read long after its task ran. "The tests passed" is news only if what they tested
+is still what lies there; this module says whether it is, in one sentence and then in full.
+"""
+
+from __future__ import annotations
+
+from outlive.domain.comparison import compare_refs
+from outlive.domain.snapshot import GONE, UNSEEN, content_of, kind_of, mode_of, size_of, stamp_of
+from outlive.domain.text import one_line
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.domain.snapshot import GitState, Snapshot
+
+_MOST_NAMED = 3
+_WIDEST_NAME = 80
+STILL = "nothing that it ran on has moved since"
+
+
+class Distance(Value):
+    """How two commits lie to each other."""
+
+    ahead: int
+    """Commits that only the later of the two snapshots has."""
+    behind: int
+    """Commits that only the earlier one has."""
+
+
+class Drift(Value):
+    """What moved: None if nothing is known to have, and something could not be compared."""
+
+    moved: bool | None
+    summary: str
+    """One sentence; the weightiest if there are more."""
+    details: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def drift(then: Snapshot, now: Snapshot, distance: Distance | None = None) -> Drift:
+    """What moved since `then`; `distance` is that of the two HEADs, if somebody counted."""
+    found: list[str] = []
+    unknown = list(dict.fromkeys((*then.unknown, *now.unknown)))
+    if then.is_present and not now.is_present:
+        found.append("the directory it ran in is gone")
+    if then.git is not None:
+        if now.git is None or not now.git.identity:
+            found.append("the repository it ran in is gone")
+        elif (then.git.git_dir, then.git.identity) != (now.git.git_dir, now.git.identity):
+            found.append("another repository lies where it ran")
+        else:
+            found += _git_drift(then.git, now.git, distance)
+    elif now.git is not None:
+        found.append("there was no repository where it ran, and now there is one")
+    found += _file_drift(then, now, unknown)
+    if found:
+        return Drift(moved=True, summary=found[0], details=tuple(found), unknown=tuple(unknown))
+    if unknown:
+        return Drift(
+            moved=None,
+            summary=f"whether anything moved since it ran is unknown ({one_line(unknown[0], _WIDEST_NAME)})",
+            unknown=tuple(unknown),
+        )
+    return Drift(moved=False, summary=STILL)
+
+
+def _git_drift(then: GitState, now: GitState, distance: Distance | None) -> list[str]:
+    found = []
+    if then.head is not None and now.head is not None and then.head != now.head:
+        found.append(_head_drift(then.head, now.head, distance))
+    if then.branch is not None and now.branch is not None and then.branch != now.branch:
+        found.append(f"it ran on {_branch(then.branch)}; HEAD is now {_at(now.branch)}")
+    moves, count = compare_refs(then, now, 20_000)
+    remote = [move.name.removeprefix("refs/remotes/") for move in moves if move.name.startswith("refs/remotes/")]
+    if remote:
+        moved = "1 remote-tracking ref" if len(remote) == 1 else f"{len(remote)} remote-tracking refs"
+        found.append(f"{moved} moved since it ran ({_named(remote)})")
+    elif count and (then.refs is None or now.refs is None):
+        found.append("refs moved since it ran; which ones cannot be read")
+    if then.config is not None and now.config is not None and then.config != now.config:
+        found.append("the repository's configuration changed since it ran")
+    return found
+
+
+def _head_drift(then: str, now: str, distance: Distance | None) -> str:
+    ids = f"({then[:7] or 'no commit'} -> {now[:7] or 'no commit'})"
+    if distance is None or (not distance.ahead and not distance.behind):
+        return f"HEAD moved since it ran {ids}"
+    if not distance.behind:
+        return f"HEAD moved {_commits(distance.ahead)} since it ran {ids}"
+    if not distance.ahead:
+        return f"HEAD went back {_commits(distance.behind)} since it ran {ids}"
+    return f"HEAD lost {_commits(distance.behind)} and gained {distance.ahead} since it ran {ids}"
+
+
+def _file_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
+    if then.files is None or now.files is None:
+        return []
+    changed, unsure = [], 0
+    for path, was in then.files.items():
+        answer = _is_changed(was, now.files.get(path, UNSEEN))
+        if answer:
+            changed.append(path)
+        unsure += answer is None
+    if unsure:
+        unknown.append(f"files it touched: {unsure} could not be compared")
+    if not changed:
+        return []
+    files = "1 file it touched" if len(changed) == 1 else f"{len(changed)} files it touched"
+    return [f"{files} changed since ({_named(changed)})"]
+
+
+def _is_changed(was: bytes, is_now: bytes) -> bool | None:
+    if was == is_now:
+        return False if was != UNSEEN else None
+    if UNSEEN in {kind_of(was), kind_of(is_now)}:
+        return None
+    if GONE in {was, is_now}:
+        return True
+    stamp, stamp_now = stamp_of(was), stamp_of(is_now)
+    if size_of(stamp) != size_of(stamp_now) or mode_of(stamp) != mode_of(stamp_now):
+        return True
+    if content_of(was) and content_of(is_now):
+        return content_of(was) != content_of(is_now)
+    return False if stamp == stamp_now else None
+
+
+def _commits(count: int) -> str:
+    return "1 commit" if count == 1 else f"{count} commits"
+
+
+def _branch(ref: str) -> str:
+    return one_line(ref.removeprefix("refs/heads/"), _WIDEST_NAME) or "a detached HEAD"
+
+
+def _at(ref: str) -> str:
+    return f"at {_branch(ref)}" if ref else "detached"
+
+
+def _named(names: list[str]) -> str:
+    shown = ", ".join(one_line(name, _WIDEST_NAME) for name in names[:_MOST_NAMED])
+    return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED} more"

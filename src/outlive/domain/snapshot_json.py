@@ -1,0 +1,140 @@
+"""Snapshots as they are kept in a bundle: JSON, with the files packed into one string.
+
+Paths are front-coded (how much is shared with the one before), everything is deflated. A tree that
+would take more than two megabytes even so is left out, and the kept snapshot says so.
+"""
+
+from __future__ import annotations
+
+from binascii import Error as NotBase64
+from binascii import a2b_base64, b2a_base64
+from zlib import compress, decompressobj
+from zlib import error as NotDeflated  # noqa: N812 - a name for what it means
+
+from outlive.domain.snapshot import GitState, Snapshot, Tree
+from outlive.domain.text import from_json as parse_json
+from outlive.domain.text import to_json as write_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+MOST_KEPT = 2 << 20
+_MOST_UNPACKED = 256 << 20
+_MOST_FILES_KEPT = MOST_KEPT // 50  # more would not fit, which takes long to find out
+_UNKEPT = "files: too many to be kept"
+
+
+def to_json(snapshot: Snapshot) -> str:
+    """The snapshot as one line of ASCII."""
+    git, tree = snapshot.git, snapshot.tree
+    kept = None if tree is None else _tree_json(tree)
+    unknown = snapshot.unknown if tree is None or kept is not None else (*snapshot.unknown, _UNKEPT)
+    return write_json(
+        {
+            "directory": snapshot.directory,
+            "is_present": snapshot.is_present,
+            "late": snapshot.late,
+            "unknown": unknown,
+            "git": None if git is None else {name: _plain(each) for name, each in vars(git).items()},
+            "tree": kept,
+            "files": None
+            if snapshot.files is None
+            else {path: b2a_base64(seen, newline=False).decode("ascii") for path, seen in snapshot.files.items()},
+        }
+    )
+
+
+def from_json(text: str) -> Snapshot | None:
+    """The snapshot that was kept; None if it is damaged."""
+    try:
+        kept: Any = parse_json(text)
+        git, tree, files = kept["git"], kept["tree"], kept["files"]
+        return Snapshot(
+            directory=str(kept["directory"]),
+            is_present=bool(kept["is_present"]),
+            late=bool(kept["late"]),
+            unknown=tuple(map(str, kept["unknown"])),
+            git=None if git is None else _git(git),
+            tree=None if tree is None else _tree(tree),
+            files=None if files is None else {path: a2b_base64(seen) for path, seen in files.items()},
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, NotBase64, NotDeflated, RecursionError):
+        return None
+
+
+def _plain(field: object) -> object:
+    return list(field) if isinstance(field, tuple) else field
+
+
+def _git(kept: dict[str, Any]) -> GitState:
+    for name in ("stash", "worktrees"):
+        kept[name] = None if kept[name] is None else tuple(kept[name])
+    return GitState(**kept)
+
+
+def _tree_json(tree: Tree) -> dict[str, object] | None:
+    if len(tree.tracked) > _MOST_FILES_KEPT:
+        return None
+    tracked, untracked = _pack(tree.tracked), _pack(tree.untracked)
+    if len(tracked) + len(untracked) > MOST_KEPT:
+        return None
+    return {
+        "tracked": tracked,
+        "untracked": untracked,
+        "all_untracked": tree.all_untracked,
+        "stopped": tree.stopped,
+        "converts": tree.converts,
+    }
+
+
+def _tree(kept: dict[str, Any]) -> Tree:
+    return Tree(
+        tracked=_unpack(kept["tracked"]),
+        untracked=_unpack(kept["untracked"]),
+        all_untracked=bool(kept["all_untracked"]),
+        stopped=kept["stopped"],
+        converts=bool(kept["converts"]),
+    )
+
+
+def _pack(files: Mapping[bytes, bytes]) -> str:
+    parts: list[bytes] = []
+    last = b""
+    for path in sorted(files):
+        shared = _shared(last, path)
+        seen = files[path]
+        parts.append(b"%d %d %d " % (shared, len(path) - shared, len(seen)) + path[shared:] + seen)
+        last = path
+    return b2a_base64(compress(b"".join(parts), 1), newline=False).decode("ascii")
+
+
+def _unpack(packed: str) -> dict[bytes, bytes]:
+    opened = decompressobj()
+    content = opened.decompress(a2b_base64(packed), _MOST_UNPACKED)
+    if not opened.eof:
+        raise ValueError("cut off, or larger than anything that was packed")
+    files: dict[bytes, bytes] = {}
+    last, at = b"", 0
+    while at < len(content):
+        shared, at = _count(content, at)
+        own, at = _count(content, at)
+        length, at = _count(content, at)
+        last = last[:shared] + content[at : at + own]
+        files[last] = content[at + own : at + own + length]
+        at += own + length
+    return files
+
+
+def _count(content: bytes, at: int) -> tuple[int, int]:
+    end = content.index(b" ", at)
+    return int(content[at:end]), end + 1
+
+
+def _shared(left: bytes, right: bytes) -> int:
+    """How many bytes two paths begin with in common; whole directories are enough."""
+    end = left.rfind(b"/") + 1
+    while end and not right.startswith(left[:end]):
+        end = left.rfind(b"/", 0, end - 1) + 1
+    return end

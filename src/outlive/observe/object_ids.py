@@ -1,0 +1,76 @@
+"""The content of a file as an object id, computed here: git would run what a repository configures.
+
+The id is that of the bytes as they lie there. A filter or a line-ending conversion that git would
+apply first is not applied.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha1, sha256
+from stat import S_IFDIR, S_IFMT, S_IFREG, S_ISLNK, S_ISREG
+from struct import Struct
+
+from outlive.domain.snapshot import GONE, HASHED, UNHASHED, UNSEEN
+from outlive.observe.safe_read import Unknown, read_regular
+
+MOST_HASHED = 4 << 20
+_GITLINK = 0o160000
+_pack = Struct(">9I").pack
+_MASK = 0xFFFFFFFF
+
+
+def stamp_from(found: os.stat_result) -> bytes:
+    """The stat fields as the index has them; seconds before 1970 or after 2106 wrap as they do there."""
+    seconds, nanoseconds = divmod(found.st_ctime_ns, 10**9)
+    written, written_ns = divmod(found.st_mtime_ns, 10**9)
+    return _pack(
+        seconds & _MASK,
+        nanoseconds,
+        written & _MASK,
+        written_ns,
+        found.st_ino & _MASK,
+        _mode(found.st_mode),
+        found.st_uid & _MASK,
+        found.st_gid & _MASK,
+        0 if S_IFMT(found.st_mode) == S_IFDIR else found.st_size & _MASK,
+    )
+
+
+def _mode(mode: int) -> int:
+    kind = S_IFMT(mode)
+    if kind == S_IFREG:
+        return S_IFREG | (0o755 if mode & 0o100 else 0o644)
+    return _GITLINK if kind == S_IFDIR else kind
+
+
+def content_id(name: bytes, mode: int, id_bytes: int, dir_fd: int | None = None) -> bytes | None:
+    """The blob id of a regular file or a symbolic link; None for anything else, larger, or unreadable."""
+    try:
+        if S_ISREG(mode):
+            content = read_regular(name, MOST_HASHED, dir_fd)
+        elif S_ISLNK(mode):
+            content = os.readlink(name, dir_fd=dir_fd)
+        else:
+            return None
+    except (OSError, Unknown):
+        return None
+    if content is None:
+        return None
+    digest = sha1(b"blob %d\0" % len(content), usedforsecurity=False) if id_bytes == 20 else sha256()
+    if id_bytes != 20:
+        digest.update(b"blob %d\0" % len(content))
+    digest.update(content)
+    return digest.digest()
+
+
+def look_at(path: str) -> bytes:
+    """One path wherever it lies, as snapshots keep it."""
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return GONE
+    except (OSError, ValueError):
+        return UNSEEN
+    content = content_id(os.fsencode(path), found.st_mode, 20)
+    return (HASHED if content else UNHASHED) + stamp_from(found) + (content or b"")

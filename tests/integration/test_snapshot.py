@@ -1,0 +1,542 @@
+"""Snapshots of real repositories, whole and broken: correct, or honestly unknown, and in bounded time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from hashlib import sha1
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outlive.domain.comparison import Comparison, compare
+from outlive.domain.snapshot import (
+    GONE,
+    HASHED,
+    UNHASHED,
+    UNSEEN,
+    Snapshot,
+    Tree,
+    content_of,
+    dirty_paths,
+    kind_of,
+    stamp_of,
+)
+from outlive.domain.snapshot_json import from_json, to_json
+from outlive.observe.index import read_index
+from outlive.observe.object_ids import stamp_from
+from outlive.observe.repository import find_repository
+from outlive.observe.snapshot import take_full, take_quick
+from tests.git_steps import ENVIRON, Worktree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Worktree:
+    """A repository with a commit, whose index has settled."""
+    made = Worktree(tmp_path / "r")
+    made.write("src/a.py", "a = 1\n")
+    made.write("src/b.py", "b = 1\n")
+    made.commit(top="top\n")
+    made.settle_index()
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _no_configuration_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, ENVIRON["HOME"])
+
+
+def full(tree: Worktree, before: Snapshot | None = None) -> Snapshot:
+    """A full snapshot without haste."""
+    return take_full(str(tree.path), 30, before=before)
+
+
+def files(snapshot: Snapshot) -> Tree:
+    """The files of a snapshot that has them."""
+    assert snapshot.tree is not None, snapshot.unknown
+    return snapshot.tree
+
+
+def how(comparison: Comparison) -> dict[str, str]:
+    """The changed paths and what became of them."""
+    return {change.path: change.how for change in comparison.paths}
+
+
+# --- what is read ------------------------------------------------------------------------------
+
+
+def test_it_reads_what_git_says(tree: Worktree) -> None:
+    """HEAD, branch, refs, stash and tags are those that git reports, loose or packed."""
+    tree.git("tag", "-a", "-m", "one", "v1")
+    tree.git("branch", "deep/er/name")
+    for content in ("stashed\n", "stashed again\n"):
+        tree.write("top", content)
+        tree.git("stash", "push", "-q")
+    tree.git("update-ref", "refs/remotes/origin/main", tree.head())
+    tree.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+    for pack in (False, True):
+        if pack:
+            tree.git("pack-refs", "--all", "--prune")
+        git = take_quick(str(tree.path / "src")).git
+        assert git is not None
+        assert (git.head, git.branch) == (tree.head(), "refs/heads/main")
+        listed = tree.git("for-each-ref", "--format=%(refname) %(objectname)").decode().split("\n")[:-1]
+        told = dict(line.split(" ") for line in listed)
+        assert git.refs is not None
+        assert git.refs["refs/remotes/origin/HEAD"] == "ref: refs/remotes/origin/main"
+        assert {**git.refs, "refs/remotes/origin/HEAD": tree.head()} == told
+        assert git.stash == tuple(tree.git("stash", "list", "--format=%H").decode().split())
+        assert git.top == str(tree.path)
+
+
+def test_clean_files_are_not_read(tree: Worktree) -> None:
+    """Where the stat is the index's, nothing is hashed and nothing is dirty."""
+    before = os.stat(tree.path / "top").st_atime_ns
+    seen = files(full(tree))
+    assert not dirty_paths(seen)
+    assert set(seen.tracked) == {b"src/a.py", b"src/b.py", b"top"}
+    assert os.stat(tree.path / "top").st_atime_ns == before
+
+
+def test_dirty_files_have_the_ids_that_git_would_give(tree: Worktree) -> None:
+    """The dirty set is that of git, with contents named as git names them."""
+    tree.write("src/a.py", "a = 2\n")
+    (tree.path / "src" / "b.py").unlink()
+    os.utime(tree.path / "top")
+    dirty = dirty_paths(files(full(tree)))
+    assert {path: kind_of(seen) for path, seen in dirty.items()} == {b"src/a.py": HASHED, b"src/b.py": GONE}
+    assert content_of(dirty[b"src/a.py"]).hex() == tree.git("hash-object", "src/a.py").decode().strip()
+
+
+def test_a_change_in_the_same_tick_as_the_index_is_seen(tree: Worktree) -> None:
+    """A file whose stamp is the index's to the nanosecond is read if it is no older than the index."""
+    index, top = tree.path / ".git" / "index", tree.write("top", "one\n")
+    tree.git("add", "top")
+    indexed = read_index(str(index)).entries[b"top"][0]
+    top.write_text("two\n")
+    found = top.stat()
+    # As if the second write had come in the tick of the first: the index has its times, and is as old.
+    content = index.read_bytes()[:-20].replace(indexed[:16], stamp_from(found)[:16])
+    index.write_bytes(content + sha1(content, usedforsecurity=False).digest())
+    for index_written, is_dirty in ((found.st_mtime_ns, True), (found.st_mtime_ns + 1, False)):
+        os.utime(index, ns=(index_written, index_written))
+        assert (b"top" in dirty_paths(files(full(tree)))) is is_dirty
+
+
+def test_sha256_repositories_are_read(tmp_path: Path) -> None:
+    """Ids are as long as the repository's are."""
+    tree = Worktree(tmp_path / "r", "--object-format=sha256")
+    tree.commit(a="1\n")
+    tree.write("a", "2\n")
+    seen = full(tree)
+    assert seen.git is not None
+    assert seen.git.head == tree.head()
+    assert content_of(files(seen).tracked[b"a"]).hex() == tree.git("hash-object", "a").decode().strip()
+
+
+def test_a_quick_one_looks_at_no_file(tree: Worktree) -> None:
+    """Before a start only small files are read: no tree, and no wait."""
+    seen = take_quick(str(tree.path))
+    assert seen.tree is None
+    assert seen.git is not None
+    assert seen.git.index
+    assert seen.unknown == ()
+
+
+# --- where repositories are --------------------------------------------------------------------
+
+
+def test_worktrees_and_submodules_are_repositories_of_their_own(tree: Worktree, tmp_path: Path) -> None:
+    """A `.git` file leads to the right HEAD, index and refs; a submodule is one entry of its parent."""
+    tree.git("worktree", "add", "-q", "-b", "side", str(tmp_path / "w"))
+    side = Worktree(tmp_path / "w", new=False)
+    commit = side.commit(only_here="1\n")
+    seen = full(side)
+    assert seen.git is not None
+    assert (seen.git.head, seen.git.branch, seen.git.top) == (commit, "refs/heads/side", str(side.path))
+    assert seen.git.worktrees == ("w",)
+    assert b"only_here" in files(seen).tracked
+
+    tree.git("submodule", "--quiet", "add", str(tmp_path / "w"), "sub")
+    tree.commit()
+    inner = Worktree(tree.path / "sub", new=False)
+    inside = full(inner)
+    assert inside.git is not None
+    assert (inside.git.head, inside.git.top) == (inner.head(), str(inner.path))
+    assert b"only_here" in files(inside).tracked
+    before = full(tree)
+    assert not dirty_paths(files(before))
+    inner.git("checkout", "-q", "--detach")
+    inner.commit(more="1\n")
+    assert how(compare(before, full(tree, before))) == {"sub": "changed"}
+
+
+def test_a_bare_repository_has_no_files(tree: Worktree, tmp_path: Path) -> None:
+    """Refs are read, and no tree is claimed."""
+    tree.git("clone", "-q", "--bare", ".", str(tmp_path / "b.git"))
+    seen = take_full(str(tmp_path / "b.git"))
+    assert seen.git is not None
+    assert (seen.git.top, seen.git.head, seen.tree) == (None, tree.head(), None)
+
+
+def test_an_environment_leads_nowhere_else(tree: Worktree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GIT_DIR of whoever looks is ignored."""
+    other = Worktree(tmp_path / "other")
+    monkeypatch.setenv("GIT_DIR", str(other.path / ".git"))
+    found = find_repository(str(tree.path / "src"))
+    assert found is not None
+    assert found.git_dir == str(tree.path / ".git")
+
+
+def test_no_repository_and_no_directory(tmp_path: Path) -> None:
+    """Nothing is there, and that is known."""
+    assert take_full(str(tmp_path)).git is None
+    gone = take_full(str(tmp_path / "gone"))
+    assert (gone.is_present, gone.git, gone.unknown) == (False, None, ())
+    assert not take_quick("/nowhere\0else").is_present
+    assert not take_quick("\udcff\ud800").is_present
+
+
+def test_a_moved_repository_is_not_the_same(tree: Worktree, tmp_path: Path) -> None:
+    """Deleted, moved away, or another one in its place: each is told, none is compared."""
+    before = full(tree)
+    tree.path.rename(tmp_path / "moved")
+    assert compare(before, full(tree)).repository == "gone"
+    assert compare(before, full(tree)).directory_gone
+    Worktree(tree.path).commit(x="1\n")
+    assert compare(before, full(tree)).repository == "replaced"
+
+
+def test_a_linked_worktree_whose_repository_is_gone(tree: Worktree, tmp_path: Path) -> None:
+    """Its `.git` file leads nowhere, and that is said."""
+    tree.git("worktree", "add", "-q", str(tmp_path / "w"))
+    shutil.rmtree(tree.path)
+    seen = take_full(str(tmp_path / "w"))
+    assert seen.unknown == ("repository: .git leads nowhere",)
+
+
+def test_a_reftable_is_unknown(tree: Worktree) -> None:
+    """Refs that we cannot read are not guessed, but that they moved is seen."""
+    (tree.path / ".git" / "HEAD").write_text("ref: refs/heads/.invalid\n")
+    tables = tree.path / ".git" / "reftable"
+    tables.mkdir()
+    (tables / "tables.list").write_text("0x1.ref\n")
+    before = full(tree)
+    assert before.git is not None
+    assert (before.git.head, before.git.refs, before.git.stash) == (None, None, None)
+    assert "HEAD: kept as a reftable" in before.unknown
+    (tables / "tables.list").write_text("0x1.ref\n0x2.ref\n")
+    assert compare(before, full(tree)).refs_moved == 1
+
+
+# --- what is broken ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["HEAD", "index", "config", "packed-refs", "refs/heads/main", "logs/refs/stash"])
+@pytest.mark.parametrize("what", ["garbage", "pipe", "loop", "directory", "huge", "gone", "up"])
+def test_a_corrupt_repository_is_unknown(tree: Worktree, name: str, what: str) -> None:
+    """Whatever lies in place of a file of git's, the answer comes, and comes at once."""
+    path = tree.path / ".git" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    if what in {"garbage", "up"}:
+        path.write_bytes(b"\xff\0garbage\n" * 99 if what == "garbage" else b"ref: refs/../../../../etc/passwd\n")
+    elif what == "pipe":
+        os.mkfifo(path)
+    elif what == "loop":
+        path.symlink_to(path)
+    elif what == "directory":
+        path.mkdir()
+    elif what == "huge":
+        with path.open("wb") as file:
+            file.truncate(2 << 30)
+    began = time.monotonic()
+    for seen in (take_quick(str(tree.path)), full(tree)):
+        assert from_json(to_json(seen)) == seen
+        if name == "HEAD":
+            assert seen.git is None or seen.git.head is None
+        elif what in {"pipe", "loop", "huge"} and name != "refs/heads/main":
+            assert seen.unknown or name == "index"
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("what", ["pipe", "loop", "empty", "elsewhere", "socket"])
+def test_a_strange_git_directory(tmp_path: Path, what: str) -> None:
+    """A `.git` that is none is unknown; git too walks past it."""
+    path = tmp_path / ".git"
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "loop":
+        path.symlink_to(path)
+    elif what == "empty":
+        path.mkdir()
+    elif what == "elsewhere":
+        path.write_bytes(b"gitdir: /nowhere/\xff\n")
+    else:
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(path))
+    seen = take_full(str(tmp_path))
+    assert seen.unknown
+    assert seen.tree is None
+
+
+def test_odd_files_in_place_of_tracked_ones(tree: Worktree) -> None:
+    """Pipes, devices, sockets, links, directories: none is opened, followed or waited for."""
+    elsewhere = tree.path.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "inside").write_text("hidden/inside")
+    names = ["pipe", "device", "socket", "link", "directory", "hidden/inside", "loop/inside", "large"]
+    for name in names:
+        tree.write(name, name)
+    tree.commit()
+    for name in names[:5] + names[7:]:
+        (tree.path / name).unlink()
+    shutil.rmtree(tree.path / "hidden")
+    shutil.rmtree(tree.path / "loop")
+    os.mkfifo(tree.path / "pipe")
+    if os.geteuid() == 0:
+        os.mknod(tree.path / "device", 0o020600, os.makedev(5, 0))
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.relpath(tree.path / "socket"))
+    (tree.path / "link").symlink_to("/etc/passwd")
+    (tree.path / "directory").mkdir()
+    (tree.path / "hidden").symlink_to(elsewhere)
+    (tree.path / "loop").symlink_to("loop")
+    with (tree.path / "large").open("wb") as file:
+        file.truncate(2 << 30)
+    began = time.monotonic()
+    dirty = dirty_paths(files(full(tree)))
+    assert time.monotonic() - began < 5
+    kinds = {name: kind_of(dirty[name.encode()]) for name in names if name != "device"}
+    assert kinds == {
+        "pipe": UNHASHED,
+        "socket": UNHASHED,
+        "link": HASHED,
+        "directory": UNHASHED,
+        "hidden/inside": GONE,
+        "loop/inside": GONE,
+        "large": UNHASHED,
+    }
+    assert content_of(dirty[b"link"]) == sha1(b"blob 11\0/etc/passwd", usedforsecurity=False).digest()
+
+
+def test_an_index_that_points_outside_is_not_followed(tree: Worktree) -> None:
+    """Paths that climb out of the worktree are not looked at; git refuses to make them, a file does not."""
+    index = tree.path / ".git" / "index"
+    tree.write("aa/passwd")
+    tree.git("add", "-A")
+    content = index.read_bytes()[:-20].replace(b"aa/passwd", b"../passwd")
+    index.write_bytes(content + sha1(content, usedforsecurity=False).digest())
+    assert files(full(tree)).tracked[b"../passwd"] == UNSEEN
+
+
+def test_names_of_any_bytes_survive(tree: Worktree) -> None:
+    """Newlines and invalid UTF-8 go through snapshot, JSON and comparison unharmed."""
+    names = [b"new\nline", b"not\xffutf8", b'quo"te\\', b"\xed\xa0\x80", b"\x1b[31m"]
+    for name in names:
+        tree.write(b"odd/" + name)
+    tree.commit()
+    tree.settle_index()
+    before = full(tree)
+    for name in names:
+        tree.write(b"odd/" + name, b"changed")
+    tree.write(b"beside\xfe\n")
+    kept = from_json(to_json(before))
+    assert kept == before
+    found = how(compare(kept, full(tree, kept)))
+    assert {os.fsencode(path): each for path, each in found.items()} == {
+        b"beside\xfe\n": "appeared",
+        **{b"odd/" + name: "changed" for name in names},
+    }
+
+
+# --- bounds ------------------------------------------------------------------------------------
+
+
+def test_no_time_means_nothing_claimed(tree: Worktree) -> None:
+    """Without a budget every file is unseen, and the snapshot says that it stopped."""
+    tree.write("top", "changed\n")
+    seen = take_full(str(tree.path), 0)
+    assert seen.git is not None
+    assert seen.git.head == tree.head()
+    assert any("time was up" in reason for reason in seen.unknown)
+    assert seen.tree is None or set(files(seen).tracked.values()) <= {UNSEEN}
+    assert how(compare(seen, full(tree, seen))) == {}
+
+
+def test_very_many_changed_files_stay_within_the_budget(tmp_path: Path) -> None:
+    """100,000 changed files: the budget holds, and what was not hashed says so."""
+    tree = Worktree(tmp_path / "r")
+    content = tree.git("hash-object", "-w", "--stdin").decode().strip()
+    names = [f"d{number // 1000}/f{number}" for number in range(100_000)]
+    listed = "".join(f"100644 {content}\t{name}\n" for name in names)
+    subprocess.run(
+        ["git", "update-index", "--index-info"], cwd=tree.path, env=ENVIRON, input=listed.encode(), check=True
+    )
+    for number in range(100):
+        (tree.path / f"d{number}").mkdir()
+    for name in names:
+        os.close(os.open(tree.path / name, os.O_CREAT | os.O_WRONLY))
+    began = time.monotonic()
+    seen = take_full(str(tree.path), 1.0)
+    took = time.monotonic() - began
+    assert took < 5
+    assert len(files(seen).tracked if seen.tree else names) == 100_000
+    assert seen.unknown
+    comparison = compare(seen, take_full(str(tree.path), 0.5, before=seen))
+    assert len(comparison.paths) <= 1000
+    assert len(to_json(seen)) < 4 << 20
+
+
+def test_very_many_untracked_files_are_not_all_listed(tree: Worktree) -> None:
+    """A directory full of output costs a bounded look, and nothing is claimed about the rest."""
+    for number in range(2500):
+        tree.write(f"out{number}")
+    seen = files(full(tree))
+    assert len(seen.untracked) == 2000
+    assert not seen.all_untracked
+
+
+def test_a_clock_that_jumps_hides_nothing(tree: Worktree) -> None:
+    """Times before 1970, after 2106 or going backwards are compared, not believed."""
+    before = full(tree)
+    for when in (-(10**18), 5 * 10**18, 10**18 - 1):
+        tree.write("top", "new\n")
+        os.utime(tree.path / "top", ns=(when, when))
+        assert how(compare(before, full(tree, before))) == {"top": "changed"}
+
+
+# --- what is compared --------------------------------------------------------------------------
+
+
+def test_a_stash_that_was_popped_leaves_rewritten_files(tree: Worktree) -> None:
+    """The seed case: git status sees nothing afterwards, we see what was rewritten."""
+    tree.write("src/a.py", "a = 2\n")
+    before = full(tree)
+    tree.git("stash", "push", "-q")
+    during = compare(before, full(tree, before))
+    assert how(during) == {"src/a.py": "changed"}
+    assert during.stash is not None
+    assert during.stash_depth == (0, 1)
+    tree.git("stash", "pop", "-q")
+    found = compare(before, full(tree, before))
+    assert how(found) == {"src/a.py": "rewritten"}
+    assert found.stash is None
+    assert found.paths[0].written_at_ns == os.stat(tree.path / "src" / "a.py").st_mtime_ns
+
+
+def test_every_kind_of_move_is_told(tree: Worktree, tmp_path: Path) -> None:
+    """HEAD, branch, tag, config, index, worktree, and files that came and went."""
+    before = full(tree)
+    same = compare(before, full(tree, before))
+    assert same.is_empty
+    assert same.index_changed is False
+    tree.git("checkout", "-q", "-b", "other")
+    (tree.path / "src" / "b.py").unlink()
+    commit = tree.commit(fresh="1\n", top="new\n")
+    tree.git("tag", "v2")
+    tree.git("config", "user.nickname", "n")
+    tree.git("worktree", "add", "-q", str(tmp_path / "w"))
+    (tree.path / "new").mkdir()
+    tree.write("log", "1")
+    found = compare(before, full(tree, before))
+    assert found.head is not None
+    assert found.head.after == commit
+    assert found.branch is not None
+    assert found.branch.after == "refs/heads/other"
+    assert [move.name for move in found.refs] == ["refs/heads/other", "refs/heads/w", "refs/tags/v2"]
+    assert found.config_changed
+    assert found.index_changed
+    assert [move.after for move in found.worktrees] == ["w"]
+    assert how(found) == {
+        "fresh": "appeared",
+        "log": "appeared",
+        "new/": "appeared",
+        "src/b.py": "gone",
+        "top": "changed",
+    }
+
+
+def test_a_refreshed_index_is_no_change(tree: Worktree) -> None:
+    """Git rewrites its index when it only looks; nothing was staged by that."""
+    before = full(tree)
+    os.utime(tree.path / "top")
+    tree.git("status")
+    found = compare(before, full(tree, before))
+    assert found.index_changed is False
+    assert how(found) == {"top": "rewritten"}
+
+
+def test_converted_contents_are_not_called_changed(tmp_path: Path) -> None:
+    """Where git converts contents, an id of ours and one of git's are not the same measure."""
+    tree = Worktree(tmp_path / "r")
+    tree.write(".gitattributes", "*.txt text eol=crlf\n")
+    tree.write("a.txt", b"one\r\n")
+    tree.commit()
+    tree.settle_index()
+    before = full(tree)
+    assert not dirty_paths(files(before))
+    os.utime(tree.path / "a.txt")
+    assert how(compare(before, full(tree, before))) == {"a.txt": "touched"}
+    tree.write("a.txt", b"three\r\n")
+    assert how(compare(before, full(tree, before))) == {"a.txt": "changed"}
+
+
+def test_a_sparse_checkout_has_nothing_gone(tree: Worktree) -> None:
+    """Files that a sparse checkout leaves out were not deleted by anybody."""
+    tree.git("sparse-checkout", "set", "--no-cone", "/top")
+    assert not (tree.path / "src").exists()
+    assert not dirty_paths(files(full(tree)))
+
+
+def test_a_directory_that_becomes_untracked_is_not_gone(tree: Worktree) -> None:
+    """Leaving the index is not leaving the disk, and entering it is not appearing."""
+    tree.write("src/log", "1")
+    before = full(tree)
+    tree.git("rm", "-q", "-r", "--cached", "src")
+    found = compare(before, full(tree, before))
+    assert how(found) == {}
+    assert found.index_changed
+    after = full(tree)
+    tree.git("add", "src")
+    assert how(compare(after, full(tree, after))) == {}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    tracked=st.dictionaries(st.binary(min_size=1, max_size=40), st.binary(min_size=1, max_size=60)),
+    untracked=st.dictionaries(st.binary(min_size=1, max_size=40), st.binary(min_size=1, max_size=60)),
+    directory=st.text(),
+)
+def test_what_is_kept_is_what_was_taken(
+    tracked: dict[bytes, bytes], untracked: dict[bytes, bytes], directory: str
+) -> None:
+    """JSON and back changes nothing, whatever the bytes."""
+    seen = Snapshot(
+        directory=directory, is_present=True, tree=Tree(tracked=tracked, untracked=untracked), files={"x": b"\xff"}
+    )
+    assert from_json(to_json(seen)) == seen
+
+
+@given(cut=st.integers(0, 400), at=st.integers(0, 400))
+@settings(max_examples=40, deadline=None)
+def test_a_damaged_record_is_none(cut: int, at: int) -> None:
+    """What was torn while it was written is no snapshot, or one without lies about its form."""
+    kept = to_json(Snapshot(directory="/", is_present=True, tree=Tree(tracked={b"a": b"i"}, untracked={})))
+    torn = kept[: max(0, len(kept) - cut)]
+    torn = torn[:at] + torn[at + 1 :]
+    assert from_json(torn) is None or isinstance(from_json(torn), Snapshot)
+
+
+def test_stamps_have_one_length() -> None:
+    """A stamp is found where it is put."""
+    assert stamp_of(b"c" + bytes(36) + b"id") == bytes(36)

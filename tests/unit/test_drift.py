@@ -1,0 +1,108 @@
+"""Drift: one sentence that says whether old news is still true."""
+
+from __future__ import annotations
+
+from outlive.domain.drift import STILL, Distance, drift
+from outlive.domain.snapshot import GONE, HASHED, UNHASHED, UNSEEN, GitState, Snapshot
+
+OLD, NEW = "1a2b3c4d" * 5, "3c4d5e6f" * 5
+
+
+def stamp(size: int = 1, inode: int = 1) -> bytes:
+    """A stamp of a regular file."""
+    fields = (1, 0, 1, 0, inode, 0o100644, 0, 0, size)
+    return b"".join(each.to_bytes(4, "big") for each in fields)
+
+
+def state(**fields: object) -> GitState:
+    """A repository on main."""
+    given: dict[str, object] = {
+        "top": "/r",
+        "git_dir": "/r/.git",
+        "common_dir": "/r/.git",
+        "identity": "1",
+        "head": OLD,
+        "branch": "refs/heads/main",
+        "refs": {"refs/heads/main": OLD},
+        "config": "c",
+    }
+    return GitState(**(given | fields))  # type: ignore[arg-type]
+
+
+def seen(git: GitState | None = None, files: dict[str, bytes] | None = None, *unknown: str) -> Snapshot:
+    """A snapshot of a directory that is there."""
+    return Snapshot(directory="/r", is_present=True, git=git, files=files, unknown=unknown)
+
+
+def test_nothing_moved() -> None:
+    """An unchanged world is said to be so."""
+    found = drift(seen(state()), seen(state()))
+    assert (found.moved, found.summary, found.details) == (False, STILL, ())
+
+
+def test_head_moved_is_counted() -> None:
+    """Later, earlier, elsewhere, or uncounted: each has its sentence."""
+    then, now = seen(state()), seen(state(head=NEW))
+    ids = "(1a2b3c4 -> 3c4d5e6)"
+    for distance, sentence in (
+        (Distance(ahead=2, behind=0), f"HEAD moved 2 commits since it ran {ids}"),
+        (Distance(ahead=1, behind=0), f"HEAD moved 1 commit since it ran {ids}"),
+        (Distance(ahead=0, behind=3), f"HEAD went back 3 commits since it ran {ids}"),
+        (Distance(ahead=4, behind=1), f"HEAD lost 1 commit and gained 4 since it ran {ids}"),
+        (None, f"HEAD moved since it ran {ids}"),
+    ):
+        found = drift(then, now, distance)
+        assert (found.moved, found.summary) == (True, sentence)
+
+
+def test_the_weightiest_comes_first_and_all_are_listed() -> None:
+    """HEAD, branch, remote-tracking refs, configuration and files are all told."""
+    then = seen(state(refs={"refs/remotes/origin/main": OLD}), {"/r/a": HASHED + stamp() + b"1"})
+    now = seen(
+        state(head=NEW, branch="", refs={"refs/remotes/origin/main": NEW}, config="d"),
+        {"/r/a": HASHED + stamp() + b"2"},
+    )
+    assert drift(then, now).details == (
+        "HEAD moved since it ran (1a2b3c4 -> 3c4d5e6)",
+        "it ran on main; HEAD is now detached",
+        "1 remote-tracking ref moved since it ran (origin/main)",
+        "the repository's configuration changed since it ran",
+        "1 file it touched changed since (/r/a)",
+    )
+
+
+def test_what_is_gone_is_said() -> None:
+    """Directory gone, repository gone, another in its place, one where none was."""
+    there = seen(state())
+    gone = Snapshot(directory="/r", is_present=False)
+    assert drift(there, gone).details == ("the directory it ran in is gone", "the repository it ran in is gone")
+    assert drift(there, seen(state(identity="2"))).summary == "another repository lies where it ran"
+    assert drift(seen(), there).moved
+
+
+def test_files_are_compared_by_content() -> None:
+    """Rewritten with the same content is no drift; what cannot be compared is unknown, not unchanged."""
+    for was, is_now, moved in (
+        (HASHED + stamp() + b"1", HASHED + stamp(inode=2) + b"1", False),
+        (HASHED + stamp() + b"1", UNHASHED + stamp(size=2), True),
+        (HASHED + stamp() + b"1", GONE, True),
+        (GONE, GONE, False),
+        (UNHASHED + stamp(), UNHASHED + stamp(), False),
+        (UNHASHED + stamp(), UNHASHED + stamp(inode=2), None),
+        (UNSEEN, UNSEEN, None),
+    ):
+        assert drift(seen(files={"a": was}), seen(files={"a": is_now})).moved is moved
+
+
+def test_unknown_is_not_unmoved() -> None:
+    """If something could not be read, nobody claims that nothing moved."""
+    found = drift(seen(state()), seen(state(head=None), None, "HEAD: kept as a reftable"))
+    assert found.moved is None
+    assert "kept as a reftable" in found.summary
+
+
+def test_names_from_a_repository_are_harmless() -> None:
+    """A branch or a path with escapes and newlines in it stays one harmless line."""
+    now = seen(state(branch="refs/heads/a\x1b[31m\nb"), {"x\ny\x1b[0m": GONE})
+    found = drift(seen(state(), {"x\ny\x1b[0m": HASHED + stamp() + b"1"}), now)
+    assert not any("\n" in each or "\x1b" in each for each in found.details)
