@@ -7,6 +7,7 @@
     attempts/N/record   exit, intent, process and hole (see `record`)
     attempts/N/output   what the command wrote, straight from it
     attempts/N/effects  what it was seen to touch (see `observe.journal`)
+    attempts/N/before   and `after`: the repository then, in short (see `observe.snapshot`)
 
 The lock proves liveness and nothing else. Nobody waits on it, because a waiter that was granted
 it for an instant would look alive, and nobody unlocks it: holders close it.
@@ -33,6 +34,7 @@ class AttemptFiles:
         self.lock = self.path + "/lock"
         self.control = self.path + "/control"
         self.effects = self.path + "/effects"
+        self.before, self.after = self.path + "/before", self.path + "/after"
         self.done = self.path + "/done"
         self.turn = self.path + "/turn"
         self.record = self.path + "/record"

@@ -30,13 +30,13 @@ class Eyes:
 
     def __init__(self, *, keep_privileges: bool) -> None:
         self.page = mmap(-1, PAGE)
-        self._keep_privileges = keep_privileges
+        self.keep_privileges = keep_privileges
         self._keeper, self._to_keeper = socketpair(AF_UNIX, SOCK_STREAM, 0)
         self._witness, self._to_witness = socketpair(AF_UNIX, SOCK_STREAM, 0)
 
     def open(self) -> None:
         """In the command-to-be: be observed from now on, if the kernel lets us."""
-        listener = install(keep_privileges=self._keep_privileges)
+        listener = install(keep_privileges=self.keep_privileges)
         for channel in (self._to_keeper, self._to_witness):
             try:
                 if listener is None:

@@ -13,7 +13,7 @@ from outlive.domain.when import from_micros, timedelta
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
     from typing import Literal
 
@@ -57,6 +57,10 @@ class Effects(Value):
     """Paths outside of the project and of temporary directories."""
     remotes: tuple[str, ...] = ()
     unobserved_since: datetime | None = None
+    why_unseen: str | None = None
+    """Why its system calls were not looked at."""
+    moved: str | None = None
+    """What of the repository moved between its start and its end, as two snapshots tell it."""
 
     @property
     def is_empty(self) -> bool:
@@ -111,6 +115,7 @@ class Replay:
         self._finals: dict[str, str] = {}
         self._unobserved: int | None = None
         self._is_observed = False
+        self._why_unseen: str | None = None
 
     def read(self, lines: Iterable[list[str]]) -> None:
         """Further lines: time, operation, thread, then states and paths in turn."""
@@ -118,7 +123,9 @@ class Replay:
             self._line(int(at), operation, int(thread), fields)
 
     def _line(self, at: int, operation: str, thread: int, fields: list[str]) -> None:
-        if operation == "begin":
+        if operation in ("gap", "unobserved", "connect", "unseen"):
+            self._word(at, operation, fields[1])
+        elif operation == "begin":
             self._is_observed = True
             self._top = fields[1].rstrip("/") + "/" if fields[1] else None
             self._git_directory = fields[2] or None
@@ -128,18 +135,21 @@ class Replay:
                 self._parents[thread] = int(fields[3])
         elif operation == "fork":
             self._parents[thread] = int(fields[1]) if fields[1].isdigit() else 0
-        elif operation == "gap":
-            self._gaps[fields[1]] = None
-        elif operation == "unobserved":
-            self._unobserved = at
-            self._gaps[fields[1]] = None
-        elif operation == "connect":
-            self._remotes[fields[1]] = None
         elif operation == "final":
             self._finals[fields[1]] = fields[0]
         else:
             for state, path in zip(fields[::2], fields[1::2], strict=False):
                 self._change(at, thread, state, path)
+
+    def _word(self, at: int, operation: str, word: str) -> None:
+        if operation == "connect":
+            self._remotes[word] = None
+        elif operation == "unseen":
+            self._why_unseen = word
+        else:
+            self._gaps[word] = None
+            if operation == "unobserved":
+                self._unobserved = at
 
     def _change(self, at: int, thread: int, state: str, path: str) -> None:
         if path.startswith(self._ignored):
@@ -193,6 +203,7 @@ class Replay:
             outside=tuple(sorted(self._outside)),
             remotes=tuple(self._remotes),
             unobserved_since=None if self._unobserved is None else from_micros(self._unobserved),
+            why_unseen=self._why_unseen,
         )
 
     def _windows(self, stories: list[tuple[str, _Story]]) -> Iterable[Window]:
@@ -245,28 +256,30 @@ class Replay:
 def summary_of(effects: Effects, now: datetime) -> str:
     """All of it in one sentence."""
     if effects.level == "unknown":
-        return "what it touched is not known"
-    words = []
-    for window in effects.windows:
-        if window.is_open:
-            age = show_duration(now - window.opened_at)
-            words.append(f"{_files(len(window.paths))} not as it found them, for {age} now ({window.by[:60]})")
+        return "what it touched is not known" + (f": {effects.why_unseen}" if effects.why_unseen else "")
+    if effects.level == "compared":
+        return f"{effects.moved or 'the repository is as it was before'} (compared only: {effects.why_unseen})"
+    words = [
+        f"{_files(len(window.paths))} not as it found them, for {show_duration(now - window.opened_at)} now"
+        f" ({window.by[:60]})"
+        for window in effects.windows
+        if window.is_open
+    ]
     if effects.restored:
         closed = [window for window in effects.windows if window.closed_at is not None]
         span = sum((w.closed_at - w.opened_at for w in closed if w.closed_at is not None), timedelta())
         words.append(f"{_files(len(effects.restored))} changed and restored, window {show_duration(span)}")
-    if effects.changed:
-        words.append(f"{_files(len(effects.changed))} changed")
-    if effects.created:
-        words.append(f"{_files(len(effects.created))} created")
-    if moved := sorted({what for _, what, _ in effects.git}):
-        words.append(f"git: {', '.join(moved[:6])}{', ...' if len(moved) > 6 else ''}")
-    if effects.outside:
-        words.append(f"{_files(len(effects.outside))} outside of the project")
-    if effects.remotes:
-        words.append(f"connected to {', '.join(effects.remotes[:4])}{', ...' if len(effects.remotes) > 4 else ''}")
+    words += [f"{_files(len(effects.changed))} changed"] * bool(effects.changed)
+    words += [f"{_files(len(effects.created))} created"] * bool(effects.created)
+    words += [f"git: {_few(sorted({what for _, what, _ in effects.git}))}"] * bool(effects.git)
+    words += [f"{_files(len(effects.outside))} outside of the project"] * bool(effects.outside)
+    words += [f"connected to {_few(effects.remotes)}"] * bool(effects.remotes)
     said = "; ".join(words) or "nothing shared was touched"
     return f"{said} (a lower bound: {effects.gaps[0]})" if effects.gaps else said
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
 
 
 def _files(count: int) -> str:

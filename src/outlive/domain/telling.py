@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from outlive.domain.drift import Drift
     from outlive.domain.effects import Effects
     from outlive.domain.task import Attempt, Task
     from outlive.domain.wire import OutputView
@@ -52,6 +53,7 @@ class Told(Value):
     launched_by: str | None
     crossed_boundary: bool
     effects: Effects | None = None
+    drift: Drift | None = None
     last_words: Mapping[str, str] = {}
     """What the members of a group that did not succeed said last."""
 
@@ -156,6 +158,8 @@ def _details(told: Told, now: datetime) -> list[str]:
         lines.append(f"  left running: {', '.join(str(left.pid) for left in attempt.left_running)}")
     if told.effects is not None:
         lines.append(f"  touched ({told.effects.level}): {one_line(summary_of(told.effects, now), _WIDE)}")
+    if told.drift is not None and told.drift.moved:
+        lines.append(f"  since then: {one_line(told.drift.summary, _WIDE)}")
     lines.append(f"  output: {told.output.path} ({show_size(told.output.size)})")
     return [*lines, f"  more: outlive show {launch.id}, outlive output {launch.id}"]
 

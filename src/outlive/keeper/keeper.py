@@ -12,9 +12,8 @@ import os
 import time
 from select import POLLIN, poll
 
-from outlive.bundle.kernel import SYS_ADMIN, become_subreaper, has_capability, name_process, signal
+from outlive.bundle.kernel import become_subreaper, name_process, signal
 from outlive.bundle.processes import KEEPER_NAME
-from outlive.bundle.seccomp import is_known_machine
 from outlive.domain.evidence import Evidence
 from outlive.domain.value import Value
 from outlive.keeper import owner, witness
@@ -175,12 +174,12 @@ def _give(begin: int, word: bytes = b"g") -> None:
 
 def _prepare_observation(plan: Plan) -> Observation | None:
     """Whatever is needed to see what the command touches, if anybody wants to know and the kernel can tell."""
-    if plan.launch.observe not in ("auto", "syscalls") or not is_known_machine():
+    if plan.launch.observe == "off":
         return None
     from outlive.keeper.observation import Observation  # noqa: PLC0415 - not everybody is observed
 
     try:
-        return Observation(plan, keep_privileges=has_capability(SYS_ADMIN))
+        return Observation(plan)
     except OSError:
         return None
 
@@ -204,7 +203,7 @@ def _prepare(plan: Plan, held: Held, not_for_it: tuple[int, ...]) -> Prepared:
                 umask=around.umask,
                 limits=around.limits,
             )
-            if observation is not None:
+            if observation is not None and observation.eyes is not None:
                 start = start.but(eyes=observation.eyes, on_taking_over=observation.note_taking_over)
             witness.serve(held, voice_write, begin_read, start)
         finally:

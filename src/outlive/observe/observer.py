@@ -17,6 +17,7 @@ from outlive.bundle.seccomp import CALL, let_continue, receive, wake_on_same_pro
 from outlive.observe.calls import KINDS, NAME_ONLY, Calls
 from outlive.observe.content import ABSENT, pin, read_pinned, state_of
 from outlive.observe.journal import UNSEEN, escaped
+from outlive.observe.privileges import gains_privileges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ class Scope:
 class Observer:
     """One task's observer, for as long as anything filtered lives."""
 
-    def __init__(self, listener: int, page: mmap, journal: Journal, scope: Scope) -> None:
+    def __init__(
+        self, listener: int, page: mmap, journal: Journal, scope: Scope, *, loses_privileges: bool = False
+    ) -> None:
         self._listener = listener
         self._page = page
         self._journal = journal
@@ -58,6 +61,8 @@ class Observer:
         self._known: set[int] = set()
         self._namespace = _namespace("self")
         self.touched: dict[str, None] = {}
+        self.met_gaining: set[str] = set()
+        self._loses_privileges = loses_privileges
         wake_on_same_processor(listener)
 
     def run(self) -> None:
@@ -133,6 +138,9 @@ class Observer:
             return
         self._known.add(thread)
         self._note(at, "exec", thread, words, paths[0], _parents(thread)[1])
+        if self._loses_privileges and gains_privileges(paths[0]):
+            self.met_gaining.add(paths[0].rpartition("/")[2])
+            self._note(at, "gap", thread, f"{paths[0]} ran without its privileges; --observe compare keeps them")
         if _namespace(thread) not in ("", self._namespace):
             self._note(at, "gap", thread, "it saw another file system than we do")
 

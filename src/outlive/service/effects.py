@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from outlive.bundle.attempt import AttemptFiles
+from outlive.domain.drift import drift
 from outlive.domain.effects import Replay, summary_of
 from outlive.domain.redaction import redact
+from outlive.domain.snapshot_json import from_json
 from outlive.domain.when import iso
 from outlive.observe.content import state_of
 from outlive.observe.journal import read_journal
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.bundle.home import Home
+    from outlive.domain.drift import Drift
     from outlive.domain.effects import Effects, Window
+    from outlive.domain.snapshot import Snapshot
     from outlive.domain.task import Task
 
 # Of what a task touched, this much is shown everywhere; `outlive effects` shows all of it.
@@ -27,7 +31,52 @@ def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
     replay = Replay(home.path)
     files = AttemptFiles(home.bundle(task.id), attempt or task.current.number)
     replay.read(read_journal(files.effects))
-    return replay.effects(state_of)
+    found = replay.effects(state_of)
+    if found.level != "unknown":
+        return found
+    before, after = snapshot_of(files.before), snapshot_of(files.after)
+    if before is None or after is None or before.git is None:
+        return found  # outside of a repository there is nothing to compare
+    compared = drift(before, after)
+    summary = compared.summary.replace("since it ran", "while it ran")
+    return found.but(level="compared", moved=summary if compared.moved else None)
+
+
+def git_document(home: Home, task: Task) -> dict[str, object] | None:
+    """Where the repository stood before and after, as JSON; None outside of one."""
+    files = AttemptFiles(home.bundle(task.id), task.current.number)
+    before, after = snapshot_of(files.before), snapshot_of(files.after)
+    if before is None or before.git is None:
+        return None
+    return {
+        "repo": before.git.top,
+        "branch": (before.git.branch or "").removeprefix("refs/heads/") or None,
+        "head_before": before.git.head,
+        "head_after": after.git.head if after is not None and after.git is not None else None,
+    }
+
+
+def drift_of(home: Home, task: Task, attempt: int) -> Drift | None:
+    """What has moved in the world since an attempt ended; None if it has not, or nobody looked then."""
+    then = snapshot_of(AttemptFiles(home.bundle(task.id), attempt).after)
+    if then is None:
+        return None
+    from outlive.observe.commits import measure_distance  # noqa: PLC0415 - only who reads a notice counts commits
+    from outlive.observe.snapshot import take_quick  # noqa: PLC0415
+
+    now = take_quick(task.launch.cwd, tuple(then.files or ()))
+    has_moved = then.git is not None and now.git is not None and then.git.head != now.git.head
+    distance = measure_distance(then.git, now.git) if has_moved and then.git and now.git else None
+    return drift(then, now, distance)
+
+
+def snapshot_of(path: str) -> Snapshot | None:
+    """A snapshot that was kept; None if there is none, or it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return from_json(file.read())
+    except OSError:
+        return None
 
 
 def effects_document(effects: Effects, now: datetime, *, whole: bool = False) -> dict[str, object]:
@@ -49,6 +98,7 @@ def effects_document(effects: Effects, now: datetime, *, whole: bool = False) ->
         "remotes": list(effects.remotes[:most]),
         "gaps": list(effects.gaps),
         "unobserved_since": iso(effects.unobserved_since),
+        "why_unseen": effects.why_unseen,
     }
 
 

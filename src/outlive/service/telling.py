@@ -10,7 +10,7 @@ from outlive.ledger.inbox import Inbox
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from outlive.service.effects import effects_of
+from outlive.service.effects import drift_of, effects_of
 from outlive.service.view import files_of, output_view, tail_text, task_document
 
 TYPE_CHECKING = False
@@ -62,6 +62,7 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
                     launched_by=task.launch.session,
                     crossed_boundary=crossed,
                     effects=effects_of(home, task, notice.attempt),
+                    drift=drift_of(home, task, notice.attempt),
                     last_words={
                         member.id: tail_text(files_of(home, member), _LAST_WORDS)
                         for member in members
@@ -81,7 +82,7 @@ def notice_documents(home: Home, tellings: Sequence[Telling], told_to: Session |
 
 
 def notice_document(home: Home, telling: Telling, told: Told) -> dict[str, object]:
-    """One notice as JSON. `drift` and `overlap` say nothing until effects are known."""
+    """One notice as JSON."""
     notice, now = telling.notice, utc_now()
     return {
         "id": notice.id,
@@ -95,7 +96,7 @@ def notice_document(home: Home, telling: Telling, told: Told) -> dict[str, objec
         "covers": [each.id for each in telling.covers],
         "crossed_boundary": told.crossed_boundary,
         "launched_by": told.launched_by,
-        "drift": None,
+        "drift": None if told.drift is None else {"moved": told.drift.moved, "summary": told.drift.summary},
         "overlap": [],
         "delivery": {"state": notice.state, "tries": notice.tries, "last_error": notice.last_error},
         "text": tell([told], new_mark(), now),

@@ -8,7 +8,7 @@ from outlive.domain.text import shown
 from outlive.domain.wire import OutputView, history_json, task_json
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from outlive.service.effects import effects_document, effects_of
+from outlive.service.effects import effects_document, effects_of, git_document
 from outlive.service.lookup import resolve
 from outlive.service.reconcile import reconcile
 
@@ -96,7 +96,7 @@ def last_line(home: Home, task: Task) -> str:
 def task_document(home: Home, task: Task, now: datetime) -> dict[str, object]:
     """The task as JSON."""
     effects = effects_document(effects_of(home, task), now)
-    return task_json(task, output_view(home, task), now, effects)
+    return {**task_json(task, output_view(home, task), now, effects), "git": git_document(home, task)}
 
 
 def full_document(home: Home, task: Task, now: datetime) -> dict[str, object]:

@@ -1,0 +1,301 @@
+"""What a task touched: windows, net changes, git state, connections; and never at the cost of the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from outlive.bundle.seccomp import is_known_machine
+from tests.session_steps import begin, until
+from tests.support import is_alive, kill, wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support import Bench
+
+pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of this machine are not known")
+NAMES = ("a.py", "b.py", "dir/c.py")
+
+
+def git(bench: Bench, *words: str) -> str:
+    """Run git in the project, as nobody in particular."""
+    env = {
+        **bench.env,
+        **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "t"),
+        **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "t@example.org"),
+    }
+    return subprocess.run(
+        ["git", *words], cwd=bench.project, env=env, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.fixture
+def repo(bench: Bench) -> Path:
+    """A repository with three tracked files that have a fix in them, and one that has none."""
+    bench.env.update(
+        **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "t"),
+        **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "t@example.org"),
+    )
+    (bench.project / "dir").mkdir()
+    for name in (*NAMES, "other.py"):
+        (bench.project / name).write_text("old\n")
+    git(bench, "init", "-q")
+    git(bench, "add", ".")
+    git(bench, "commit", "-q", "-m", "first")
+    for name in NAMES:
+        (bench.project / name).write_text("fixed\n")
+    return bench.project
+
+
+def touched(bench: Bench, text: str, *options: str) -> Any:
+    """What a line of shell is seen to touch."""
+    task = bench.launch(text, *options)
+    bench.run("wait", task)
+    return bench.json("effects", task)
+
+
+def paths(bench: Bench, *names: str) -> list[str]:
+    """The names as paths of the project."""
+    return [str(bench.project / name) for name in names]
+
+
+def moment(text: str) -> float:
+    """A moment of a document, in seconds."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+# --- the story ------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("repo")
+def test_the_stash_story(bench: Bench) -> None:
+    """Three files were away for a while: seen while they were, and afterwards, to a fifth of a second."""
+    begin(bench, "s-2")
+    text = f"date +%s.%N; git stash push -q; date +%s.%N; {until('go')}; date +%s.%N; git stash pop -q; date +%s.%N"
+    task = bench.launch(text, "--session", "s-1")
+    wait_until(lambda: bench.ok("output", task).count("\n") >= 1, "the stash")
+    open_now = wait_until(lambda: bench.json("effects", task, "--open")["windows"], "the window")
+    (window,) = open_now
+    assert (window["paths"], window["closed_at"], window["restored"]) == (paths(bench, *NAMES), None, None)
+    assert window["by"] == "git stash push -q"
+    warning = f"task {task} holds a.py, b.py, dir/c.py away from how it found them"
+    assert warning in bench.ok("gate", "--session", "s-2")
+    handed = begin(bench, "s-2", "--source", "compact")["hand_off"]
+    assert warning in handed["text"]
+    assert [each["task"] for each in handed["open_windows"]] == [task]
+    (bench.project / "go").touch()
+    bench.run("wait", task)
+    effects = bench.show(task)["effects"]
+    assert (effects["level"], effects["paths_restored"], effects["changed"]) == ("observed", 3, [])
+    (window,) = effects["windows"]
+    before, pushed, popping, after = map(float, bench.ok("output", task).splitlines())
+    assert before - 0.2 <= moment(window["opened_at"]) <= pushed + 0.2
+    assert popping - 0.2 <= moment(window["closed_at"]) <= after + 0.2
+    assert (window["restored"], window["scope"]) == (True, str(bench.project))
+    assert {"index", "stash"} <= {each["what"] for each in bench.json("effects", task)["git"]}
+    assert "3 files changed and restored" in effects["summary"]
+
+
+@pytest.mark.usefixtures("repo")
+def test_a_window_that_stays_open_is_in_the_first_line(bench: Bench) -> None:
+    """It was to pop the stash, and died before: whoever is told hears of that first."""
+    task = bench.launch("git stash push -q; exit 9", "--session", "s-1")
+    bench.run("wait", task)
+    (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
+    first = notice["text"].splitlines()[1]
+    assert "LEFT a.py, b.py, c.py not as it found them" in first
+    assert notice["task"]["effects"]["windows"][0]["closed_at"] is None
+
+
+@pytest.mark.usefixtures("repo")
+@pytest.mark.parametrize(
+    ("text", "restored", "changed"),
+    [
+        ("git checkout -q -- .", [], [*NAMES]),
+        ("git stash push -q -u; git stash pop -q", [*NAMES], []),
+        ("git worktree add -q ../tree HEAD; git worktree remove --force ../tree", [], []),
+        ("sed -i s/old/new/ other.py; sed -i s/new/old/ other.py", ["other.py"], []),
+        ("mv other.py away.py; sleep 0.05; mv away.py other.py", ["other.py"], []),
+        ("cat other.py > /tmp/$$.copy; cp /tmp/$$.copy other.py; rm /tmp/$$.copy", [], []),
+        ("rm other.py; echo old > other.py", ["other.py"], []),
+        ("git stash push -q; git rebase -q HEAD; git stash pop -q", [*NAMES], []),
+        ("touch other.py; : >> other.py", [], []),
+        ("echo more >> other.py", [], ["other.py"]),
+    ],
+)
+def test_windows_and_net_changes_are_told_apart(
+    bench: Bench, text: str, restored: list[str], changed: list[str]
+) -> None:
+    """What came back, what did not, and what was only written again."""
+    found = touched(bench, text)
+    assert (found["level"], found["gaps"]) == ("observed", [])
+    assert sorted(found["restored"]) == sorted(paths(bench, *restored))
+    assert sorted(found["changed"]) == sorted(paths(bench, *changed))
+
+
+@pytest.mark.usefixtures("repo")
+def test_what_is_made_and_removed_again_is_no_change(bench: Bench) -> None:
+    """Created is told, transient is not; outside of the project only what lasts somewhere."""
+    elsewhere = bench.root / "elsewhere"
+    found = touched(bench, f"echo x > made; echo y > gone; rm gone; echo z > {elsewhere}")
+    assert (found["created"], found["changed"], found["windows"]) == (paths(bench, "made"), [], [])
+    assert not str(elsewhere).startswith("/tmp") or found["outside"] == []  # noqa: S108
+
+
+def test_connections_are_told(bench: Bench) -> None:
+    """Address and port: a push touches the world."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        found = touched(
+            bench, f"{sys.executable} -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}))'"
+        )
+    assert f"127.0.0.1:{port}" in found["remotes"]
+
+
+def test_the_world_that_moved_since_is_told(bench: Bench, repo: Path) -> None:
+    """HEAD moved after the task: its output is no news of that commit."""
+    task = bench.launch("cat other.py", "--session", "s-1")
+    bench.run("wait", task, "--no-ack")
+    assert bench.json("inbox", "--session", "s-1", "--peek")["notices"][0]["drift"]["moved"] is False
+    git(bench, "commit", "-q", "-a", "-m", "second")
+    git(bench, "commit", "-q", "--allow-empty", "-m", "third")
+    (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
+    assert notice["drift"]["moved"] is True
+    assert "HEAD moved 2 commits" in notice["drift"]["summary"]
+    assert "since then: HEAD moved" in notice["text"]
+    shown = bench.show(task)["git"]
+    assert (shown["repo"], shown["head_before"]) == (str(repo), shown["head_after"])
+
+
+@pytest.mark.usefixtures("repo")
+def test_unobserved_is_said_and_compared(bench: Bench) -> None:
+    """`--observe compare` sees the net effect on the repository, and says that it saw no more; `off` nothing."""
+    found = touched(bench, "git commit -q -a -m second", "--observe", "compare")
+    assert (found["level"], "HEAD moved" in found["summary"]) == ("compared", True)
+    assert touched(bench, "git commit -q --allow-empty -m x", "--observe", "off")["level"] == "unknown"
+
+
+# --- never break the command ----------------------------------------------------------------------
+
+BUSY = """
+import os, sys
+for number in range(300):
+    name = f"x{number}"
+    with open(name, "w") as file:
+        file.write("a")
+    os.rename(name, name + "y")
+    os.mkdir(name + "d")
+    os.rmdir(name + "d")
+    os.unlink(name + "y")
+print("done")
+"""
+
+
+@pytest.mark.parametrize("who", ["keeper", "witness"])
+def test_the_death_of_either_observer_breaks_nothing(bench: Bench, who: str) -> None:
+    """At random moments; the record says from when on nobody looked."""
+    (bench.project / "busy.py").write_text(BUSY)
+    chance = random.Random(who)
+    gaps = 0
+    for _ in range(12):
+        task = bench.launch(f"{sys.executable} busy.py")
+        pid = bench.keeper(task) if who == "keeper" else bench.process(task, "witness")
+        time.sleep(chance.random() * 0.15)
+        if is_alive(pid):
+            kill(pid)
+        assert bench.run("wait", task, "--timeout", "30s").returncode == 0, bench.show(task)
+        shown = bench.show(task)
+        assert (shown["exit_code"], shown["output"]["tail"]) == (0, "done\n")
+        gaps += shown["effects"]["unobserved_since"] is not None
+    assert (gaps > 0) == (who == "keeper")
+
+
+def test_threads_vfork_and_children_of_children_are_seen(bench: Bench, repo: Path) -> None:
+    """Every path, and nothing invented."""
+    program = """
+import os, subprocess, threading
+def work(n):
+    for i in range(50):
+        open(f"t{n}-{i}", "w").close()
+threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+subprocess.run(["sh", "-c", "sh -c 'touch deep' & touch child; wait"], check=True)
+"""
+    (repo / "program.py").write_text(program)
+    found = touched(bench, f"{sys.executable} program.py")
+    expected = {f"t{n}-{i}" for n in range(8) for i in range(50)} | {"deep", "child"}
+    created = {path.removeprefix(str(repo) + "/") for path in found["created"]}
+    assert {name for name in created if "__pycache__" not in name} == expected
+
+
+def test_names_of_any_bytes_are_kept(bench: Bench, repo: Path) -> None:
+    """Newlines, tabs, backslashes, and what is no UTF-8."""
+    names = [b"new\nline", b"t\tab", b"back\\slash\\n", b"by\xfftes", "h\u00e9".encode()]
+    program = f"import os\nfor name in {names!r}: os.close(os.open(name, os.O_CREAT | os.O_WRONLY))\n"
+    (repo / "program.py").write_text(program)
+    found = touched(bench, f"{sys.executable} program.py")
+    created = {os.fsencode(path).removeprefix(os.fsencode(repo) + b"/") for path in found["created"]}
+    assert created == set(names)
+
+
+def test_observation_goes_on_for_those_left_behind(bench: Bench, repo: Path) -> None:
+    """The ending is the command's own; who is left is still answered, also after the keeper's death."""
+    program = "setsid sh -c 'while ! [ -e go ]; do sleep 0.05; done; echo late > late; touch finished' &"
+    task = bench.launch(program)
+    bench.run("wait", task)
+    assert bench.show(task)["state"] == "succeeded"
+    (left,) = [each["pid"] for each in bench.show(task)["left_running"] if "while" in each["command"]] or [0]
+    assert is_alive(left)
+    (repo / "go").touch()
+    wait_until((repo / "finished").exists, "the one left behind")
+    assert wait_until(lambda: [p for p in bench.json("effects", task)["created"] if p.endswith("/late")])
+
+
+def test_programs_with_filters_or_tracers_of_their_own_still_run(bench: Bench) -> None:
+    """A second listener is refused by the kernel; an inner task of ours steps down and says so."""
+    inner = " ".join(bench.command("run", "--wait", "20s", "--json"))
+    task = bench.launch(f"{inner} true; strace -f -o trace true; cat trace | tail -1")
+    bench.run("wait", task)
+    line = bench.ok("output", task).splitlines()[0]
+    document = json.loads(line)
+    assert (document["state"], document["effects"]["level"]) == ("succeeded", "unknown")
+    assert "observed by somebody else" in (document["effects"]["why_unseen"] or "")
+
+
+def test_a_signal_does_not_break_a_call(bench: Bench) -> None:
+    """A handler that restarts calls, at a thousand signals a second: not one fails."""
+    program = """
+import os, signal
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.siginterrupt(signal.SIGALRM, False)
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+for number in range(2000):
+    os.close(os.open("x", os.O_CREAT | os.O_WRONLY))
+    os.unlink("x")
+signal.setitimer(signal.ITIMER_REAL, 0)
+"""
+    (bench.project / "program.py").write_text(program)
+    task = bench.launch(f"{sys.executable} program.py")
+    assert bench.run("wait", task, "--timeout", "60s").returncode == 0, bench.ok("output", task)
+
+
+def test_cancelling_an_observed_task_is_as_quick_as_ever(bench: Bench) -> None:
+    """Whoever waits for our answer dies by a signal all the same."""
+    (bench.project / "busy.py").write_text("while True:\n    open('x', 'w').close()\n")
+    task = bench.launch(f"{sys.executable} busy.py")
+    pid = bench.process(task)
+    bench.ok("cancel", task)
+    assert not is_alive(pid)
+    assert bench.show(task)["signal"] in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL, None)
