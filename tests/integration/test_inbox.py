@@ -177,7 +177,8 @@ def test_the_payload_has_the_context_to_act_on(bench: Bench, clients: Clients) -
     }
     assert (notice["launched_by"], notice["crossed_boundary"]) == ("s-1", True)
     assert notice["delivery"] == {"state": "presented", "tries": 1, "last_error": None}
-    assert (notice["drift"], notice["overlap"], notice["task"]["effects"]) == (None, [], None)
+    assert (notice["drift"]["moved"], notice["overlap"]) == (False, [])
+    assert (notice["task"]["effects"]["shared"], notice["task"]["effects"]["windows"]) == (False, [])
     told_of = notice["task"]
     assert (told_of["command"], told_of["cwd"]) == ("echo some words; exit 3", str(bench.project))
     assert (told_of["exit_code"], told_of["output"]["tail"]) == (3, "some words\n")
@@ -449,7 +450,7 @@ def test_what_nobody_continues_is_shown_to_the_next_of_the_project(bench: Bench,
     handed = begin(bench, "s-3")["hand_off"]
     assert [(each["id"], each["earlier_session"]) for each in handed["ended"]] == [(task, True)]
     assert [(each["id"], each["earlier_session"]) for each in handed["running"]] == [(running, True)]
-    assert "launched by an earlier session" in handed["text"]
+    assert "(of an earlier session)" in handed["text"]
     assert states(bench, task) == {"ended": "pending"}
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()

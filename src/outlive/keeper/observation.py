@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import time
 from _thread import allocate_lock, start_new_thread
+from errno import EMFILE
+from resource import RLIMIT_NOFILE, getrlimit
 
 from outlive.bundle.eyes import Eyes
 from outlive.bundle.kernel import SYS_ADMIN, has_capability
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _LOOKING_TAKES_AT_MOST = 2.0
 _MOST_FOLLOWED = 500
+_FEWEST_DESCRIPTORS = 64
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -30,6 +33,8 @@ class Observation:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        if getrlimit(RLIMIT_NOFILE)[0] < _FEWEST_DESCRIPTORS:
+            raise OSError(EMFILE, "too few descriptors to observe anything")
         self._fd = os.open(plan.files.effects, _CREATE | os.O_APPEND, 0o600)
         self._journal = Journal(self._fd)
         self._observer: Observer | None = None

@@ -23,7 +23,7 @@ _GAINING = frozenset(
     }
 )
 _LONGEST_SCRIPT = 64 << 10
-_MOST_SCRIPTS = 4
+_MOST_FILES = 8
 _SEPARATORS = " \t\n;|&()`\"'<>{}=$"
 _BREAKS = str.maketrans(_SEPARATORS, " " * len(_SEPARATORS))
 
@@ -33,8 +33,9 @@ def would_miss_privileges(argv: Sequence[str], cwd: str, met_before: Iterable[st
     gaining = _GAINING | frozenset(met_before)
     if any(_names(word, gaining) for word in argv):
         return True
-    scripts = [word for text in argv for word in text.translate(_BREAKS).split() if "/" in word or "." in word]
-    return any(_names(_content(os.path.join(cwd, script)), gaining) for script in scripts[:_MOST_SCRIPTS])
+    words = [word for text in argv for word in text.translate(_BREAKS).split() if "/" in word or "." in word]
+    files = [os.path.join(cwd, word) for word in words[:_MOST_FILES]]
+    return any(gains_privileges(path) or _names(_content(path), gaining) for path in files)
 
 
 def _names(text: str, gaining: frozenset[str]) -> bool:
