@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import Final
 
-from outlive.cli import session as session_verb
 from outlive.cli.main import load, main
 from outlive.domain.command import from_shell_text
 from outlive.domain.notice import OPEN
-from outlive.service import follow_inbox  # noqa: F401 - warm, as everything that tells
+from outlive.service import (
+    boundary,
+    follow_inbox,  # noqa: F401 - warm, as everything that tells
+)
 from outlive.service.clock import tick, utc_now
 from outlive.service.run import run
 from tests.crash.invariants import Point
@@ -77,7 +79,7 @@ class Telling(Life):
             load(verb)
         # Told twice it is one boundary if it is told soon, and how soon must not depend on this machine.
         now = tick()
-        vars(session_verb)["tick"] = lambda: now
+        vars(boundary)["tick"] = lambda: now
         run_traced(self._prepare, kill=NOWHERE, stdout=self._stdout, timeout_s=PATIENCE_S)
         self.home.drop_ballast()  # 4 MB that would be copied for every point
         self.fold_log()

@@ -103,6 +103,7 @@ class Life:
             surroundings=Surroundings(environ={"PATH": os.defpath}, umask=0o077),
             session="a session",
             key="k",
+            observe="off",  # its thread would make every trace another one; it has kills of its own
             claims=(lock("l"),) if script == QUEUED else (),
         )
         self._script = script
