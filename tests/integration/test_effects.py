@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from outlive.bundle.seccomp import is_known_machine
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+from outlive.service.effects import holders_of
 from tests.session_steps import begin, until
 from tests.support import is_alive, kill, wait_until
 
@@ -176,6 +179,36 @@ def test_the_world_that_moved_since_is_told(bench: Bench, repo: Path) -> None:
     assert "since then: HEAD moved" in notice["text"]
     shown = bench.show(task)["git"]
     assert (shown["repo"], shown["head_before"]) == (str(repo), shown["head_after"])
+
+
+@pytest.mark.usefixtures("repo")
+def test_two_tasks_that_changed_the_same_at_the_same_time_are_told(bench: Bench) -> None:
+    """By name, with the span; a third one that came later is not."""
+    one = bench.launch(f"echo one >> other.py; {until('go')}", "--session", "s-1")
+    two = bench.launch(f"echo two >> other.py; echo two > two.py; {until('go')}", "--session", "s-1")
+    wait_until(lambda: bench.json("effects", two)["created"], "both to write")
+    (bench.project / "go").touch()
+    bench.run("wait", one, two, "--no-ack")
+    late = bench.launch("echo late >> other.py")
+    bench.run("wait", late)
+    told = {notice["task"]["id"]: notice for notice in bench.json("inbox", "--session", "s-1")["notices"]}
+    (overlap,) = told[one]["overlap"]
+    assert (overlap["task"], overlap["paths"]) == (two, paths(bench, "other.py"))
+    assert f"overlap: task {one} changed other.py at the same time" in told[two]["text"]
+
+
+def test_whoever_is_about_to_touch_something_can_ask(bench: Bench, repo: Path) -> None:
+    """A path, or a directory above it: which task holds it away."""
+    task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
+    wait_until(lambda: bench.json("effects", task, "--open")["windows"], "the window")
+    with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
+        tasks = ledger.unsettled()
+    for path, held in (("dir/c.py", [task]), ("dir", [task]), ("other.py", []), ("", [task])):
+        found = holders_of(bench.home, tasks, str(repo), [str(repo / path)])
+        assert [who for who, _ in found] == held, path
+    (repo / "go").touch()
+    bench.run("wait", task)
+    assert holders_of(bench.home, tasks, str(repo), [str(repo)]) == []
 
 
 @pytest.mark.usefixtures("repo")

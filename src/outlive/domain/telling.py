@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
     from outlive.domain.drift import Drift
     from outlive.domain.effects import Effects
+    from outlive.domain.overlap import Overlap
     from outlive.domain.task import Attempt, Task
     from outlive.domain.wire import OutputView
 
 TAIL_BYTES = 2048
 TEXT_BYTES = 8192
 _WIDE, _NARROW = 300, 60
-_MEMBERS_SHOWN, _LAST_WORDS = 12, 4
+_MEMBERS_SHOWN, _LAST_WORDS, _OVERLAPS_SHOWN = 12, 4, 3
 _FRAME, _SHORTEST_LINE = 400, 90
 _WHO = {
     "requested": "a cancel",
@@ -54,6 +55,7 @@ class Told(Value):
     crossed_boundary: bool
     effects: Effects | None = None
     drift: Drift | None = None
+    overlaps: tuple[Overlap, ...] = ()
     last_words: Mapping[str, str] = {}
     """What the members of a group that did not succeed said last."""
 
@@ -158,6 +160,12 @@ def _details(told: Told, now: datetime) -> list[str]:
         lines.append(f"  left running: {', '.join(str(left.pid) for left in attempt.left_running)}")
     if told.effects is not None:
         lines.append(f"  touched ({told.effects.level}): {one_line(summary_of(told.effects, now), _WIDE)}")
+    for overlap in told.overlaps[:_OVERLAPS_SHOWN]:
+        names = ", ".join(one_line(path.rpartition("/")[2], 40) for path in overlap.paths[:3])
+        more = f" and {len(overlap.paths) - 3} more" if len(overlap.paths) > 3 else ""
+        lines.append(
+            f"  overlap: task {overlap.task} changed {names}{more} at the same time, from {iso(overlap.since)}"
+        )
     if told.drift is not None and told.drift.moved:
         lines.append(f"  since then: {one_line(told.drift.summary, _WIDE)}")
     lines.append(f"  output: {told.output.path} ({show_size(told.output.size)})")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from outlive.bundle.attempt import AttemptFiles
 from outlive.domain.drift import drift
 from outlive.domain.effects import Replay, summary_of
+from outlive.domain.overlap import Overlap, changed_paths, common, shared_span
 from outlive.domain.redaction import redact
 from outlive.domain.snapshot_json import from_json
 from outlive.domain.when import iso
@@ -123,4 +124,31 @@ def open_windows(home: Home, tasks: Iterable[Task], project: str) -> list[tuple[
         for task in tasks
         for window in effects_of(home, task).windows
         if window.is_open and (window.scope == project or window.scope.startswith(project + "/"))
+    ]
+
+
+def overlaps_of(home: Home, task: Task, others: Iterable[Task]) -> list[Overlap]:
+    """Which of other tasks changed the same paths while this one ran."""
+    mine = changed_paths(effects_of(home, task))
+    if not mine:
+        return []
+    found = []
+    for other in others:
+        span = None if other.id == task.id else shared_span(task.current, other.current)
+        paths = () if span is None else common(mine, changed_paths(effects_of(home, other)))
+        if span is not None and paths:
+            found.append(Overlap(task=other.id, paths=paths, since=span[0], until=span[1]))
+    return found
+
+
+def holders_of(home: Home, tasks: Iterable[Task], project: str, paths: Iterable[str]) -> list[tuple[str, Window]]:
+    """Which tasks hold one of these paths away from how they found it, now; for whoever is about to touch it.
+
+    A directory stands for all that is below it.
+    """
+    wanted = [path.rstrip("/") for path in paths]
+    return [
+        (task, window)
+        for task, window in open_windows(home, tasks, project)
+        if any(held == path or held.startswith(path + "/") for held in window.paths for path in wanted)
     ]

@@ -6,11 +6,13 @@ import os
 
 from outlive.domain.ids import letters
 from outlive.domain.telling import TAIL_BYTES, Told, tell
+from outlive.domain.when import iso
+from outlive.ledger.contract import Selection
 from outlive.ledger.inbox import Inbox
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from outlive.service.effects import drift_of, effects_of
+from outlive.service.effects import drift_of, effects_of, overlaps_of
 from outlive.service.view import files_of, output_view, tail_text, task_document
 
 TYPE_CHECKING = False
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 
 _LAST_WORDS = 400
+_MOST_PATHS = 20
+_MOST_NEIGHBOURS = 50
 
 
 def new_mark() -> str:
@@ -63,6 +67,7 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
                     crossed_boundary=crossed,
                     effects=effects_of(home, task, notice.attempt),
                     drift=drift_of(home, task, notice.attempt),
+                    overlaps=tuple(overlaps_of(home, task, _neighbours(ledger, task))),
                     last_words={
                         member.id: tail_text(files_of(home, member), _LAST_WORDS)
                         for member in members
@@ -71,6 +76,11 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
                 )
             )
     return found
+
+
+def _neighbours(ledger: SqliteLedger, task: Task) -> Sequence[Task]:
+    """The tasks of the same project that may have run beside this one."""
+    return ledger.tasks(Selection(project=task.launch.project, limit=_MOST_NEIGHBOURS))
 
 
 def notice_documents(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> list[dict[str, object]]:
@@ -97,7 +107,16 @@ def notice_document(home: Home, telling: Telling, told: Told) -> dict[str, objec
         "crossed_boundary": told.crossed_boundary,
         "launched_by": told.launched_by,
         "drift": None if told.drift is None else {"moved": told.drift.moved, "summary": told.drift.summary},
-        "overlap": [],
+        "overlap": [
+            {
+                "task": each.task,
+                "paths": list(each.paths[:_MOST_PATHS]),
+                "paths_in_all": len(each.paths),
+                "since": iso(each.since),
+                "until": iso(each.until),
+            }
+            for each in told.overlaps
+        ],
         "delivery": {"state": notice.state, "tries": notice.tries, "last_error": notice.last_error},
         "text": tell([told], new_mark(), now),
     }
