@@ -61,7 +61,7 @@ def rename_when_told_again() -> None:
 
 def forget_what_was_printed() -> None:
     """It is printed, and not put on record."""
-    replace(inbox.Claim, "presented", lambda *_: None)
+    replace(inbox.Claim, "presented", lambda *_, **__: None)
 
 
 def end_the_session_first() -> None:
@@ -79,7 +79,7 @@ def end_the_session_first() -> None:
 MUTANTS: Final[dict[str, Mutant]] = {
     "present before printing": Mutant(present_before_printing, Delivery(), "lost: nobody told", ("write", 0)),
     "present before the hand-off": Mutant(
-        present_before_printing, Delivery(script=HAND_OFF), "lost: nobody told", ("write", 0)
+        present_before_printing, Delivery(script=HAND_OFF), "told again although", ("write", 0)
     ),
     "believe a dead claim": Mutant(believe_a_dead_claim, Delivery(), "lost: nobody told", ("write", 0)),
     "acknowledge at the claim": Mutant(acknowledge_at_the_claim, Delivery(), "lost: nobody told", ("write", 0)),

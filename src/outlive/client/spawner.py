@@ -18,6 +18,7 @@ from outlive.domain.errors import OutliveError
 from outlive.domain.queueing import lock, slots
 from outlive.domain.when import timedelta
 from outlive.keeper.launching import become_detached
+from outlive.keeper.observation import load
 from outlive.keeper.plan import Surroundings
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
@@ -72,6 +73,7 @@ def serve(fd: int) -> None:
         os._exit(0)  # so that whoever kills the program with its descendants does not find our keepers
     _detach(fd)
     become_detached()
+    load()
     while (request := receive(fd)) is not None:
         try:
             answer: dict[str, Any] = {"task": _act(request)}

@@ -124,6 +124,8 @@ def _begin(plan: Plan, held: Held, prepared: Prepared, ready: int | None) -> NoR
     began = not isinstance(first, Evidence) or first.kind in ("exited", "signalled")
     if began:
         answer(ready, "running")
+    if observation is not None:
+        observation.go_on()
     again = Supervision(plan, held, sight, "keeper", lambda: _give(begin, witness.SETTLED)).see_through(first)
     if not began:
         answer(ready, "ended")

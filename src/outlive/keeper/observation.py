@@ -6,47 +6,60 @@ Before and after, a quick snapshot of the repository is taken, whether or not ca
 from __future__ import annotations
 
 import os
+import sys
 import time
 from _thread import allocate_lock, start_new_thread
 from errno import EMFILE
 from resource import RLIMIT_NOFILE, getrlimit
+from select import POLLIN, poll
 
-from outlive.bundle.eyes import Eyes
-from outlive.bundle.kernel import SYS_ADMIN, has_capability
-from outlive.observe.content import state_of
-from outlive.observe.journal import UNSEEN, Journal, escaped
-from outlive.observe.observer import Observer, Scope
-from outlive.observe.place import place_of
+from outlive.bundle.eyes import Eyes, answer_all
+from outlive.bundle.kernel import SYS_ADMIN, boot_id, has_capability, read_small
+from outlive.bundle.seccomp import CALL, let_continue, receive, received
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from outlive.bundle.home import Home
     from outlive.keeper.plan import Plan
+    from outlive.observe.observer import Observer
 
 _LOOKING_TAKES_AT_MOST = 2.0
 _MOST_FOLLOWED = 500
 _FEWEST_DESCRIPTORS = 64
+_SHORT_TURN = 0.0005
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+def load() -> None:
+    """Import what an observation needs; a spawner does that once for all its keepers."""
+    import outlive.domain.snapshot_json  # noqa: PLC0415
+    import outlive.observe.observer  # noqa: PLC0415
+    import outlive.observe.place  # noqa: PLC0415
+    import outlive.observe.snapshot  # noqa: F401, PLC0415
+
+
 class Observation:
-    """The observation of one attempt."""
+    """The observation of one attempt.
+
+    Made before the witness is forked, with what that needs and nothing more: the command is prepared
+    while we prepare ourselves.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         if getrlimit(RLIMIT_NOFILE)[0] < _FEWEST_DESCRIPTORS:
             raise OSError(EMFILE, "too few descriptors to observe anything")
-        self._fd = os.open(plan.files.effects, _CREATE | os.O_APPEND, 0o600)
-        self._journal = Journal(self._fd)
-        self._observer: Observer | None = None
-        self._done = allocate_lock()
-        self.eyes: Eyes | None = None
         keeps_privileges = has_capability(SYS_ADMIN)
-        reason = self._reason_not_to(keeps_privileges)
-        if reason is None:
-            self.eyes = Eyes(keep_privileges=keeps_privileges)
-        else:
-            self._note("unseen", reason)
-        self._take("before")
+        self._why_not = self._reason_not_to(keeps_privileges)
+        self._fd = os.open(plan.files.effects, _CREATE | os.O_APPEND, 0o600)
+        self.eyes = Eyes(keep_privileges=keeps_privileges) if self._why_not is None else None
+        self._wall = time.time_ns() - time.monotonic_ns()
+        self._page: Any = None if self.eyes is None else self.eyes.page
+        self._listener: int | None = None
+        self._observer: Observer | None = None
+        self._launched, self._loaded, self._done = allocate_lock(), allocate_lock(), allocate_lock()
 
     def _reason_not_to(self, keeps_privileges: bool) -> str | None:
         """Why calls are not looked at; None if they are."""
@@ -58,43 +71,95 @@ class Observation:
 
             if would_miss_privileges(launch.argv, launch.cwd, self._met_before()):
                 return "it may need privileges that observing would take away (--observe syscalls insists)"
-        from outlive.observe.self_test import can_observe  # noqa: PLC0415
-
-        if not can_observe(self._plan.home, keep_privileges=keeps_privileges):
+        if not _can_observe(self._plan.home, keep_privileges=keeps_privileges):
             return "system calls cannot be observed here"
         return None
 
     def begin(self) -> None:
         """Take up the listener; nothing may begin before we can answer."""
-        listener = None if self.eyes is None else self.eyes.of_keeper()
-        if self.eyes is None or listener is None:
-            if self.eyes is not None:
-                self._note("unseen", "system calls cannot be observed here, or are observed by somebody else")
-            self._journal.flush()
+        self._listener = None if self.eyes is None else self.eyes.of_keeper()
+        if self._listener is not None:
+            for lock in (self._done, self._loaded, self._launched):
+                lock.acquire()
+            sys.setswitchinterval(_SHORT_TURN)  # neither of us should keep the other from what is urgent
+            start_new_thread(self._observe, (self._listener,))
             return
-        place = place_of(self._plan.launch.cwd)
-        self._note("begin", place.top or "", place.git_directory or "")
-        scope = Scope(place.top, place.git_directory)
-        loses = not self.eyes.keep_privileges
-        self._observer = Observer(listener, self.eyes.page, self._journal, scope, loses_privileges=loses)
-        self._done.acquire()
-        start_new_thread(self._run, (self._observer,))
+        if self._why_not is None:
+            self._why_not = "system calls cannot be observed here, or are observed by somebody else"
+        self._note("unseen", self._why_not)
+        self._take("before")
 
-    def _run(self, observer: Observer) -> None:
+    def go_on(self) -> None:
+        """The launcher has been told: there is time now to get ready for more."""
+        if self._listener is not None:
+            self._launched.release()
+
+    def _observe(self, listener: int) -> None:
+        """The command's own exec is answered at once; before anything else is, we are ready for it.
+
+        Whatever it changes, it asks us first: so the repository is looked at before its first change.
+        """
         try:
-            observer.run()
+            first = self._let_begin(listener)
+            self._launched.acquire()
+            self._observer = self._make_observer(listener, first)
+            self._loaded.release()
+            if self._observer is None:
+                answer_all(listener, self._page)
+            else:
+                self._observer.run()
         finally:
             self._done.release()
 
+    def _let_begin(self, listener: int) -> int:
+        """Let the command be executed; its thread, or 0 if it is gone."""
+        waiting = poll()
+        waiting.register(listener, POLLIN)
+        waiting.poll()
+        try:
+            receive(listener, self._page)
+        except OSError:
+            return 0
+        let_continue(listener, received(self._page))
+        return int(CALL.unpack_from(self._page)[1])
+
+    def _make_observer(self, listener: int, command: int) -> Observer | None:
+        try:
+            load()
+            from outlive.observe.journal import Journal  # noqa: PLC0415
+            from outlive.observe.observer import Observer, Scope  # noqa: PLC0415
+            from outlive.observe.place import place_of  # noqa: PLC0415
+
+            place = place_of(self._plan.launch.cwd)
+            self._note("begin", place.top or "", place.git_directory or "")
+            self._take("before")
+            observer = Observer(
+                listener,
+                self._page,
+                Journal(self._fd, self._wall),
+                Scope(place.top, place.git_directory),
+                loses_privileges=self.eyes is not None and not self.eyes.keep_privileges,
+            )
+            observer.write_exec(self._now(), command, " ".join(self._plan.launch.argv), self._plan.launch.argv[0])
+        except Exception:  # noqa: BLE001 - the command must go on, also if the installation was deleted just now
+            self._append(f"{self._now()}\tgap\t0\t-\tthe observer could not begin\n")
+            return None
+        return observer
+
     def look_at_the_end(self) -> None:
         """Write down what the touched paths hold now; later changes are not the task's."""
+        if self._listener is not None:
+            self._loaded.acquire()
+        from outlive.observe.content import state_of  # noqa: PLC0415 - it has been loaded
+        from outlive.observe.journal import escaped  # noqa: PLC0415
+
         touched = [] if self._observer is None else list(self._observer.touched)
         until = time.monotonic() + _LOOKING_TAKES_AT_MOST
         lines = []
         for path in touched:
             if time.monotonic() > until:
                 break
-            lines.append(f"{self._journal.now()}\tfinal\t0\t{state_of(path)}\t{escaped(path)}\n")
+            lines.append(f"{self._now()}\tfinal\t0\t{state_of(path)}\t{escaped(path)}\n")
         self._append("".join(lines))
         self._take("after", touched[:_MOST_FOLLOWED])
         if self._observer is not None and self._observer.met_gaining:
@@ -102,17 +167,22 @@ class Observation:
 
     def wait(self) -> None:
         """Go on until nobody that is filtered lives."""
-        if self._observer is not None:
+        if self._listener is not None:
             self._done.acquire()
 
     def note_taking_over(self) -> None:
         """In the witness: from now on nobody looks any more."""
         words = "its keeper died: what it did afterwards was not seen"
-        self._append(f"{self._journal.now()}\tunobserved\t0\t{UNSEEN}\t{words}\n")
+        self._append(f"{self._now()}\tunobserved\t0\t-\t{words}\n")
+
+    def _now(self) -> int:
+        return (self._wall + time.monotonic_ns()) // 1000
 
     def _note(self, operation: str, *words: str) -> None:
+        from outlive.observe.journal import escaped  # noqa: PLC0415 - it has been loaded
+
         fields = "".join(f"\t{escaped(word)}" for word in words)
-        self._journal.add(f"{self._journal.now()}\t{operation}\t0\t{UNSEEN}{fields}\n")
+        self._append(f"{self._now()}\t{operation}\t0\t-{fields}\n")
 
     def _append(self, lines: str) -> None:
         try:
@@ -157,3 +227,17 @@ class Observation:
                 os.close(fd)
         except OSError:
             pass
+
+
+def _can_observe(home: Home, *, keep_privileges: bool) -> bool:
+    """What was found out in this boot; if nothing was, it is tried now."""
+    word = f"{'with' if keep_privileges else 'without'}:yes"
+    try:
+        boot, *found = read_small(home.path + "/observing").decode("ascii").split()
+        if boot == boot_id() and word in found:
+            return True
+    except (OSError, ValueError):
+        pass
+    from outlive.observe.self_test import can_observe  # noqa: PLC0415 - once per boot
+
+    return can_observe(home, keep_privileges=keep_privileges)

@@ -203,8 +203,11 @@ def _execute(argv: tuple[str, ...], environ: dict[str, str]) -> NoReturn:
         os.execve(name, argv, environ)
     failure = ENOENT
     for directory in environ.get("PATH", _SHELL_DEFAULT_PATH).split(":"):
+        path = f"{directory or '.'}/{name}"
+        if not os.access(path, os.F_OK):
+            continue  # not even tried: each try is a call that may be observed
         try:
-            os.execve(f"{directory or '.'}/{name}", argv, environ)
+            os.execve(path, argv, environ)
         except OSError as error:
             if error.errno == EACCES:
                 failure = EACCES

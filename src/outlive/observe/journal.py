@@ -38,11 +38,12 @@ def unescaped(field: str) -> str:
 class Journal:
     """An open journal. Lines are gathered until somebody has the time to write them."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, wall: int) -> None:
+        """`wall` is what lies between the monotonic clock and 1970, in nanoseconds, as of the task's start."""
         self._fd = fd
         self._lines: list[str] = []
         self._room = LARGEST
-        self._wall = time.time_ns() - time.monotonic_ns()
+        self._wall = wall
 
     def now(self) -> int:
         """Microseconds since 1970, of the clock that was set when we began."""

@@ -132,15 +132,19 @@ class Observer:
         return states, pinned
 
     def _write_words(self, at: int, thread: int, kind: Kind, words: str, paths: Sequence[str]) -> None:
-        if kind.operation != "exec":
+        if kind.operation == "exec":
+            self.write_exec(at, thread, words, paths[0])
+        else:
             self._introduce(at, thread)
             self._note(at, kind.operation, thread, words)
-            return
+
+    def write_exec(self, at: int, thread: int, words: str, path: str) -> None:
+        """A thread has become another program."""
         self._known.add(thread)
-        self._note(at, "exec", thread, words, paths[0], _parents(thread)[1])
-        if self._loses_privileges and gains_privileges(paths[0]):
-            self.met_gaining.add(paths[0].rpartition("/")[2])
-            self._note(at, "gap", thread, f"{paths[0]} ran without its privileges; --observe compare keeps them")
+        self._note(at, "exec", thread, words, path, _parents(thread)[1])
+        if self._loses_privileges and gains_privileges(path):
+            self.met_gaining.add(path.rpartition("/")[2])
+            self._note(at, "gap", thread, f"{path} ran without its privileges; --observe compare keeps them")
         if _namespace(thread) not in ("", self._namespace):
             self._note(at, "gap", thread, "it saw another file system than we do")
 

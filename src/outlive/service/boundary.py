@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from outlive.bundle.lease import Lease
 from outlive.ledger.sessions import Sessions
-from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import tick, utc_now
 from outlive.service.hand_off import hand_off
 from outlive.service.inbox import claim
@@ -39,6 +38,6 @@ def cross_boundary(
             assert claimed.owed is not None  # noqa: S101 - it has just begun
             handed = hand_off(home, claimed.owed, claimed.tellings)
             put(began, handed)
-            claimed.presented(handed.told)
-        with SqliteLedger(home.ledger, utc_now()) as ledger:
-            Sessions(ledger).has_been_told(began.session.seq, lease.name)
+            claimed.presented(
+                handed.told, also=lambda ledger: Sessions(ledger).has_been_told(began.session.seq, lease.name)
+            )

@@ -68,13 +68,18 @@ class Claim:
         self.tellings = tellings
         self._open = [notice for telling in tellings for notice in telling.all]
 
-    def presented(self, told: Sequence[Telling] | None = None) -> None:
-        """All of them, or these, have been put before the session."""
+    def presented(
+        self, told: Sequence[Telling] | None = None, also: Callable[[SqliteLedger], None] | None = None
+    ) -> None:
+        """All of them, or these, have been put before the session; `also` becomes true in the same moment."""
         notices = [notice for telling in (self.tellings if told is None else told) for notice in telling.all]
-        if not notices or self.owed is None or self._lease is None:
+        if self.owed is None or not (notices or also):
             return
-        with SqliteLedger(self._home.ledger, utc_now()) as ledger:
-            Inbox(ledger).present(notices, self._lease.name, self.owed.session.seq, utc_now())
+        with SqliteLedger(self._home.ledger, utc_now()) as ledger, ledger.write():
+            if self._lease is not None:
+                Inbox(ledger).present(notices, self._lease.name, self.owed.session.seq, utc_now())
+            if also is not None:
+                also(ledger)
         self._trace("presented", notices)
         self._open = [notice for notice in self._open if notice not in notices]
 
