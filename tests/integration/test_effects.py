@@ -212,6 +212,20 @@ def test_whoever_is_about_to_touch_something_can_ask(bench: Bench, repo: Path) -
 
 
 @pytest.mark.usefixtures("repo")
+def test_what_the_text_says_is_known_before_the_first_write(bench: Bench) -> None:
+    """A hand-off warns of a stash that has not happened yet; the text is never called harmless."""
+    task = bench.launch(f"{until('go')}; git stash push -q; sleep 0.1; git stash pop -q", "--session", "s-1")
+    handed = begin(bench, "s-1", "--source", "compact")["hand_off"]
+    assert handed["open_windows"] == []
+    assert f"{task} running for" in handed["text"]
+    assert "by its text takes files away for a while" in handed["text"]
+    declared = bench.json("effects", task)["declared"]
+    assert (declared["opens_window"], {"git"} <= {touch["kind"] for touch in declared["touches"]}) == (True, True)
+    (bench.project / "go").touch()
+    bench.run("wait", task)
+
+
+@pytest.mark.usefixtures("repo")
 def test_unobserved_is_said_and_compared(bench: Bench) -> None:
     """`--observe compare` sees the net effect on the repository, and says that it saw no more; `off` nothing."""
     found = touched(bench, "git commit -q -a -m second", "--observe", "compare")

@@ -11,7 +11,7 @@ from outlive.domain.quantity import show_duration
 from outlive.domain.text import one_line, shown
 from outlive.keeper.launching import launch_adopter
 from outlive.service.clock import utc_now
-from outlive.service.effects import effects_document, effects_of, window_document
+from outlive.service.effects import declared_document, declared_of, effects_document, effects_of, window_document
 from outlive.service.view import find
 
 TYPE_CHECKING = False
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from outlive.domain.declared import Declared
     from outlive.domain.effects import Effects
 
 _MOST = 40
@@ -29,7 +30,8 @@ def act(given: Given) -> int:
     if len(given.words) != 1:
         raise UserError("effects takes one id", "outlive effects ID")
     home, now = place.here(), utc_now()
-    found = effects_of(home, find(home, given.words, launch_adopter)[0])
+    task = find(home, given.words, launch_adopter)[0]
+    found, declared = effects_of(home, task), declared_of(task)
     if given.open:
         windows = [window for window in found.windows if window.is_open]
         if given.json:
@@ -38,10 +40,19 @@ def act(given: Given) -> int:
             print(line)
         return 0
     if given.json:
-        print_json(effects_document(found, now, whole=True))
+        print_json({**effects_document(found, now, whole=True), "declared": declared_document(declared)})
     else:
-        print("\n".join(_lines(found, now)))
+        print("\n".join((*_lines(found, now), *_declared(declared))))
     return 0
+
+
+def _declared(declared: Declared) -> Iterator[str]:
+    if declared.touches:
+        yield f"by its text ({declared.level}):"
+        yield from (
+            f"  {touch.kind} {one_line(touch.what, 120)} ({one_line(touch.by, 80)})"
+            for touch in declared.touches[:_MOST]
+        )
 
 
 def _lines(effects: Effects, now: datetime) -> Iterator[str]:

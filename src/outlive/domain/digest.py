@@ -29,6 +29,8 @@ class Line(Value):
 
     task: Task
     last_line: str = ""
+    takes_away: bool = False
+    """Its text says that it takes something away for a while."""
     earlier: bool = False
     """It is owed to an earlier session of this project that nobody continues."""
 
@@ -95,6 +97,7 @@ def _line(line: Line, width: int, now: datetime) -> str:
     if attempt.settled_at is None:
         age = show_duration(now - (attempt.started_at or attempt.created_at))
         how = f"{attempt.state} for {age}" + (f", {attempt.condition}" if attempt.condition else "")
+        how += ", by its text takes files away for a while" if line.takes_away else ""
     else:
         how = how_it_ended(attempt)
     head = f"  {task.id}{' (of an earlier session)' if line.earlier else ''} {how}: "

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.bundle.home import Home
+    from outlive.domain.declared import Declared
     from outlive.domain.drift import Drift
     from outlive.domain.effects import Effects, Window
     from outlive.domain.snapshot import Snapshot
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # Of what a task touched, this much is shown everywhere; `outlive effects` shows all of it.
 _MOST_PATHS = 20
+# Without one of these no text is worth reading for it.
+_WINDOW_WORDS = ("stash", "checkout", "switch", "restore", "bisect", "mv ", "cp ", "sed -i", "patch")
 
 
 def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
@@ -152,3 +155,28 @@ def holders_of(home: Home, tasks: Iterable[Task], project: str, paths: Iterable[
         for task, window in open_windows(home, tasks, project)
         if any(held == path or held.startswith(path + "/") for held in window.paths for path in wanted)
     ]
+
+
+def declared_of(task: Task) -> Declared:
+    """What the text of its command says that a task is going to touch; loaded late, for it is dear."""
+    from outlive.observe.declared import declare  # noqa: PLC0415
+
+    return declare(task.launch.argv, task.launch.cwd)
+
+
+def declared_document(declared: Declared) -> dict[str, object]:
+    """It as JSON."""
+    return {
+        "level": declared.level,
+        "touches": [
+            {"kind": t.kind, "what": redact(t.what), "by": redact(t.by)} for t in declared.touches[:_MOST_PATHS]
+        ],
+        "opens_window": declared.opens_window,
+        "needs_privileges": declared.needs_privileges,
+    }
+
+
+def may_open_window(task: Task) -> bool:
+    """Whether its text says that it takes something shared away for a while; read only if it could."""
+    text = " ".join(task.launch.argv)
+    return any(word in text for word in _WINDOW_WORDS) and declared_of(task).opens_window

@@ -9,7 +9,7 @@ from outlive.ledger.inbox import Inbox
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from outlive.service.effects import open_windows, window_document
+from outlive.service.effects import may_open_window, open_windows, window_document
 from outlive.service.liveness import is_over
 from outlive.service.telling import new_mark
 from outlive.service.view import last_line, task_document
@@ -86,7 +86,7 @@ def _digest(home: Home, ledger: SqliteLedger, owed: Owed, tellings: Sequence[Tel
     for task in ledger.unsettled():
         origin = Inbox(ledger).origin_of(task.id)
         if origin is not None and origin.session in owed.origins:
-            running.append(Line(task=task, last_line=last_line(home, task)))
+            running.append(Line(task=task, last_line=last_line(home, task), takes_away=may_open_window(task)))
         elif task.launch.project == owed.session.project and origin is not None and forsaken.is_so(origin.session):
             running.append(Line(task=task, last_line=last_line(home, task), earlier=True))
         elif task.launch.project == owed.session.project:
