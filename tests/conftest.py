@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from tests.outsider import Outsider
 from tests.session_steps import Clients
 from tests.support import Bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 # Longer than anybody waits for: OUTLIVE_PROFILE=nightly, or pytest's own --hypothesis-profile=nightly.
 settings.register_profile("nightly", max_examples=2000, deadline=None)
@@ -35,6 +38,20 @@ def clients() -> Iterator[Clients]:
     started = Clients()
     yield started
     started.kill_all()
+
+
+@pytest.fixture
+def outsider() -> Iterator[Outsider]:
+    """A user without rights, if the system's own Python can play it."""
+    root = Path(tempfile.mkdtemp(prefix="outlive-test-"))
+    root.chmod(0o755)
+    other = Outsider(root)
+    probe = other.call("list")
+    if probe.returncode != 0:
+        shutil.rmtree(root)
+        pytest.skip(f"the system's Python cannot run it: {probe.stderr.strip()[-80:]}")
+    yield other
+    shutil.rmtree(root)
 
 
 @pytest.fixture(autouse=True)

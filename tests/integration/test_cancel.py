@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import apsw
 import pytest
 
-import outlive
 from tests.support import is_alive, kill, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from tests.outsider import Outsider
     from tests.support import Bench
 
 # Six ways to get out of a parent's sight, each leaving its process id behind.
@@ -94,58 +89,6 @@ def _find_command(text: str) -> int | None:
         except OSError:
             continue
     return None
-
-
-class Outsider:
-    """Another user, with a copy of the product where that user can read it."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        packages = root / "packages"
-        for module in (outlive, apsw):
-            source = Path(module.__file__ or "").parent
-            shutil.copytree(source, packages / source.name, ignore=shutil.ignore_patterns("*.pyi"))
-        setpriv = root / "setpriv"
-        shutil.copy(shutil.which("setpriv") or "/usr/bin/setpriv", setpriv)
-        setpriv.chmod(0o4755)
-        self.become_root = f"{setpriv} --reuid=0"
-        """What a set-id program may do: from here on its processes are not this user's to signal."""
-        (root / "state").mkdir()
-        os.chown(root / "state", 65534, 65534)
-        (root / "state").chmod(0o700)
-
-    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Call the command line as that user."""
-        return subprocess.run(
-            ["/usr/bin/python3", "-m", "outlive", *words],
-            env={
-                "PATH": os.environ["PATH"],
-                "OUTLIVE_HOME": str(self.root / "state"),
-                "PYTHONPATH": str(self.root / "packages"),
-            },
-            cwd="/",
-            user=65534,
-            group=65534,
-            extra_groups=[],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-
-
-@pytest.fixture
-def outsider() -> Iterator[Outsider]:
-    """A user without rights, if the system's own Python can play it."""
-    root = Path(tempfile.mkdtemp(prefix="outlive-test-"))
-    root.chmod(0o755)
-    other = Outsider(root)
-    probe = other.call("list")
-    if probe.returncode != 0:
-        shutil.rmtree(root)
-        pytest.skip(f"the system's Python cannot run it: {probe.stderr.strip()[-80:]}")
-    yield other
-    shutil.rmtree(root)
 
 
 def test_descendant_tasks_end_on_request(bench: Bench) -> None:

@@ -25,6 +25,7 @@ from tests.support import is_alive, kill, wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.outsider import Outsider
     from tests.support import Bench
 
 pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of this machine are not known")
@@ -346,3 +347,49 @@ def test_cancelling_an_observed_task_is_as_quick_as_ever(bench: Bench) -> None:
     bench.ok("cancel", task)
     assert not is_alive(pid)
     assert bench.show(task)["signal"] in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL, None)
+
+
+# --- without privileges ---------------------------------------------------------------------------
+
+
+@pytest.mark.root
+def test_a_user_without_rights_is_observed_too(outsider: Outsider) -> None:
+    """Unprivileged: the kernel asks for no more than that nothing gains privileges."""
+    (outsider.root / "state" / "mine").mkdir()
+    os.chown(outsider.root / "state" / "mine", 65534, 65534)
+    program = "git init -q . && echo a > a && mv a b && grep NoNewPrivs /proc/self/status"
+    done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(outsider.root / "state" / "mine"), program)
+    document = json.loads(done.stdout)
+    assert (document["state"], document["effects"]["level"]) == ("succeeded", "observed")
+    assert document["output"]["tail"] == "NoNewPrivs:\t1\n"
+
+
+@pytest.mark.root
+def test_what_gains_privileges_keeps_them(outsider: Outsider) -> None:
+    """A set-id program that the text names, or a script of it does: compared, and not disarmed."""
+    place = outsider.root / "state" / "mine"
+    place.mkdir()
+    os.chown(place, 65534, 65534)
+    (place / "script.sh").write_text(f"{outsider.become_root} id -u\n")
+    for text in (f"{outsider.become_root} id -u", "sh script.sh # named"):
+        done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(place), text)
+        document = json.loads(done.stdout)
+        assert (document["output"]["tail"], document["effects"]["level"]) == ("0\n", "unknown"), text
+        assert "privileges" in document["effects"]["why_unseen"]
+
+
+@pytest.mark.root
+def test_a_set_id_program_met_all_the_same_is_named_and_remembered(outsider: Outsider) -> None:
+    """Hidden from the gate, it runs without its privileges: the ending says so, and the next time it keeps them."""
+    place = outsider.root / "state" / "mine"
+    place.mkdir()
+    os.chown(place, 65534, 65534)
+    hidden = f"x={outsider.root}/set; $x''priv --reuid=0 id -u; echo setpriv | rev"
+    done = outsider.call(
+        "run", "--wait", "30s", "--json", "--cwd", str(place), hidden.replace("; echo setpriv | rev", "")
+    )
+    document = json.loads(done.stdout)
+    assert document["effects"]["level"] == "partial"
+    assert any("ran without its privileges; --observe compare keeps them" in gap for gap in document["effects"]["gaps"])
+    done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(place), hidden + " # setpriv")
+    assert json.loads(done.stdout)["effects"]["level"] == "unknown"

@@ -43,6 +43,6 @@ def changed_paths(effects: Effects) -> frozenset[str]:
     return frozenset((*effects.changed, *effects.created, *effects.restored, *windows))
 
 
-def common(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
+def in_both(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
     """What is in both, in order."""
     return tuple(sorted(frozenset(one) & frozenset(other)))

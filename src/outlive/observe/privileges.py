@@ -23,7 +23,7 @@ _GAINING = frozenset(
     }
 )
 _LONGEST_SCRIPT = 64 << 10
-_MOST_FILES = 8
+_MOST_FILES, _MOST_PATHS = 8, 32
 _SEPARATORS = " \t\n;|&()`\"'<>{}=$"
 _BREAKS = str.maketrans(_SEPARATORS, " " * len(_SEPARATORS))
 
@@ -39,7 +39,11 @@ def would_miss_privileges(argv: Sequence[str], cwd: str, met_before: Iterable[st
 
 
 def _names(text: str, gaining: frozenset[str]) -> bool:
-    return any(word.rpartition("/")[2] in gaining for word in text.translate(_BREAKS).split())
+    """Whether a text names one of them, or the path of any program that gains privileges."""
+    words = text.translate(_BREAKS).split()
+    if any(word.rpartition("/")[2] in gaining for word in words):
+        return True
+    return any(gains_privileges(word) for word in [word for word in words if word.startswith("/")][:_MOST_PATHS])
 
 
 def _content(path: str) -> str:

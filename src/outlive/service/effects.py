@@ -5,7 +5,7 @@ from __future__ import annotations
 from outlive.bundle.attempt import AttemptFiles
 from outlive.domain.drift import drift
 from outlive.domain.effects import Replay, summary_of
-from outlive.domain.overlap import Overlap, changed_paths, common, shared_span
+from outlive.domain.overlap import Overlap, changed_paths, in_both, shared_span
 from outlive.domain.redaction import redact
 from outlive.domain.snapshot_json import from_json
 from outlive.domain.when import iso
@@ -138,7 +138,7 @@ def overlaps_of(home: Home, task: Task, others: Iterable[Task]) -> list[Overlap]
     found = []
     for other in others:
         span = None if other.id == task.id else shared_span(task.current, other.current)
-        paths = () if span is None else common(mine, changed_paths(effects_of(home, other)))
+        paths = () if span is None else in_both(mine, changed_paths(effects_of(home, other)))
         if span is not None and paths:
             found.append(Overlap(task=other.id, paths=paths, since=span[0], until=span[1]))
     return found

@@ -1,0 +1,50 @@
+"""Another user, for tests of what a user without rights can do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import apsw
+
+import outlive
+
+
+class Outsider:
+    """Another user, with a copy of the product where that user can read it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        packages = root / "packages"
+        for module in (outlive, apsw):
+            source = Path(module.__file__ or "").parent
+            shutil.copytree(source, packages / source.name, ignore=shutil.ignore_patterns("*.pyi"))
+        setpriv = root / "setpriv"
+        shutil.copy(shutil.which("setpriv") or "/usr/bin/setpriv", setpriv)
+        setpriv.chmod(0o4755)
+        self.become_root = f"{setpriv} --reuid=0"
+        """What a set-id program may do: from here on its processes are not this user's to signal."""
+        (root / "state").mkdir()
+        os.chown(root / "state", 65534, 65534)
+        (root / "state").chmod(0o700)
+
+    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Call the command line as that user."""
+        return subprocess.run(
+            ["/usr/bin/python3", "-m", "outlive", *words],
+            env={
+                "PATH": os.environ["PATH"],
+                "OUTLIVE_HOME": str(self.root / "state"),
+                "PYTHONPATH": str(self.root / "packages"),
+            },
+            cwd="/",
+            user=65534,
+            group=65534,
+            extra_groups=[],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
