@@ -20,6 +20,7 @@ from stages.life import life
 from stages.line import line
 from stages.listing import listing
 from stages.memory import memory
+from stages.observing import observing
 from stages.own import calls_while_waiting, syncs
 from stages.survival import survival
 from stages.telling import telling
@@ -62,6 +63,7 @@ def measure(place: Path) -> report.Results:
             peer.stop()
     kinds = [type(peer) for peer in peers]
     told = telling(place, SHARE, say)
+    observed = observing(place, SHARE, say)
     queued = line(place / "line", SHARE, say)
     say("syncs of a launch")
     synced = syncs(env)
@@ -77,6 +79,7 @@ def measure(place: Path) -> report.Results:
         rates=rates,
         listing=lists,
         telling=told,
+        observing=observed,
         memory=memory(kinds, place, SHARE, say),
         fates=survival([kind for kind in kinds if not kind.is_warm], place, say),
         syncs=synced,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from measure import Samples
 from peers.outlive_peer import OutliveCli, OutliveSdk
 from stages.launch import BARE
+from stages.observing import GOALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +47,9 @@ def check(results: Results) -> Iterator[Goal]:
         growth = many[verb].median / few[verb].median
         what = f"`{verb}` among 100,000 tasks and 10,000 sessions, to among 100"
         yield Goal(what, f"{many[verb].median:.2f} ms, x{growth:.2f}", "at most x1.5", growth <= 1.5)
+    for name, bound in GOALS.items():
+        ratio = results.observing.observed[name].ratio_to(results.observing.plain[name])
+        yield Goal(f"observed: {name}", f"x{ratio:.2f}", f"at most x{bound}", ratio <= bound)
     yield from _line(results)
     yield from _beside_durable_peers(results)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stages.line import Queued
     from stages.listing import Listing
     from stages.memory import Memory
+    from stages.observing import Observed
     from stages.survival import Fate
     from stages.telling import Tellings
     from stages.throughput import Rate
@@ -49,6 +50,7 @@ class Results(NamedTuple):
     rates: dict[str, Rate]
     listing: Listing
     telling: Tellings
+    observing: Observed
     memory: dict[str, Memory]
     fates: list[Fate]
     syncs: tuple[int, float]
@@ -78,6 +80,7 @@ def write(results: Results, directory: Path) -> str:
             _numbers(results),
             _lists(results),
             _tellings(results),
+            _observed(results),
             _fates(results),
             _missing(results),
         )
@@ -211,6 +214,24 @@ def _tellings(results: Results) -> str:
     )  # fmt: skip
 
 
+def _observed(results: Results) -> str:
+    found = results.observing
+    rows = [
+        (
+            name,
+            f"{found.plain[name].median / 1000:.2f} s",
+            f"x{found.observed[name].ratio_to(found.plain[name]):.2f}",
+            f"x{found.traced[name].ratio_to(found.plain[name]):.2f}" if found.traced[name].ms else "-",
+        )
+        for name in found.plain
+    ]
+    return (
+        "## Observing\n\nThe median ratio of the same work in the same round, observed and under"
+        " `strace -f --seccomp-bpf`, to unobserved.\n\n"
+        + _table(("work", "unobserved", "observed", "strace"), rows)
+    )  # fmt: skip
+
+
 def _fates(results: Results) -> str:
     return (
         "## After SIGKILL of whoever looks after a running task\n\n"
@@ -246,6 +267,10 @@ def _raw(results: Results) -> dict[str, object]:
         "telling": {
             name: {verb: samples.ms for verb, samples in found.items()}
             for name, found in results.telling._asdict().items()
+        },
+        "observing": {
+            name: {work: samples.ms for work, samples in found.items()}
+            for name, found in results.observing._asdict().items()
         },
         "survival": [fate._asdict() for fate in results.fates],
         "syncs": {"count": results.syncs[0], "ms": results.syncs[1] * 1000},

@@ -1,0 +1,114 @@
+"""Observing: what work costs when it is observed, and under strace, as ratios to the same work unobserved.
+
+Interleaved, since ratios are promised. The work is real: a C program is built, a repository of 5,000
+files has 500 of them stashed and popped, an archive of 20,000 files is unpacked and removed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, NamedTuple
+
+from measure import Samples
+
+from outlive import Outlive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from outlive.domain.task import Observe
+
+GOALS = {"C build": 1.05, "stash of 500 of 5,000": 1.6, "tar x of 20,000": 2.2, "rm -rf of 20,000": 2.2}
+_RUNS = 9
+_FILES, _DIRTY, _UNPACKED, _SOURCES = 5000, 500, 20_000, 30
+
+
+class Observed(NamedTuple):
+    """By work: unobserved, observed, and under strace (absent where there is none)."""
+
+    plain: dict[str, Samples]
+    observed: dict[str, Samples]
+    traced: dict[str, Samples]
+
+
+def observing(place: Path, share: float, say: Callable[[str], None]) -> Observed:
+    """Every work in turn, in every way."""
+    say("observing: preparing 5,000 files, an archive of 20,000, a program")
+    root = place / "observing"
+    root.mkdir()
+    _prepare(root)
+    client = Outlive(home=str(place / "observing-home"))
+    found = Observed(*({name: Samples() for name in GOALS} for _ in range(3)))
+    for number in range(max(3, int(_RUNS * share))):
+        say(f"observing: run {number + 1}")
+        for name, command in _works().items():
+            for ways, how, prefix in _ways(found):
+                if name.startswith(("C build", "tar")):
+                    shutil.rmtree(root / "out", ignore_errors=True)
+                task = client.run(
+                    prefix + f"'{command}'" if prefix else command,
+                    cwd=root / "repo" if "stash" in name else root,
+                    observe=how,
+                ).wait()
+                if task.exit_code != 0:
+                    raise RuntimeError(f"{name}: {task.output()[-200:]!r}")
+                ways[name].add(float(task.as_dict()["duration_s"]))
+                if name.startswith("rm"):
+                    _unpack(root)
+    return found
+
+
+def _ways(found: Observed) -> list[tuple[dict[str, Samples], Observe, str]]:
+    ways: list[tuple[dict[str, Samples], Observe, str]] = [(found.plain, "off", ""), (found.observed, "syscalls", "")]
+    if shutil.which("strace"):
+        ways.append((found.traced, "off", "exec strace -f --seccomp-bpf -e trace=%file -o /dev/null /bin/sh -c "))
+    return ways
+
+
+def _works() -> dict[str, str]:
+    return {
+        "C build": "make -s -C prog -j2 clean all",
+        "stash of 500 of 5,000": "git stash push -q && git stash pop -q",
+        "tar x of 20,000": "rm -rf out && mkdir out && tar xf many.tar -C out",
+        "rm -rf of 20,000": "rm -rf out",
+    }
+
+
+def _prepare(root: Path) -> None:
+    program = root / "prog"
+    program.mkdir()
+    for number in range(_SOURCES):
+        body = "".join(f"int f{number}_{i}(int x){{return x*{i}+{number};}}\n" for i in range(300))
+        (program / f"s{number}.c").write_text(body)
+    (program / "main.c").write_text("int main(void){return 0;}\n")
+    rules = ("o := $(patsubst %.c,%.o,$(wildcard *.c))", "all: $o", "\t$(CC) -o prog $o", "%.o: %.c")
+    rules += ("\t$(CC) -O1 -c $<", "clean:", "\trm -f *.o prog", "")
+    (program / "Makefile").write_text("\n".join(rules))
+    repo = root / "repo"
+    for number in range(_FILES):
+        (repo / f"d{number % 50}").mkdir(parents=True, exist_ok=True)
+        (repo / f"d{number % 50}" / f"f{number}").write_text(f"{number}\n" * 40)
+    git = ["git", "-c", "user.name=b", "-c", "user.email=b@example.org"]
+    for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "all")):
+        subprocess.run([*git, *words], cwd=repo, check=True)
+    for words in (("user.name", "b"), ("user.email", "b@example.org")):
+        subprocess.run(["git", "config", *words], cwd=repo, check=True)
+    for number in range(_DIRTY):
+        with (repo / f"d{number % 50}" / f"f{number}").open("a") as file:
+            file.write("more\n")
+    many = root / "many"
+    for number in range(_UNPACKED):
+        (many / f"d{number % 100}").mkdir(parents=True, exist_ok=True)
+        (many / f"d{number % 100}" / f"f{number}").write_text("x" * 100)
+    subprocess.run(["tar", "cf", "many.tar", "many"], cwd=root, check=True)
+    _unpack(root)
+
+
+def _unpack(root: Path) -> None:
+    out = root / "out"
+    out.mkdir(exist_ok=True)
+    subprocess.run(["tar", "xf", str(root / "many.tar"), "-C", str(out)], check=True)
+    os.sync()
