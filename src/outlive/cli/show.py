@@ -5,12 +5,14 @@ from __future__ import annotations
 from outlive.cli import place
 from outlive.cli.options import Command, Given
 from outlive.cli.render import ago, coloured, ending, lasted, print_json, tail_lines
+from outlive.domain.effects import summary_of
 from outlive.domain.errors import UserError
 from outlive.domain.quantity import show_size
 from outlive.domain.text import one_line, shown
 from outlive.domain.when import iso
 from outlive.keeper.launching import launch_adopter
 from outlive.service.clock import utc_now
+from outlive.service.effects import effects_of
 from outlive.service.view import find, full_document, history_of, output_view
 
 TYPE_CHECKING = False
@@ -54,6 +56,8 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
         yield f"left      process {left.pid} was still running: {one_line(left.command, 120)}"
     for each in task.attempts[:-1]:
         yield f"attempt {each.number} {each.state}  {ending(each)}  {lasted(each, now)}"
+    effects = effects_of(home, task)
+    yield f"touched   {effects.level}: {one_line(summary_of(effects, now), 300)}"
     history = history_of(home, task)
     for number, seen_at, seen in history.evidence:
         known = ", ".join(
@@ -69,6 +73,9 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
         yield f"evidence  {iso(seen_at)} attempt {number}: {seen.kind} ({known}), seen by the {seen.seen_by}"
     for notice in history.notices:
         yield f"notice    {notice.id} {notice.state}"
+    for told in history.deliveries:
+        why = f" ({told.last_error})" if told.last_error else ""
+        yield f"sink      {told.sink}: {told.state} after {told.tries} tries{why}"
     yield f"output    {show_size(output.size)}  {shown(output.path)}"
     yield from (f"  | {line}" for line in tail_lines(output)[-15:])
 
