@@ -125,6 +125,7 @@ CALL = Struct("=QIIiIQ6Q")
 """Id, thread, flags, number, machine, instruction, six arguments."""
 PAGE = 4096
 _EMPTY = bytes(CALL.size)
+_assembled: dict[str, bytes] = {}
 
 _syscall, _prctl = dlsym(_program, "syscall"), dlsym(_program, "prctl")
 
@@ -165,13 +166,21 @@ def _block(calls: dict[str, int]) -> list[bytes]:
     return block
 
 
+def prepare_filter() -> bytes:
+    """The filter for this machine; assembled once, also for those who are forked later."""
+    machine = os.uname().machine
+    if machine not in _assembled:
+        _assembled[machine] = assemble(machine)
+    return _assembled[machine]
+
+
 def install(*, keep_privileges: bool) -> int | None:
     """Filter this process and all it will become; the listener, or None if the kernel refuses.
 
     Without CAP_SYS_ADMIN the kernel insists that nothing gains privileges by exec any more.
     """
     machine = os.uname().machine
-    program = assemble(machine)
+    program = prepare_filter()
     # The address of a bytes object's content: its header is all that lies before it.
     address = id(program) + bytes.__basicsize__ - 1
     fprog = _FPROG.pack(len(program) // _INSTRUCTION.size, address)

@@ -15,7 +15,7 @@ from select import POLLIN, poll
 
 from outlive.bundle.eyes import Eyes, answer_all
 from outlive.bundle.kernel import SYS_ADMIN, boot_id, has_capability, read_small
-from outlive.bundle.seccomp import CALL, let_continue, receive, received
+from outlive.bundle.seccomp import CALL, let_continue, prepare_filter, receive, received
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def load() -> None:
     import outlive.observe.place  # noqa: PLC0415
     import outlive.observe.snapshot  # noqa: F401, PLC0415
 
+    prepare_filter()
+
 
 class Observation:
     """The observation of one attempt.
@@ -57,7 +59,7 @@ class Observation:
         self.eyes = Eyes(keep_privileges=keeps_privileges) if self._why_not is None else None
         self._wall = time.time_ns() - time.monotonic_ns()
         self._page: Any = None if self.eyes is None else self.eyes.page
-        self._listener: int | None = None
+        self._has_begun = False
         self._observer: Observer | None = None
         self._launched, self._loaded, self._done = allocate_lock(), allocate_lock(), allocate_lock()
 
@@ -76,38 +78,43 @@ class Observation:
         return None
 
     def begin(self) -> None:
-        """Take up the listener; nothing may begin before we can answer."""
-        self._listener = None if self.eyes is None else self.eyes.of_keeper()
-        if self._listener is not None:
-            for lock in (self._done, self._loaded, self._launched):
-                lock.acquire()
-            sys.setswitchinterval(_SHORT_TURN)  # neither of us should keep the other from what is urgent
-            start_new_thread(self._observe, (self._listener,))
+        """Be ready to answer; the command may begin at once, for its first call waits for us."""
+        if self.eyes is None:
+            self._note("unseen", self._why_not or "")
+            self._take("before")
             return
-        if self._why_not is None:
-            self._why_not = "system calls cannot be observed here, or are observed by somebody else"
-        self._note("unseen", self._why_not)
-        self._take("before")
+        self._has_begun = True
+        for lock in (self._done, self._loaded, self._launched):
+            lock.acquire()
+        sys.setswitchinterval(_SHORT_TURN)  # neither of us should keep the other from what is urgent
+        start_new_thread(self._observe, (self.eyes,))
 
     def go_on(self) -> None:
         """The launcher has been told: there is time now to get ready for more."""
-        if self._listener is not None:
+        if self._has_begun:
             self._launched.release()
 
-    def _observe(self, listener: int) -> None:
+    def _observe(self, eyes: Eyes) -> None:
         """The command's own exec is answered at once; before anything else is, we are ready for it.
 
         Whatever it changes, it asks us first: so the repository is looked at before its first change.
         """
+        listener = eyes.of_keeper()
+        first = 0 if listener is None else self._let_begin(listener)
+        self._launched.acquire()
         try:
-            first = self._let_begin(listener)
-            self._launched.acquire()
-            self._observer = self._make_observer(listener, first)
-            self._loaded.release()
-            if self._observer is None:
-                answer_all(listener, self._page)
+            if listener is None:
+                self._note("unseen", "system calls cannot be observed here, or are observed by somebody else")
+                self._take("before")
             else:
+                self._observer = self._make_observer(listener, first)
+        finally:
+            self._loaded.release()
+        try:
+            if self._observer is not None:
                 self._observer.run()
+            elif listener is not None:
+                answer_all(listener, self._page)
         finally:
             self._done.release()
 
@@ -148,7 +155,7 @@ class Observation:
 
     def look_at_the_end(self) -> None:
         """Write down what the touched paths hold now; later changes are not the task's."""
-        if self._listener is not None:
+        if self._has_begun:
             self._loaded.acquire()
         from outlive.observe.content import state_of  # noqa: PLC0415 - it has been loaded
         from outlive.observe.journal import escaped  # noqa: PLC0415
@@ -167,7 +174,7 @@ class Observation:
 
     def wait(self) -> None:
         """Go on until nobody that is filtered lives."""
-        if self._listener is not None:
+        if self._has_begun:
             self._done.acquire()
 
     def note_taking_over(self) -> None:
