@@ -1,111 +1,140 @@
 """The eyes on a command: what keeper and witness share so that either of them may die.
 
-The command-to-be filters itself and gives the listener to both. The keeper receives calls into a
-page that both see. The witness only waits: if the keeper dies, it answers the call that was
-received last, and from then on every call, without looking at any of them.
+The command-to-be filters itself, and both take a copy of its listener. The keeper receives calls into
+a page that both see. The witness only waits: if the keeper dies, it answers the call that was received
+last, and from then on every call, without looking at any of them.
+
+Every launch makes these, so nothing is imported here that is not needed to make them.
 """
 
 from __future__ import annotations
 
 import os
-from _socket import AF_UNIX, SCM_RIGHTS, SOCK_STREAM, SOL_SOCKET, socketpair
-from _struct import Struct
-from _thread import allocate_lock, start_new_thread
-from mmap import mmap
 from select import POLLHUP, POLLIN, poll
 
-from outlive.bundle.seccomp import PAGE, install, let_continue, receive, received
+from outlive.bundle.kernel import borrow_descriptor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from _socket import socket
     from collections.abc import Callable
+    from mmap import mmap
 
-_DESCRIPTOR = Struct("i")
+_PAGE = 4096
 _REFUSED = b"n"
+_TAKEN = b"t"
 
 
 class Eyes:
     """Made before the witness is forked; then each side takes its part."""
 
     def __init__(self, *, keep_privileges: bool) -> None:
-        self.page = mmap(-1, PAGE)
         self.keep_privileges = keep_privileges
-        self._keeper, self._to_keeper = socketpair(AF_UNIX, SOCK_STREAM, 0)
-        self._witness, self._to_witness = socketpair(AF_UNIX, SOCK_STREAM, 0)
+        self._page = os.memfd_create("outlive-page")
+        os.ftruncate(self._page, _PAGE)
+        self._keeper, self._to_keeper = os.pipe()
+        self._witness, self._to_witness = os.pipe()
+        self._is_taken, taken = os.pipe()
+        self._taken: int | None = taken
+
+    def page(self) -> mmap:
+        """The page that calls are received into, shared by all who have these eyes."""
+        from mmap import mmap  # noqa: PLC0415
+
+        return mmap(self._page, _PAGE)
 
     def open(self) -> None:
-        """In the command-to-be: be observed from now on, if the kernel lets us."""
+        """In the command-to-be: be observed from now on, if the kernel lets us.
+
+        The listener stays open until the exec, which nobody lets happen before the keeper has its
+        copy; the witness says that it has one.
+        """
+        from outlive.bundle.seccomp import install  # noqa: PLC0415 - the witness has loaded it
+
+        if self._taken is not None:
+            os.close(self._taken)
         listener = install(keep_privileges=self.keep_privileges)
+        number = _REFUSED if listener is None else b"%d" % listener
         for channel in (self._to_keeper, self._to_witness):
             try:
-                if listener is None:
-                    channel.send(_REFUSED)
-                else:
-                    channel.sendmsg([b"l"], [(SOL_SOCKET, SCM_RIGHTS, _DESCRIPTOR.pack(listener))])
+                os.write(channel, number)
             except OSError:
                 pass  # that one is dead; the other one is not
+            os.close(channel)
         if listener is not None:
-            os.close(listener)
+            os.read(self._is_taken, 1)
 
-    def of_keeper(self) -> int | None:
+    def of_keeper(self, command: int) -> int | None:
         """In the keeper: the listener, once the command-to-be has it; None if there will be none."""
-        for unused in (self._to_keeper, self._witness, self._to_witness):
-            unused.close()
-        return _listener_from(self._keeper)
+        for unused in (self._to_keeper, self._witness, self._to_witness, self._is_taken):
+            os.close(unused)
+        if self._taken is not None:
+            os.close(self._taken)
+        return _listener_from(self._keeper, command)
 
     def stand_in(self, keeper: int, on_taking_over: Callable[[], None]) -> StandIn:
-        """In the witness: take over when the keeper's end of a pipe hangs up."""
-        self._keeper.close()
-        return StandIn(self._witness, (self._to_keeper, self._to_witness), self.page, keeper, on_taking_over)
+        """In the witness, before the command-to-be is forked: take over when the keeper's end of a pipe hangs up."""
+        import outlive.bundle.seccomp  # noqa: F401, PLC0415 - for the command-to-be as well
 
-    def close(self) -> None:
-        """Nobody will be observed after all."""
-        for each in (self._keeper, self._to_keeper, self._witness, self._to_witness):
-            each.close()
+        os.close(self._keeper)
+        return StandIn(self, keeper, on_taking_over)
+
+    def take(self, command: int) -> int | None:
+        """In the witness: its copy of the listener; the command-to-be may go on then."""
+        for unused in (self._to_keeper, self._to_witness, self._is_taken):
+            os.close(unused)
+        listener = _listener_from(self._witness, command)
+        self.acknowledge()
+        return listener
+
+    def acknowledge(self) -> None:
+        """Let the command-to-be go on."""
+        if self._taken is None:
+            return
+        try:
+            os.write(self._taken, _TAKEN)
+        except OSError:
+            pass
+        os.close(self._taken)
+        self._taken = None
 
 
 class StandIn:
     """The witness's thread that waits for the keeper's death, and lets every call continue from then on."""
 
-    def __init__(
-        self,
-        channel: socket,
-        of_the_command: tuple[socket, ...],
-        page: mmap,
-        keeper: int,
-        on_taking_over: Callable[[], None],
-    ) -> None:
-        self._channel = channel
-        self._of_the_command = of_the_command
-        self._page = page
+    def __init__(self, eyes: Eyes, keeper: int, on_taking_over: Callable[[], None]) -> None:
+        from _thread import allocate_lock  # noqa: PLC0415
+
+        self._eyes = eyes
         self._keeper = keeper
         self._on_taking_over = on_taking_over
         self._done = allocate_lock()
 
-    def begin(self) -> None:
+    def begin(self, command: int) -> None:
         """Start waiting; the command-to-be has been forked and has what it needs."""
-        for channel in self._of_the_command:
-            channel.close()
+        from _thread import start_new_thread  # noqa: PLC0415
+
         self._done.acquire()
-        start_new_thread(self._stand_in, ())
+        start_new_thread(self._stand_in, (command,))
 
     def wait(self) -> None:
         """Until nobody is left who could ask."""
         self._done.acquire()
 
-    def _stand_in(self) -> None:
+    def _stand_in(self, command: int) -> None:
         try:
-            listener = _listener_from(self._channel)
+            listener = self._eyes.take(command)
             if listener is not None:
                 self._watch(listener)
         finally:
             self._done.release()
 
     def _watch(self, listener: int) -> None:
+        from outlive.bundle.seccomp import let_continue, received  # noqa: PLC0415 - they have been loaded
+
         waiting = poll()
         waiting.register(listener, 0)
         waiting.register(self._keeper, 0)
+        page = self._eyes.page()
         while True:
             ready = dict(waiting.poll())
             if ready.get(listener, 0) & POLLHUP:
@@ -113,13 +142,15 @@ class StandIn:
             if self._keeper in ready:
                 break
         # Answered already, this does nothing; received and not answered, nobody else ever would.
-        let_continue(listener, received(self._page))
+        let_continue(listener, received(page))
         self._on_taking_over()
-        answer_all(listener, self._page)
+        answer_all(listener, page)
 
 
 def answer_all(listener: int, page: mmap) -> None:
     """Let every call continue until nobody is left who could make one."""
+    from outlive.bundle.seccomp import let_continue, receive, received  # noqa: PLC0415 - they have been loaded
+
     waiting = poll()
     waiting.register(listener, POLLIN)
     while True:
@@ -133,16 +164,10 @@ def answer_all(listener: int, page: mmap) -> None:
         let_continue(listener, received(page))
 
 
-def _listener_from(channel: socket) -> int | None:
-    """The listener that comes through a channel; None if the command-to-be got none, or died."""
+def _listener_from(channel: int, command: int) -> int | None:
+    """A copy of the listener whose number comes through a pipe; None if the command-to-be got none, or died."""
     try:
-        word, attached, _, _ = channel.recvmsg(1, 64)
-    except OSError:
-        return None
+        number = os.read(channel, 16)
     finally:
-        channel.close()
-    if word in (b"", _REFUSED) or not attached:
-        return None
-    (listener,) = _DESCRIPTOR.unpack(attached[0][2][: _DESCRIPTOR.size])
-    os.set_inheritable(listener, False)
-    return int(listener)
+        os.close(channel)
+    return borrow_descriptor(command, int(number)) if number.isdigit() else None

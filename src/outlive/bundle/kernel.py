@@ -22,6 +22,7 @@ __all__ = [
     "SYS_ADMIN",
     "become_subreaper",
     "boot_id",
+    "borrow_descriptor",
     "exit_status_of",
     "file_system_magic",
     "has_capability",
@@ -51,6 +52,8 @@ _program = dlopen(None, 0)  # type: ignore[arg-type]
 _known: dict[str, str] = {}  # what no process lives to see change
 _prctl = dlsym(_program, "prctl")
 _fallocate = dlsym(_program, "fallocate")
+_syscall = dlsym(_program, "syscall")
+_PIDFD_GETFD = 438  # on every machine
 
 
 def become_subreaper() -> None:
@@ -61,6 +64,19 @@ def become_subreaper() -> None:
 def name_process(name: str) -> None:
     """What `ps` and /proc/PID/comm call us; the kernel keeps fifteen bytes."""
     call_function(_prctl, (_PR_SET_NAME, name.encode("ascii"), 0, 0, 0))
+
+
+def borrow_descriptor(pid: int, number: int) -> int | None:
+    """A copy of a descriptor of a process that is ours to look into; None if it is not, or is gone."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except OSError:
+        return None
+    try:
+        found = int(call_function(_syscall, (_Long(_PIDFD_GETFD), _Long(pidfd), _Long(number), _Long(0))))
+    finally:
+        os.close(pidfd)
+    return found if found >= 0 else None
 
 
 def has_capability(number: int) -> bool:

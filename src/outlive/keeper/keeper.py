@@ -17,7 +17,7 @@ from outlive.bundle.processes import KEEPER_NAME
 from outlive.domain.evidence import Evidence
 from outlive.domain.value import Value
 from outlive.keeper import owner, witness
-from outlive.keeper.sight import OwnWitness, never_begun
+from outlive.keeper.sight import OwnWitness, command_of, never_begun
 from outlive.keeper.supervision import Supervision
 
 TYPE_CHECKING = False
@@ -116,7 +116,7 @@ def _begin(plan: Plan, held: Held, prepared: Prepared, ready: int | None) -> NoR
     first = sight.look()
     if first is sight:
         if observation is not None:
-            observation.begin()
+            observation.begin(command_of(held.record))
         _give(begin)
         first = sight.look()
     elif not isinstance(first, Evidence):

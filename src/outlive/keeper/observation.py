@@ -10,12 +10,10 @@ import sys
 import time
 from _thread import allocate_lock, start_new_thread
 from errno import EMFILE
-from resource import RLIMIT_NOFILE, getrlimit
 from select import POLLIN, poll
 
 from outlive.bundle.eyes import Eyes, answer_all
 from outlive.bundle.kernel import SYS_ADMIN, boot_id, has_capability, read_small
-from outlive.bundle.seccomp import CALL, let_continue, prepare_filter, receive, received
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +36,7 @@ def load() -> None:
     import outlive.observe.observer  # noqa: PLC0415
     import outlive.observe.place  # noqa: PLC0415
     import outlive.observe.snapshot  # noqa: F401, PLC0415
+    from outlive.bundle.seccomp import prepare_filter  # noqa: PLC0415
 
     prepare_filter()
 
@@ -51,14 +50,14 @@ class Observation:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        if getrlimit(RLIMIT_NOFILE)[0] < _FEWEST_DESCRIPTORS:
+        if os.sysconf("SC_OPEN_MAX") < _FEWEST_DESCRIPTORS:
             raise OSError(EMFILE, "too few descriptors to observe anything")
         keeps_privileges = has_capability(SYS_ADMIN)
         self._why_not = self._reason_not_to(keeps_privileges)
         self._fd = os.open(plan.files.effects, _CREATE | os.O_APPEND, 0o600)
         self.eyes = Eyes(keep_privileges=keeps_privileges) if self._why_not is None else None
         self._wall = time.time_ns() - time.monotonic_ns()
-        self._page: Any = None if self.eyes is None else self.eyes.page
+        self._page: Any = None
         self._has_begun = False
         self._observer: Observer | None = None
         self._launched, self._loaded, self._done = allocate_lock(), allocate_lock(), allocate_lock()
@@ -77,7 +76,7 @@ class Observation:
             return "system calls cannot be observed here"
         return None
 
-    def begin(self) -> None:
+    def begin(self, command: int) -> None:
         """Be ready to answer; the command may begin at once, for its first call waits for us."""
         if self.eyes is None:
             self._note("unseen", self._why_not or "")
@@ -87,27 +86,29 @@ class Observation:
         for lock in (self._done, self._loaded, self._launched):
             lock.acquire()
         sys.setswitchinterval(_SHORT_TURN)  # neither of us should keep the other from what is urgent
-        start_new_thread(self._observe, (self.eyes,))
+        start_new_thread(self._observe, (self.eyes, command))
 
     def go_on(self) -> None:
         """The launcher has been told: there is time now to get ready for more."""
         if self._has_begun:
             self._launched.release()
 
-    def _observe(self, eyes: Eyes) -> None:
+    def _observe(self, eyes: Eyes, command: int) -> None:
         """The command's own exec is answered at once; before anything else is, we are ready for it.
 
         Whatever it changes, it asks us first: so the repository is looked at before its first change.
         """
-        listener = eyes.of_keeper()
-        first = 0 if listener is None else self._let_begin(listener)
+        listener = eyes.of_keeper(command)
+        if listener is not None:
+            self._page = eyes.page()
+            self._let_begin(listener)
         self._launched.acquire()
         try:
             if listener is None:
                 self._note("unseen", "system calls cannot be observed here, or are observed by somebody else")
                 self._take("before")
             else:
-                self._observer = self._make_observer(listener, first)
+                self._observer = self._make_observer(listener, command)
         finally:
             self._loaded.release()
         try:
@@ -118,17 +119,18 @@ class Observation:
         finally:
             self._done.release()
 
-    def _let_begin(self, listener: int) -> int:
-        """Let the command be executed; its thread, or 0 if it is gone."""
+    def _let_begin(self, listener: int) -> None:
+        """Let the command be executed."""
+        from outlive.bundle.seccomp import let_continue, receive, received  # noqa: PLC0415 - not before the fork
+
         waiting = poll()
         waiting.register(listener, POLLIN)
         waiting.poll()
         try:
             receive(listener, self._page)
         except OSError:
-            return 0
+            return  # it is gone
         let_continue(listener, received(self._page))
-        return int(CALL.unpack_from(self._page)[1])
 
     def _make_observer(self, listener: int, command: int) -> Observer | None:
         try:

@@ -171,6 +171,12 @@ def read_identity(record_fd: int, who: str = "") -> tuple[Identity, dict[str, st
     return identity, slot
 
 
+def command_of(record_fd: int) -> int:
+    """The process that is, or is to become, the command; 0 if nobody has written that down."""
+    found = read_identity(record_fd)
+    return found[0].pid if found else 0
+
+
 def _without_witness(record_fd: int) -> Evidence | Sight:
     """Our witness is dead without a word: its child, if there was one, is now ours."""
     found = read_identity(record_fd)

@@ -69,7 +69,7 @@ def serve(held: Held, voice: int, begin: int, start: Start) -> NoReturn:
         _become_command(begin, failure_write, held, start)
     os.close(failure_write)
     if stand_in is not None:
-        stand_in.begin()
+        stand_in.begin(command)
     process = _identities(command)
     record.write_slot(held.record, "process", durable=False, **process, started="unknown")
     _say(voice, b"ready\n")

@@ -16,6 +16,8 @@ from outlive.observe.calls import KINDS, Calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mmap import mmap
+
     from outlive.bundle.home import Home
 
 _TRIED = "/outlive-self-test/there-is-no-such-directory"
@@ -57,24 +59,25 @@ def _try(*, keep_privileges: bool) -> bool:
             pass
         finally:
             os._exit(0)
-    listener = eyes.of_keeper()
+    eyes.acknowledge()
+    listener = eyes.of_keeper(tried)
     try:
-        return listener is not None and _sees(listener, eyes)
+        return listener is not None and _sees(listener, eyes.page())
     finally:
         if listener is not None:
             os.close(listener)
         os.waitpid(tried, 0)
 
 
-def _sees(listener: int, eyes: Eyes) -> bool:
+def _sees(listener: int, page: mmap) -> bool:
     waiting = poll()
     waiting.register(listener, POLLIN)
     if not any(happened & POLLIN for _, happened in waiting.poll(_PATIENCE_MS)):
         return False
     calls = Calls()
     try:
-        receive(listener, eyes.page)
-        call, thread, _, number, machine, _, *arguments = CALL.unpack_from(eyes.page)
+        receive(listener, page)
+        call, thread, _, number, machine, _, *arguments = CALL.unpack_from(page)
         _, paths = calls.understand(KINDS[machine, number], thread, machine, arguments)
         return let_continue(listener, call) and list(paths) == [_TRIED]
     except (OSError, KeyError):
