@@ -339,6 +339,20 @@ signal.setitimer(signal.ITIMER_REAL, 0)
     assert bench.run("wait", task, "--timeout", "60s").returncode == 0, bench.ok("output", task)
 
 
+def test_an_observed_command_waits_for_a_stopped_keeper_and_goes_on_with_it(bench: Bench) -> None:
+    """It neither fails nor is forgotten."""
+    task = bench.launch(f"{until('go')}; touch x; exit 6")
+    keeper = bench.keeper(task)
+    kill(keeper, signal.SIGSTOP)
+    (bench.project / "go").touch()
+    command = bench.process(task)
+    time.sleep(0.3)
+    assert is_alive(command)
+    kill(keeper, signal.SIGCONT)
+    bench.run("wait", task)
+    assert bench.show(task)["exit_code"] == 6
+
+
 def test_cancelling_an_observed_task_is_as_quick_as_ever(bench: Bench) -> None:
     """Whoever waits for our answer dies by a signal all the same."""
     (bench.project / "busy.py").write_text("while True:\n    open('x', 'w').close()\n")

@@ -191,7 +191,7 @@ def test_moves_are_remembered_by_the_database(bench: Bench) -> None:
 
 def test_a_stopped_command_is_still_running(bench: Bench) -> None:
     """SIGSTOP is not an end, for the command or for its keeper; both go on afterwards."""
-    task = bench.launch("sleep 0.2; exit 6")
+    task = bench.launch("sleep 0.2; exit 6", "--observe", "off")
     keeper = bench.keeper(task)
     kill(keeper, signal.SIGSTOP)
     command = bench.process(task)
