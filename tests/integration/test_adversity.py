@@ -14,6 +14,7 @@ import apsw
 import pytest
 
 from outlive import Outlive, OutliveError, UserError
+from tests.session_steps import until
 from tests.support import is_alive, kill, wait_until
 
 if TYPE_CHECKING:
@@ -336,7 +337,7 @@ def test_an_adopted_foreground_task_still_ends_with_its_session(bench: Bench) ->
 
 def test_a_waiter_is_told_when_the_ledger_is_replaced(bench: Bench) -> None:
     """Its task is in no ledger any more: an error, not an endless sleep."""
-    task = bench.launch("sleep 1.5")
+    task = bench.launch(until("go"))
     waiter = subprocess.Popen(
         bench.command("wait", task), env=bench.env, cwd=bench.project, stderr=subprocess.PIPE, text=True
     )
@@ -344,6 +345,8 @@ def test_a_waiter_is_told_when_the_ledger_is_replaced(bench: Bench) -> None:
     for suffix in ("", "-wal", "-shm"):
         Path(bench.home.ledger + suffix).unlink(missing_ok=True)
     bench.run("list")
+    bench.run("list")
+    (bench.project / "go").touch()
     assert "no longer in the ledger" in waiter.communicate()[1]
     assert waiter.returncode == 2
 

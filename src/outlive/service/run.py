@@ -254,9 +254,15 @@ def _plan_launch(request: Request, after: tuple[Dependency, ...], now: datetime)
         claims=request.claims,
         max_output=request.max_output,
         notify=request.notify,
-        observe=request.observe,
+        observe=_how_to_observe(request),
         retain=request.retain,
     )
+
+
+def _how_to_observe(request: Request) -> Observe:
+    """As it was asked for, else as the user wants it in general."""
+    in_general = request.surroundings.environ.get("OUTLIVE_OBSERVE", "auto")
+    return in_general if request.observe == "auto" and in_general in OBSERVE else request.observe  # type: ignore[return-value]
 
 
 def _enqueue(home: Home, launch: Launch, now: datetime) -> Task:
