@@ -8,12 +8,14 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from outlive.cli.main import load, main
 from outlive.domain.command import from_shell_text
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
+from outlive.service import cancel
 from outlive.service.clock import utc_now
 from outlive.service.run import Request, run
 from tests.crash.invariants import Point
@@ -37,6 +39,8 @@ class Parting(Life):
         os.environ["OUTLIVE_HOME"] = str(self._now / "state")
         os.environ.pop("OUTLIVE_TRACE", None)
         load("session")
+        # Whoever ends a session asks again after a while: how often would depend on the machine, and a trace must not.
+        vars(cancel)["_ASK_AGAIN"] = timedelta(minutes=1)
         os.mkfifo(self._now / "place/tree")
         self.freeze()
 
@@ -93,6 +97,7 @@ class Farewell(Sweep):
     """A sweep over somebody who ends a session."""
 
     role: str = ENDER
+    looks: int = 7
 
     def stage(self) -> Life:
         """Make the place."""
