@@ -13,7 +13,7 @@ from outlive.domain.when import from_micros, timedelta
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
     from typing import Literal
 
@@ -174,15 +174,6 @@ class Replay:
         what = _git_part(path)
         if what is not None and (not self._git or self._git[-1][1:] != (what, thread)):
             self._git.append((at, what, thread))
-
-    def touched(self) -> Mapping[str, str]:
-        """The paths whose content matters, with what they held at first."""
-        return {path: story.baseline for path, story in self._stories.items()}
-
-    @property
-    def finals(self) -> Mapping[str, str]:
-        """What the paths held at the end of the task, if that was looked at."""
-        return self._finals
 
     def effects(self, state_of: Callable[[str], str]) -> Effects:
         """All of it together; a path that was not looked at when the task ended is looked at now."""
