@@ -47,9 +47,9 @@ def check(results: Results) -> Iterator[Goal]:
         growth = many[verb].median / few[verb].median
         what = f"`{verb}` among 100,000 tasks and 10,000 sessions, to among 100"
         yield Goal(what, f"{many[verb].median:.2f} ms, x{growth:.2f}", "at most x1.5", growth <= 1.5)
-    for name, bound in GOALS.items():
-        ratio = results.observing.observed[name].ratio_to(results.observing.plain[name])
-        yield Goal(f"observed: {name}", f"x{ratio:.2f}", f"at most x{bound}", ratio <= bound)
+    for name, plain in results.observing.plain.items():
+        ratio = results.observing.observed[name].ratio_to(plain)
+        yield Goal(f"observed: {name}", f"x{ratio:.2f}", f"at most x{GOALS[name]}", ratio <= GOALS[name])
     yield from _line(results)
     yield from _beside_durable_peers(results)
 

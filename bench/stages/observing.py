@@ -1,14 +1,18 @@
 """Observing: what work costs when it is observed, and under strace, as ratios to the same work unobserved.
 
-Interleaved, since ratios are promised. The work is real: a C program is built, a repository of 5,000
-files has 500 of them stashed and popped, an archive of 20,000 files is unpacked and removed.
+Interleaved, since ratios are promised. The work is real: a C program is built, tests are run, packages
+are installed, a repository of 5,000 files has 500 of them stashed and popped, an archive of 20,000 files
+is unpacked and removed.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+import sys
+import tarfile
 from typing import TYPE_CHECKING, NamedTuple
 
 from measure import Samples
@@ -21,9 +25,17 @@ if TYPE_CHECKING:
 
     from outlive.domain.task import Observe
 
-GOALS = {"C build": 1.05, "stash of 500 of 5,000": 1.6, "tar x of 20,000": 2.2, "rm -rf of 20,000": 2.2}
+GOALS = {
+    "C build": 1.05,
+    "test suite": 1.05,
+    "npm ci": 1.15,
+    "stash of 500 of 5,000": 1.6,
+    "tar x of 20,000": 2.2,
+    "rm -rf of 20,000": 2.2,
+}
 _RUNS = 9
 _FILES, _DIRTY, _UNPACKED, _SOURCES = 5000, 500, 20_000, 30
+_TESTS, _PACKAGES, _FILES_OF_A_PACKAGE = 40, 60, 40
 
 
 class Observed(NamedTuple):
@@ -40,14 +52,17 @@ def observing(place: Path, share: float, say: Callable[[str], None]) -> Observed
     root = place / "observing"
     root.mkdir()
     _prepare(root)
+    works = _works()
+    if shutil.which("npm") is None:
+        say("observing: no npm here, so no `npm ci`")
+        del works["npm ci"]
     client = Outlive(home=str(place / "observing-home"))
-    found = Observed(*({name: Samples() for name in GOALS} for _ in range(3)))
+    found = Observed(*({name: Samples() for name in works} for _ in range(3)))
     for number in range(max(3, int(_RUNS * share))):
         say(f"observing: run {number + 1}")
-        for name, command in _works().items():
+        for name, command in works.items():
             for ways, how, prefix in _ways(found):
-                if name.startswith(("C build", "tar")):
-                    shutil.rmtree(root / "out", ignore_errors=True)
+                _lay_out(root, name)
                 task = client.run(
                     prefix + f"'{command}'" if prefix else command,
                     cwd=root / "repo" if "stash" in name else root,
@@ -56,9 +71,18 @@ def observing(place: Path, share: float, say: Callable[[str], None]) -> Observed
                 if task.exit_code != 0:
                     raise RuntimeError(f"{name}: {task.output()[-200:]!r}")
                 ways[name].add(float(task.as_dict()["duration_s"]))
-                if name.startswith("rm"):
-                    _unpack(root)
     return found
+
+
+def _lay_out(root: Path, name: str) -> None:
+    """What the work begins with, the same for every way; written to disk, since unwritten files are cheap to remove."""
+    if name.startswith("tar"):
+        shutil.rmtree(root / "out", ignore_errors=True)
+        (root / "out").mkdir()
+    elif name.startswith("rm"):
+        shutil.rmtree(root / "out", ignore_errors=True)
+        _unpack(root)
+    os.sync()
 
 
 def _ways(found: Observed) -> list[tuple[dict[str, Samples], Observe, str]]:
@@ -71,14 +95,27 @@ def _ways(found: Observed) -> list[tuple[dict[str, Samples], Observe, str]]:
 def _works() -> dict[str, str]:
     return {
         "C build": "make -s -C prog clean && make -s -C prog -j2 all",
+        "test suite": f"{sys.executable} -m unittest discover -q -s suite",
+        "npm ci": "cd app && npm ci --offline --silent --no-audit --no-fund --cache ../npm-cache",
         "stash of 500 of 5,000": "git stash push -q && git stash pop -q",
-        "tar x of 20,000": "rm -rf out && mkdir out && tar xf many.tar -C out",
+        "tar x of 20,000": "tar xf many.tar -C out",
         "rm -rf of 20,000": "rm -rf out",
     }
 
 
 def _prepare(root: Path) -> None:
-    program = root / "prog"
+    _prepare_program(root / "prog")
+    _prepare_suite(root / "suite")
+    _prepare_packages(root)
+    _prepare_repository(root / "repo")
+    many = root / "many"
+    for number in range(_UNPACKED):
+        (many / f"d{number % 100}").mkdir(parents=True, exist_ok=True)
+        (many / f"d{number % 100}" / f"f{number}").write_text("x" * 100)
+    subprocess.run(["tar", "cf", "many.tar", "many"], cwd=root, check=True)
+
+
+def _prepare_program(program: Path) -> None:
     program.mkdir()
     for number in range(_SOURCES):
         body = "".join(f"int f{number}_{i}(int x){{return x*{i}+{number};}}\n" for i in range(300))
@@ -87,28 +124,56 @@ def _prepare(root: Path) -> None:
     rules = ("o := $(patsubst %.c,%.o,$(wildcard *.c))", "all: $o", "\t$(CC) -o prog $o", "%.o: %.c")
     rules += ("\t$(CC) -O1 -c $<", "clean:", "\trm -f *.o prog", "")
     (program / "Makefile").write_text("\n".join(rules))
-    repo = root / "repo"
+
+
+def _prepare_suite(suite: Path) -> None:
+    """Tests as they are written: most of them reckon, each writes a few files into a temporary directory."""
+    suite.mkdir()
+    for number in range(_TESTS):
+        (suite / f"test_{number}.py").write_text(
+            "import pathlib, tempfile, unittest\n\n\nclass Test(unittest.TestCase):\n"
+            "    def test_reckons(self):\n        self.assertEqual(sum(i * i for i in range(300_000)) % 7, 0)\n\n"
+            "    def test_writes(self):\n        with tempfile.TemporaryDirectory() as place:\n"
+            "            for n in range(5):\n                pathlib.Path(place, str(n)).write_text('x' * n)\n"
+            "            self.assertEqual(len(list(pathlib.Path(place).iterdir())), 5)\n"
+        )
+
+
+def _prepare_packages(root: Path) -> None:
+    """An application whose dependencies lie beside it, as archives."""
+    app = root / "app"
+    (app / "archives").mkdir(parents=True)
+    names = [f"dependency-{number}" for number in range(_PACKAGES)]
+    for name in names:
+        package = root / "package"
+        package.mkdir()
+        (package / "package.json").write_text(json.dumps({"name": name, "version": "1.0.0"}))
+        for number in range(_FILES_OF_A_PACKAGE):
+            (package / f"file{number}.js").write_text(f"module.exports = {number};\n" * 30)
+        with tarfile.open(app / "archives" / f"{name}.tgz", "w:gz") as archive:
+            archive.add(package, "package")
+        shutil.rmtree(package)
+    wanted = {name: f"file:archives/{name}.tgz" for name in names}
+    (app / "package.json").write_text(json.dumps({"name": "app", "version": "1.0.0", "dependencies": wanted}))
+    if shutil.which("npm"):
+        quiet = ["--offline", "--silent", "--no-audit", "--no-fund", "--cache", "../npm-cache"]
+        subprocess.run(["npm", "install", "--package-lock-only", *quiet], cwd=app, check=True)
+
+
+def _prepare_repository(repo: Path) -> None:
     for number in range(_FILES):
         (repo / f"d{number % 50}").mkdir(parents=True, exist_ok=True)
         (repo / f"d{number % 50}" / f"f{number}").write_text(f"{number}\n" * 40)
-    git = ["git", "-c", "user.name=b", "-c", "user.email=b@example.org"]
-    for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "all")):
-        subprocess.run([*git, *words], cwd=repo, check=True)
-    for words in (("user.name", "b"), ("user.email", "b@example.org")):
-        subprocess.run(["git", "config", *words], cwd=repo, check=True)
+    for words in (("init", "-q"), ("config", "user.name", "b"), ("config", "user.email", "b@example.org")):
+        subprocess.run(["git", *words], cwd=repo, check=True)
+    for words in (("add", "."), ("commit", "-q", "-m", "all")):
+        subprocess.run(["git", *words], cwd=repo, check=True)
     for number in range(_DIRTY):
         with (repo / f"d{number % 50}" / f"f{number}").open("a") as file:
             file.write("more\n")
-    many = root / "many"
-    for number in range(_UNPACKED):
-        (many / f"d{number % 100}").mkdir(parents=True, exist_ok=True)
-        (many / f"d{number % 100}" / f"f{number}").write_text("x" * 100)
-    subprocess.run(["tar", "cf", "many.tar", "many"], cwd=root, check=True)
-    _unpack(root)
 
 
 def _unpack(root: Path) -> None:
     out = root / "out"
-    out.mkdir(exist_ok=True)
+    out.mkdir()
     subprocess.run(["tar", "xf", str(root / "many.tar"), "-C", str(out)], check=True)
-    os.sync()
