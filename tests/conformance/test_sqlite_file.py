@@ -12,6 +12,7 @@ import apsw
 import pytest
 
 from outlive.domain.errors import Broken, NewerLedger, Unavailable
+from outlive.ledger import opening
 from outlive.ledger.contract import Selection
 from outlive.ledger.opening import SCHEMA_VERSION
 from outlive.ledger.sqlite import SqliteLedger
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FROZEN = Path(__file__).parent / "frozen"
+MIGRATIONS = Path(opening.__file__).parent / "migrations"
 
 
 @pytest.fixture
@@ -239,3 +241,25 @@ def test_the_frozen_ledger_is_one_file() -> None:
     header = (FROZEN / "schema-1.sqlite").read_bytes()[:100]
     assert header.startswith(b"SQLite format 3\0")
     assert int.from_bytes(header[60:64], "big") == 1
+
+
+def test_what_waits_to_be_delivered_survives_a_table_that_is_made_anew(path: str) -> None:
+    """Notices of a ledger of schema 4, and what refers to them."""
+    old = apsw.Connection(path)
+    for number in range(1, 5):
+        (migration,) = MIGRATIONS.glob(f"{number:04}_*.sql")
+        old.execute(migration.read_text())
+    old.pragma("user_version", 4)
+    old.execute(
+        "INSERT INTO task (id, argv, command, cwd, project, host, created_at, mode, engine, max_output, notify, retain)"
+        " VALUES ('t7k2m9q4', '[]', 'true', '/', '/', 'h', 1, 'background', 'local', 1, 'end', 1);"
+        "INSERT INTO notice (id, task, attempt, kind, created_at, tries) VALUES ('n1', 't7k2m9q4', 1, 'ended', 5, 2);"
+        "INSERT INTO sink (name, kind, target, policy, created_at) VALUES ('s', 'run', 'true', 'all', 1);"
+        "INSERT INTO delivery (notice, sink, state, tries) VALUES ('n1', 's', 'pending', 3)"
+    )
+    old.close()
+    with opened(path) as ledger:
+        assert ledger.owes_sinks()
+        history = ledger.history("t7k2m9q4")
+    assert [(each.id, each.kind, each.tries) for each in history.notices] == [("n1", "ended", 2)]
+    assert [(each.notice, each.sink, each.tries) for each in history.deliveries] == [("n1", "s", 3)]

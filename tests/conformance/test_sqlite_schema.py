@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ID = "t7k2m9q4"
 # Words of the interface that the domain has no table of.
-NOTICE_KINDS = {"ended", "group_ended", "lost", "stalled", "input_required", "retrying"}
+NOTICE_KINDS = {"ended", "group_ended", "lost", "stalled", "input_required", "retrying", "overlap"}
 NOTICE_STATES = {"pending", "claimed", "presented", "acked", "dismissed"}
 
 

@@ -16,9 +16,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from outlive.bundle.seccomp import is_known_machine
-from outlive.ledger.sqlite import SqliteLedger
-from outlive.service.clock import utc_now
-from outlive.service.effects import holders_of
 from tests.session_steps import begin, until
 from tests.support import is_alive, kill, wait_until
 
@@ -202,14 +199,95 @@ def test_whoever_is_about_to_touch_something_can_ask(bench: Bench, repo: Path) -
     """A path, or a directory above it: which task holds it away."""
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     wait_until(lambda: bench.json("effects", task, "--open")["windows"], "the window")
-    with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
-        tasks = ledger.unsettled()
-    for path, held in (("dir/c.py", [task]), ("dir", [task]), ("other.py", []), ("", [task])):
-        found = holders_of(bench.home, tasks, str(repo), [str(repo / path)])
-        assert [who for who, _ in found] == held, path
+    for path, held in (("dir/c.py", [task]), ("dir", [task]), ("other.py", []), (".", [task])):
+        found = bench.json("guard", path)
+        assert ([each["task"] for each in found["holders"]], found["clear"]) == (held, not held), path
+    commands = {
+        "git commit -am x": 1,
+        "git status": 1,
+        "cat dir/c.py": 1,
+        "make test": 1,
+        "cat other.py": 0,
+        "ls /usr": 0,
+    }
+    for command, code in commands.items():
+        assert bench.run("guard", "--exit-code", "--command", command).returncode == code, command
+    assert f"task {task} holds a.py, b.py, dir/c.py away" in bench.run("guard", "a.py").stdout
+    assert bench.run("guard", "a.py", env={"OUTLIVE_TASK": task}).stdout == "clear\n"
     (repo / "go").touch()
     bench.run("wait", task)
-    assert holders_of(bench.home, tasks, str(repo), [str(repo)]) == []
+    assert bench.run("guard", ".", "--exit-code").stdout == "clear\n"
+
+
+def test_guard_takes_paths_or_a_command(bench: Bench) -> None:
+    """Not both, and not neither."""
+    for words in (("guard",), ("guard", "a", "--command", "ls")):
+        refused = bench.run(*words)
+        assert (refused.returncode, "guard takes paths, or --command" in refused.stderr) == (2, True)
+
+
+def told_while_running(bench: Bench, session: str) -> list[dict[str, Any]]:
+    """The notices that a session is told first."""
+    wait_until(lambda: bench.json("inbox", "--session", session, "--peek")["notices"], "to be told")
+    return list(bench.json("inbox", "--session", session)["notices"])
+
+
+def test_two_sessions_are_told_when_their_tasks_write_in_one_tree(bench: Bench, repo: Path) -> None:
+    """At the moment when it begins, each once; the ending then says which files, and is told as one with it."""
+    one = bench.launch(f"echo 1 >> a.py; echo 1 >> other.py; {until('go')}", "--session", "s-1")
+    wait_until(lambda: bench.json("effects", one)["changed"], "the first to write")
+    assert bench.json("inbox", "--session", "s-1", "--peek")["notices"] == []
+    two = bench.launch(f"echo 2 >> other.py; {until('go')}", "--session", "s-2")
+    for session, own, other in (("s-1", one, two), ("s-2", two, one)):
+        (notice,) = told_while_running(bench, session)
+        assert (notice["kind"], notice["task"]["id"], notice["task"]["state"]) == ("overlap", own, "running")
+        assert [each["task"] for each in notice["overlap"]] == [other]
+        assert f"{own} WRITES IN THE SAME TREE as {other}" in notice["text"]
+        assert bench.json("inbox", "--session", session)["notices"] == []
+    (repo / "go").touch()
+    bench.run("wait", one, two, "--no-ack")
+    (ending,) = bench.json("inbox", "--session", "s-1")["notices"]
+    assert (ending["kind"], ending["overlap"][0]["paths"]) == ("ended", paths(bench, "other.py"))
+
+
+def test_one_session_is_told_once_that_two_of_its_tasks_are_in_each_others_way(bench: Bench, repo: Path) -> None:
+    """And not at all of tasks that only make new files, or of one that the other launched."""
+    launch = [f"echo {n} >> {name}; {until('go')}" for n, name in enumerate(("a.py", "b.py", "new1", "new2"))]
+    tasks = [bench.launch(text, "--session", "s-1") for text in launch]
+    wait_until(lambda: bench.json("inbox", "--session", "s-1", "--peek")["notices"], "to be told")
+    wait_until((repo / "new2").exists, "the last to write")
+    (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
+    assert notice["task"]["id"] in tasks[:2]
+    assert "changed other files of this tree at the same time" in notice["text"]
+    (repo / "go").touch()
+    bench.run("wait", *tasks, "--no-ack")
+    found = bench.json("inbox", "--session", "s-1")["notices"]
+    assert sorted(each["kind"] for each in found) == ["ended"] * 4
+    assert sum(len(each["covers"]) for each in found) == 1
+
+
+def test_what_a_session_edits_itself_is_named_by_the_task_that_changed_it_too(bench: Bench, repo: Path) -> None:
+    """In the same time only, and only the same files."""
+    bench.run("session", "edited", "--session", "s-1", "a.py")
+    task = bench.launch(f"echo 1 >> a.py; echo 1 >> b.py; {until('go')}", "--session", "s-1")
+    wait_until(lambda: len(bench.json("effects", task)["changed"]) == 2, "it to write")
+    bench.run("session", "edited", "--session", "s-1", "b.py", "dir/c.py")
+    (repo / "go").touch()
+    bench.run("wait", task, "--no-ack")
+    (ending,) = bench.json("inbox", "--session", "s-1")["notices"]
+    (overlap,) = ending["overlap"]
+    assert (overlap["task"], overlap["session"], overlap["paths"]) == (None, "s-1", paths(bench, "b.py"))
+    assert "session s-1 edited b.py itself" in ending["text"]
+
+
+def test_edits_need_a_session_and_paths(bench: Bench) -> None:
+    """Anything else is refused, and nothing is noted."""
+    for words in (
+        ("edited", "--session", "s-1"),
+        ("begin", "x", "--session", "s-1"),
+        ("edited", "--session", "s-1", ""),
+    ):
+        assert bench.run("session", *words).returncode == 2, words
 
 
 @pytest.mark.usefixtures("repo")

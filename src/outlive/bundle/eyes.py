@@ -129,8 +129,6 @@ class StandIn:
             self._done.release()
 
     def _watch(self, listener: int) -> None:
-        from outlive.bundle.seccomp import let_continue, received  # noqa: PLC0415 - they have been loaded
-
         waiting = poll()
         waiting.register(listener, 0)
         waiting.register(self._keeper, 0)
@@ -141,10 +139,17 @@ class StandIn:
                 return
             if self._keeper in ready:
                 break
-        # Answered already, this does nothing; received and not answered, nobody else ever would.
-        let_continue(listener, received(page))
         self._on_taking_over()
-        answer_all(listener, page)
+        let_continue_what_waits(listener, page)
+
+
+def let_continue_what_waits(listener: int, page: mmap) -> None:
+    """In the place of somebody who answers no more: the call that was received last, and every later one."""
+    from outlive.bundle.seccomp import let_continue, received  # noqa: PLC0415 - they have been loaded
+
+    # Answered already, this does nothing; received and not answered, nobody else ever would.
+    let_continue(listener, received(page))
+    answer_all(listener, page)
 
 
 def answer_all(listener: int, page: mmap) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # In the order of the help. Each is a module of `outlive.cli` with a COMMAND in it.
 VERBS = (
     "run", "list", "show", "output", "wait", "result", "cancel", "retry", "effects",
-    "session", "inbox", "ack", "dismiss", "gate", "hand-off", "sink", "sweep", "audit", "completion",
+    "session", "inbox", "ack", "dismiss", "gate", "guard", "hand-off", "sink", "sweep", "audit", "completion",
 )  # fmt: skip
 ALIASES = {"ps": "list", "logs": "output"}
 

@@ -17,7 +17,7 @@ from outlive.service.boundary import cross_boundary
 from outlive.service.clock import utc_now
 from outlive.service.hand_off import hand_off_document
 from outlive.service.liveness import mark_of
-from outlive.service.sessions import Standing, end, standings
+from outlive.service.sessions import Standing, end, note_edits, standings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,15 +26,19 @@ if TYPE_CHECKING:
     from outlive.service.hand_off import HandOff
     from outlive.service.sessions import Beginning
 
-_VERBS = ("begin", "end", "list")
+_VERBS = ("begin", "end", "list", "edited")
 
 
 def act(given: Given) -> int:
     """Do what the first word says."""
-    if len(given.words) != 1 or given.words[0] not in _VERBS:
-        raise UserError("session takes one of begin, end, list", "`outlive session --help` shows what each takes")
+    verb = given.words[0] if given.words else ""
+    if verb not in _VERBS or (len(given.words) > 1) != (verb == "edited"):
+        raise UserError(
+            f"session takes one of {', '.join(_VERBS)}, the last with paths",
+            "`outlive session --help` shows what each takes",
+        )
     place.begin_trace(wanted=given.trace)
-    verbs = {"begin": _begin, "end": _end, "list": _list}
+    verbs = {"begin": _begin, "end": _end, "list": _list, "edited": _edited}
     return verbs[given.words[0]](place.here(), given)
 
 
@@ -86,6 +90,12 @@ def _end(home: Home, given: Given) -> int:
     for task in alive:
         print(f"{task.id} is {task.state} ({task.current.reason or 'ended by itself'})", file=sys.stderr)
     return 5 if any((task.current.reason or "").endswith("_incomplete") for task in ended) else 0
+
+
+def _edited(home: Home, given: Given) -> int:
+    directory = place.directory(given.cwd)
+    note_edits(home, place.own_session(given.session), place.project(directory), directory, given.words[1:])
+    return 0
 
 
 def _list(home: Home, given: Given) -> int:
@@ -145,13 +155,14 @@ def _session_json(session: Session) -> dict[str, object]:
 
 COMMAND = Command(
     name="session",
-    summary="tell Outlive of agent sessions: begin (prints the hand-off), end, list",
-    usage="outlive session begin|end|list [options]",
+    summary="tell Outlive of agent sessions: begin (prints the hand-off), end, list, edited",
+    usage="outlive session begin|end|list|edited [options] [PATH...]",
     takes=_VERBS,
     details=(
         "`begin` records a session or a boundary of it, finds whom it continues from what the client gives, and\n"
         "prints the hand-off, or nothing if there is nothing to say. `end` ends its foreground tasks; background\n"
-        "tasks live on. A session whose process (--pid) is gone is over, whether or not its end was told."
+        "tasks live on. A session whose process (--pid) is gone is over, whether or not its end was told.\n"
+        "`edited` notes which files the session changed by its own hand: a task that changed them, too, names them."
     ),
     options=(
         Option(name="--session", metavar="ID", help="the session, as its client names it (default: the one we run in)"),
@@ -176,6 +187,7 @@ COMMAND = Command(
     examples=(
         ("outlive session begin --session s-2 --source resume --continues s-1", "s-2 is told what s-1 is owed"),
         ("outlive session end --session s-2", "ends what runs in its foreground; the rest lives on"),
+        ("outlive session edited --session s-2 src/a.py", "a task that changes it, too, will say so"),
     ),
     act=act,
 )

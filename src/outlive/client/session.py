@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from outlive.domain.errors import UserError
 from outlive.domain.session import SOURCES, Begun
 from outlive.service import gate as gate_service
@@ -12,6 +14,7 @@ from outlive.service.clock import utc_now
 from outlive.service.follow_inbox import follow_inbox
 from outlive.service.hand_off import hand_off_document
 from outlive.service.liveness import mark_of
+from outlive.service.origin import current_directory
 from outlive.service.reconcile import reconcile
 from outlive.service.telling import notice_documents
 
@@ -74,6 +77,12 @@ class Session:
     def end(self, reason: str | None = None) -> None:
         """End it: its foreground tasks end with it, the others live on."""
         session_service.end(self._home, self.name, self.project, reason, self._adopter)
+
+    def edited(self, *paths: str | os.PathLike[str]) -> None:
+        """It has changed these files by its own hand: a task that changed them in the same time will name them."""
+        session_service.note_edits(
+            self._home, self.name, self.project, current_directory(os.environ), [os.fspath(path) for path in paths]
+        )
 
     def inbox(self, *, acknowledge: bool = False) -> list[dict[str, Any]]:
         """The notices that it is owed, each once; the next call shows that they were received.

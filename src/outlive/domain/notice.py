@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 OPEN = ("pending", "claimed", "presented")
+_ENDINGS = ("ended", "lost", "retrying")
 # Once, and at most twice again at later boundaries, if nothing shows that it was received.
 MOST_PRESENTATIONS = 3
 # How long a wake may wait for others that belong to it, and for a target that is busy.
@@ -60,12 +61,19 @@ def told_together(notices: Sequence[Notice], members_of: Callable[[str], frozens
     """The notices as they are told: the ending of a group tells of all its members, and nobody is told twice."""
     covered: dict[str, list[Notice]] = {}
     taken: set[str] = set()
+    # An ending tells whom its task was in the way of; that it was so while it ran is no longer news.
+    endings = {(each.task, each.attempt): each for each in notices if each.kind in _ENDINGS}
+    for notice in notices:
+        ending = endings.get((notice.task, notice.attempt))
+        if notice.kind == "overlap" and ending is not None:
+            covered.setdefault(ending.id, []).append(notice)
+            taken.add(notice.id)
     # The latest first: it tells also of those that an earlier ending of its group would have told of.
     for notice in reversed(notices):
         if notice.kind == "group_ended" and notice.id not in taken:
             members = members_of(notice.task)
             parts = [each for each in notices if each.id not in taken and _is_part(each, notice, members)]
-            covered[notice.id] = parts
+            covered[notice.id] = [one for part in parts for one in (part, *covered.pop(part.id, ()))]
             taken.update(each.id for each in parts)
     return [
         Telling(notice=notice, covers=tuple(covered.get(notice.id, ()))) for notice in notices if notice.id not in taken

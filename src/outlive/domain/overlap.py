@@ -1,4 +1,4 @@
-"""Overlap: what two tasks changed in the same span of time."""
+"""Overlap: what a task and somebody else changed in the same span of time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,25 @@ if TYPE_CHECKING:
     from outlive.domain.task import Attempt
 
 
-class Overlap(Value):
-    """Another task that changed the same paths while this one ran."""
+class Edit(Value):
+    """A file that a session changed itself."""
 
-    task: str
+    session: str
+    path: str
+    at: datetime
+
+
+class Overlap(Value):
+    """Somebody else who changed the same paths while a task ran: another task, or a session by its own hand."""
+
+    task: str | None
+    session: str | None = None
+    """Whose own edits they were; None if it was a task."""
     paths: tuple[str, ...]
+    """Empty if both wrote in one tree, and not the same files so far."""
     since: datetime
     until: datetime | None
-    """When they no longer ran both; None if they still do."""
+    """When they no longer ran both, or the last edit; None if they still run."""
 
 
 def shared_span(one: Attempt, other: Attempt) -> tuple[datetime, datetime | None] | None:
@@ -46,3 +57,21 @@ def changed_paths(effects: Effects) -> frozenset[str]:
 def in_both(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
     """What is in both, in order."""
     return tuple(sorted(frozenset(one) & frozenset(other)))
+
+
+def by_hand(mine: frozenset[str], edits: Iterable[Edit]) -> list[Overlap]:
+    """What sessions edited of the paths that a task changed, one for each session."""
+    found: dict[str, list[Edit]] = {}
+    for edit in edits:
+        if edit.path in mine:
+            found.setdefault(edit.session, []).append(edit)
+    return [
+        Overlap(
+            task=None,
+            session=session,
+            paths=in_both(mine, (edit.path for edit in theirs)),
+            since=min(edit.at for edit in theirs),
+            until=max(edit.at for edit in theirs),
+        )
+        for session, theirs in found.items()
+    ]

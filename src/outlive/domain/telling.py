@@ -126,6 +126,8 @@ def summary_line(told: Told, now: datetime) -> str:
         return f"- group {one_line(launch.group or '', _NARROW)} has ended: {how} (notice {told.notice})"
     if told.kind in ("stalled", "input_required"):
         return f"- {launch.id} is {told.kind.replace('_', ' ')}, running for {lasted}: {what} (notice {told.notice})"
+    if told.kind == "overlap":
+        return f"- {launch.id} {_beside(told)}, running for {lasted}: {what} (notice {told.notice})"
     if told.kind == "retrying":
         return f"- {launch.id} {how_it_ended(attempt)} and is tried again: {what} (notice {told.notice})"
     left = "" if told.effects is None else left_open(told.effects, now)
@@ -138,10 +140,8 @@ def left_open(effects: Effects, now: datetime) -> str:
     if not opened:
         return ""
     paths = [path for window in opened for path in window.paths]
-    names = ", ".join(one_line(path.rpartition("/")[2], 40) for path in paths[:3])
     since = show_duration(now - min(window.opened_at for window in opened))
-    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-    return f", and LEFT {names}{more} not as it found them (for {since}, by {one_line(opened[0].by, 60)})"
+    return f", and LEFT {_names(paths)} not as it found them (for {since}, by {one_line(opened[0].by, 60)})"
 
 
 def _details(told: Told, now: datetime) -> list[str]:
@@ -160,16 +160,32 @@ def _details(told: Told, now: datetime) -> list[str]:
         lines.append(f"  left running: {', '.join(str(left.pid) for left in attempt.left_running)}")
     if told.effects is not None:
         lines.append(f"  touched ({told.effects.level}): {one_line(summary_of(told.effects, now), _WIDE)}")
-    for overlap in told.overlaps[:_OVERLAPS_SHOWN]:
-        names = ", ".join(one_line(path.rpartition("/")[2], 40) for path in overlap.paths[:3])
-        more = f" and {len(overlap.paths) - 3} more" if len(overlap.paths) > 3 else ""
-        lines.append(
-            f"  overlap: task {overlap.task} changed {names}{more} at the same time, from {iso(overlap.since)}"
-        )
+    lines += [f"  overlap: {_overlap(overlap)}" for overlap in told.overlaps[:_OVERLAPS_SHOWN]]
     if told.drift is not None and told.drift.moved:
         lines.append(f"  since then: {one_line(told.drift.summary, _WIDE)}")
     lines.append(f"  output: {told.output.path} ({show_size(told.output.size)})")
     return [*lines, f"  more: outlive show {launch.id}, outlive output {launch.id}"]
+
+
+def _beside(told: Told) -> str:
+    """Whom a running task is in the way of."""
+    others = ", ".join(each.task for each in told.overlaps if each.task is not None and each.until is None)
+    return f"WRITES IN THE SAME TREE as {others or 'another task that has ended since'}"
+
+
+def _overlap(overlap: Overlap) -> str:
+    names = _names(overlap.paths)
+    if overlap.session is not None:
+        return f"session {one_line(overlap.session, _NARROW)} edited {names} itself, from {iso(overlap.since)}"
+    if not overlap.paths:
+        return f"task {overlap.task} changed other files of this tree at the same time, from {iso(overlap.since)}"
+    return f"task {overlap.task} changed {names} at the same time, from {iso(overlap.since)}"
+
+
+def _names(paths: Sequence[str]) -> str:
+    """The last names of a few paths."""
+    shown = ", ".join(one_line(path.rpartition("/")[2], 40) for path in paths[:3])
+    return f"{shown} and {len(paths) - 3} more" if len(paths) > 3 else shown
 
 
 def _members(told: Told, now: datetime) -> list[str]:

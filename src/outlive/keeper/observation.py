@@ -12,7 +12,7 @@ from _thread import allocate_lock, start_new_thread
 from errno import EMFILE
 from select import POLLIN, poll
 
-from outlive.bundle.eyes import Eyes, answer_all
+from outlive.bundle.eyes import Eyes, answer_all, let_continue_what_waits
 from outlive.bundle.kernel import SYS_ADMIN, boot_id, has_capability, read_small
 
 TYPE_CHECKING = False
@@ -116,6 +116,10 @@ class Observation:
                 self._observer.run()
             elif listener is not None:
                 answer_all(listener, self._page)
+        except Exception as error:  # noqa: BLE001 - whatever it was, the command waits for an answer
+            self._append(f"{self._now()}\tgap\t0\t-\tthe observer failed: {type(error).__name__}\n")
+            if listener is not None:
+                let_continue_what_waits(listener, self._page)
         finally:
             self._done.release()
 
@@ -148,12 +152,22 @@ class Observation:
                 Journal(self._fd, self._wall),
                 Scope(place.top, place.git_directory),
                 loses_privileges=self.eyes is not None and not self.eyes.keep_privileges,
+                on_first_write=lambda: self._look_beside(place.top),
             )
             observer.write_exec(self._now(), command, " ".join(self._plan.launch.argv), self._plan.launch.argv[0])
         except Exception:  # noqa: BLE001 - the command must go on, also if the installation was deleted just now
             self._append(f"{self._now()}\tgap\t0\t-\tthe observer could not begin\n")
             return None
         return observer
+
+    def _look_beside(self, top: str | None) -> None:
+        """We write: does somebody else? In a thread of its own, for the command waits for none of that."""
+        try:
+            from outlive.keeper.overlapping import tell_of_overlap  # noqa: PLC0415 - most tasks write nothing shared
+        except ImportError:
+            return  # the installation was deleted while the task ran
+        if top is not None:
+            start_new_thread(tell_of_overlap, (self._plan, top))
 
     def look_at_the_end(self) -> None:
         """Write down what the touched paths hold now; later changes are not the task's."""

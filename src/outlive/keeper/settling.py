@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from outlive.bundle.attempt import Held
+    from outlive.bundle.home import Home
     from outlive.domain.lifecycle import Condition
     from outlive.domain.settlement import Settlement
     from outlive.domain.task import Attempt
@@ -20,6 +21,17 @@ if TYPE_CHECKING:
 
 _TRIES = 8
 _TIDIES_ONE_IN = 16  # by the task's name, since nobody counts
+
+
+def let_sinks_be_told(home: Home, ledger: SqliteLedger) -> None:
+    """Let somebody tell the sinks, if there are any and nobody does it already."""
+    try:
+        if ledger.owes_sinks():
+            from outlive.keeper.delivering import start_deliverer  # noqa: PLC0415 - few have sinks
+
+            start_deliverer(home)
+    except (ImportError, OSError, OutliveError):
+        pass  # what is to be told stands, and the inbox has it
 
 
 class LedgerOfAnEnding:
@@ -48,7 +60,7 @@ class LedgerOfAnEnding:
         try:
             with self._open() as ledger:
                 ledger.set_condition(self._plan.launch.id, self._plan.files.number, condition)
-                self._deliver(ledger)
+                let_sinks_be_told(self._plan.home, ledger)
         except OutliveError:
             pass  # nothing depends on it
 
@@ -71,7 +83,7 @@ class LedgerOfAnEnding:
                     # Now, and not when ledger and process have been taken apart: waiters are asleep on it.
                     self._held.let_go()
                     self._on_settled()
-                    self._deliver(ledger)
+                    let_sinks_be_told(self._plan.home, ledger)
                     self._tidy(ledger)
                     return is_ours
             except DiskFull:
@@ -83,16 +95,6 @@ class LedgerOfAnEnding:
             time.sleep(0.05 * 2**attempt)
         self._held.let_go()
         return False
-
-    def _deliver(self, ledger: SqliteLedger) -> None:
-        """Let the sinks be told, if there are any and nobody does it already."""
-        try:
-            if ledger.owes_sinks():
-                from outlive.keeper.delivering import start_deliverer  # noqa: PLC0415 - few have sinks
-
-                start_deliverer(self._plan.home)
-        except (ImportError, OSError, OutliveError):
-            pass  # the ending stands, and the inbox has it
 
     def _tidy(self, ledger: SqliteLedger) -> None:
         """Use the open ledger to delete a little of what is due; nobody waits for us any more."""

@@ -10,6 +10,7 @@ from outlive.bundle.trace import trace
 from outlive.domain.errors import UserError
 from outlive.domain.quantity import parse_size
 from outlive.domain.when import timedelta
+from outlive.ledger.edits import Edits
 from outlive.ledger.retention import Retention
 
 TYPE_CHECKING = False
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 DEFAULT_DISK_CAP = 8 << 30
 _AT_ONCE = 64
 _LEAP = timedelta(days=1)
+_EDITS_KEPT = timedelta(days=7)
 # Whoever waited for an ending is about to read it, however short its retention is.
 _READ_WITHIN = timedelta(minutes=1)
 
@@ -74,4 +76,5 @@ def tidy_a_little(home: Home, ledger: SqliteLedger, now: datetime) -> None:
     chosen = plan_tidying(ledger, now, disk_cap(os.environ), _AT_ONCE, settled_by=now - _READ_WITHIN)
     if chosen:
         tidy(home, ledger, chosen)
+    Edits(ledger).forget(now - _EDITS_KEPT)
     clear_leases(home)

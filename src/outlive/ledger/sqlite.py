@@ -68,6 +68,12 @@ _NOTICE_OF_CONDITION = """
     INSERT OR IGNORE INTO notice (id, task, attempt, kind, state, created_at, session, origin, project)
     SELECT ?, id, ?, ?, 'pending', ?, session, origin, (SELECT project FROM session WHERE seq = origin)
     FROM task WHERE id = ? AND notify = 'all'"""
+# Who ends meanwhile tells of it with the ending.
+_NOTICE_OF_OVERLAP = """
+    INSERT OR IGNORE INTO notice (id, task, attempt, kind, state, created_at, session, origin, project)
+    SELECT ?1, id, ?2, 'overlap', 'pending', ?3, session, origin, (SELECT project FROM session WHERE seq = origin)
+    FROM task WHERE id = ?4 AND notify <> 'never' AND EXISTS
+    (SELECT 1 FROM attempt WHERE attempt.task = task.id AND number = ?2 AND settled_at IS NULL)"""
 # Further places hear of it too, if it is told at all.
 _DELIVERIES = """
     INSERT INTO delivery (notice, sink, state)
@@ -160,6 +166,14 @@ class SqliteLedger(LedgerFile):
                 self.db.execute(_NOTICE_OF_CONDITION, (name, attempt, condition, to_micros(self._now), task))
                 if self.db.changes():
                     self.db.execute(_DELIVERIES, (name, task, condition, "running"))
+
+    def note_overlap(self, task: str, attempt: int) -> None:
+        """A running attempt writes where another one writes: its session is to be told, once."""
+        with self.write():
+            name = notice_id(task, attempt, "overlap")
+            self.db.execute(_NOTICE_OF_OVERLAP, (name, attempt, to_micros(self._now), task))
+            if self.db.changes():
+                self.db.execute(_DELIVERIES, (name, task, "overlap", "running"))
 
     def absent_since(self, task: str, attempt: int) -> str | None:
         """Since when (a tick) an attempt has been out of sight, for those who cannot see its processes."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 UNSEEN = "-"
 _ESCAPES = {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}
 _MOST_GATHERED = 500
+_MOST_READ = 8 << 20
+CHANGES = ("write", "rename", "remove", "make")
 LARGEST = 256 << 20
 
 
@@ -73,6 +75,32 @@ class Journal:
             os.write(self._fd, content)
         except OSError:
             self._room = 0
+
+
+def is_of_something(state: str) -> bool:
+    """Whether a state is that of a file or link which was there."""
+    return state[:1] in ("f", "l", "u")
+
+
+def first_write(path: str, top: str) -> bool:
+    """Whether a journal tells that its task wrote to a file of this tree that was there before.
+
+    Looked for only in the beginning of a very long one.
+    """
+    below, read = top.rstrip("/") + "/", 0
+    git: str | None = None
+    for fields in read_journal(path):
+        _, operation, _, *words = fields
+        if operation == "begin":
+            git = words[2] or None
+        elif operation in CHANGES:
+            for state, name in zip(words[::2], words[1::2], strict=False):
+                if is_of_something(state) and name.startswith(below) and not (git and name.startswith(git)):
+                    return True
+        read += sum(map(len, fields))
+        if read > _MOST_READ:
+            break
+    return False
 
 
 def read_journal(path: str) -> Iterator[list[str]]:

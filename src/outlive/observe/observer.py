@@ -16,12 +16,12 @@ from outlive.bundle.kernel import read_small
 from outlive.bundle.seccomp import CALL, let_continue, receive, wake_on_same_processor
 from outlive.observe.calls import KINDS, NAME_ONLY, Calls
 from outlive.observe.content import ABSENT, pin, read_pinned, state_of
-from outlive.observe.journal import UNSEEN, escaped
+from outlive.observe.journal import UNSEEN, escaped, is_of_something
 from outlive.observe.privileges import gains_privileges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from mmap import mmap
 
     from outlive.observe.calls import Kind
@@ -39,6 +39,11 @@ class Scope:
         self._top = None if top is None else top.rstrip("/") + "/"
         self._git = git_directory
 
+    def is_shared(self, path: str) -> bool:
+        """Whether it is one of the files that people work on."""
+        is_git = self._git is not None and path.startswith(self._git)
+        return self._top is not None and path.startswith(self._top) and not is_git
+
     def holds(self, path: str) -> bool:
         """Whether what the path held before is worth knowing."""
         if self._git is not None and path.startswith(self._git):
@@ -51,8 +56,16 @@ class Observer:
     """One task's observer, for as long as anything filtered lives."""
 
     def __init__(
-        self, listener: int, page: mmap, journal: Journal, scope: Scope, *, loses_privileges: bool = False
+        self,
+        listener: int,
+        page: mmap,
+        journal: Journal,
+        scope: Scope,
+        *,
+        loses_privileges: bool = False,
+        on_first_write: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_first_write`: called once, when the journal has a write to a shared file that was there before."""
         self._listener = listener
         self._page = page
         self._journal = journal
@@ -63,6 +76,7 @@ class Observer:
         self.touched: dict[str, None] = {}
         self.met_gaining: set[str] = set()
         self._loses_privileges = loses_privileges
+        self._on_first_write: Callable[[], None] | None = on_first_write
         wake_on_same_processor(listener)
 
     def run(self) -> None:
@@ -160,8 +174,17 @@ class Observer:
             if state != UNSEEN:
                 self.touched[path] = None
         self._journal.add(f"{at}\t{kind.operation}\t{thread}{fields}\n")
+        if self._on_first_write is not None and self._is_first_write(states, paths):
+            self._journal.flush()
+            self._on_first_write()
+            self._on_first_write = None
         if kind.operation == "make" or (kind.operation in ("rename", "remove") and "d" in states):
             self._calls.forget_places()
+
+    def _is_first_write(self, states: list[str], paths: Sequence[str]) -> bool:
+        return any(
+            is_of_something(state) and self._scope.is_shared(path) for state, path in zip(states, paths, strict=True)
+        )
 
     def _introduce(self, at: int, thread: int) -> None:
         """Somebody who was forked and has not executed anything: whose child or thread it is."""

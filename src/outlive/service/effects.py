@@ -5,7 +5,7 @@ from __future__ import annotations
 from outlive.bundle.attempt import AttemptFiles
 from outlive.domain.drift import drift
 from outlive.domain.effects import Replay, summary_of
-from outlive.domain.overlap import Overlap, changed_paths, in_both, shared_span
+from outlive.domain.overlap import Overlap, by_hand, changed_paths, in_both, shared_span
 from outlive.domain.redaction import redact
 from outlive.domain.snapshot_json import from_json
 from outlive.domain.when import iso
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from outlive.domain.declared import Declared
     from outlive.domain.drift import Drift
     from outlive.domain.effects import Effects, Window
+    from outlive.domain.overlap import Edit
     from outlive.domain.snapshot import Snapshot
     from outlive.domain.task import Task
 
@@ -130,31 +131,26 @@ def open_windows(home: Home, tasks: Iterable[Task], project: str) -> list[tuple[
     ]
 
 
-def overlaps_of(home: Home, task: Task, others: Iterable[Task]) -> list[Overlap]:
-    """Which of other tasks changed the same paths while this one ran."""
+def overlaps_of(
+    home: Home, task: Task, others: Iterable[Task], edits: Iterable[Edit], *, in_one_tree: bool = False
+) -> list[Overlap]:
+    """Who changed the same paths while this task ran: other tasks, and sessions by their own edits.
+
+    With `in_one_tree` also tasks that changed other files there.
+    """
     mine = changed_paths(effects_of(home, task))
     if not mine:
         return []
-    found = []
+    found = by_hand(mine, edits)
     for other in others:
         span = None if other.id == task.id else shared_span(task.current, other.current)
-        paths = () if span is None else in_both(mine, changed_paths(effects_of(home, other)))
-        if span is not None and paths:
+        if span is None:
+            continue
+        theirs = changed_paths(effects_of(home, other))
+        paths = in_both(mine, theirs)
+        if paths or (in_one_tree and theirs):
             found.append(Overlap(task=other.id, paths=paths, since=span[0], until=span[1]))
     return found
-
-
-def holders_of(home: Home, tasks: Iterable[Task], project: str, paths: Iterable[str]) -> list[tuple[str, Window]]:
-    """Which tasks hold one of these paths away from how they found it, now; for whoever is about to touch it.
-
-    A directory stands for all that is below it.
-    """
-    wanted = [path.rstrip("/") for path in paths]
-    return [
-        (task, window)
-        for task, window in open_windows(home, tasks, project)
-        if any(held == path or held.startswith(path + "/") for held in window.paths for path in wanted)
-    ]
 
 
 def declared_of(task: Task) -> Declared:

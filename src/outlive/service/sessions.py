@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from outlive.bundle.lease import is_held
 from outlive.bundle.trace import trace
 from outlive.domain.errors import UserError
@@ -10,6 +12,7 @@ from outlive.domain.notice import OPEN
 from outlive.domain.text import is_encodable
 from outlive.domain.value import Value
 from outlive.ledger.contract import Selection
+from outlive.ledger.edits import Edits
 from outlive.ledger.inbox import Inbox
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
@@ -20,6 +23,8 @@ from outlive.service.liveness import is_judged, is_over, process_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from outlive.bundle.home import Home
     from outlive.domain.session import Begun, Session
     from outlive.domain.task import Task
@@ -89,6 +94,18 @@ def end(home: Home, name: str, project: str, reason: str | None, adopter: Adopte
     ended += _end_foreground(home, session, adopter)  # what was launched while we waited for the others
     trace(home, name, "ended", reason=reason, foreground=[task.id for task in ended], again=not is_news)
     return session, ended
+
+
+def note_edits(home: Home, name: str, project: str, directory: str, paths: Sequence[str]) -> None:
+    """Note that a session has changed these files by its own hand."""
+    check_name(name)
+    for path in paths:
+        if not path or "\0" in path:
+            raise UserError(f"{path!r} is no path", "name the files that were changed")
+    found = [os.path.realpath(os.path.join(directory, path)) for path in paths]
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        origin, _ = Sessions(ledger).heard_of(name, project, utc_now())
+        Edits(ledger).note(origin, project, found, utc_now())
 
 
 def _end_foreground(home: Home, session: Session, adopter: Adopter | None) -> list[Task]:

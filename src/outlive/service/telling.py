@@ -8,6 +8,7 @@ from outlive.domain.ids import letters
 from outlive.domain.telling import TAIL_BYTES, Told, tell
 from outlive.domain.when import iso
 from outlive.ledger.contract import Selection
+from outlive.ledger.edits import Edits
 from outlive.ledger.inbox import Inbox
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from outlive.bundle.home import Home
-    from outlive.domain.notice import Telling
+    from outlive.domain.notice import Notice, Telling
+    from outlive.domain.overlap import Overlap
     from outlive.domain.session import Session
     from outlive.domain.task import Task
 
@@ -67,7 +69,7 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
                     crossed_boundary=crossed,
                     effects=effects_of(home, task, notice.attempt),
                     drift=drift_of(home, task, notice.attempt),
-                    overlaps=tuple(overlaps_of(home, task, _neighbours(ledger, task))),
+                    overlaps=_overlaps(home, ledger, task, notice),
                     last_words={
                         member.id: tail_text(files_of(home, member), _LAST_WORDS)
                         for member in members
@@ -78,9 +80,14 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
     return found
 
 
-def _neighbours(ledger: SqliteLedger, task: Task) -> Sequence[Task]:
-    """The tasks of the same project that may have run beside this one."""
-    return ledger.tasks(Selection(project=task.launch.project, limit=_MOST_NEIGHBOURS))
+def _overlaps(home: Home, ledger: SqliteLedger, task: Task, notice: Notice) -> tuple[Overlap, ...]:
+    """Who was in its way: of the tasks of this project that may have run beside it, and of the sessions' edits."""
+    attempt = task.attempts[notice.attempt - 1]
+    if attempt.started_at is None:
+        return ()
+    neighbours = ledger.tasks(Selection(project=task.launch.project, limit=_MOST_NEIGHBOURS))
+    edits = Edits(ledger).between(task.launch.project, attempt.started_at, attempt.ended_at or utc_now())
+    return tuple(overlaps_of(home, task, neighbours, edits, in_one_tree=notice.kind == "overlap"))
 
 
 def notice_documents(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> list[dict[str, object]]:
@@ -110,6 +117,7 @@ def notice_document(home: Home, telling: Telling, told: Told) -> dict[str, objec
         "overlap": [
             {
                 "task": each.task,
+                "session": each.session,
                 "paths": list(each.paths[:_MOST_PATHS]),
                 "paths_in_all": len(each.paths),
                 "since": iso(each.since),
