@@ -268,7 +268,7 @@ def test_one_session_is_told_once_that_two_of_its_tasks_are_in_each_others_way(b
 
 def test_what_a_session_edits_itself_is_named_by_the_task_that_changed_it_too(bench: Bench, repo: Path) -> None:
     """In the same time only, and only the same files."""
-    bench.run("session", "edited", "--session", "s-1", "a.py")
+    assert bench.json("session", "edited", "--session", "s-1", "a.py") == {"edited": paths(bench, "a.py")}
     task = bench.launch(f"echo 1 >> a.py; echo 1 >> b.py; {until('go')}", "--session", "s-1")
     wait_until(lambda: len(bench.json("effects", task)["changed"]) == 2, "it to write")
     bench.run("session", "edited", "--session", "s-1", "b.py", "dir/c.py")

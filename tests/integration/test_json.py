@@ -38,6 +38,7 @@ def test_every_verb_prints_one_json_document(bench: Bench) -> None:
         "session": ("session", "begin", "--session", "s-1"),
         "inbox": ("inbox", "--session", "s-1"),
         "gate": ("gate", "--session", "s-1"),
+        "guard": ("guard", "."),
         "hand-off": ("hand-off", "--session", "s-1"),
         "ack": ("ack", notice, "--session", "s-0"),
         "dismiss": ("dismiss", notice),

@@ -94,7 +94,9 @@ def _end(home: Home, given: Given) -> int:
 
 def _edited(home: Home, given: Given) -> int:
     directory = place.directory(given.cwd)
-    note_edits(home, place.own_session(given.session), place.project(directory), directory, given.words[1:])
+    noted = note_edits(home, place.own_session(given.session), place.project(directory), directory, given.words[1:])
+    if given.json:
+        print_json({"edited": noted})
     return 0
 
 

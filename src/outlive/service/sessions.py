@@ -96,8 +96,8 @@ def end(home: Home, name: str, project: str, reason: str | None, adopter: Adopte
     return session, ended
 
 
-def note_edits(home: Home, name: str, project: str, directory: str, paths: Sequence[str]) -> None:
-    """Note that a session has changed these files by its own hand."""
+def note_edits(home: Home, name: str, project: str, directory: str, paths: Sequence[str]) -> list[str]:
+    """Note that a session has changed these files by its own hand; returns them as they are known."""
     check_name(name)
     for path in paths:
         if not path or "\0" in path:
@@ -106,6 +106,7 @@ def note_edits(home: Home, name: str, project: str, directory: str, paths: Seque
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         origin, _ = Sessions(ledger).heard_of(name, project, utc_now())
         Edits(ledger).note(origin, project, found, utc_now())
+    return found
 
 
 def _end_foreground(home: Home, session: Session, adopter: Adopter | None) -> list[Task]:
