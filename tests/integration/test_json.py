@@ -26,6 +26,7 @@ def test_every_verb_prints_one_json_document(bench: Bench) -> None:
     task = bench.launch("echo hi", "--session", "s-0")
     bench.ok("wait", task)
     notice = bench.show(task)["notices"][0]["id"]
+    reader = bench.launch("cat", "--stdin", "--cwd", "/")
     calls = {
         "run": ("run", "--", "sleep", "30"),
         "list": ("list",),
@@ -35,6 +36,7 @@ def test_every_verb_prints_one_json_document(bench: Bench) -> None:
         "result": ("result", task),
         "cancel": ("cancel",),
         "retry": ("retry", task),
+        "send": ("send", reader, "hello"),
         "session": ("session", "begin", "--session", "s-1"),
         "inbox": ("inbox", "--session", "s-1"),
         "gate": ("gate", "--session", "s-1"),
@@ -54,7 +56,7 @@ def test_every_verb_prints_one_json_document(bench: Bench) -> None:
         assert done.stdout.count("\n") == 1, verb
         document = json.loads(done.stdout)
         tasks = document["tasks"] if verb in ("list", "wait", "cancel") else [document]
-        if verb in ("run", "list", "show", "wait", "result", "cancel", "retry"):
+        if verb in ("run", "list", "show", "wait", "result", "cancel", "retry", "send"):
             assert all(set(each) >= TASK_FIELDS for each in tasks), verb
     followed = bench.run("output", task, "--follow", "--json")
     assert [json.loads(line)["content"] for line in followed.stdout.splitlines()] == ["hi\n"]

@@ -6,6 +6,7 @@
     attempts/N/turn     the same until the command begins, if it has to wait for its turn: wakes the next in line
     attempts/N/record   exit, intent, process and hole (see `record`)
     attempts/N/output   what the command wrote, straight from it
+    attempts/N/input    a FIFO that the command reads, if it takes input; gone when there will be no more
     attempts/N/effects  what it was seen to touch (see `observe.journal`)
     attempts/N/before   and `after`: the repository then, in short (see `observe.snapshot`)
 
@@ -33,6 +34,7 @@ class AttemptFiles:
         self.path = f"{bundle}/attempts/{number}"
         self.lock = self.path + "/lock"
         self.control = self.path + "/control"
+        self.input = self.path + "/input"
         self.effects = self.path + "/effects"
         self.before, self.after = self.path + "/before", self.path + "/after"
         self.done = self.path + "/done"

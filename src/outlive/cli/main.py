@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # In the order of the help. Each is a module of `outlive.cli` with a COMMAND in it.
 VERBS = (
-    "run", "list", "show", "output", "wait", "result", "cancel", "retry", "effects",
+    "run", "list", "show", "output", "wait", "result", "cancel", "retry", "send", "effects",
     "session", "inbox", "ack", "dismiss", "gate", "guard", "hand-off", "sink", "sweep", "audit", "completion",
 )  # fmt: skip
 ALIASES = {"ps": "list", "logs": "output"}

@@ -45,6 +45,7 @@ def act(given: Given) -> int:
         max_output=DEFAULT_OUTPUT_CAP if given.max_output is None else given.max_output,
         notify=given.notify or "end",
         observe=given.observe or "auto",
+        takes_input=bool(given.stdin),
         retain=DEFAULT_RETENTION if given.retain is None else given.retain,
     )
     if given.wait is not None and (given.after or given.after_any):
@@ -191,6 +192,7 @@ COMMAND = Command(
             help="how to see what it touches (default auto)",
             choices=("auto", "syscalls", "watch", "compare", "off"),
         ),
+        Option(name="--stdin", help="let it be sent input (`outlive send`); without this it reads nothing"),
         Option(
             name="--retain",
             metavar="D",

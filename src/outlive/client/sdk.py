@@ -26,6 +26,7 @@ from outlive.service.clock import utc_now
 from outlive.service.follow import follow
 from outlive.service.inbox import result_was_read
 from outlive.service.origin import current_directory, project_of, session_of
+from outlive.service.send import send
 from outlive.service.wait import wait_for
 
 TYPE_CHECKING = False
@@ -78,12 +79,14 @@ class Outlive:
         max_output: int | None = None,
         notify: Notify = "end",
         observe: Observe = "auto",
+        stdin: bool = False,
         retain: Span = None,
     ) -> Task:
         """Launch a task; returns once it runs, or is in line.
 
         A text is a line of shell, a sequence is a program with its arguments. The task has this
-        thread's rights and limits, its environment with `env` added, no input and no terminal.
+        thread's rights and limits, its environment with `env` added, no terminal, and no input but
+        what it is sent (see `Task.send`), if it has `stdin`.
         With a `key` that this project already has, returns that task instead of starting another.
         A `foreground` task ends with this process. Raises `NotStarted` if there is no such
         program or directory; that, too, is on record.
@@ -110,6 +113,7 @@ class Outlive:
             "max_output": max_output if max_output is None else int(max_output),
             "notify": notify,
             "observe": observe,
+            "takes_input": stdin,
             "retain": _seconds(retain),
         }
         self._keep_ledger_open()
@@ -270,6 +274,15 @@ class Task:
         """End it with everything it started; `state` tells whether that is what ended it."""
         cancel(self._home, [self.id], _adopt)
         return self.refresh()
+
+    def send(self, content: str | bytes, *, eof: bool = False) -> Self:
+        """Put this where it reads, as it is, without a newline; it must have been launched with `stdin`.
+
+        With `eof` it then sees the end of its input. Raises `Unavailable` if it does not read.
+        """
+        raw = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else bytes(content)
+        self._found = send(self._home, self.id, raw, _adopt, is_last=eof)
+        return self
 
     def retry(self) -> Self:
         """Start a new attempt of this task, which must have ended."""

@@ -47,6 +47,8 @@ class Launch(Value):
     max_output: int
     notify: Notify = "end"
     observe: Observe = "auto"
+    takes_input: bool = False
+    """Whether anybody may send it something to read; otherwise it reads nothing."""
     retain: timedelta
 
     @property

@@ -204,6 +204,7 @@ def _prepare(plan: Plan, held: Held, not_for_it: tuple[int, ...]) -> Prepared:
                 environ=around.environ,
                 umask=around.umask,
                 limits=around.limits,
+                input=plan.files.input if launch.takes_input else None,
             )
             if observation is not None and observation.eyes is not None:
                 start = start.but(eyes=observation.eyes, on_taking_over=observation.note_taking_over)

@@ -44,6 +44,8 @@ class Start(Value):
     environ: dict[str, str]
     umask: int
     limits: tuple[tuple[int, tuple[int, int]], ...]
+    input: str | None = None
+    """The FIFO that it is to read, if it reads anything."""
     eyes: Eyes | None = None
     """If it is to be observed."""
     on_taking_over: Callable[[], None] = _nothing
@@ -61,6 +63,8 @@ def serve(held: Held, voice: int, begin: int, start: Start) -> NoReturn:
     # Our copies would make the keeper look alive after its death, and let waiters sleep on.
     os.close(held.control)
     os.close(held.done)
+    if start.input is not None:
+        _open_input(start.input)
     failure_read, failure_write = os.pipe()
     stand_in = None if start.eyes is None else start.eyes.stand_in(begin, start.on_taking_over)
     command = os.fork()
@@ -89,6 +93,24 @@ def serve(held: Held, voice: int, begin: int, start: Start) -> NoReturn:
     if stand_in is not None:
         _linger(held, stand_in)
     os._exit(0)
+
+
+def _open_input(path: str) -> None:
+    """Make the command's input, and hold it open: what several send one after the other is one input.
+
+    Whoever means that there will be no more tells us by a signal (see `bundle.feeding`).
+    """
+    os.mkfifo(path, 0o600)
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+
+    def end(*_: object) -> None:
+        nonlocal fd
+        if fd >= 0:
+            os.unlink(path)
+            os.close(fd)
+            fd = -1
+
+    signal.signal(signal.SIGUSR1, end)
 
 
 def _linger(held: Held, stand_in: StandIn) -> None:
@@ -169,6 +191,11 @@ def _become_command(begin: int, failure: int, held: Held, start: Start) -> NoRet
         _prefer_for_oom()
         for source, target in ((held.output, 1), (held.output, 2)):  # 0 is /dev/null already
             os.dup2(source, target)
+        if start.input is not None:
+            # Only to be read: with a writing end of its own it would wait for itself at the end of its input.
+            fd = os.open(start.input, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.set_blocking(fd, True)
+            os.dup2(fd, 0)
         os.umask(start.umask)
         if start.limits:
             from resource import setrlimit  # noqa: PLC0415 - only a spawner's launches carry limits, and it has it

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TASK_COLUMNS = (
     "id, command, argv, cwd, project, host, created_at, description, session, parent, grp, key, "
     "mode, engine, timeout, max_output, notify, retain, after, claims, idle_timeout, queue_timeout, retries, "
-    "observe"
+    "observe, takes_input"
 )
 ATTEMPT_COLUMNS = (
     "number, state, condition, boot, pid_namespace, created_at, started_at, ended_at, settled_at, exit_code, "
@@ -102,6 +102,7 @@ def launch_row(launch: Launch) -> tuple[Cell, ...]:
         span(launch.queue_timeout),
         launch.retries,
         launch.observe,
+        launch.takes_input,
     )
 
 
@@ -123,7 +124,7 @@ def launch_from(row: Row) -> Launch:
         *rest,
     ) = row
     mode, engine, timeout, max_output, notify, retain, after, claims, idle_timeout, queue_timeout, *last = rest
-    retries, observe = last
+    retries, observe, takes_input = last
     return Launch(
         id=id_,
         command=from_text(command),
@@ -144,6 +145,7 @@ def launch_from(row: Row) -> Launch:
         queue_timeout=_length(queue_timeout),
         retries=retries,
         observe=observe,
+        takes_input=bool(takes_input),
         after=_dependencies(after),
         claims=_claims(claims),
         max_output=max_output,

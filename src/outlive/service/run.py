@@ -67,6 +67,7 @@ class Request(Value):
     max_output: int = DEFAULT_OUTPUT_CAP
     notify: Notify = "end"
     observe: Observe = "auto"
+    takes_input: bool = False
     retain: timedelta = DEFAULT_RETENTION
 
 
@@ -255,6 +256,7 @@ def _plan_launch(request: Request, after: tuple[Dependency, ...], now: datetime)
         max_output=request.max_output,
         notify=request.notify,
         observe=_how_to_observe(request),
+        takes_input=request.takes_input,
         retain=request.retain,
     )
 
