@@ -23,7 +23,7 @@ from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import tick, utc_now
 from outlive.service.effects import open_windows, window_document
-from outlive.service.inbox import owed_to, peek, running_for
+from outlive.service.inbox import owed_to, running_for, tellings_for
 from outlive.service.reconcile import is_ours_to_judge, reconcile
 from outlive.service.telling import notice_documents
 from outlive.service.view import task_document
@@ -69,33 +69,22 @@ def gate(home: Home, session: str, project: str, adopter: Adopter | None, ceilin
     unknown = _look_for_absent(home, session, project, adopter)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, session, project)
+        windows = open_windows(home, ledger.unsettled(), project)
         waited = [] if owed is None else _waited_for(ledger, owed)
-        since = None if owed is None else Sessions(ledger).gated(owed.session.seq)
-    owed, tellings = peek(home, session, project)
-    untold = [
-        each
-        for each in tellings
-        if may_be_claimed(each.notice, at_boundary=False, is_held=lambda name: is_held(home, name))
-    ]
-    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        tellings = [] if owed is None else tellings_for(ledger, owed)
         lost = [
             task for each in tellings if (task := ledger.task(each.notice.task)) is not None and task.state == "lost"
         ]
-        windows = open_windows(home, ledger.unsettled(), project)
-    now = tick()
-    blockers = {task.id for task in waited} | {notice.task for each in untold for notice in each.all}
-    began, known = _read_gated(since)
-    # Something new to wait for begins a new wait: what was waited for before is no reason to leave it.
-    # Of another boot, the span is not known, and begins anew, too.
-    waiting = seconds_since(began, now) if blockers <= known else None
-    is_blocked = bool(blockers)
-    released = is_blocked and waiting is not None and waiting >= ceiling
-    if owed is not None:
-        words = (began if waiting is not None and began is not None else now, *sorted(blockers))
-        with SqliteLedger(home.ledger, utc_now()) as ledger:
-            Sessions(ledger).set_gated(owed.session.seq, " ".join(words) if is_blocked else None)
+        untold = [
+            each
+            for each in tellings
+            if may_be_claimed(each.notice, at_boundary=False, is_held=lambda name: is_held(home, name))
+        ]
+        blockers = {task.id for task in waited} | {notice.task for each in untold for notice in each.all}
+        waiting = None if owed is None else _wait_on(ledger, owed.session, blockers)
+    released = bool(blockers) and waiting is not None and waiting >= ceiling
     answer = Answer(
-        may_stop=not is_blocked or released,
+        may_stop=not blockers or released,
         reason=_reason(waited, unknown, lost, untold, waiting if released else None),
         session=None if owed is None else owed.session,
         running=tuple(waited),
@@ -106,6 +95,20 @@ def gate(home: Home, session: str, project: str, adopter: Adopter | None, ceilin
     )
     trace(home, session, "gate", may_stop=answer.may_stop, reason=answer.reason)
     return answer
+
+
+def _wait_on(ledger: SqliteLedger, session: Session, blockers: set[str]) -> float | None:
+    """Note what the session waits for now; for how many seconds it has, None if it begins to.
+
+    Something new to wait for begins a new wait: what was waited for before is no reason to leave it.
+    Of another boot, the span is not known, and begins anew, too.
+    """
+    now = tick()
+    began, known = _read_gated(Sessions(ledger).gated(session.seq))
+    waiting = seconds_since(began, now) if blockers <= known else None
+    words = (began if waiting is not None and began is not None else now, *sorted(blockers))
+    Sessions(ledger).set_gated(session.seq, " ".join(words) if blockers else None)
+    return waiting
 
 
 def wait_at_gate(home: Home, session: str, project: str, adopter: Adopter | None, ceiling: float = CEILING_S) -> Answer:

@@ -166,10 +166,13 @@ def peek(home: Home, session: str, project: str) -> tuple[Owed | None, list[Tell
     """What a session is owed, whoever may be telling it; nothing is changed."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, session, project)
-        if owed is None:
-            return None, []
-        inbox = Inbox(ledger)
-        return owed, told_together(inbox.owed(owed.origins), inbox.members_of)
+        return owed, [] if owed is None else tellings_for(ledger, owed)
+
+
+def tellings_for(ledger: SqliteLedger, owed: Owed) -> list[Telling]:
+    """All that a session is owed, as it would be told."""
+    inbox = Inbox(ledger)
+    return told_together(inbox.owed(owed.origins), inbox.members_of)
 
 
 def acknowledge(home: Home, names: Sequence[str], session: str | None, project: str) -> list[str]:
