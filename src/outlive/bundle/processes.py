@@ -77,6 +77,27 @@ def stat_fields(pid: int) -> list[bytes] | None:
         return None
 
 
+def is_held_open(path: str) -> bool:
+    """Whether any process that we may look at has this file open."""
+    try:
+        wanted = os.stat(path)
+    except OSError:
+        return False
+    for pid in os.listdir("/proc"):
+        try:
+            fds = os.listdir(f"/proc/{pid}/fd") if pid.isdigit() and int(pid) != os.getpid() else ()
+        except OSError:
+            continue  # not ours to see, or gone
+        for fd in fds:
+            try:
+                found = os.stat(f"/proc/{pid}/fd/{fd}")
+            except OSError:
+                continue
+            if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
+                return True
+    return False
+
+
 def name_of(pid: int) -> str:
     """The short name the kernel has for a process; empty if there is no such process."""
     try:

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.domain.effects import Window
+    from outlive.domain.foreign import Foreign
     from outlive.domain.task import Task
 
 DIGEST_BYTES = 3000
 _NARROWEST, _WIDEST = 48, 400
 _FRAME = 900
-_MOST_WINDOWS = 3
+_MOST_WINDOWS, _MOST_FOREIGN, _FOREIGN_LINE = 3, 3, 260
 
 
 class Line(Value):
@@ -43,13 +44,15 @@ class Digest(Value):
     lost: tuple[Line, ...] = ()
     elsewhere: int = 0
     """How many tasks of other living sessions run in this project."""
+    foreign: tuple[Foreign, ...] = ()
+    """What the clients of these sessions run themselves."""
     windows: tuple[tuple[str, Window], ...] = ()
     """Windows that are open on this tree now, and whose task opened them."""
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to say."""
-        return not (self.running or self.ended or self.lost or self.windows)
+        return not (self.running or self.ended or self.lost or self.foreign or self.windows)
 
 
 def shown_of(digest: Digest) -> int:
@@ -79,6 +82,9 @@ def write_digest(digest: Digest, mark: str, now: datetime) -> str:
         left = max(0, left - len(lines))
     if digest.elsewhere:
         parts.append(f"other living sessions run {digest.elsewhere} more in this project: outlive list")
+    if digest.foreign:
+        parts.append(f"not kept by Outlive, but by the client itself ({len(digest.foreign)}):")
+        parts += [cut_bytes(_foreign_line(one, now), _FOREIGN_LINE) for one in digest.foreign[:_MOST_FOREIGN]]
     parts += [held_line(task, window, now) for task, window in digest.windows[:_MOST_WINDOWS]]
     parts.append("more: outlive show ID; outlive output ID --tail 20; outlive wait ID; outlive result ID")
     return frame(mark, "Hand-off of background tasks; it replaces every earlier hand-off.", parts)
@@ -90,6 +96,13 @@ def held_line(task: str, window: Window, now: datetime) -> str:
     more = f" and {len(window.paths) - 3} more" if len(window.paths) > 3 else ""
     since = show_duration(now - window.opened_at)
     return f"task {task} holds {names}{more} away from how it found them, since {since} ({one_line(window.by, 60)})"
+
+
+def _foreign_line(one: Foreign, now: datetime) -> str:
+    words = {"running": "runs", "unknown": "may run, or have ended", "lost": "is lost, nobody saw how it ended"}
+    where = f", output in {one_line(one.seen.output, 100)}" if one.seen.output else ""
+    ago = show_duration(now - one.seen_at)
+    return f"  {one_line(one.seen.id, 40)} {words[one.state]}, told {ago} ago: {one_line(one.seen.command, 80)}{where}"
 
 
 def _line(line: Line, width: int, now: datetime) -> str:

@@ -24,6 +24,7 @@ from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import tick, utc_now
 from outlive.service.effects import open_windows, window_document
 from outlive.service.inbox import owed_to, running_for, tellings_for
+from outlive.service.liveness import grace_s
 from outlive.service.reconcile import is_ours_to_judge, reconcile
 from outlive.service.telling import notice_documents
 from outlive.service.view import task_document
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from outlive.service.reconcile import Adopter
 
 CEILING_S = 15 * 60.0
-_GRACE_S = 60.0
 _LOOK_AGAIN = timedelta(seconds=5)
 # Who is only told of failures launched a server, or something else that need not end.
 _WAITED_FOR = ("all", "end")
@@ -165,7 +165,7 @@ def _look_for_absent(home: Home, session: str, project: str, adopter: Adopter | 
     for task in foreign:
         seen = _probe(home, task)
         since = seconds_since(looks[task.id], tick())
-        if seen == "absent" and since is not None and since >= _grace():
+        if seen == "absent" and since is not None and since >= grace_s():
             reconcile(home, utc_now(), task.id, adopter, is_absent=True)
             trace(home, session, "lost", task=task.id, why=f"out of sight for {since:.0f} s, at two looks")
             continue
@@ -200,13 +200,6 @@ def _probe(home: Home, task: Task) -> str:
         return "present"
     os.close(lock)
     return "absent"
-
-
-def _grace() -> float:
-    try:
-        return float(os.environ.get("OUTLIVE_GRACE_S", _GRACE_S))
-    except ValueError:
-        return _GRACE_S
 
 
 def _reason(

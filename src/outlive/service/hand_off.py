@@ -10,6 +10,7 @@ from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.effects import may_open_window, open_windows, window_document
+from outlive.service.foreign import foreign_document, foreign_of
 from outlive.service.liveness import is_over
 from outlive.service.telling import new_mark
 from outlive.service.view import last_line, task_document
@@ -65,6 +66,7 @@ def hand_off_document(home: Home, handed: HandOff) -> dict[str, object]:
             for name, lines in parts.items()
         },
         "elsewhere": digest.elsewhere,
+        "foreign": [foreign_document(one) for one in digest.foreign],
         "open_windows": [{"task": task, **window_document(window, now)} for task, window in digest.windows],
         "text": handed.text,
     }
@@ -96,6 +98,7 @@ def _digest(home: Home, ledger: SqliteLedger, owed: Owed, tellings: Sequence[Tel
         ended=tuple(line for line in ended if line.task.state != "lost"),
         lost=tuple(line for line in ended if line.task.state == "lost"),
         elsewhere=elsewhere,
+        foreign=tuple(foreign_of(ledger, [Sessions(ledger).get(origin) for origin in owed.origins])),
         windows=tuple(
             open_windows(home, [line.task for line in ended] + list(ledger.unsettled()), owed.session.project)
         ),

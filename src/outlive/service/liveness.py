@@ -12,6 +12,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.domain.session import Session
 
+_GRACE_S = 60.0
+
+
+def grace_s() -> float:
+    """How long something must have been out of sight, at two looks, before it is called lost."""
+    try:
+        return float(os.environ.get("OUTLIVE_GRACE_S", _GRACE_S))
+    except ValueError:
+        return _GRACE_S
+
 
 def mark_of(pid: int) -> str:
     """A process as a session's record names it."""

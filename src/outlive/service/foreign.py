@@ -1,0 +1,84 @@
+"""What clients run in the background by themselves: noted as they tell it, looked for when they are gone."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.bundle.processes import is_held_open
+from outlive.domain.foreign import judge
+from outlive.domain.redaction import redact
+from outlive.domain.tick import seconds_since
+from outlive.domain.when import iso
+from outlive.ledger.foreign import ForeignTasks
+from outlive.ledger.sessions import Sessions
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import tick, utc_now
+from outlive.service.liveness import grace_s, is_over
+from outlive.service.sessions import check_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from outlive.bundle.home import Home
+    from outlive.domain.foreign import Foreign, Seen, Sight
+    from outlive.domain.session import Session
+
+
+def note_foreign(home: Home, session: str, project: str, client: str, seen: Sequence[Seen], *, are_all: bool) -> None:
+    """A client says what it runs itself for a session; if those are all of them, the others have ended.
+
+    Of what it ran in another process before, it knows nothing.
+    """
+    check_name(session)
+    with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
+        origin, _ = Sessions(ledger).heard_of(session, project, utc_now())
+        known = ForeignTasks(ledger)
+        if are_all:
+            named = {each.id for each in seen}
+            process = Sessions(ledger).get(origin).process
+            gone = [one for one in known.running(origin) if one.process == process and one.seen.id not in named]
+            known.close(gone, "ended")
+        for each in seen:
+            known.note(origin, client, each, utc_now())
+
+
+def foreign_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[Foreign]:
+    """What the clients of these sessions run, or ran when they were last heard of, as far as can be seen now.
+
+    One that is lost is told of once.
+    """
+    known, found = ForeignTasks(ledger), []
+    for session in sessions:
+        for one in known.running(session.seq):
+            if not is_over(session) and one.process == session.process:
+                found.append(one)
+                continue
+            sight = _look_for(one)
+            state = judge(sight, seconds_since(one.absent_since, tick()), grace_s())
+            if state == "lost":
+                known.close([one], "lost")
+            elif sight == "present" or one.absent_since is None:
+                known.set_absent(one, tick() if sight == "absent" else None)
+            found.append(one.but(state=state))
+    return found
+
+
+def foreign_document(one: Foreign) -> dict[str, object]:
+    """One of them as JSON."""
+    return {
+        "client": one.client,
+        "id": one.seen.id,
+        "command": redact(one.seen.command),
+        "description": None if one.seen.description is None else redact(one.seen.description),
+        "output": one.seen.output,
+        "state": one.state,
+        "seen_at": iso(one.seen_at),
+    }
+
+
+def _look_for(one: Foreign) -> Sight:
+    """Whoever runs it has its output open; nobody else would."""
+    if one.seen.output is None or not os.path.exists(one.seen.output):
+        return "unknown"
+    return "present" if is_held_open(one.seen.output) else "absent"
