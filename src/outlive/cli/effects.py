@@ -5,7 +5,7 @@ from __future__ import annotations
 from outlive.cli import place
 from outlive.cli.options import Command, Given, Option
 from outlive.cli.render import print_json
-from outlive.domain.effects import summary_of
+from outlive.domain.effects_words import summary_of
 from outlive.domain.errors import UserError
 from outlive.domain.quantity import show_duration
 from outlive.domain.text import one_line, shown

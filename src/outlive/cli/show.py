@@ -5,7 +5,7 @@ from __future__ import annotations
 from outlive.cli import place
 from outlive.cli.options import Command, Given
 from outlive.cli.render import ago, coloured, ending, lasted, print_json, tail_lines
-from outlive.domain.effects import summary_of
+from outlive.domain.effects_words import summary_of
 from outlive.domain.errors import UserError
 from outlive.domain.quantity import show_size
 from outlive.domain.text import one_line, shown

@@ -7,7 +7,7 @@ frame says what it is: an automated event, neither user input nor consent.
 
 from __future__ import annotations
 
-from outlive.domain.effects import summary_of
+from outlive.domain.effects_words import summary_of
 from outlive.domain.quantity import show_duration, show_size
 from outlive.domain.text import one_line
 from outlive.domain.value import Value

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from outlive.bundle.attempt import AttemptFiles
 from outlive.domain.drift import drift
-from outlive.domain.effects import Replay, summary_of
+from outlive.domain.effects_words import summary_of
 from outlive.domain.overlap import Overlap, by_hand, changed_paths, in_both, shared_span
 from outlive.domain.redaction import redact
+from outlive.domain.replay import Replay
 from outlive.domain.snapshot_json import from_json
 from outlive.domain.when import iso
 from outlive.observe.content import state_of

@@ -1,0 +1,214 @@
+"""A journal replayed: what a task touched, derived from what was written down while it ran.
+
+The journal tells what a path held before each change. So what it held after a change is what it
+held before the next one, or what it holds at the end: a window opens with the change after which a
+path is not as the task found it, and closes with the one after which it is again.
+"""
+
+from __future__ import annotations
+
+from outlive.domain.effects import Effects, Window
+from outlive.domain.when import from_micros
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+ABSENT, UNSEEN = "0", "-"
+_MOST_WINDOWS_OF_A_PATH = 16
+_TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/", "/proc/", "/sys/", "/run/")  # noqa: S108 - never written to by us
+
+
+class _Story:
+    """What happened to one path."""
+
+    __slots__ = ("baseline", "closed", "last_at", "last_by", "opened_at", "opened_by", "state")
+
+    def __init__(self, baseline: str) -> None:
+        self.baseline = self.state = baseline
+        self.opened_at: int | None = None
+        self.opened_by = 0
+        self.closed: list[tuple[int, int, int]] = []
+        self.last_at = self.last_by = 0
+
+    def found(self, state: str) -> None:
+        """It holds this now, since the last change that we know of."""
+        self.state = state
+        if state != self.baseline and self.opened_at is None:
+            self.opened_at, self.opened_by = self.last_at, self.last_by
+        elif state == self.baseline and self.opened_at is not None:
+            if len(self.closed) < _MOST_WINDOWS_OF_A_PATH:
+                self.closed.append((self.opened_at, self.last_at, self.opened_by))
+            self.opened_at = None
+
+    @property
+    def windows(self) -> list[tuple[int, int | None, int]]:
+        """From when to when, opened by whom."""
+        still = [] if self.opened_at is None else [(self.opened_at, None, self.opened_by)]
+        return [*self.closed, *still]
+
+
+class Replay:
+    """A journal, read line by line."""
+
+    def __init__(self, ignored: str) -> None:
+        """`ignored` is a directory whose files are not worth telling: where Outlive itself writes."""
+        self._ignored = ignored.rstrip("/") + "/"
+        self._top: str | None = None
+        self._git_directory: str | None = None
+        self._stories: dict[str, _Story] = {}
+        self._commands: dict[int, str] = {}
+        self._parents: dict[int, int] = {}
+        self._gaps: dict[str, None] = {}
+        self._outside: dict[str, None] = {}
+        self._remotes: dict[str, None] = {}
+        self._git: list[tuple[int, str, int]] = []
+        self._finals: dict[str, str] = {}
+        self._unobserved: int | None = None
+        self._is_observed = False
+        self._why_unseen: str | None = None
+
+    def read(self, lines: Iterable[list[str]]) -> None:
+        """Further lines: time, operation, thread, then states and paths in turn."""
+        for at, operation, thread, *fields in lines:
+            self._line(int(at), operation, int(thread), fields)
+
+    def _line(self, at: int, operation: str, thread: int, fields: list[str]) -> None:
+        if operation in ("gap", "unobserved", "connect", "unseen"):
+            self._word(at, operation, fields[1])
+        elif operation == "begin":
+            self._is_observed = True
+            self._top = fields[1].rstrip("/") + "/" if fields[1] else None
+            self._git_directory = fields[2] or None
+        elif operation == "exec":
+            self._commands[thread] = fields[1]
+            if len(fields) > 3 and fields[3].isdigit():
+                self._parents[thread] = int(fields[3])
+        elif operation == "fork":
+            self._parents[thread] = int(fields[1]) if fields[1].isdigit() else 0
+        elif operation == "final":
+            self._finals[fields[1]] = fields[0]
+        else:
+            for state, path in zip(fields[::2], fields[1::2], strict=False):
+                self._change(at, thread, state, path)
+
+    def _word(self, at: int, operation: str, word: str) -> None:
+        if operation == "connect":
+            self._remotes[word] = None
+        elif operation == "unseen":
+            self._why_unseen = word
+        else:
+            self._gaps[word] = None
+            if operation == "unobserved":
+                self._unobserved = at
+
+    def _change(self, at: int, thread: int, state: str, path: str) -> None:
+        if path.startswith(self._ignored):
+            return
+        if self._git_directory is not None and path.startswith(self._git_directory):
+            self._of_git(at, thread, path[len(self._git_directory) :])
+            return
+        if state == UNSEEN:
+            if self._top is None or not path.startswith(self._top):
+                if not path.startswith(_TEMPORARY):
+                    self._outside[path] = None
+                return
+            state = "?"
+        story = self._stories.get(path)
+        if story is None:
+            story = self._stories[path] = _Story(state)
+        else:
+            story.found(state)
+        story.last_at, story.last_by = at, thread
+
+    def _of_git(self, at: int, thread: int, path: str) -> None:
+        what = _git_part(path)
+        if what is not None and (not self._git or self._git[-1][1:] != (what, thread)):
+            self._git.append((at, what, thread))
+
+    def effects(self, state_of: Callable[[str], str]) -> Effects:
+        """All of it together; a path that was not looked at when the task ended is looked at now."""
+        for path, story in self._stories.items():
+            story.found(self._finals.get(path) or state_of(path))
+        stories = sorted(self._stories.items())
+        known = [(path, story) for path, story in stories if story.baseline not in ("?", "s")]
+        there = [(path, story) for path, story in known if story.baseline != ABSENT]
+        return Effects(
+            level="unknown" if not self._is_observed else "partial" if self._gaps else "observed",
+            gaps=tuple(self._gaps),
+            windows=tuple(self._windows(there)),
+            changed=tuple(path for path, story in there if story.state != story.baseline),
+            created=tuple(path for path, story in known if story.baseline == ABSENT != story.state),
+            restored=tuple(path for path, story in there if story.closed and story.state == story.baseline),
+            rewritten=tuple(path for path, story in there if not story.windows and story.baseline != "d"),
+            git=tuple((from_micros(at), what, self._command(thread)) for at, what, thread in self._git),
+            outside=tuple(sorted(self._outside)),
+            remotes=tuple(self._remotes),
+            unobserved_since=None if self._unobserved is None else from_micros(self._unobserved),
+            why_unseen=self._why_unseen,
+        )
+
+    def _windows(self, stories: list[tuple[str, _Story]]) -> Iterable[Window]:
+        """Those of single paths that overlap are one: a tree that was not as it should be."""
+        spans = sorted(
+            ((opened, closed, path, by) for path, story in stories for opened, closed, by in story.windows),
+            key=lambda span: span[0],
+        )
+        group: list[tuple[int, int | None, str, int]] = []
+        until: float = -1
+        for span in spans:
+            if group and span[0] > until:
+                yield self._window(group)
+                group, until = [], -1
+            group.append(span)
+            until = max(until, float("inf") if span[1] is None else span[1])
+        if group:
+            yield self._window(group)
+
+    def _window(self, spans: list[tuple[int, int | None, str, int]]) -> Window:
+        ends = [closed for _, closed, _, _ in spans]
+        open_paths = {path for _, closed, path, _ in spans if closed is None}
+        closed_at = None if open_paths else max(end for end in ends if end is not None)
+        return Window(
+            scope=(self._top or "/").rstrip("/") or "/",
+            paths=tuple(sorted(open_paths or {path for _, _, path, _ in spans})),
+            opened_at=from_micros(min(opened for opened, closed, _, _ in spans if closed is None or not open_paths)),
+            closed_at=None if closed_at is None else from_micros(closed_at),
+            by=self._command(spans[0][3]),
+        )
+
+    def _command(self, thread: int) -> str:
+        """The command line of a thread, or of whoever forked it.
+
+        A program that runs itself to get something done (git does) did it in the name of the first.
+        """
+        found = "?"
+        for _ in range(64):
+            if thread in self._commands:
+                command = self._commands[thread]
+                if found != "?" and _program(command) != _program(found):
+                    break
+                found = command
+            if thread not in self._parents:
+                break
+            thread = self._parents[thread]
+        return found
+
+
+def _program(command: str) -> str:
+    return command.partition(" ")[0].rpartition("/")[2]
+
+
+def _git_part(path: str) -> str | None:
+    """What of git's own state a path of its directory is; None for its objects, locks and logs."""
+    name = path.strip("/")
+    if name.endswith(".lock") or name.startswith(("objects/", "logs/")):
+        return None
+    if name in ("HEAD", "index", "config", "packed-refs"):
+        return name
+    for start, what in (("refs/heads/", "branch "), ("refs/tags/", "tag "), ("refs/remotes/", "remote branch ")):
+        if name.startswith(start):
+            return what + name.removeprefix(start)
+    if name == "refs/stash":
+        return "stash"
+    return "worktree " + name.split("/")[1] if name.startswith("worktrees/") and name.count("/") == 1 else None
