@@ -9,6 +9,7 @@
     attempts/N/input    a FIFO that the command reads, if it takes input; gone when there will be no more
     attempts/N/effects  what it was seen to touch (see `observe.journal`)
     attempts/N/before   and `after`: the repository then, in short (see `observe.snapshot`)
+    attempts/N/compared what changed meanwhile, whoever did it (see `observe.comparing`)
 
 The lock proves liveness and nothing else. Nobody waits on it, because a waiter that was granted
 it for an instant would look alive, and nobody unlocks it: holders close it.
@@ -37,6 +38,7 @@ class AttemptFiles:
         self.input = self.path + "/input"
         self.effects = self.path + "/effects"
         self.before, self.after = self.path + "/before", self.path + "/after"
+        self.compared = self.path + "/compared"
         self.done = self.path + "/done"
         self.turn = self.path + "/turn"
         self.record = self.path + "/record"

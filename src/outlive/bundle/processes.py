@@ -15,6 +15,14 @@ from outlive.domain.value import Value
 
 # What our own processes call themselves, so that they are told from a task's.
 KEEPER_NAME, WITNESS_NAME = "outlive-keeper", "outlive-witness"
+_MOST_DESCRIPTORS = 1 << 30  # closed by one call each, however many numbers lie between
+
+
+def close_all_but(keep: tuple[int, ...]) -> None:
+    """Close every descriptor but the first three and these."""
+    kept = sorted({2, *keep})
+    for before, after in zip(kept, (*kept[1:], _MOST_DESCRIPTORS), strict=True):
+        os.closerange(before + 1, after)
 
 
 class Identity(Value):

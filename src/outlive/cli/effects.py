@@ -59,7 +59,8 @@ def _lines(effects: Effects, now: datetime) -> Iterator[str]:
     yield f"{effects.level}: {shown(summary_of(effects, now))}"
     yield from _windows(effects, now)
     for head, paths in (
-        ("changed", effects.changed),
+        ("changed", [path for path in effects.changed if path not in effects.gone]),
+        ("removed", effects.gone),
         ("created", effects.created),
         ("written, same content", effects.rewritten),
         ("outside of the project", effects.outside),
@@ -68,10 +69,21 @@ def _lines(effects: Effects, now: datetime) -> Iterator[str]:
         if paths:
             yield f"{head} ({len(paths)}):"
             yield from (f"  {one_line(path, 200)}" for path in paths[:_MOST])
+    yield from _unattributed(effects)
     if effects.git:
         yield "git:"
         yield from (f"  {at:%H:%M:%S.%f} {what} by {one_line(by, 100)}" for at, what, by in effects.git[:_MOST])
     yield from (f"gap: {one_line(gap, 200)}" for gap in effects.gaps)
+    yield from (f"not compared: {one_line(why, 200)}" for why in effects.uncompared)
+
+
+def _unattributed(effects: Effects) -> Iterator[str]:
+    """Where nothing was seen at all, they are what was told above, but for those of which little is known."""
+    told = [each for each in effects.unattributed or () if effects.is_attributed or each.how == "touched"]
+    if told:
+        count = effects.unattributed_in_all if effects.is_attributed else len(told)
+        yield f"changed by somebody else, or unseen ({count}):"
+        yield from (f"  {one_line(each.path, 200)} ({each.how})" for each in told[:_MOST])
 
 
 def _windows(effects: Effects, now: datetime) -> Iterator[str]:

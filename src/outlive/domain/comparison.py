@@ -10,6 +10,7 @@ from outlive.domain.snapshot import (
     GONE,
     UNSEEN,
     as_text,
+    changed_at_ns,
     content_of,
     kind_of,
     mode_of,
@@ -21,7 +22,7 @@ from outlive.domain.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Literal
 
     from outlive.domain.snapshot import GitState, Snapshot, Tree
@@ -56,6 +57,8 @@ class Comparison(Value):
 
     directory_gone: bool
     repository: Fate
+    top: str | None = None
+    """Where the paths begin."""
     head: Move | None = None
     branch: Move | None = None
     refs: tuple[Move, ...] = ()
@@ -81,13 +84,24 @@ class Comparison(Value):
         return not moves and not other and self.repository in {"same", "none"}
 
 
-def compare(before: Snapshot, after: Snapshot, most: int = MOST_LISTED) -> Comparison:
-    """Everything in which `after` differs from `before`."""
+def compare(
+    before: Snapshot,
+    after: Snapshot,
+    most: int = MOST_LISTED,
+    *,
+    since_ns: int | None = None,
+    is_wanted: Callable[[str], bool] = lambda _: True,
+) -> Comparison:
+    """Everything in which `after` differs from `before`, as far as the paths are wanted.
+
+    With `since_ns` also what was written after that moment and before a late `before` looked at it.
+    """
     fate = _fate(before, after)
     unknown = [f"before: {each}" for each in before.unknown] + [f"after: {each}" for each in after.unknown]
     found = Comparison(
         directory_gone=before.is_present and not after.is_present,
         repository=fate,
+        top=None if after.git is None else after.git.top,
         late=before.late,
         unknown=tuple(unknown),
     )
@@ -98,10 +112,11 @@ def compare(before: Snapshot, after: Snapshot, most: int = MOST_LISTED) -> Compa
         return found.but(unknown=(*unknown, "files: not in both snapshots"))
     if not (before.tree.all_untracked and after.tree.all_untracked):
         found = found.but(unknown=(*unknown, "untracked files: not all were looked at"))
-    changes = list(_compare_files(before.tree, after.tree))
     counts: dict[str, int] = {}
     listed: list[PathChange] = []
-    for change in changes:
+    for change in _compare_files(before.tree, after.tree, since_ns):
+        if not is_wanted(change.path):
+            continue
         counts[change.how] = counts.get(change.how, 0) + 1
         if counts[change.how] <= most:
             listed.append(change)
@@ -167,12 +182,17 @@ def _worktrees(then: tuple[str, ...] | None, now: tuple[str, ...] | None) -> tup
     return (*gone, *(Move(name=name, before="", after=name) for name in now if name not in then))
 
 
-def _compare_files(before: Tree, after: Tree) -> Iterable[PathChange]:
+def _compare_files(before: Tree, after: Tree, since_ns: int | None) -> Iterable[PathChange]:
     then, now = {**before.untracked, **before.tracked}, {**after.untracked, **after.tracked}
     full_then, full_now = _directories(before), _directories(after)
     for path in sorted({*then, *now}):
         was, is_now = then.get(path, b""), now.get(path, b"")
-        if was == is_now or UNSEEN in {kind_of(was), kind_of(is_now)}:
+        if UNSEEN in {kind_of(was), kind_of(is_now)}:
+            continue
+        if was == is_now:
+            stamp = stamp_of(is_now)
+            if since_ns is not None and stamp and changed_at_ns(stamp) >= since_ns:
+                yield _change(path, "touched", stamp, before)
             continue
         if (not was and not _is_absent(before, full_then, path)) or (
             not is_now and not _is_absent(after, full_now, path)
@@ -180,13 +200,16 @@ def _compare_files(before: Tree, after: Tree) -> Iterable[PathChange]:
             continue
         how = _how(was, is_now, converts=before.converts or after.converts)
         if how is not None:
-            stamp = stamp_of(is_now)
-            yield PathChange(
-                path=as_text(path),
-                how=how,
-                written_at_ns=written_at_ns(stamp) if any(stamp) else None,
-                was_tracked=path in before.tracked,
-            )
+            yield _change(path, how, stamp_of(is_now), before)
+
+
+def _change(path: bytes, how: How, stamp: bytes, before: Tree) -> PathChange:
+    return PathChange(
+        path=as_text(path),
+        how=how,
+        written_at_ns=written_at_ns(stamp) if any(stamp) else None,
+        was_tracked=path in before.tracked,
+    )
 
 
 def _directories(tree: Tree) -> set[bytes]:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Literal
 
+    from outlive.domain.comparison import How
+
     Level = Literal["observed", "partial", "watched", "compared", "declared", "unknown"]
 
 
@@ -30,6 +32,15 @@ class Window(Value):
         return self.closed_at is None
 
 
+class Unattributed(Value):
+    """A path that changed while the task ran, and nobody was seen changing it."""
+
+    path: str
+    name: str
+    """The path as its repository calls it."""
+    how: How
+
+
 class Effects(Value):
     """What a task touched, as far as it is known."""
 
@@ -38,6 +49,8 @@ class Effects(Value):
     windows: tuple[Window, ...] = ()
     changed: tuple[str, ...] = ()
     """Paths of the project whose content is another one than at the start."""
+    gone: tuple[str, ...] = ()
+    """Those of them that are no more."""
     created: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
@@ -51,7 +64,17 @@ class Effects(Value):
     why_unseen: str | None = None
     """Why its system calls were not looked at."""
     moved: str | None = None
-    """What of the repository moved between its start and its end, as two snapshots tell it."""
+    """What of the repository moved between its start and its end, as two snapshots tell it; nobody was seen."""
+    unattributed: tuple[Unattributed, ...] | None = None
+    """None if nobody compared; cut, unlike the count."""
+    unattributed_in_all: int = 0
+    uncompared: tuple[str, ...] = ()
+    """What the comparison may have missed."""
+
+    @property
+    def is_attributed(self) -> bool:
+        """Whether it is known that the task did it, and nobody else."""
+        return self.level in ("observed", "partial")
 
     @property
     def is_empty(self) -> bool:

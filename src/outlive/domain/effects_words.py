@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from outlive.domain.quantity import show_duration
+from outlive.domain.text import one_line
 from outlive.domain.when import timedelta
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from outlive.domain.effects import Effects
+
+_MOST_NAMED = 3
+_WIDEST_NAME = 80
 
 
 def summary_of(effects: Effects, now: datetime) -> str:
@@ -18,24 +22,63 @@ def summary_of(effects: Effects, now: datetime) -> str:
     if effects.level == "unknown":
         return "what it touched is not known" + (f": {effects.why_unseen}" if effects.why_unseen else "")
     if effects.level == "compared":
-        return f"{effects.moved or 'the repository is as it was before'} (compared only: {effects.why_unseen})"
-    words = [
-        f"{_files(len(window.paths))} not as it found them, for {show_duration(now - window.opened_at)} now"
-        f" ({window.by[:60]})"
-        for window in effects.windows
-        if window.is_open
-    ]
-    if effects.restored:
-        closed = [window for window in effects.windows if window.closed_at is not None]
-        span = sum((w.closed_at - w.opened_at for w in closed if w.closed_at is not None), timedelta())
-        words.append(f"{_files(len(effects.restored))} changed and restored, window {show_duration(span)}")
-    words += [f"{_files(len(effects.changed))} changed"] * bool(effects.changed)
-    words += [f"{_files(len(effects.created))} created"] * bool(effects.created)
+        return _compared(effects)
+    words = [*_windows(effects, now), *_net(effects)]
     words += [f"git: {_few(sorted({what for _, what, _ in effects.git}))}"] * bool(effects.git)
     words += [f"{_files(len(effects.outside))} outside of the project"] * bool(effects.outside)
     words += [f"connected to {_few(effects.remotes)}"] * bool(effects.remotes)
-    said = "; ".join(words) or "nothing shared was touched"
+    said = "; ".join((*(words or ["nothing shared was touched"]), *unattributed_words(effects)))
     return f"{said} (a lower bound: {effects.gaps[0]})" if effects.gaps else said
+
+
+def unattributed_words(effects: Effects) -> Iterator[str]:
+    """What changed meanwhile without anybody being seen; nothing if nothing did."""
+    who = "by somebody else, or unseen"
+    if effects.unattributed:
+        names = [one_line(each.name, _WIDEST_NAME) for each in effects.unattributed[:_MOST_NAMED]]
+        more = effects.unattributed_in_all - len(names)
+        rest = f" and {more} more" if more > 0 else ""
+        yield f"{_files(effects.unattributed_in_all)} changed {who}: {', '.join(names)}{rest}"
+    if effects.moved:
+        yield f"{effects.moved}, {who}"
+
+
+def _compared(effects: Effects) -> str:
+    """Two looks: what differs, and that nobody knows who did it."""
+    found = effects.unattributed
+    words = [effects.moved] if effects.moved else []
+    words += _net(effects)
+    words += [f"{_files(len(effects.rewritten))} written, same content"] * bool(effects.rewritten)
+    touched = sum(each.how == "touched" for each in found or ())
+    words += [f"{_files(touched)} written, nobody knows whether changed"] * bool(touched)
+    more = effects.unattributed_in_all - len(found or ())
+    words += [f"{_files(more)} more not as before"] * (more > 0)
+    if not words:
+        words = ["nothing is known to have changed" if found is None or effects.uncompared else "all is as before"]
+    why = effects.why_unseen or "its system calls were not looked at"
+    unsure = "its files were not compared" if found is None else "nobody knows who did it"
+    return f"{'; '.join(words)} (compared only, {unsure}: {why})"
+
+
+def _windows(effects: Effects, now: datetime) -> Iterator[str]:
+    for window in effects.windows:
+        if window.is_open:
+            lasts = show_duration(now - window.opened_at)
+            yield f"{_files(len(window.paths))} not as it found them, for {lasts} now ({window.by[:60]})"
+    if effects.restored:
+        closed = [window for window in effects.windows if window.closed_at is not None]
+        span = sum((w.closed_at - w.opened_at for w in closed if w.closed_at is not None), timedelta())
+        yield f"{_files(len(effects.restored))} changed and restored, window {show_duration(span)}"
+
+
+def _net(effects: Effects) -> Iterator[str]:
+    changed = len(effects.changed) - len(effects.gone)
+    if changed:
+        yield f"{_files(changed)} changed"
+    if effects.gone:
+        yield f"{_files(len(effects.gone))} removed"
+    if effects.created:
+        yield f"{_files(len(effects.created))} created"
 
 
 def _few(names: Sequence[str]) -> str:

@@ -49,7 +49,9 @@ def _end(attempt: Attempt) -> datetime | None:
 
 
 def changed_paths(effects: Effects) -> frozenset[str]:
-    """Every path that was not always as the task found it."""
+    """Every path that was not always as the task found it; none if nobody knows who changed them."""
+    if not effects.is_attributed:
+        return frozenset()
     windows = (path for window in effects.windows for path in window.paths)
     return frozenset((*effects.changed, *effects.created, *effects.restored, *windows))
 

@@ -138,6 +138,7 @@ class Replay:
             gaps=tuple(self._gaps),
             windows=tuple(self._windows(there)),
             changed=tuple(path for path, story in there if story.state != story.baseline),
+            gone=tuple(path for path, story in there if story.state == ABSENT),
             created=tuple(path for path, story in known if story.baseline == ABSENT != story.state),
             restored=tuple(path for path, story in there if story.closed and story.state == story.baseline),
             rewritten=tuple(path for path, story in there if not story.windows and story.baseline != "d"),

@@ -79,6 +79,8 @@ class Snapshot(Value):
     tree: Tree | None = None
     files: Mapping[str, bytes] | None = None
     """The paths that were asked for by name, wherever they lie."""
+    dirty: Mapping[bytes, bytes] | None = None
+    """Of a kept one, the tracked files that were not what the index says; None if not everything was looked at."""
     late: bool = False
     """Taken while the command was running already: it may show what the command did."""
     unknown: tuple[str, ...] = ()

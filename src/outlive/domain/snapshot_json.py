@@ -39,6 +39,7 @@ def to_json(snapshot: Snapshot) -> str:
             "unknown": unknown,
             "git": None if git is None else {name: _plain(each) for name, each in vars(git).items()},
             "tree": kept,
+            "dirty": None if snapshot.dirty is None else _pack(snapshot.dirty),
             "files": None
             if snapshot.files is None
             else {path: b2a_base64(seen, newline=False).decode("ascii") for path, seen in snapshot.files.items()},
@@ -50,7 +51,7 @@ def from_json(text: str) -> Snapshot | None:
     """The snapshot that was kept; None if it is damaged."""
     try:
         kept: Any = parse_json(text)
-        git, tree, files = kept["git"], kept["tree"], kept["files"]
+        git, tree, files, dirty = kept["git"], kept["tree"], kept["files"], kept.get("dirty")
         return Snapshot(
             directory=str(kept["directory"]),
             is_present=bool(kept["is_present"]),
@@ -58,6 +59,7 @@ def from_json(text: str) -> Snapshot | None:
             unknown=tuple(map(str, kept["unknown"])),
             git=None if git is None else _git(git),
             tree=None if tree is None else _tree(tree),
+            dirty=None if dirty is None else _unpack(dirty),
             files=None if files is None else {path: a2b_base64(seen) for path, seen in files.items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, NotBase64, NotDeflated, RecursionError):

@@ -13,7 +13,7 @@ import time
 from select import POLLIN, poll
 
 from outlive.bundle.kernel import become_subreaper, name_process, signal
-from outlive.bundle.processes import KEEPER_NAME
+from outlive.bundle.processes import KEEPER_NAME, close_all_but
 from outlive.domain.evidence import Evidence
 from outlive.domain.value import Value
 from outlive.keeper import owner, witness
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from outlive.keeper.observation import Observation
     from outlive.keeper.plan import Plan
 
-_MOST_DESCRIPTORS = 1 << 30  # closed by one call each, however many numbers lie between
 _IGNORED = (
     "SIGHUP",
     "SIGINT",
@@ -62,9 +61,7 @@ def detach(keep: tuple[int, ...]) -> None:
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
-    kept = sorted({2, *keep})
-    for before, after in zip(kept, (*kept[1:], _MOST_DESCRIPTORS), strict=True):
-        os.closerange(before + 1, after)
+    close_all_but(keep)
     for name in _IGNORED:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     # A caller may have blocked signals, which would hide the growth of the output from us, or
@@ -126,7 +123,8 @@ def _begin(plan: Plan, held: Held, prepared: Prepared, ready: int | None) -> NoR
         answer(ready, "running")
     if observation is not None:
         observation.go_on()
-    again = Supervision(plan, held, sight, "keeper", lambda: _give(begin, witness.SETTLED)).see_through(first)
+    again = _supervise(plan, held, prepared).see_through(first)
+    ended = time.monotonic()
     if not began:
         answer(ready, "ended")
     if observation is not None:
@@ -134,10 +132,17 @@ def _begin(plan: Plan, held: Held, prepared: Prepared, ready: int | None) -> NoR
     if again is not None:
         from outlive.keeper.sleeping import fall_asleep  # noqa: PLC0415 - most tasks are tried once
 
-        fall_asleep(again.plan, again.held, until=time.monotonic() + again.delay_s)
+        fall_asleep(again.plan, again.held, until=ended + again.delay_s)
     if observation is not None:
         observation.wait()
     os._exit(0)
+
+
+def _supervise(plan: Plan, held: Held, prepared: Prepared) -> Supervision:
+    supervision = Supervision(plan, held, prepared.sight, "keeper", lambda: _give(prepared.begin, witness.SETTLED))
+    if prepared.observation is not None:
+        supervision.on_rest = prepared.observation.take_time
+    return supervision
 
 
 def wait_for_go(plan: Plan, held: Held, go: int) -> IntentKind | None:
@@ -174,21 +179,21 @@ def _give(begin: int, word: bytes = b"g") -> None:
         pass
 
 
-def _prepare_observation(plan: Plan) -> Observation | None:
+def _prepare_observation(plan: Plan, held: Held) -> Observation | None:
     """Whatever is needed to see what the command touches, if anybody wants to know and the kernel can tell."""
     if plan.launch.observe == "off":
         return None
     from outlive.keeper.observation import Observation  # noqa: PLC0415 - not everybody is observed
 
     try:
-        return Observation(plan)
+        return Observation(plan, held.record)
     except OSError:
         return None
 
 
 def _prepare(plan: Plan, held: Held, not_for_it: tuple[int, ...]) -> Prepared:
     """Fork the witness, which prepares the command."""
-    observation = _prepare_observation(plan)
+    observation = _prepare_observation(plan, held)
     voice_read, voice_write = os.pipe()
     begin_read, begin_write = os.pipe()
     if os.fork() == 0:

@@ -1,6 +1,6 @@
 """Observation as the keeper does it: in a thread of its own, from before the command begins to after its end.
 
-Before and after, a quick snapshot of the repository is taken, whether or not calls can be seen.
+The repository is looked at before and after, whether or not calls can be seen.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from select import POLLIN, poll
 
 from outlive.bundle.eyes import Eyes, answer_all, let_continue_what_waits
 from outlive.bundle.kernel import SYS_ADMIN, boot_id, has_capability, read_small
+from outlive.keeper.looks import Looks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from outlive.observe.observer import Observer
 
 _LOOKING_TAKES_AT_MOST = 2.0
-_MOST_FOLLOWED = 500
 _FEWEST_DESCRIPTORS = 64
 _SHORT_TURN = 0.0005
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -48,7 +48,7 @@ class Observation:
     while we prepare ourselves.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, record: int) -> None:
         self._plan = plan
         if os.sysconf("SC_OPEN_MAX") < _FEWEST_DESCRIPTORS:
             raise OSError(EMFILE, "too few descriptors to observe anything")
@@ -60,6 +60,7 @@ class Observation:
         self._page: Any = None
         self._has_begun = False
         self._observer: Observer | None = None
+        self._looks = Looks(plan, record)
         self._launched, self._loaded, self._done = allocate_lock(), allocate_lock(), allocate_lock()
 
     def _reason_not_to(self, keeps_privileges: bool) -> str | None:
@@ -78,9 +79,10 @@ class Observation:
 
     def begin(self, command: int) -> None:
         """Be ready to answer; the command may begin at once, for its first call waits for us."""
+        self._looks.begin()
         if self.eyes is None:
             self._note("unseen", self._why_not or "")
-            self._take("before")
+            self._looks.before()
             return
         self._has_begun = True
         for lock in (self._done, self._loaded, self._launched):
@@ -92,6 +94,12 @@ class Observation:
         """The launcher has been told: there is time now to get ready for more."""
         if self._has_begun:
             self._launched.release()
+        else:
+            self._looks.beside()
+
+    def take_time(self) -> None:
+        """The command has run for a moment and goes on: there is time to look at all files."""
+        self._looks.beside()
 
     def _observe(self, eyes: Eyes, command: int) -> None:
         """The command's own exec is answered at once; before anything else is, we are ready for it.
@@ -106,7 +114,7 @@ class Observation:
         try:
             if listener is None:
                 self._note("unseen", "system calls cannot be observed here, or are observed by somebody else")
-                self._take("before")
+                self._looks.before()
             else:
                 self._observer = self._make_observer(listener, command)
         finally:
@@ -145,7 +153,7 @@ class Observation:
 
             place = place_of(self._plan.launch.cwd)
             self._note("begin", place.top or "", place.git_directory or "")
-            self._take("before")
+            self._looks.before()
             observer = Observer(
                 listener,
                 self._page,
@@ -184,7 +192,7 @@ class Observation:
                 break
             lines.append(f"{self._now()}\tfinal\t0\t{state_of(path)}\t{escaped(path)}\n")
         self._append("".join(lines))
-        self._take("after", touched[:_MOST_FOLLOWED])
+        self._looks.after(touched)
         if self._observer is not None and self._observer.met_gaining:
             self._remember(self._observer.met_gaining)
 
@@ -212,23 +220,6 @@ class Observation:
             os.write(self._fd, lines.encode("utf-8", "surrogateescape"))
         except OSError:
             pass  # it will be looked at when somebody asks
-
-    def _take(self, when: str, paths: list[str] | tuple[()] = ()) -> None:
-        """Keep a quick snapshot of the repository; one that cannot be taken is not there."""
-        try:
-            from outlive.domain.snapshot_json import to_json  # noqa: PLC0415
-            from outlive.observe.snapshot import take_quick  # noqa: PLC0415
-
-            kept = to_json(take_quick(self._plan.launch.cwd, paths)).encode("utf-8", "surrogateescape")
-            fd = os.open(f"{self._plan.files.path}/{when}", _CREATE | os.O_TRUNC, 0o600)
-        except (ImportError, OSError):
-            return
-        try:
-            os.write(fd, kept)
-        except OSError:
-            pass
-        finally:
-            os.close(fd)
 
     def _met_before(self) -> list[str]:
         """The names of programs that were met without the privileges that they should have had."""

@@ -77,6 +77,8 @@ class Supervision:
         self._seen_exit = self._is_watching = self._is_stalled = False
         self._hiding: frozenset[int] = frozenset()
         self._rehearsal: float | None = time.monotonic() + _REHEARSES_AFTER
+        self.on_rest: Callable[[], None] = lambda: None
+        """Called once, when the command has run for a moment and there is nothing else to do."""
 
     def _find_deadline(self, started_ns: int) -> float | None:
         """On the monotonic clock, which stands still while the machine sleeps."""
@@ -169,6 +171,7 @@ class Supervision:
         if not ready and self._rehearsal is not None and time.monotonic() >= self._rehearsal:
             self._rehearsal = None
             self._ledger.rehearse()
+            self.on_rest()
         return ready
 
     def _obey(self, words: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from outlive.bundle.attempt import AttemptFiles
+from outlive.domain.attribution import with_comparisons
 from outlive.domain.drift import drift
 from outlive.domain.effects_words import summary_of
 from outlive.domain.overlap import Overlap, by_hand, changed_paths, in_both, shared_span
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.bundle.home import Home
+    from outlive.domain.comparison import Comparison
     from outlive.domain.declared import Declared
     from outlive.domain.drift import Drift
     from outlive.domain.effects import Effects, Window
@@ -37,15 +39,13 @@ def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
     replay = Replay(home.path)
     files = AttemptFiles(home.bundle(task.id), attempt or task.current.number)
     replay.read(read_journal(files.effects))
-    found = replay.effects(state_of)
-    if found.level != "unknown":
-        return found
     before, after = snapshot_of(files.before), snapshot_of(files.after)
-    if before is None or after is None or before.git is None:
-        return found  # outside of a repository there is nothing to compare
-    compared = drift(before, after)
-    summary = compared.summary.replace("since it ran", "while it ran")
-    return found.but(level="compared", moved=summary if compared.moved else None)
+    is_comparable = before is not None and before.git is not None and after is not None
+    return with_comparisons(
+        replay.effects(state_of),
+        comparisons_of(files),
+        drift(before, after.but(files=None, dirty=None)) if is_comparable and before and after else None,
+    )
 
 
 def git_document(home: Home, task: Task) -> dict[str, object] | None:
@@ -77,12 +77,27 @@ def drift_of(home: Home, task: Task, attempt: int) -> Drift | None:
 
 
 def snapshot_of(path: str) -> Snapshot | None:
-    """A snapshot that was kept; None if there is none, or it cannot be read."""
+    """The snapshot of its directory that was kept; None if there is none, or it cannot be read."""
+    lines = _lines_of(path)
+    return from_json(lines[0]) if lines else None
+
+
+def comparisons_of(files: AttemptFiles) -> list[Comparison]:
+    """The comparisons that were kept, one for each repository; none if nobody compared, or not yet."""
+    lines = _lines_of(files.compared)
+    if not lines:
+        return []
+    from outlive.domain.comparison_json import from_json as comparison_from_json  # noqa: PLC0415 - a short task has none
+
+    return [found for line in lines if (found := comparison_from_json(line)) is not None]
+
+
+def _lines_of(path: str) -> list[str]:
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return from_json(file.read())
+            return file.read().splitlines()
     except OSError:
-        return None
+        return []
 
 
 def effects_document(effects: Effects, now: datetime, *, whole: bool = False) -> dict[str, object]:
@@ -96,13 +111,20 @@ def effects_document(effects: Effects, now: datetime, *, whole: bool = False) ->
         "paths_changed": len(effects.changed) + len(effects.created),
         "paths_restored": len(effects.restored),
         "changed": list(effects.changed[:most]),
+        "gone": list(effects.gone[:most]),
         "created": list(effects.created[:most]),
         "restored": list(effects.restored[:most]),
         "rewritten": list(effects.rewritten[:most]),
         "git": [{"at": iso(at), "what": what, "by": redact(by)} for at, what, by in effects.git[:most]],
         "outside": list(effects.outside[:most]),
         "remotes": list(effects.remotes[:most]),
+        "unattributed": None
+        if effects.unattributed is None
+        else [{"path": each.path, "how": each.how} for each in effects.unattributed[:most]],
+        "unattributed_in_all": None if effects.unattributed is None else effects.unattributed_in_all,
+        "moved": effects.moved,
         "gaps": list(effects.gaps),
+        "uncompared": list(effects.uncompared),
         "unobserved_since": iso(effects.unobserved_since),
         "why_unseen": effects.why_unseen,
     }

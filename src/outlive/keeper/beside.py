@@ -1,0 +1,51 @@
+"""Work beside a running command, in a fork of the keeper.
+
+A look at all files of a repository takes tens of megabytes, which an interpreter hardly gives back,
+and a thread would make those wait whose calls are observed. A fork takes both with it when it ends.
+It lets go of everything that others look at, but for the record: that tells that it is no process
+of the task.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock, start_new_thread
+
+from outlive.bundle.processes import close_all_but
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NICE = 5
+
+
+class Beside:
+    """One piece of work, from its fork to its end."""
+
+    def __init__(self, work: Callable[[], None], keep: tuple[int, ...]) -> None:
+        """`keep` are the descriptors that the work needs, the record among them."""
+        self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                close_all_but(keep)
+                os.nice(_NICE)
+                work()
+            finally:
+                os._exit(0)
+        self._done = allocate_lock()
+        self._done.acquire()
+        start_new_thread(self._reap, ())
+
+    def _reap(self) -> None:
+        try:
+            os.waitpid(self._pid, 0)
+        except ChildProcessError:
+            pass  # somebody else waits for everybody
+        finally:
+            self._done.release()
+
+    def wait(self) -> None:
+        """Until it has ended."""
+        with self._done:
+            pass

@@ -1,0 +1,118 @@
+"""Looks at the repository before, beside and after a command.
+
+Before it only a few small files are read, for a launch waits for that. All the others are looked
+at in a fork, beside the running command, and once more when the attempt has been settled: nobody
+waits for either. Whatever cannot be taken or kept is not there.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from outlive.domain.snapshot import Snapshot
+    from outlive.keeper.beside import Beside
+    from outlive.keeper.plan import Plan
+
+_CREATE = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_FOLLOWED = 500
+
+
+class Looks:
+    """All looks of one attempt."""
+
+    def __init__(self, plan: Plan, record: int) -> None:
+        self._plan = plan
+        self._files = plan.files
+        self._record = record
+        self._began_ns = 0
+        self._first: int | None = None
+        self._work: Beside | None = None
+
+    def begin(self) -> None:
+        """The command is about to begin: whatever is written from now on may be its doing."""
+        self._began_ns = time.time_ns()
+
+    def before(self) -> None:
+        """A quick one, before the command can have changed anything."""
+        self._keep_quick(self._files.before)
+
+    def beside(self) -> None:
+        """A look at all files, in a fork; nothing outside of a repository."""
+        try:
+            from outlive.keeper.beside import Beside  # noqa: PLC0415 - a short command is not looked at
+            from outlive.observe.comparing import keep_first  # noqa: PLC0415
+            from outlive.observe.repository import find_repository  # noqa: PLC0415
+
+            directories = [each for each in self._directories() if find_repository(each) is not None]
+            if self._first is not None or len(directories) < len(self._directories()):
+                return
+            first = self._open_nameless()
+            self._work = Beside(lambda: keep_first(first, directories), (self._record, first))
+            self._first = first
+        except (ImportError, OSError):
+            return
+
+    def after(self, touched: Collection[str]) -> None:
+        """A quick one and one at all files, which is compared with the first; `touched` was seen to be changed."""
+        quick = self._keep_quick(self._files.after, list(touched)[:_MOST_FOLLOWED])
+        if self._first is None or self._work is None or quick is None:
+            return
+        self._work.wait()
+        try:
+            self._compare(self._first, quick, touched)
+        except (ImportError, OSError):
+            pass
+        os.close(self._first)
+        self._first = None
+
+    def _compare(self, first: int, quick: list[Snapshot], touched: Collection[str]) -> None:
+        from outlive.keeper.beside import Beside  # noqa: PLC0415 - it has been loaded
+        from outlive.observe.comparing import compare_with_first  # noqa: PLC0415
+
+        def work() -> None:
+            compared, after = compare_with_first(
+                first, quick, since_ns=self._began_ns, seen=touched, ignored=self._plan.home.path + "/"
+            )
+            _write(self._files.compared, compared)
+            _write(self._files.after, after)
+
+        Beside(work, (self._record, first)).wait()
+
+    def _directories(self) -> list[str]:
+        return [self._plan.launch.cwd]
+
+    def _keep_quick(self, path: str, paths: list[str] | tuple[()] = ()) -> list[Snapshot] | None:
+        try:
+            from outlive.domain.snapshot_json import to_json  # noqa: PLC0415
+            from outlive.observe.snapshot import take_quick  # noqa: PLC0415
+
+            quick = [take_quick(directory, paths) for directory in self._directories()]
+            _write(path, "".join(to_json(each) + "\n" for each in quick))
+        except (ImportError, OSError):
+            return None
+        return quick
+
+    def _open_nameless(self) -> int:
+        """A file that is gone with the last who has it open."""
+        path = self._files.path + "/first"
+        fd = os.open(path, os.O_RDWR | os.O_EXCL | _CREATE, 0o600)
+        os.unlink(path)
+        return fd
+
+
+def _write(path: str, text: str) -> None:
+    """The whole file or none: somebody may be reading it."""
+    part = path + ".part"
+    fd = os.open(part, os.O_WRONLY | os.O_TRUNC | _CREATE, 0o600)
+    try:
+        content = text.encode("utf-8", "surrogateescape")
+        while content:
+            content = content[os.write(fd, content) :]
+    finally:
+        os.close(fd)
+    os.rename(part, path)

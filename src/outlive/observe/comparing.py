@@ -1,0 +1,108 @@
+"""All files of a task's repositories, before and after: what changed, whoever did it.
+
+The first look is taken while the command runs already, and says so. It is kept in a file without a
+name until the end, because it may be many megabytes; what is kept for good is the comparison, and
+of the last look only the files that were not as the index says.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+
+from outlive.domain.comparison import compare
+from outlive.domain.comparison_json import to_json
+from outlive.domain.snapshot import GitState, Snapshot, Tree, dirty_paths
+from outlive.domain.snapshot_json import to_json as snapshot_to_json
+from outlive.observe.snapshot import take_full
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+MOST_DIRTY = 2000
+_MOST_OF_A_KIND = 500
+
+
+def keep_first(fd: int, directories: Sequence[str]) -> None:
+    """Look at all files of the repositories that the directories lie in, and keep that in an open file."""
+    with open(fd, "wb", closefd=False) as file:
+        marshal.dump([_plain(take_full(directory, late=True)) for directory in directories], file)
+
+
+def compare_with_first(
+    fd: int, quick: Sequence[Snapshot], *, since_ns: int, seen: Collection[str], ignored: str
+) -> tuple[str, str]:
+    """Look again, at the end: the comparisons, and the quick snapshots with what is dirty; both as kept.
+
+    Paths that were `seen` to be changed are left out of the comparison, and so is what lies in, or leads to, the
+    `ignored` directory: there we write ourselves.
+    """
+    comparisons, last = [], []
+    known = _with_parents(seen)
+    for then, now in zip(_first(fd), quick, strict=True):
+        after = take_full(now.directory, before=then)
+        top = "" if after.git is None else (after.git.top or "").rstrip("/")
+        comparisons.append(
+            compare(
+                then,
+                after,
+                _MOST_OF_A_KIND,
+                since_ns=since_ns,
+                is_wanted=lambda path, top=top: _is_wanted(f"{top}/{path}", known, ignored),  # type: ignore[misc]
+            )
+        )
+        last.append(_with_dirty(now, after))
+    return "".join(to_json(each) + "\n" for each in comparisons), kept_snapshots(last)
+
+
+def kept_snapshots(snapshots: Sequence[Snapshot]) -> str:
+    """Snapshots as a bundle keeps them: one line each, the task's own directory first."""
+    return "".join(snapshot_to_json(each) + "\n" for each in snapshots)
+
+
+def _is_wanted(path: str, known: Collection[str], ignored: str) -> bool:
+    """Whether nobody was seen changing a path, and it is not our own. A directory ends in a slash."""
+    return path.rstrip("/") not in known and not ignored.startswith(path) and not path.startswith(ignored)
+
+
+def _with_parents(paths: Collection[str]) -> set[str]:
+    """The paths and every directory above one of them, whose stamp moves with what is in it."""
+    found: set[str] = set()
+    for path in paths:
+        above = path
+        while above and above not in found:
+            found.add(above)
+            above = above.rpartition("/")[0]
+    return found
+
+
+def _with_dirty(quick: Snapshot, full: Snapshot) -> Snapshot:
+    """The quick snapshot, and what was not as the index says; not at all if that is not known of every file."""
+    if full.tree is None or full.tree.stopped is not None or full.git is None:
+        return quick
+    dirty = dirty_paths(full.tree)
+    if len(dirty) > MOST_DIRTY or quick.git is None:
+        return quick
+    return quick.but(dirty=dirty, git=quick.git.but(staged=full.git.staged))
+
+
+def _first(fd: int) -> list[Snapshot]:
+    os.lseek(fd, 0, os.SEEK_SET)
+    with open(fd, "rb", closefd=False) as file:
+        return [_snapshot(*parts) for parts in marshal.load(file)]  # noqa: S302 - written by ourselves, to a file without a name
+
+
+def _plain(snapshot: Snapshot) -> tuple[dict[str, object], dict[str, object] | None, dict[str, object] | None]:
+    """The snapshot as marshal can say it."""
+    git, tree = snapshot.git, snapshot.tree
+    rest = {name: each for name, each in vars(snapshot).items() if name not in ("git", "tree")}
+    return rest, None if git is None else vars(git), None if tree is None else vars(tree)
+
+
+def _snapshot(rest: dict[str, object], git: dict[str, object] | None, tree: dict[str, object] | None) -> Snapshot:
+    return Snapshot(
+        **rest,  # type: ignore[arg-type]
+        git=None if git is None else GitState(**git),  # type: ignore[arg-type]
+        tree=None if tree is None else Tree(**tree),  # type: ignore[arg-type]
+    )

@@ -1,0 +1,178 @@
+"""All files before and after: what changed is told, and that nobody was seen changing it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from outlive.bundle.seccomp import is_known_machine
+from tests.git_steps import Worktree
+from tests.session_steps import until
+from tests.support import kill, wait_until
+
+if TYPE_CHECKING:
+    from tests.support import Bench
+
+can_observe = pytest.mark.skipif(not is_known_machine(), reason="the calls of this machine are not known")
+
+
+@pytest.fixture
+def tree(bench: Bench) -> Worktree:
+    """A repository with three files, as the project."""
+    made = Worktree(bench.project)
+    made.write("src/deep/c.py", "c = 1\n")
+    made.commit(a="a\n", b="b\n")
+    return made
+
+
+def first_look(bench: Bench, task: str) -> bool:
+    """Whether all files have been looked at beside the running command; a file without a name keeps it."""
+    keeper = bench.keeper(task)
+    for number in os.listdir(f"/proc/{keeper}/fd"):
+        path = f"/proc/{keeper}/fd/{number}"
+        try:
+            if os.readlink(path).endswith("/first (deleted)"):
+                return os.stat(path).st_size > 0
+        except OSError:
+            continue
+    return False
+
+
+def begun(bench: Bench, text: str, *options: str) -> str:
+    """A task that does its work once `go` lies beside the project, all files having been looked at."""
+    task = bench.launch(f"{until(str(bench.root / 'go'))}; {text}", *options)
+    wait_until(lambda: first_look(bench, task), "the first look")
+    return task
+
+
+def compared(bench: Bench, task: str) -> Any:
+    """What a task touched, once that has been compared."""
+    (bench.root / "go").touch()
+    bench.run("wait", task)
+    wait_until(lambda: os.path.exists(bench.files(task).compared), "the comparison")
+    return bench.json("effects", task)
+
+
+def hows(bench: Bench, found: Any) -> dict[str, str]:
+    """Names of the project and what became of them, of those that nobody was seen changing."""
+    return {each["path"].removeprefix(f"{bench.project}/"): each["how"] for each in found["unattributed"]}
+
+
+@can_observe
+def test_what_others_change_meanwhile_is_told_and_not_taken_for_the_tasks(bench: Bench, tree: Worktree) -> None:
+    """Written, made and removed by somebody else; what the task itself did is not among it."""
+    task = begun(bench, "echo more >> a; mkdir -p out/deep; touch out/deep/file src/made")
+    tree.write("b", "another\n")
+    tree.write("new")
+    (bench.project / "src" / "deep" / "c.py").unlink()
+    found = compared(bench, task)
+    assert hows(bench, found) == {"b": "changed", "src/deep/c.py": "gone", "new": "appeared"}
+    assert (found["level"], found["unattributed_in_all"]) == ("observed", 3)
+    assert found["changed"] == [str(bench.project / "a")]
+    assert "3 files changed by somebody else, or unseen: b, src/deep/c.py, new" in found["summary"]
+    assert "changed by somebody else, or unseen (3):" in bench.ok("effects", task)
+
+
+@can_observe
+def test_a_commit_of_somebody_else_is_told(bench: Bench, tree: Worktree) -> None:
+    """HEAD moved, and the task was not seen moving it."""
+    task = begun(bench, "true")
+    tree.commit(a="second\n")
+    found = compared(bench, task)
+    assert (found["git"], hows(bench, found)) == ([], {"a": "changed"})
+    assert "HEAD moved while it ran" in found["moved"]
+    assert "by somebody else, or unseen" in found["summary"]
+
+
+@can_observe
+@pytest.mark.usefixtures("tree")
+def test_what_was_changed_before_the_first_look_is_told_too(bench: Bench) -> None:
+    """The first look comes late: its stamps tell what was written before it, and the record says that it is late."""
+    task = bench.launch(f"{until(str(bench.root / 'go'))}; sleep 0.2")
+    bench.keeper(task)
+    (bench.project / "b").write_text("at once\n")
+    found = compared(bench, task)
+    assert hows(bench, found).keys() == {"b"}
+    assert "what happened in its first moments" in found["uncompared"]
+
+
+@can_observe
+@pytest.mark.usefixtures("tree")
+def test_a_short_command_does_not_pay_for_it(bench: Bench) -> None:
+    """Over before anybody looked at all files: nothing is known of others, and nothing claimed."""
+    task = bench.launch("true")
+    bench.run("wait", task)
+    wait_until(lambda: os.path.exists(bench.files(task).after), "the last look")
+    found = bench.json("effects", task)
+    assert (found["unattributed"], found["unattributed_in_all"]) == (None, None)
+    assert not os.path.exists(bench.files(task).compared)
+
+
+@can_observe
+@pytest.mark.usefixtures("tree")
+def test_outside_of_a_repository_nothing_is_compared(bench: Bench) -> None:
+    """There is nothing to compare with."""
+    task = bench.launch("sleep 0.2", "--cwd", str(bench.root))
+    bench.run("wait", task)
+    wait_until(lambda: os.path.exists(bench.files(task).after), "the last look")
+    assert bench.json("effects", task)["unattributed"] is None
+
+
+def test_compared_tells_the_net_effect_and_that_nobody_knows_whose_it_is(bench: Bench, tree: Worktree) -> None:
+    """Changed, removed, made, and written without a change."""
+    tree.settle_index()
+    task = begun(bench, "echo more >> a; rm src/deep/c.py; touch made; cp b x; mv x b", "--observe", "compare")
+    found = compared(bench, task)
+    assert hows(bench, found) == {"a": "changed", "b": "rewritten", "src/deep/c.py": "gone", "made": "appeared"}
+    names = {
+        key: [path.rpartition("/")[2] for path in found[key]] for key in ("changed", "gone", "created", "rewritten")
+    }
+    assert names == {"changed": ["a", "c.py"], "gone": ["c.py"], "created": ["made"], "rewritten": ["b"]}
+    assert (found["level"], found["windows"]) == ("compared", [])
+    assert "1 file changed; 1 file removed; 1 file created; 1 file written, same content" in found["summary"]
+    assert "nobody knows who did it" in found["summary"]
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_compared_task_overlaps_with_nobody(bench: Bench) -> None:
+    """What it saw changed may be the other one's doing: it is not called the same file changed by two."""
+    begun_task = begun(bench, "true", "--observe", "compare", "--session", "s-1")
+    other = bench.launch("echo other >> a", "--session", "s-1")
+    bench.run("wait", other, "--no-ack")
+    assert compared(bench, begun_task)["changed"] == [str(bench.project / "a")]
+    notices = bench.json("inbox", "--session", "s-1")["notices"]
+    assert [notice["overlap"] for notice in notices] == [[]] * len(notices)
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_keeper_that_died_leaves_no_comparison(bench: Bench) -> None:
+    """Nobody compared, so nobody claims that nothing changed; nothing is left lying around either."""
+    task = begun(bench, "echo more >> a", "--observe", "compare")
+    kill(bench.keeper(task))
+    (bench.root / "go").touch()
+    bench.run("wait", task)
+    found = bench.json("effects", task)
+    assert (found["unattributed"], found["level"]) == (None, "unknown")
+    assert not {"first", "compared", "after"} & set(os.listdir(bench.files(task).path))
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_task_and_its_looks_are_told_apart(bench: Bench) -> None:
+    """Whoever looks at the files is no process of the task: it is neither left running nor ended with it."""
+    for number in range(3000):
+        (bench.project / f"f{number}").touch()
+    Worktree(bench.project, new=False).commit()
+    task = bench.launch("true", "--observe", "compare")
+    bench.run("wait", task)
+    assert bench.show(task)["left_running"] == []
+
+
+def test_our_own_files_are_nobodys_doing(bench: Bench, tree: Worktree) -> None:
+    """A state directory inside of the repository changes with every task."""
+    bench.env["OUTLIVE_HOME"] = str(bench.project)
+    task = begun(bench, "true", "--observe", "compare")
+    bench.ok("run", "--wait", "20s", "true")
+    tree.write("b", "x\n")
+    assert hows(bench, compared(bench, task)) == {"b": "changed"}
