@@ -169,6 +169,44 @@ def test_a_task_and_its_looks_are_told_apart(bench: Bench) -> None:
     assert bench.show(task)["left_running"] == []
 
 
+def drifted(bench: Bench) -> Any:
+    """What has moved since the one task of a session ended, as its notice says it."""
+    (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
+    return notice["drift"]
+
+
+@can_observe
+def test_files_that_changed_since_are_named_with_the_notice(bench: Bench, tree: Worktree) -> None:
+    """Without any commit; those that were dirty already are compared with what they were."""
+    tree.write("a", "dirty\n")
+    task = begun(bench, "echo mine >> b", "--session", "s-1")
+    (bench.root / "go").touch()
+    bench.run("wait", task, "--no-ack")
+    wait_until(lambda: os.path.exists(bench.files(task).compared), "the comparison")
+    assert (drifted(bench)["moved"], drifted(bench)["details"]) == (False, [])
+    tree.write("src/deep/c.py", "c = 2\n")
+    assert drifted(bench)["summary"] == "1 file changed since it ran: src/deep/c.py"
+    tree.write("a", "dirtier\n")
+    tree.write("b", "not mine\n")
+    (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
+    assert len(notice["drift"]["details"]) == 2
+    assert "since then: 2 files changed since it ran: a, src/deep/c.py; 1 file it touched changed" in notice["text"]
+
+
+@can_observe
+def test_committing_what_was_there_already_changes_no_file(bench: Bench, tree: Worktree) -> None:
+    """HEAD moved, and the files are what the task ran on."""
+    tree.write("a", "dirty\n")
+    (bench.project / "b").unlink()
+    task = begun(bench, "true", "--session", "s-1")
+    compared(bench, task)
+    tree.git("rm", "-q", "--cached", "b")
+    assert drifted(bench)["moved"] is False
+    tree.commit()
+    (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
+    assert ["HEAD moved 1 commit" in each for each in notice["drift"]["details"]] == [True]
+
+
 def test_our_own_files_are_nobodys_doing(bench: Bench, tree: Worktree) -> None:
     """A state directory inside of the repository changes with every task."""
     bench.env["OUTLIVE_HOME"] = str(bench.project)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from outlive.domain.drift import STILL, Distance, drift
-from outlive.domain.snapshot import GONE, HASHED, UNHASHED, UNSEEN, GitState, Snapshot
+from outlive.domain.drift import STILL, Distance, Drift, drift
+from outlive.domain.snapshot import AS_INDEXED, GONE, HASHED, UNHASHED, UNSEEN, GitState, Snapshot, Tree
 
 OLD, NEW = "1a2b3c4d" * 5, "3c4d5e6f" * 5
 
 
-def stamp(size: int = 1, inode: int = 1) -> bytes:
+def stamp(size: int = 1, inode: int = 1, at: int = 1) -> bytes:
     """A stamp of a regular file."""
-    fields = (1, 0, 1, 0, inode, 0o100644, 0, 0, size)
+    fields = (at, 0, at, 0, inode, 0o100644, 0, 0, size)
     return b"".join(each.to_bytes(4, "big") for each in fields)
 
 
@@ -92,6 +92,54 @@ def test_files_are_compared_by_content() -> None:
         (UNSEEN, UNSEEN, None),
     ):
         assert drift(seen(files={"a": was}), seen(files={"a": is_now})).moved is moved
+
+
+def tracked(then: dict[bytes, bytes], now: dict[bytes, bytes], *, staged: str = "s", **more: object) -> Drift:
+    """The drift of a repository in which these were dirty, and these are there now."""
+    before = seen(state(staged="s")).but(dirty=then, **more)
+    after = seen(state(staged=staged)).but(tree=Tree(tracked=now, untracked={}))
+    return drift(before, after, taken_ns=10 * 10**9)
+
+
+def test_tracked_files_that_changed_since_are_named() -> None:
+    """What was clean and is not, and what was dirty and is otherwise; what is as it was is not."""
+    a, b = HASHED + stamp() + b"1", HASHED + stamp() + b"2"
+    for then, now, names in (
+        ({}, {b"x": a, b"y": AS_INDEXED + stamp() + b"2"}, "x"),
+        ({b"x": a}, {b"x": b}, "x"),
+        ({b"x": a}, {b"x": AS_INDEXED + stamp() + b"2"}, "x"),
+        ({b"x": a}, {b"x": GONE}, "x"),
+        ({b"x": GONE}, {b"x": a}, "x"),
+        ({b"x": a}, {b"x": AS_INDEXED + stamp(inode=2) + b"1"}, ""),
+        ({b"x": GONE}, {b"x": GONE}, ""),
+    ):
+        found = tracked(then, now)
+        assert found.details == ((f"1 file changed since it ran: {names}",) if names else ())
+        assert found.moved is bool(names)
+
+
+def test_an_index_that_moved_below_a_file_is_no_change_of_the_file() -> None:
+    """After a reset the file is not as the index says, and nobody has written it."""
+    for at, moved in ((5, False), (15, True)):
+        assert tracked({}, {b"x": HASHED + stamp(at=at) + b"1"}, staged="t").moved is moved
+
+
+def test_a_file_it_touched_is_told_once() -> None:
+    """By its path, as one that it touched."""
+    was, is_now = HASHED + stamp() + b"1", HASHED + stamp() + b"2"
+    before = seen(state(staged="s"), {"/r/x": was}).but(dirty={b"x": was})
+    after = seen(state(staged="s"), {"/r/x": is_now}).but(tree=Tree(tracked={b"x": is_now}, untracked={}))
+    assert drift(before, after).details == ("1 file it touched changed since (/r/x)",)
+
+
+def test_files_that_nobody_looked_at_are_unknown() -> None:
+    """In time, or at all; ids that measure different things tell nothing."""
+    a = HASHED + stamp() + b"1"
+    assert tracked({b"x": a}, {b"x": UNSEEN}).moved is None
+    assert drift(seen(state()).but(dirty={}), seen(state())).moved is None
+    before, after = seen(state()).but(dirty={b"x": a}), seen(state())
+    converted = Tree(tracked={b"x": AS_INDEXED + stamp(inode=2) + b"2"}, untracked={}, converts=True)
+    assert drift(before, after.but(tree=converted)).moved is None
 
 
 def test_unknown_is_not_unmoved() -> None:

@@ -7,13 +7,24 @@ is still what lies there; this module says whether it is, in one sentence and th
 from __future__ import annotations
 
 from outlive.domain.comparison import compare_refs
-from outlive.domain.snapshot import GONE, UNSEEN, content_of, kind_of, mode_of, size_of, stamp_of
+from outlive.domain.snapshot import (
+    GONE,
+    UNSEEN,
+    as_text,
+    changed_at_ns,
+    content_of,
+    dirty_paths,
+    kind_of,
+    mode_of,
+    size_of,
+    stamp_of,
+)
 from outlive.domain.text import one_line
 from outlive.domain.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from outlive.domain.snapshot import GitState, Snapshot
+    from outlive.domain.snapshot import GitState, Snapshot, Tree
 
 _MOST_NAMED = 3
 _WIDEST_NAME = 80
@@ -39,8 +50,12 @@ class Drift(Value):
     unknown: tuple[str, ...] = ()
 
 
-def drift(then: Snapshot, now: Snapshot, distance: Distance | None = None) -> Drift:
-    """What moved since `then`; `distance` is that of the two HEADs, if somebody counted."""
+def drift(then: Snapshot, now: Snapshot, distance: Distance | None = None, *, taken_ns: int | None = None) -> Drift:
+    """What moved since `then`; `distance` is that of the two HEADs, if somebody counted.
+
+    Files by name need `files` in both; all tracked files need `dirty` then and `tree` now, and by the clock of
+    the file system when it was `taken`.
+    """
     found: list[str] = []
     unknown = list(dict.fromkeys((*then.unknown, *now.unknown)))
     if then.is_present and not now.is_present:
@@ -52,6 +67,7 @@ def drift(then: Snapshot, now: Snapshot, distance: Distance | None = None) -> Dr
             found.append("another repository lies where it ran")
         else:
             found += _git_drift(then.git, now.git, distance)
+            found += _tracked_drift(then, now, taken_ns, unknown)
     elif now.git is not None:
         found.append("there was no repository where it ran, and now there is one")
     found += _file_drift(then, now, unknown)
@@ -112,6 +128,50 @@ def _file_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
     return [f"{files} changed since ({_named(changed)})"]
 
 
+def _tracked_drift(then: Snapshot, now: Snapshot, taken_ns: int | None, unknown: list[str]) -> list[str]:
+    """The tracked files that changed, but for those that are told as files it touched."""
+    if then.dirty is None or then.git is None or now.git is None:
+        return []
+    if now.tree is None:
+        unknown.append("files: nobody looked at them now")
+        return []
+    top = (then.git.top or "").rstrip("/")
+    same_index = then.git.staged is not None and then.git.staged == now.git.staged
+    changed, unsure = [], 0
+    for path in sorted({*then.dirty, *dirty_paths(now.tree)}):
+        name = as_text(path)
+        if then.files is not None and f"{top}/{name}" in then.files:
+            continue
+        was, is_now = then.dirty.get(path), now.tree.tracked.get(path, UNSEEN)
+        if was is None:
+            answer = _is_dirtied(is_now, taken_ns, same_index=same_index)
+        else:
+            answer = _is_rewritten(was, is_now, now.tree)
+        if answer:
+            changed.append(name)
+        unsure += answer is None
+    if unsure:
+        unknown.append(f"files: {unsure} could not be compared")
+    files = "1 file" if len(changed) == 1 else f"{len(changed)} files"
+    return [f"{files} changed since it ran: {_named(changed)}"] if changed else []
+
+
+def _is_dirtied(is_now: bytes, taken_ns: int | None, *, same_index: bool) -> bool | None:
+    """Whether a file changed that was as the index said, and now is not: that, or the index, must have."""
+    if same_index:
+        return True
+    stamp = stamp_of(is_now)
+    return None if not stamp or taken_ns is None else changed_at_ns(stamp) >= taken_ns
+
+
+def _is_rewritten(was: bytes, is_now: bytes, tree: Tree) -> bool | None:
+    """Whether a file changed that was not as the index said."""
+    if tree.converts and kind_of(was) != kind_of(is_now) and GONE not in {was, is_now}:
+        # One id by git and one of bytes that git would have converted first measure different things.
+        return False if stamp_of(was) == stamp_of(is_now) else None
+    return _is_changed(was, is_now)
+
+
 def _is_changed(was: bytes, is_now: bytes) -> bool | None:
     if was == is_now:
         return False if was != UNSEEN else None
@@ -122,7 +182,7 @@ def _is_changed(was: bytes, is_now: bytes) -> bool | None:
     stamp, stamp_now = stamp_of(was), stamp_of(is_now)
     if size_of(stamp) != size_of(stamp_now) or mode_of(stamp) != mode_of(stamp_now):
         return True
-    if content_of(was) and content_of(is_now):
+    if content_of(was) and len(content_of(was)) == len(content_of(is_now)):
         return content_of(was) != content_of(is_now)
     return False if stamp == stamp_now else None
 

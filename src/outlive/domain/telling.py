@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TAIL_BYTES = 2048
 TEXT_BYTES = 8192
 _WIDE, _NARROW = 300, 60
-_MEMBERS_SHOWN, _LAST_WORDS, _OVERLAPS_SHOWN = 12, 4, 3
+_MEMBERS_SHOWN, _LAST_WORDS, _OVERLAPS_SHOWN, _MOVES_SHOWN = 12, 4, 3, 3
 _FRAME, _SHORTEST_LINE = 400, 90
 _WHO = {
     "requested": "a cancel",
@@ -162,7 +162,7 @@ def _details(told: Told, now: datetime) -> list[str]:
         lines.append(f"  touched ({told.effects.level}): {one_line(summary_of(told.effects, now), _WIDE)}")
     lines += [f"  overlap: {_overlap(overlap)}" for overlap in told.overlaps[:_OVERLAPS_SHOWN]]
     if told.drift is not None and told.drift.moved:
-        lines.append(f"  since then: {one_line(told.drift.summary, _WIDE)}")
+        lines.append(f"  since then: {one_line('; '.join(told.drift.details[:_MOVES_SHOWN]), _WIDE)}")
     lines.append(f"  output: {told.output.path} ({show_size(told.output.size)})")
     return [*lines, f"  more: outlive show {launch.id}, outlive output {launch.id}"]
 

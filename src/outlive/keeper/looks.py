@@ -78,8 +78,8 @@ class Looks:
             compared, after = compare_with_first(
                 first, quick, since_ns=self._began_ns, seen=touched, ignored=self._plan.home.path + "/"
             )
-            _write(self._files.compared, compared)
             _write(self._files.after, after)
+            _write(self._files.compared, compared)
 
         Beside(work, (self._record, first)).wait()
 

@@ -53,6 +53,7 @@ def take_full(
     *,
     before: Snapshot | None = None,
     paths: Iterable[str] = (),
+    untracked: bool = True,
     late: bool = False,
 ) -> Snapshot:
     """All of the quick one, and the files: stat of the tracked, content of the dirty.
@@ -65,7 +66,7 @@ def take_full(
     unknown = list(quick.unknown)
     tree, staged = None, None
     if repository is not None and repository.broken is None and repository.top is not None:
-        inside = _known(unknown, "files", lambda: _look_inside(repository, settings, until, before))
+        inside = _known(unknown, "files", lambda: _look_inside(repository, settings, until, before, untracked))
         tree, staged = inside or (None, None)
     if tree is not None and tree.stopped:
         unknown.append(f"files: {tree.stopped}")
@@ -137,7 +138,7 @@ def _known(unknown: list[str], what: str, read: Callable[[], T]) -> T | None:
 
 
 def _look_inside(
-    repository: Repository, settings: Mapping[str, str], until: float, before: Snapshot | None
+    repository: Repository, settings: Mapping[str, str], until: float, before: Snapshot | None, untracked: bool
 ) -> tuple[Tree, str]:
     try:
         from outlive.observe.index import read_index  # noqa: PLC0415 - a launch takes no full one
@@ -155,7 +156,7 @@ def _look_inside(
     written = os.lstat(path).st_mtime_ns if os.path.lexists(path) else 0
     index = read_index(path, 32 if settings.get("extensions.objectformat", "").lower() == "sha256" else 20, until)
     also = before.tree.tracked if before and before.tree and before.git and before.git.top == top else ()
-    tree = TreeReader(top, index, written, until).look(also)
+    tree = TreeReader(top, index, written, until).look(also, untracked=untracked)
     return tree.but(converts=tree.converts or _converts(repository, settings)), _staged(index)
 
 

@@ -64,15 +64,15 @@ class TreeReader:
         self._steps = 0
         self._doing = "looking at files"
 
-    def look(self, also: Iterable[bytes] = ()) -> Tree:
-        """The files that the index names, and `also` those that it named before."""
+    def look(self, also: Iterable[bytes] = (), *, untracked: bool = True) -> Tree:
+        """The files that the index names, and `also` those that it named before; on demand those beside them."""
         self._group(also)
         stopped, complete = None, False
         try:
             with Directories(self._top) as directories:
                 self._stat_all(directories)
                 self._hash_suspects(directories)
-                complete = self._list_untracked(directories)
+                complete = untracked and self._list_untracked(directories)
         except _TimeIsUp:
             total = sum(map(len, self._inside.values()))
             stopped = f"time was up while {self._doing} ({len(self._tracked)} of {total} looked at)"

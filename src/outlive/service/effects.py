@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.domain.comparison import Comparison
     from outlive.domain.declared import Declared
-    from outlive.domain.drift import Drift
     from outlive.domain.effects import Effects, Window
     from outlive.domain.overlap import Edit
     from outlive.domain.snapshot import Snapshot
@@ -60,20 +59,6 @@ def git_document(home: Home, task: Task) -> dict[str, object] | None:
         "head_before": before.git.head,
         "head_after": after.git.head if after is not None and after.git is not None else None,
     }
-
-
-def drift_of(home: Home, task: Task, attempt: int) -> Drift | None:
-    """What has moved in the world since an attempt ended; None if it has not, or nobody looked then."""
-    then = snapshot_of(AttemptFiles(home.bundle(task.id), attempt).after)
-    if then is None:
-        return None
-    from outlive.observe.commits import measure_distance  # noqa: PLC0415 - only who reads a notice counts commits
-    from outlive.observe.snapshot import take_quick  # noqa: PLC0415
-
-    now = take_quick(task.launch.cwd, tuple(then.files or ()))
-    has_moved = then.git is not None and now.git is not None and then.git.head != now.git.head
-    distance = measure_distance(then.git, now.git) if has_moved and then.git and now.git else None
-    return drift(then, now, distance)
 
 
 def snapshot_of(path: str) -> Snapshot | None:

@@ -13,7 +13,8 @@ from outlive.ledger.inbox import Inbox
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from outlive.service.effects import drift_of, effects_of, overlaps_of
+from outlive.service.drift import World
+from outlive.service.effects import effects_of, overlaps_of
 from outlive.service.view import files_of, output_view, tail_text, task_document
 
 TYPE_CHECKING = False
@@ -39,7 +40,7 @@ def new_mark() -> str:
 
 def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> list[Told]:
     """What there is to say of each notice; one whose task is gone says nothing."""
-    found = []
+    found, world = [], World()
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         inbox, boundaries = Inbox(ledger), {}
         for telling in tellings:
@@ -68,7 +69,7 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
                     launched_by=task.launch.session,
                     crossed_boundary=crossed,
                     effects=effects_of(home, task, notice.attempt),
-                    drift=drift_of(home, task, notice.attempt),
+                    drift=world.drift_of(home, task, notice.attempt),
                     overlaps=_overlaps(home, ledger, task, notice),
                     last_words={
                         member.id: tail_text(files_of(home, member), _LAST_WORDS)
@@ -113,7 +114,9 @@ def notice_document(home: Home, telling: Telling, told: Told) -> dict[str, objec
         "covers": [each.id for each in telling.covers],
         "crossed_boundary": told.crossed_boundary,
         "launched_by": told.launched_by,
-        "drift": None if told.drift is None else {"moved": told.drift.moved, "summary": told.drift.summary},
+        "drift": None
+        if told.drift is None
+        else {"moved": told.drift.moved, "summary": told.drift.summary, "details": list(told.drift.details)},
         "overlap": [
             {
                 "task": each.task,
