@@ -154,6 +154,15 @@ def test_what_is_made_and_removed_again_is_no_change(bench: Bench) -> None:
     assert not str(elsewhere).startswith("/tmp") or found["outside"] == []  # noqa: S108
 
 
+def test_names_that_begin_like_the_git_directory_are_files_like_others(bench: Bench, repo: Path) -> None:
+    """`.gitignore` and `.github` lie beside `.git`, and not in it."""
+    (repo / ".gitignore").write_text("x\n")
+    found = touched(bench, "echo y >> .gitignore; mkdir .github; echo z > .github/z.yml")
+    assert found["changed"] == paths(bench, ".gitignore")
+    assert found["created"] == paths(bench, ".github", ".github/z.yml")
+    assert found["git"] == []
+
+
 def test_connections_are_told(bench: Bench) -> None:
     """Address and port: a push touches the world."""
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -79,7 +79,7 @@ class Replay:
         elif operation == "begin":
             self._is_observed = True
             self._top = fields[1].rstrip("/") + "/" if fields[1] else None
-            self._git_directory = fields[2] or None
+            self._git_directory = fields[2].rstrip("/") + "/" if fields[2] else None
         elif operation == "exec":
             self._commands[thread] = fields[1]
             if len(fields) > 3 and fields[3].isdigit():

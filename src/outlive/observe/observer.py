@@ -37,7 +37,7 @@ class Scope:
 
     def __init__(self, top: str | None, git_directory: str | None) -> None:
         self._top = None if top is None else top.rstrip("/") + "/"
-        self._git = git_directory
+        self._git = None if git_directory is None else git_directory.rstrip("/") + "/"
 
     def is_shared(self, path: str) -> bool:
         """Whether it is one of the files that people work on."""
@@ -47,7 +47,7 @@ class Scope:
     def holds(self, path: str) -> bool:
         """Whether what the path held before is worth knowing."""
         if self._git is not None and path.startswith(self._git):
-            rest = path[len(self._git) :]
+            rest = path[len(self._git) - 1 :]
             return rest.startswith(_SMALL_IN_GIT) and not rest.endswith(".lock")
         return self._top is not None and path.startswith(self._top)
 
