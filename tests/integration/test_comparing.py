@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from outlive.bundle.seccomp import is_known_machine
-from tests.git_steps import Worktree
-from tests.session_steps import until
+from tests.git_steps import ENVIRON, Worktree
+from tests.session_steps import begin, until
 from tests.support import kill, wait_until
 
 if TYPE_CHECKING:
@@ -167,6 +167,60 @@ def test_a_task_and_its_looks_are_told_apart(bench: Bench) -> None:
     task = bench.launch("true", "--observe", "compare")
     bench.run("wait", task)
     assert bench.show(task)["left_running"] == []
+
+
+# --- what a launch declares ----------------------------------------------------------------------
+
+
+def test_what_a_launch_says_it_touches_is_told_before_it_does(bench: Bench, tree: Worktree) -> None:
+    """With its declared effects and in the hand-off, also after a retry; relative to where it runs."""
+    begin(bench, "s-1")
+    task = bench.launch(until("go"), "--session", "s-1", "--touches", "a", "--touches", "src/../b", "--observe", "off")
+    touches = bench.json("effects", task)["declared"]["touches"]
+    assert [each["what"] for each in touches if each["by"] == "--touches"] == [
+        str(tree.path / "a"),
+        str(tree.path / "b"),
+    ]
+    assert "touches a, b by its launch" in begin(bench, "s-1", "--source", "compact")["hand_off"]["text"]
+    assert "--touches" in bench.ok("effects", task)
+    assert bench.run("run", "--touches", "", "true").returncode == 2
+    (bench.project / "go").touch()
+    bench.run("wait", task)
+    again = bench.ok("retry", task)
+    assert bench.row(again).launch.touches == (str(tree.path / "a"), str(tree.path / "b"))
+
+
+@pytest.fixture
+def other(bench: Bench) -> Worktree:
+    """Another repository, somewhere else."""
+    made = Worktree(bench.root / "other")
+    made.commit(x="x\n", y="y\n")
+    return made
+
+
+@can_observe
+@pytest.mark.usefixtures("tree")
+def test_the_repositories_of_declared_paths_are_observed_and_compared(bench: Bench, other: Worktree) -> None:
+    """Windows have the tree that they are of; what somebody else does there is told, too."""
+    text = f"cd {other.path}; mv x z; sleep 0.05; mv z x; echo a >> {bench.project}/a; git commit -q --allow-empty -m m"
+    bench.env.update(ENVIRON)
+    task = begun(bench, text, "--touches", str(other.path / "x"), "--touches", str(other.path / "none"))
+    other.write("y", "not the task's\n")
+    found = compared(bench, task)
+    assert {window["scope"] for window in found["windows"]} == {str(other.path), str(bench.project)}
+    assert found["restored"] == [str(other.path / "x")]
+    assert [each["path"] for each in found["unattributed"]] == [str(other.path / "y")]
+    assert "branch main" in {each["what"] for each in found["git"]}
+
+
+def test_a_declared_path_is_compared_from_outside_of_any_repository(bench: Bench, other: Worktree) -> None:
+    """The directory that it runs in is in none."""
+    task = begun(bench, f"echo more >> {other.path}/x", "--observe", "compare", "--touches", str(other.path / "x"))
+    found = compared(bench, task)
+    assert (found["level"], found["changed"]) == ("compared", [str(other.path / "x")])
+
+
+# --- what moved since ----------------------------------------------------------------------------
 
 
 def drifted(bench: Bench) -> Any:

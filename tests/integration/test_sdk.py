@@ -42,6 +42,12 @@ def test_a_task_from_launch_to_result(client: Outlive) -> None:
     assert [found.id for found in client.tasks()] == [task.id]
 
 
+def test_a_program_says_what_a_task_is_going_to_touch(client: Outlive, bench: Bench) -> None:
+    """As text or as a path, relative to where the task runs."""
+    task = client.run("true", touches=["a", bench.root / "b"]).wait()
+    assert bench.row(task.id).launch.touches == (str(bench.project / "a"), str(bench.root / "b"))
+
+
 def test_waiting_has_a_limit(client: Outlive) -> None:
     """Past the timeout the task is told to be still running."""
     task = client.run(["sleep", "30"])

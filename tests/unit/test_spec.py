@@ -21,6 +21,7 @@ FULL = launch(
     retries=3,
     after=(Dependency(task="tdep"), Dependency(task="tany", any_ending=True)),
     claims=(Claim(name="lock:x", room=1),),
+    touches=("/home/u/repo/src", "/odd/\udcff"),
 )
 
 
@@ -33,6 +34,6 @@ def test_a_launch_is_read_back_as_it_was_written() -> None:
 def test_an_older_and_a_newer_spec_can_be_read() -> None:
     """What is missing has its default; what is unknown is left out."""
     spec = json.loads(to_json(spec_of(launch())))
-    for name in ("after", "claims", "retries", "idle_timeout", "queue_timeout"):
+    for name in ("after", "claims", "touches", "retries", "idle_timeout", "queue_timeout"):
         del spec[name]
     assert launch_from_spec({**spec, "of_the_future": 1}) == launch()

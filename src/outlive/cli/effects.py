@@ -48,7 +48,7 @@ def act(given: Given) -> int:
 
 def _declared(declared: Declared) -> Iterator[str]:
     if declared.touches:
-        yield f"by its text ({declared.level}):"
+        yield f"by its launch and its text ({declared.level}):"
         yield from (
             f"  {touch.kind} {one_line(touch.what, 120)} ({one_line(touch.by, 80)})"
             for touch in declared.touches[:_MOST]

@@ -46,6 +46,7 @@ def act(given: Given) -> int:
         notify=given.notify or "end",
         observe=given.observe or "auto",
         takes_input=bool(given.stdin),
+        touches=tuple(given.touches),
         retain=DEFAULT_RETENTION if given.retain is None else given.retain,
     )
     if given.wait is not None and (given.after or given.after_any):
@@ -193,6 +194,12 @@ COMMAND = Command(
             choices=("auto", "syscalls", "watch", "compare", "off"),
         ),
         Option(name="--stdin", help="let it be sent input (`outlive send`); without this it reads nothing"),
+        Option(
+            name="--touches",
+            metavar="PATH",
+            help="say what it is going to touch; others are warned, and its repository is compared",
+            repeat=True,
+        ),
         Option(
             name="--retain",
             metavar="D",

@@ -80,6 +80,7 @@ class Outlive:
         notify: Notify = "end",
         observe: Observe = "auto",
         stdin: bool = False,
+        touches: Sequence[str | os.PathLike[str]] = (),
         retain: Span = None,
     ) -> Task:
         """Launch a task; returns once it runs, or is in line.
@@ -93,6 +94,7 @@ class Outlive:
 
         It begins when the tasks of `after` have succeeded and those of `after_any` have ended, and
         when fewer than N of those that share a name of `slots` (`{"gpu": 2}`) or of `locks` run.
+        `touches` names paths that it is going to change, for others to be warned.
         """
         given = from_shell_text(command) if isinstance(command, str) else from_argv(list(map(_word, command)))
         fields = {
@@ -114,6 +116,7 @@ class Outlive:
             "notify": notify,
             "observe": observe,
             "takes_input": stdin,
+            "touches": list(map(os.fsdecode, touches)),
             "retain": _seconds(retain),
         }
         self._keep_ledger_open()

@@ -115,6 +115,7 @@ def _act(request: dict[str, Any]) -> str:
             if fields.get(name) is not None:
                 fields[name] = timedelta(seconds=fields[name])
         fields["after"], fields["after_any"] = tuple(fields["after"]), tuple(fields["after_any"])
+        fields["touches"] = tuple(fields["touches"])
         fields["claims"] = (*map(slots, fields.pop("slots")), *map(lock, fields.pop("locks")))
         command = Command(argv=tuple(request["argv"]), text=request["text"])
         return run(

@@ -111,6 +111,7 @@ def _line(line: Line, width: int, now: datetime) -> str:
         age = show_duration(now - (attempt.started_at or attempt.created_at))
         how = f"{attempt.state} for {age}" + (f", {attempt.condition}" if attempt.condition else "")
         how += ", by its text takes files away for a while" if line.takes_away else ""
+        how += _declared(task)
     else:
         how = how_it_ended(attempt)
     head = f"  {task.id}{' (of an earlier session)' if line.earlier else ''} {how}: "
@@ -124,6 +125,14 @@ def _line(line: Line, width: int, now: datetime) -> str:
         if len(text) + len(word) <= width or text == head:
             text += word
     return cut_bytes(text, width)
+
+
+def _declared(task: Task) -> str:
+    """What its launch says that it touches, as a warning."""
+    paths = [path.removeprefix(task.launch.project + "/") for path in task.launch.touches]
+    names = ", ".join(one_line(path, 40) for path in paths[:3])
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    return f", touches {names}{more} by its launch" if paths else ""
 
 
 def named_in(digest: Digest) -> Sequence[str]:

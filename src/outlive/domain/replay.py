@@ -54,8 +54,8 @@ class Replay:
     def __init__(self, ignored: str) -> None:
         """`ignored` is a directory whose files are not worth telling: where Outlive itself writes."""
         self._ignored = ignored.rstrip("/") + "/"
-        self._top: str | None = None
-        self._git_directory: str | None = None
+        self._tops: tuple[str, ...] = ()
+        self._git_directories: tuple[str, ...] = ()
         self._stories: dict[str, _Story] = {}
         self._commands: dict[int, str] = {}
         self._parents: dict[int, int] = {}
@@ -78,8 +78,8 @@ class Replay:
             self._word(at, operation, fields[1])
         elif operation == "begin":
             self._is_observed = True
-            self._top = fields[1].rstrip("/") + "/" if fields[1] else None
-            self._git_directory = fields[2].rstrip("/") + "/" if fields[2] else None
+            self._tops = tuple(field.rstrip("/") + "/" for field in fields[1::2] if field)
+            self._git_directories = tuple(field.rstrip("/") + "/" for field in fields[2::2] if field)
         elif operation == "exec":
             self._commands[thread] = fields[1]
             if len(fields) > 3 and fields[3].isdigit():
@@ -105,11 +105,12 @@ class Replay:
     def _change(self, at: int, thread: int, state: str, path: str) -> None:
         if path.startswith(self._ignored):
             return
-        if self._git_directory is not None and path.startswith(self._git_directory):
-            self._of_git(at, thread, path[len(self._git_directory) :])
+        if path.startswith(self._git_directories):
+            git = next(each for each in self._git_directories if path.startswith(each))
+            self._of_git(at, thread, path[len(git) :])
             return
         if state == UNSEEN:
-            if self._top is None or not path.startswith(self._top):
+            if not path.startswith(self._tops):
                 if not path.startswith(_TEMPORARY):
                     self._outside[path] = None
                 return
@@ -136,7 +137,7 @@ class Replay:
         return Effects(
             level="unknown" if not self._is_observed else "partial" if self._gaps else "observed",
             gaps=tuple(self._gaps),
-            windows=tuple(self._windows(there)),
+            windows=self._windows(there),
             changed=tuple(path for path, story in there if story.state != story.baseline),
             gone=tuple(path for path, story in there if story.state == ABSENT),
             created=tuple(path for path, story in known if story.baseline == ABSENT != story.state),
@@ -149,7 +150,16 @@ class Replay:
             why_unseen=self._why_unseen,
         )
 
-    def _windows(self, stories: list[tuple[str, _Story]]) -> Iterable[Window]:
+    def _windows(self, stories: list[tuple[str, _Story]]) -> tuple[Window, ...]:
+        """Of each tree those of its own; a repository inside another one is a tree of its own."""
+        by_top: dict[str, list[tuple[str, _Story]]] = {}
+        for path, story in stories:
+            top = max((top for top in self._tops if path.startswith(top)), key=len, default="/")
+            by_top.setdefault(top, []).append((path, story))
+        found = [window for top, inside in by_top.items() for window in self._windows_in(top, inside)]
+        return tuple(sorted(found, key=lambda window: window.opened_at))
+
+    def _windows_in(self, top: str, stories: list[tuple[str, _Story]]) -> Iterable[Window]:
         """Those of single paths that overlap are one: a tree that was not as it should be."""
         spans = sorted(
             ((opened, closed, path, by) for path, story in stories for opened, closed, by in story.windows),
@@ -159,19 +169,19 @@ class Replay:
         until: float = -1
         for span in spans:
             if group and span[0] > until:
-                yield self._window(group)
+                yield self._window(top, group)
                 group, until = [], -1
             group.append(span)
             until = max(until, float("inf") if span[1] is None else span[1])
         if group:
-            yield self._window(group)
+            yield self._window(top, group)
 
-    def _window(self, spans: list[tuple[int, int | None, str, int]]) -> Window:
+    def _window(self, top: str, spans: list[tuple[int, int | None, str, int]]) -> Window:
         ends = [closed for _, closed, _, _ in spans]
         open_paths = {path for _, closed, path, _ in spans if closed is None}
         closed_at = None if open_paths else max(end for end in ends if end is not None)
         return Window(
-            scope=(self._top or "/").rstrip("/") or "/",
+            scope=top.rstrip("/") or "/",
             paths=tuple(sorted(open_paths or {path for _, _, path, _ in spans})),
             opened_at=from_micros(min(opened for opened, closed, _, _ in spans if closed is None or not open_paths)),
             closed_at=None if closed_at is None else from_micros(closed_at),

@@ -38,6 +38,7 @@ def launch_from_spec(spec: dict[str, Any]) -> Launch:
         if known.get(name) is not None:
             known[name] = timedelta(microseconds=int(known[name]))
     known["argv"] = tuple(map(str, spec["argv"]))
+    known["touches"] = tuple(map(str, spec.get("touches", ())))
     known["after"] = tuple(Dependency(task=task, any_ending=bool(any_)) for task, any_ in spec.get("after", ()))
     known["claims"] = tuple(Claim(name=name, room=int(room)) for name, room in spec.get("claims", ()))
     return Launch(**known)

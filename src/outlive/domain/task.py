@@ -49,6 +49,8 @@ class Launch(Value):
     observe: Observe = "auto"
     takes_input: bool = False
     """Whether anybody may send it something to read; otherwise it reads nothing."""
+    touches: tuple[str, ...] = ()
+    """Absolute paths that it is going to touch, as whoever launched it said."""
     retain: timedelta
 
     @property

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _CREATE = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_FOLLOWED = 500
+_MOST_REPOSITORIES = 8
 
 
 class Looks:
@@ -30,8 +31,26 @@ class Looks:
         self._files = plan.files
         self._record = record
         self._began_ns = 0
+        self._known: list[str] | None = None
         self._first: int | None = None
         self._work: Beside | None = None
+
+    def directories(self) -> list[str]:
+        """Where it runs, and the repositories of what it was said to touch."""
+        if self._known is None:
+            launch = self._plan.launch
+            self._known = [launch.cwd]
+            if launch.touches:
+                from outlive.observe.repository import find_repository  # noqa: PLC0415 - seldom said
+
+                own = find_repository(launch.cwd)
+                found = {} if own is None else {own.git_dir: launch.cwd}
+                for path in launch.touches:
+                    repository = find_repository(path)
+                    if repository is not None and len(found) < _MOST_REPOSITORIES:
+                        found.setdefault(repository.git_dir, repository.top or repository.git_dir)
+                self._known += [each for each in found.values() if each != launch.cwd]
+        return self._known
 
     def begin(self) -> None:
         """The command is about to begin: whatever is written from now on may be its doing."""
@@ -48,8 +67,8 @@ class Looks:
             from outlive.observe.comparing import keep_first  # noqa: PLC0415
             from outlive.observe.repository import find_repository  # noqa: PLC0415
 
-            directories = [each for each in self._directories() if find_repository(each) is not None]
-            if self._first is not None or len(directories) < len(self._directories()):
+            directories = self.directories()
+            if self._first is not None or all(find_repository(each) is None for each in directories):
                 return
             first = self._open_nameless()
             self._work = Beside(lambda: keep_first(first, directories), (self._record, first))
@@ -83,15 +102,13 @@ class Looks:
 
         Beside(work, (self._record, first)).wait()
 
-    def _directories(self) -> list[str]:
-        return [self._plan.launch.cwd]
-
     def _keep_quick(self, path: str, paths: list[str] | tuple[()] = ()) -> list[Snapshot] | None:
         try:
             from outlive.domain.snapshot_json import to_json  # noqa: PLC0415
             from outlive.observe.snapshot import take_quick  # noqa: PLC0415
 
-            quick = [take_quick(directory, paths) for directory in self._directories()]
+            first, *others = self.directories()
+            quick = [take_quick(first, paths), *map(take_quick, others)]
             _write(path, "".join(to_json(each) + "\n" for each in quick))
         except (ImportError, OSError):
             return None

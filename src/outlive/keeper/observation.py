@@ -151,14 +151,14 @@ class Observation:
             from outlive.observe.observer import Observer, Scope  # noqa: PLC0415
             from outlive.observe.place import place_of  # noqa: PLC0415
 
-            place = place_of(self._plan.launch.cwd)
-            self._note("begin", place.top or "", place.git_directory or "")
+            places = [place_of(directory) for directory in self._looks.directories()]
+            self._note("begin", *(word for each in places for word in (each.top or "", each.git_directory or "")))
             self._looks.before()
             observer = Observer(
                 listener,
                 self._page,
                 Journal(self._fd, self._wall),
-                Scope(place.top, place.git_directory),
+                Scope(places),
                 loses_privileges=self.eyes is not None and not self.eyes.keep_privileges,
                 on_first_write=lambda: self._look_beside(place.top),
             )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["apsw", "connect", "fold_when_long", "journal_mode", "quarantine", "translated"]
 
 _MIGRATIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 _MADE = b"made"
 _REBUILD = "what runs goes on; `outlive audit --rebuild` restores the records from the tasks' files"
 PATIENCE_S = 10

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TASK_COLUMNS = (
     "id, command, argv, cwd, project, host, created_at, description, session, parent, grp, key, "
     "mode, engine, timeout, max_output, notify, retain, after, claims, idle_timeout, queue_timeout, retries, "
-    "observe, takes_input"
+    "observe, takes_input, touches"
 )
 ATTEMPT_COLUMNS = (
     "number, state, condition, boot, pid_namespace, created_at, started_at, ended_at, settled_at, exit_code, "
@@ -103,6 +103,7 @@ def launch_row(launch: Launch) -> tuple[Cell, ...]:
         launch.retries,
         launch.observe,
         launch.takes_input,
+        to_json(launch.touches),
     )
 
 
@@ -124,7 +125,7 @@ def launch_from(row: Row) -> Launch:
         *rest,
     ) = row
     mode, engine, timeout, max_output, notify, retain, after, claims, idle_timeout, queue_timeout, *last = rest
-    retries, observe, takes_input = last
+    retries, observe, takes_input, touches = last
     return Launch(
         id=id_,
         command=from_text(command),
@@ -146,6 +147,7 @@ def launch_from(row: Row) -> Launch:
         retries=retries,
         observe=observe,
         takes_input=bool(takes_input),
+        touches=tuple(str(path) for path in _array(touches)),
         after=_dependencies(after),
         claims=_claims(claims),
         max_output=max_output,

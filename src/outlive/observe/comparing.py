@@ -43,15 +43,15 @@ def compare_with_first(
     for then, now in zip(_first(fd), quick, strict=True):
         after = take_full(now.directory, before=then)
         top = "" if after.git is None else (after.git.top or "").rstrip("/")
-        comparisons.append(
-            compare(
-                then,
-                after,
-                _MOST_OF_A_KIND,
-                since_ns=since_ns,
-                is_wanted=lambda path, top=top: _is_wanted(f"{top}/{path}", known, ignored),  # type: ignore[misc]
-            )
+        comparison = compare(
+            then,
+            after,
+            _MOST_OF_A_KIND,
+            since_ns=since_ns,
+            is_wanted=lambda path, top=top: _is_wanted(f"{top}/{path}", known, ignored),  # type: ignore[misc]
         )
+        if comparison.repository != "none":
+            comparisons.append(comparison)
         last.append(_with_dirty(now, after))
     return "".join(to_json(each) + "\n" for each in comparisons), kept_snapshots(last)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from outlive.observe.calls import Kind
     from outlive.observe.journal import Journal
+    from outlive.observe.place import Place
 
 _NOWHERE = ("/dev/", "/proc/")
 _SMALL_IN_GIT = ("/HEAD", "/ORIG_HEAD", "/MERGE_HEAD", "/refs/", "/packed-refs", "/config", "/worktrees/")
@@ -33,11 +34,11 @@ _BEFORE_WE_WRITE_MS = 20
 
 
 class Scope:
-    """Where the content of files matters: the worktree of a repository, and the small files of its git directory."""
+    """Where the content of files matters: in worktrees, and in the small files of their git directories."""
 
-    def __init__(self, top: str | None, git_directory: str | None) -> None:
-        self._top = None if top is None else top.rstrip("/") + "/"
-        self._git = None if git_directory is None else git_directory.rstrip("/") + "/"
+    def __init__(self, places: Sequence[Place]) -> None:
+        self._tops = tuple(each.top.rstrip("/") + "/" for each in places if each.top is not None)
+        self._gits = tuple(each.git_directory.rstrip("/") + "/" for each in places if each.git_directory is not None)
 
     def is_shared(self, path: str) -> bool:
         """Whether it is one of the files that people work on."""
@@ -46,10 +47,11 @@ class Scope:
 
     def holds(self, path: str) -> bool:
         """Whether what the path held before is worth knowing."""
-        if self._git is not None and path.startswith(self._git):
-            rest = path[len(self._git) - 1 :]
+        if path.startswith(self._gits):
+            git = next(each for each in self._gits if path.startswith(each))
+            rest = path[len(git) - 1 :]
             return rest.startswith(_SMALL_IN_GIT) and not rest.endswith(".lock")
-        return self._top is not None and path.startswith(self._top)
+        return path.startswith(self._tops)
 
 
 class Observer:

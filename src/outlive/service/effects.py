@@ -162,10 +162,13 @@ def overlaps_of(
 
 
 def declared_of(task: Task) -> Declared:
-    """What the text of its command says that a task is going to touch; loaded late, for it is dear."""
+    """What its launcher and the text of its command say that a task is going to touch; loaded late, for it is dear."""
+    from outlive.domain.declared import Touch  # noqa: PLC0415
     from outlive.observe.declared import declare  # noqa: PLC0415
 
-    return declare(task.launch.argv, task.launch.cwd)
+    declared = declare(task.launch.argv, task.launch.cwd)
+    said = tuple(Touch(kind="path", what=path, by="--touches") for path in task.launch.touches)
+    return declared.but(touches=(*said, *declared.touches))
 
 
 def declared_document(declared: Declared) -> dict[str, object]:

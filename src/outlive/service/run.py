@@ -41,6 +41,7 @@ _LARGEST_CAP = 1 << 50
 NOTIFY = ("all", "end", "failure", "never")
 OBSERVE = ("auto", "syscalls", "watch", "compare", "off")
 MOST_RETRIES = 100
+MOST_TOUCHES = 100
 DEFAULT_OUTPUT_CAP = 64 << 20
 DEFAULT_RETENTION = timedelta(days=7)
 
@@ -68,6 +69,7 @@ class Request(Value):
     notify: Notify = "end"
     observe: Observe = "auto"
     takes_input: bool = False
+    touches: tuple[str, ...] = ()
     retain: timedelta = DEFAULT_RETENTION
 
 
@@ -117,6 +119,10 @@ def check_request(request: Request) -> None:
         raise UserError(f"notify cannot be {request.notify!r}", f"one of: {', '.join(NOTIFY)}")
     if request.observe not in OBSERVE:
         raise UserError(f"observe cannot be {request.observe!r}", f"one of: {', '.join(OBSERVE)}")
+    _check_texts(request)
+
+
+def _check_texts(request: Request) -> None:
     names = {"key": request.key, "group": request.group, "session": request.session}
     for name, text in names.items():
         if text is not None and (not 0 < len(text) <= 500 or not _is_storable(text)):
@@ -124,6 +130,12 @@ def check_request(request: Request) -> None:
     for name, text in (("description", request.description), ("directory", request.cwd)):
         if text is not None and not _is_storable(text):
             raise UserError(f"the {name} is not usable", "no NUL byte, no lone surrogate")
+    if len(request.touches) > MOST_TOUCHES:
+        raise UserError(
+            f"{len(request.touches)} paths to touch are too many", f"{MOST_TOUCHES} at most: name directories"
+        )
+    if not all(path and _is_storable(path) for path in request.touches):
+        raise UserError("a path to touch is not usable", "not empty, no NUL byte, no lone surrogate")
 
 
 def check_not_waiting_for_itself(home: Home, request: Request) -> None:
@@ -257,6 +269,7 @@ def _plan_launch(request: Request, after: tuple[Dependency, ...], now: datetime)
         notify=request.notify,
         observe=_how_to_observe(request),
         takes_input=request.takes_input,
+        touches=tuple(dict.fromkeys(os.path.normpath(os.path.join(request.cwd, path)) for path in request.touches)),
         retain=request.retain,
     )
 
