@@ -160,7 +160,7 @@ class Observation:
                 Journal(self._fd, self._wall),
                 Scope(places),
                 loses_privileges=self.eyes is not None and not self.eyes.keep_privileges,
-                on_first_write=lambda: self._look_beside(place.top),
+                on_first_write=self._look_beside,
             )
             observer.write_exec(self._now(), command, " ".join(self._plan.launch.argv), self._plan.launch.argv[0])
         except Exception:  # noqa: BLE001 - the command must go on, also if the installation was deleted just now
@@ -168,14 +168,13 @@ class Observation:
             return None
         return observer
 
-    def _look_beside(self, top: str | None) -> None:
+    def _look_beside(self, top: str) -> None:
         """We write: does somebody else? In a thread of its own, for the command waits for none of that."""
         try:
             from outlive.keeper.overlapping import tell_of_overlap  # noqa: PLC0415 - most tasks write nothing shared
         except ImportError:
             return  # the installation was deleted while the task ran
-        if top is not None:
-            start_new_thread(tell_of_overlap, (self._plan, top))
+        start_new_thread(tell_of_overlap, (self._plan, top))
 
     def look_at_the_end(self) -> None:
         """Write down what the touched paths hold now; later changes are not the task's."""

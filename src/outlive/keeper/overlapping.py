@@ -6,8 +6,6 @@ journal. Whichever of two is later finds the other's; so nobody has to look twic
 
 from __future__ import annotations
 
-import os
-
 from outlive.bundle.attempt import AttemptFiles
 from outlive.domain.errors import OutliveError
 from outlive.domain.when import UTC, datetime
@@ -38,14 +36,10 @@ def tell_of_overlap(plan: Plan, top: str) -> None:
 
 
 def _is_beside(launch: Launch, other: Task) -> bool:
-    """Whether it is another task in this project, and none that has launched the other."""
+    """Whether it is another task that may write where we do, and none that has launched the other."""
     is_kin = other.launch.parent == launch.id or launch.parent == other.id
-    return (
-        other.id != launch.id
-        and other.state == "running"
-        and not is_kin
-        and os.path.realpath(other.launch.project) == os.path.realpath(launch.project)
-    )
+    may_meet = other.launch.project == launch.project or bool(launch.touches or other.launch.touches)
+    return other.id != launch.id and other.state == "running" and may_meet and not is_kin
 
 
 def _to_be_told(plan: Plan, other: Task) -> list[tuple[str, int]]:

@@ -88,14 +88,14 @@ def first_write(path: str, top: str) -> bool:
     Looked for only in the beginning of a very long one.
     """
     below, read = top.rstrip("/") + "/", 0
-    git: str | None = None
+    gits: tuple[str, ...] = ()
     for fields in read_journal(path):
         _, operation, _, *words = fields
         if operation == "begin":
-            git = words[2] or None
+            gits = tuple(word.rstrip("/") + "/" for word in words[2::2] if word)
         elif operation in CHANGES:
             for state, name in zip(words[::2], words[1::2], strict=False):
-                if is_of_something(state) and name.startswith(below) and not (git and name.startswith(git)):
+                if is_of_something(state) and name.startswith(below) and not name.startswith(gits):
                     return True
         read += sum(map(len, fields))
         if read > _MOST_READ:

@@ -40,10 +40,11 @@ class Scope:
         self._tops = tuple(each.top.rstrip("/") + "/" for each in places if each.top is not None)
         self._gits = tuple(each.git_directory.rstrip("/") + "/" for each in places if each.git_directory is not None)
 
-    def is_shared(self, path: str) -> bool:
-        """Whether it is one of the files that people work on."""
-        is_git = self._git is not None and path.startswith(self._git)
-        return self._top is not None and path.startswith(self._top) and not is_git
+    def tree_of(self, path: str) -> str | None:
+        """The worktree whose file it is; None for what git keeps itself, and elsewhere."""
+        if path.startswith(self._gits):
+            return None
+        return next((top for top in self._tops if path.startswith(top)), None)
 
     def holds(self, path: str) -> bool:
         """Whether what the path held before is worth knowing."""
@@ -65,9 +66,9 @@ class Observer:
         scope: Scope,
         *,
         loses_privileges: bool = False,
-        on_first_write: Callable[[], None] = lambda: None,
+        on_first_write: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`on_first_write`: called once, when the journal has a write to a shared file that was there before."""
+        """`on_first_write`: called once for each worktree, when the journal has a write to a file that was there."""
         self._listener = listener
         self._page = page
         self._journal = journal
@@ -78,7 +79,8 @@ class Observer:
         self.touched: dict[str, None] = {}
         self.met_gaining: set[str] = set()
         self._loses_privileges = loses_privileges
-        self._on_first_write: Callable[[], None] | None = on_first_write
+        self._on_first_write = on_first_write
+        self._written: set[str] = set()
         wake_on_same_processor(listener)
 
     def run(self) -> None:
@@ -176,17 +178,18 @@ class Observer:
             if state != UNSEEN:
                 self.touched[path] = None
         self._journal.add(f"{at}\t{kind.operation}\t{thread}{fields}\n")
-        if self._on_first_write is not None and self._is_first_write(states, paths):
-            self._journal.flush()
-            self._on_first_write()
-            self._on_first_write = None
+        for index, path in enumerate(paths):
+            if is_of_something(states[index]):
+                self._notice_write(path)
         if kind.operation == "make" or (kind.operation in ("rename", "remove") and "d" in states):
             self._calls.forget_places()
 
-    def _is_first_write(self, states: list[str], paths: Sequence[str]) -> bool:
-        return any(
-            is_of_something(state) and self._scope.is_shared(path) for state, path in zip(states, paths, strict=True)
-        )
+    def _notice_write(self, path: str) -> None:
+        top = self._scope.tree_of(path)
+        if top is not None and top not in self._written:
+            self._written.add(top)
+            self._journal.flush()
+            self._on_first_write(top)
 
     def _introduce(self, at: int, thread: int) -> None:
         """Somebody who was forked and has not executed anything: whose child or thread it is."""
