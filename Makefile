@@ -67,7 +67,7 @@ pip_install := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.t
 	@touch $@
 
 # Some tests need Debian's packages, and one of them root: without these they are skipped.
-test_packages := bindfs zsh fish bash-completion strace
+test_packages := bindfs zsh fish bash-completion strace rsync
 
 .venv/.stamp-test: .venv/.stamp-run
 	@echo "installing what the tests need"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _HERE = 0xFFFFFF9C  # AT_FDCWD
 _I386 = 0x40000003
 _FRESH = os.O_CREAT | os.O_EXCL
+_DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 # Where the paths are: (argument of the directory, or None for the current one; argument of the path).
 _PATHS: dict[str, Places] = {
@@ -70,7 +71,6 @@ class Calls:
 
     def __init__(self) -> None:
         self.memory = Memory()
-        self._real: dict[str, str] = {}
 
     def understand(self, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> tuple[str, Sequence[str]]:
         """What is to be said of a call in words, and its paths; neither, if it changes nothing after all."""
@@ -123,27 +123,29 @@ class Calls:
             raise OSError(14, "no path")
         text = raw.decode("utf-8", "surrogateescape")
         if text[:1] == "/":
-            return self._canonical(text)
+            return _canonical(text)
         base = os.readlink(f"/proc/{thread}/cwd" if place == _HERE else f"/proc/{thread}/fd/{place}")
         # The base is canonical; below it only names that go through links or upwards are not.
         if "/" not in text and text not in ("", ".", ".."):
             return f"{base}/{text}" if base != "/" else "/" + text
-        return self._canonical(f"{base}/{text}") if text else base
+        return _canonical(f"{base}/{text}") if text else base
 
-    def _canonical(self, path: str) -> str:
-        """The path with everything but its last name resolved: that one is what the call is about."""
-        path = path.rstrip("/") or "/"
-        above, _, name = path.rpartition("/")
-        if name in (".", ".."):
-            return os.path.realpath(path)
-        real = self._real.get(above)
-        if real is None:
-            real = os.path.realpath(above or "/")
-            if len(self._real) > 4096:
-                self._real.clear()
-            self._real[above] = real
-        return f"{real}/{name}" if real != "/" else "/" + name
 
-    def forget_places(self) -> None:
-        """A directory or a link was moved, made or removed: what paths mean may have changed."""
-        self._real.clear()
+def _canonical(path: str) -> str:
+    """The path with everything but its last name resolved: that one is what the call is about.
+
+    Nothing of it is remembered: a link may lead elsewhere by the next call, of this task or of anybody.
+    """
+    path = path.rstrip("/") or "/"
+    above, _, name = path.rpartition("/")
+    if name in (".", ".."):
+        return os.path.realpath(path)
+    try:
+        fd = os.open(above or "/", _DIRECTORY)
+        try:
+            real = os.readlink(f"/proc/self/fd/{fd}")  # a fifth of the time that looking at every name takes
+        finally:
+            os.close(fd)
+    except OSError:
+        real = os.path.realpath(above or "/")
+    return f"{real}/{name}" if real != "/" else "/" + name

@@ -181,8 +181,6 @@ class Observer:
         for index, path in enumerate(paths):
             if is_of_something(states[index]):
                 self._notice_write(path)
-        if kind.operation == "make" or (kind.operation in ("rename", "remove") and "d" in states):
-            self._calls.forget_places()
 
     def _notice_write(self, path: str) -> None:
         top = self._scope.tree_of(path)
