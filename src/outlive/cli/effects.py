@@ -7,7 +7,8 @@ from outlive.cli.options import Command, Given, Option
 from outlive.cli.render import print_json
 from outlive.domain.effects_words import summary_of
 from outlive.domain.errors import UserError
-from outlive.domain.quantity import show_duration
+from outlive.domain.folding import fold
+from outlive.domain.quantity import show_duration, show_files
 from outlive.domain.text import one_line, shown
 from outlive.keeper.launching import launch_adopter
 from outlive.service.clock import utc_now
@@ -16,7 +17,7 @@ from outlive.service.view import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from outlive.domain.declared import Declared
@@ -35,7 +36,7 @@ def act(given: Given) -> int:
     if given.open:
         windows = [window for window in found.windows if window.is_open]
         if given.json:
-            print_json({"windows": [window_document(window, now) for window in windows]})
+            print_json({"windows": [window_document(window, now, None) for window in windows]})
         for line in () if given.json else _windows(found.but(windows=tuple(windows)), now):
             print(line)
         return 0
@@ -58,8 +59,9 @@ def _declared(declared: Declared) -> Iterator[str]:
 def _lines(effects: Effects, now: datetime) -> Iterator[str]:
     yield f"{effects.level}: {shown(summary_of(effects, now))}"
     yield from _windows(effects, now)
+    gone = frozenset(effects.gone)
     for head, paths in (
-        ("changed", [path for path in effects.changed if path not in effects.gone]),
+        ("changed", [path for path in effects.changed if path not in gone]),
         ("removed", effects.gone),
         ("created", effects.created),
         ("written, same content", effects.rewritten),
@@ -67,14 +69,21 @@ def _lines(effects: Effects, now: datetime) -> Iterator[str]:
         ("connected to", effects.remotes),
     ):
         if paths:
-            yield f"{head} ({len(paths)}):"
-            yield from (f"  {one_line(path, 200)}" for path in paths[:_MOST])
+            yield f"{head} ({len(paths):,}):"
+            yield from _paths(paths)
     yield from _unattributed(effects)
     if effects.git:
         yield "git:"
         yield from (f"  {at:%H:%M:%S.%f} {what} by {one_line(by, 100)}" for at, what, by in effects.git[:_MOST])
-    yield from (f"gap: {one_line(gap, 200)}" for gap in effects.gaps)
+    yield from (f"gap: {one_line(gap, 200)}" for gap in effects.gaps[:_MOST])
     yield from (f"not compared: {one_line(why, 200)}" for why in effects.uncompared)
+
+
+def _paths(paths: Sequence[str]) -> Iterator[str]:
+    """One by one, as long as they are few."""
+    for entry in fold(paths, _MOST):
+        below = "" if entry.count == 1 else f"{entry.count:,} below "
+        yield f"  {below}{one_line(entry.path, 200)}"
 
 
 def _unattributed(effects: Effects) -> Iterator[str]:
@@ -87,13 +96,15 @@ def _unattributed(effects: Effects) -> Iterator[str]:
 
 
 def _windows(effects: Effects, now: datetime) -> Iterator[str]:
-    for window in effects.windows:
+    for window in effects.windows[:_MOST]:
         span = show_duration((window.closed_at or now) - window.opened_at)
         how = f"open for {span} now" if window.is_open else f"{span}, all as before again"
         until = "" if window.closed_at is None else f" to {window.closed_at:%H:%M:%S.%f}"
-        yield f"window of {len(window.paths)} files, {how}: from {window.opened_at:%H:%M:%S.%f}{until}"
+        yield f"window of {show_files(len(window.paths))}, {how}: from {window.opened_at:%H:%M:%S.%f}{until}"
         yield f"  opened by {one_line(window.by, 160)}"
-        yield from (f"  {one_line(path, 200)}" for path in window.paths[:_MOST])
+        yield from _paths(window.paths)
+    if len(effects.windows) > _MOST:
+        yield f"and {len(effects.windows) - _MOST:,} more windows"
 
 
 COMMAND = Command(

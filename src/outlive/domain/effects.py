@@ -52,6 +52,7 @@ class Effects(Value):
     gone: tuple[str, ...] = ()
     """Those of them that are no more."""
     created: tuple[str, ...] = ()
+    """A directory only if nothing was created in it."""
     restored: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     """Written, and the same as before at every look."""

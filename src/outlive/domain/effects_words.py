@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from outlive.domain.quantity import show_duration
+from outlive.domain.folding import fold, largest
+from outlive.domain.quantity import show_duration, show_files
 from outlive.domain.text import one_line
 from outlive.domain.when import timedelta
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from outlive.domain.effects import Effects
 
 _MOST_NAMED = 3
+_MANY = 20
 _WIDEST_NAME = 80
 
 
@@ -25,7 +27,7 @@ def summary_of(effects: Effects, now: datetime) -> str:
         return _compared(effects)
     words = [*_windows(effects, now), *_net(effects)]
     words += [f"git: {_few(sorted({what for _, what, _ in effects.git}))}"] * bool(effects.git)
-    words += [f"{_files(len(effects.outside))} outside of the project"] * bool(effects.outside)
+    words += [f"{show_files(len(effects.outside))} outside of the project"] * bool(effects.outside)
     words += [f"connected to {_few(effects.remotes)}"] * bool(effects.remotes)
     said = "; ".join((*(words or ["nothing shared was touched"]), *unattributed_words(effects)))
     return f"{said} (a lower bound: {effects.gaps[0]})" if effects.gaps else said
@@ -38,7 +40,7 @@ def unattributed_words(effects: Effects) -> Iterator[str]:
         names = [one_line(each.name, _WIDEST_NAME) for each in effects.unattributed[:_MOST_NAMED]]
         more = effects.unattributed_in_all - len(names)
         rest = f" and {more} more" if more > 0 else ""
-        yield f"{_files(effects.unattributed_in_all)} changed {who}: {', '.join(names)}{rest}"
+        yield f"{show_files(effects.unattributed_in_all)} changed {who}: {', '.join(names)}{rest}"
     if effects.moved:
         yield f"{effects.moved}, {who}"
 
@@ -48,11 +50,11 @@ def _compared(effects: Effects) -> str:
     found = effects.unattributed
     words = [effects.moved] if effects.moved else []
     words += _net(effects)
-    words += [f"{_files(len(effects.rewritten))} written, same content"] * bool(effects.rewritten)
+    words += [f"{show_files(len(effects.rewritten))} written, same content"] * bool(effects.rewritten)
     touched = sum(each.how == "touched" for each in found or ())
-    words += [f"{_files(touched)} written, nobody knows whether changed"] * bool(touched)
+    words += [f"{show_files(touched)} written, nobody knows whether changed"] * bool(touched)
     more = effects.unattributed_in_all - len(found or ())
-    words += [f"{_files(more)} more not as before"] * (more > 0)
+    words += [f"{show_files(more)} more not as before"] * (more > 0)
     if not words:
         words = ["nothing is known to have changed" if found is None or effects.uncompared else "all is as before"]
     why = effects.why_unseen or "its system calls were not looked at"
@@ -64,26 +66,28 @@ def _windows(effects: Effects, now: datetime) -> Iterator[str]:
     for window in effects.windows:
         if window.is_open:
             lasts = show_duration(now - window.opened_at)
-            yield f"{_files(len(window.paths))} not as it found them, for {lasts} now ({window.by[:60]})"
+            yield f"{show_files(len(window.paths))} not as it found them, for {lasts} now ({window.by[:60]})"
     if effects.restored:
         closed = [window for window in effects.windows if window.closed_at is not None]
         span = sum((w.closed_at - w.opened_at for w in closed if w.closed_at is not None), timedelta())
-        yield f"{_files(len(effects.restored))} changed and restored, window {show_duration(span)}"
+        yield f"{show_files(len(effects.restored))} changed and restored, window {show_duration(span)}"
 
 
 def _net(effects: Effects) -> Iterator[str]:
     changed = len(effects.changed) - len(effects.gone)
     if changed:
-        yield f"{_files(changed)} changed"
+        yield f"{show_files(changed)} changed{_where(effects.changed)}"
     if effects.gone:
-        yield f"{_files(len(effects.gone))} removed"
+        yield f"{show_files(len(effects.gone))} removed"
     if effects.created:
-        yield f"{_files(len(effects.created))} created"
+        yield f"{show_files(len(effects.created))} created{_where(effects.created)}"
 
 
 def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
 
 
-def _files(count: int) -> str:
-    return f"{count} file{'' if count == 1 else 's'}"
+def _where(paths: Sequence[str]) -> str:
+    """Where most of many paths are, by the last names of it."""
+    most = largest(fold(paths, _MANY)) if len(paths) > _MANY else None
+    return "" if most is None else f" ({most.count:,} below {'/'.join(most.path.split('/')[-3:])})"

@@ -85,3 +85,8 @@ def _is_number(digits: str) -> bool:
 
 def _bad_duration(text: str) -> UserError:
     return UserError(f"{text!r} is not a duration", "write it as 500ms, 90s, 15m, 2h or 7d")
+
+
+def show_files(count: int) -> str:
+    """`1 file`, `20,000 files`."""
+    return f"{count:,} file{'' if count == 1 else 's'}"

@@ -8,6 +8,7 @@ path is not as the task found it, and closes with the one after which it is agai
 from __future__ import annotations
 
 from outlive.domain.effects import Effects, Window
+from outlive.domain.quantity import show_files
 from outlive.domain.when import from_micros
 
 TYPE_CHECKING = False
@@ -42,6 +43,11 @@ class _Story:
             self.opened_at = None
 
     @property
+    def is_open(self) -> bool:
+        """Whether it is not as it was, as far as that can be told."""
+        return self.opened_at is not None
+
+    @property
     def windows(self) -> list[tuple[int, int | None, int]]:
         """From when to when, opened by whom."""
         still = [] if self.opened_at is None else [(self.opened_at, None, self.opened_by)]
@@ -55,7 +61,8 @@ class Replay:
         """`ignored` is a directory whose files are not worth telling: where Outlive itself writes."""
         self._ignored = ignored.rstrip("/") + "/"
         self._tops: tuple[str, ...] = ()
-        self._git_directories: tuple[str, ...] = ()
+        self._own_gits: tuple[str, ...] = ()
+        self._common_gits: tuple[str, ...] = ()
         self._stories: dict[str, _Story] = {}
         self._commands: dict[int, str] = {}
         self._parents: dict[int, int] = {}
@@ -78,8 +85,9 @@ class Replay:
             self._word(at, operation, fields[1])
         elif operation == "begin":
             self._is_observed = True
-            self._tops = tuple(field.rstrip("/") + "/" for field in fields[1::2] if field)
-            self._git_directories = tuple(field.rstrip("/") + "/" for field in fields[2::2] if field)
+            self._tops, self._own_gits, self._common_gits = (
+                tuple(field.rstrip("/") + "/" for field in fields[first::3] if field) for first in (1, 2, 3)
+            )
         elif operation == "exec":
             self._commands[thread] = fields[1]
             if len(fields) > 3 and fields[3].isdigit():
@@ -105,10 +113,11 @@ class Replay:
     def _change(self, at: int, thread: int, state: str, path: str) -> None:
         if path.startswith(self._ignored):
             return
-        if path.startswith(self._git_directories):
-            git = next(each for each in self._git_directories if path.startswith(each))
-            self._of_git(at, thread, path[len(git) :])
-            return
+        for directories in (self._own_gits, self._common_gits):
+            if path.startswith(directories):
+                git = next(each for each in directories if path.startswith(each))
+                self._of_git(at, thread, _git_part(path[len(git) :], is_own=directories is self._own_gits))
+                return
         if state == UNSEEN:
             if not path.startswith(self._tops):
                 if not path.startswith(_TEMPORARY):
@@ -122,8 +131,7 @@ class Replay:
             story.found(state)
         story.last_at, story.last_by = at, thread
 
-    def _of_git(self, at: int, thread: int, path: str) -> None:
-        what = _git_part(path)
+    def _of_git(self, at: int, thread: int, what: str | None) -> None:
         if what is not None and (not self._git or self._git[-1][1:] != (what, thread)):
             self._git.append((at, what, thread))
 
@@ -131,6 +139,7 @@ class Replay:
         """All of it together; a path that was not looked at when the task ended is looked at now."""
         for path, story in self._stories.items():
             story.found(self._finals.get(path) or state_of(path))
+        self._find_uncompared()
         stories = sorted(self._stories.items())
         known = [(path, story) for path, story in stories if story.baseline not in ("?", "s")]
         there = [(path, story) for path, story in known if story.baseline != ABSENT]
@@ -140,7 +149,7 @@ class Replay:
             windows=self._windows(there),
             changed=tuple(path for path, story in there if story.state != story.baseline),
             gone=tuple(path for path, story in there if story.state == ABSENT),
-            created=tuple(path for path, story in known if story.baseline == ABSENT != story.state),
+            created=_without_filled(path for path, story in known if story.baseline == ABSENT != story.state),
             restored=tuple(path for path, story in there if story.closed and story.state == story.baseline),
             rewritten=tuple(path for path, story in there if not story.windows and story.baseline != "d"),
             git=tuple((from_micros(at), what, self._command(thread)) for at, what, thread in self._git),
@@ -149,6 +158,13 @@ class Replay:
             unobserved_since=None if self._unobserved is None else from_micros(self._unobserved),
             why_unseen=self._why_unseen,
         )
+
+    def _find_uncompared(self) -> None:
+        """Large files are known by size and time: a new time alone does not tell another content."""
+        sizes = ((story.baseline.partition(":")[0], story) for story in self._stories.values())
+        found = sum(size[:1] == "u" and story.state.startswith(size + ":") and story.is_open for size, story in sizes)
+        if found:
+            self._gaps[f"{show_files(found)} too large to be compared: written, perhaps with the same content"] = None
 
     def _windows(self, stories: list[tuple[str, _Story]]) -> tuple[Window, ...]:
         """Of each tree those of its own; a repository inside another one is a tree of its own."""
@@ -206,15 +222,23 @@ class Replay:
         return found
 
 
+def _without_filled(paths: Iterable[str]) -> tuple[str, ...]:
+    """Without directories that others of the paths are in: those tell of them."""
+    found = tuple(paths)
+    filled = {path.rpartition("/")[0] for path in found}
+    return tuple(path for path in found if path not in filled)
+
+
 def _program(command: str) -> str:
     return command.partition(" ")[0].rpartition("/")[2]
 
 
-def _git_part(path: str) -> str | None:
+def _git_part(name: str, *, is_own: bool) -> str | None:
     """What of git's own state a path of its directory is; None for its objects, locks and logs."""
-    name = path.strip("/")
     if name.endswith(".lock") or name.startswith(("objects/", "logs/")):
         return None
+    if name in ("HEAD", "index") and not is_own:
+        return f"{name} of the main worktree"
     if name in ("HEAD", "index", "config", "packed-refs"):
         return name
     for start, what in (("refs/heads/", "branch "), ("refs/tags/", "tag "), ("refs/remotes/", "remote branch ")):

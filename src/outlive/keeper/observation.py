@@ -152,7 +152,8 @@ class Observation:
             from outlive.observe.place import place_of  # noqa: PLC0415
 
             places = [place_of(directory) for directory in self._looks.directories()]
-            self._note("begin", *(word for each in places for word in (each.top or "", each.git_directory or "")))
+            roots = ((each.top, each.git_directory, each.common_directory) for each in places)
+            self._note("begin", *(root or "" for those in roots for root in those))
             self._looks.before()
             observer = Observer(
                 listener,
@@ -186,8 +187,10 @@ class Observation:
         touched = [] if self._observer is None else list(self._observer.touched)
         until = time.monotonic() + _LOOKING_TAKES_AT_MOST
         lines = []
-        for path in touched:
+        for done, path in enumerate(touched):
             if time.monotonic() > until:
+                late = f"{len(touched) - done} paths are told as they were when somebody asked, not as it left them"
+                lines.append(f"{self._now()}\tgap\t0\t-\t{late}\n")
                 break
             lines.append(f"{self._now()}\tfinal\t0\t{state_of(path)}\t{escaped(path)}\n")
         self._append("".join(lines))

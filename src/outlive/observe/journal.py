@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 UNSEEN = "-"
 _ESCAPES = {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}
-_MOST_GATHERED = 500
+_MOST_GATHERED, _LONGEST_GATHERED_S = 500, 0.1
 _MOST_READ = 8 << 20
 CHANGES = ("write", "rename", "remove", "make")
-LARGEST = 256 << 20
+LARGEST = 128 << 20
 
 
 def escaped(text: str) -> str:
@@ -44,6 +44,7 @@ class Journal:
         """`wall` is what lies between the monotonic clock and 1970, in nanoseconds, as of the task's start."""
         self._fd = fd
         self._lines: list[str] = []
+        self._since = 0.0
         self._room = LARGEST
         self._wall = wall
 
@@ -53,8 +54,10 @@ class Journal:
 
     def add(self, line: str) -> None:
         """One more line, whole."""
+        if not self._lines:
+            self._since = time.monotonic()
         self._lines.append(line)
-        if len(self._lines) >= _MOST_GATHERED:
+        if len(self._lines) >= _MOST_GATHERED or time.monotonic() - self._since > _LONGEST_GATHERED_S:
             self.flush()
 
     @property
@@ -92,7 +95,7 @@ def first_write(path: str, top: str) -> bool:
     for fields in read_journal(path):
         _, operation, _, *words = fields
         if operation == "begin":
-            gits = tuple(word.rstrip("/") + "/" for word in words[2::2] if word)
+            gits = tuple(word.rstrip("/") + "/" for word in (*words[2::3], *words[3::3]) if word)
         elif operation in CHANGES:
             for state, name in zip(words[::2], words[1::2], strict=False):
                 if is_of_something(state) and name.startswith(below) and not name.startswith(gits):

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from outlive.observe.place import Place
 
 _NOWHERE = ("/dev/", "/proc/")
-_SMALL_IN_GIT = ("/HEAD", "/ORIG_HEAD", "/MERGE_HEAD", "/refs/", "/packed-refs", "/config", "/worktrees/")
+_SMALL_IN_GIT = ("HEAD", "ORIG_HEAD", "MERGE_HEAD", "refs/", "packed-refs", "config", "worktrees/")
 _BEFORE_WE_WRITE_MS = 20
+_MOST_TOUCHED = 200_000
 
 
 class Scope:
@@ -38,7 +39,8 @@ class Scope:
 
     def __init__(self, places: Sequence[Place]) -> None:
         self._tops = tuple(each.top.rstrip("/") + "/" for each in places if each.top is not None)
-        self._gits = tuple(each.git_directory.rstrip("/") + "/" for each in places if each.git_directory is not None)
+        gits = [git for each in places for git in (each.git_directory, each.common_directory) if git is not None]
+        self._gits = tuple(git.rstrip("/") + "/" for git in gits)
 
     def tree_of(self, path: str) -> str | None:
         """The worktree whose file it is; None for what git keeps itself, and elsewhere."""
@@ -50,8 +52,7 @@ class Scope:
         """Whether what the path held before is worth knowing."""
         if path.startswith(self._gits):
             git = next(each for each in self._gits if path.startswith(each))
-            rest = path[len(git) - 1 :]
-            return rest.startswith(_SMALL_IN_GIT) and not rest.endswith(".lock")
+            return path.startswith(_SMALL_IN_GIT, len(git)) and not path.endswith(".lock")
         return path.startswith(self._tops)
 
 
@@ -77,6 +78,7 @@ class Observer:
         self._known: set[int] = set()
         self._namespace = _namespace("self")
         self.touched: dict[str, None] = {}
+        self._touched_more = False
         self.met_gaining: set[str] = set()
         self._loses_privileges = loses_privileges
         self._on_first_write = on_first_write
@@ -175,12 +177,20 @@ class Observer:
         for index, path in enumerate(paths):
             state = states[index]
             fields += f"\t{state}\t{escaped(path)}"
-            if state != UNSEEN:
-                self.touched[path] = None
+            if state != UNSEEN and path not in self.touched:
+                self._touch(at, thread, path)
         self._journal.add(f"{at}\t{kind.operation}\t{thread}{fields}\n")
         for index, path in enumerate(paths):
             if is_of_something(states[index]):
                 self._notice_write(path)
+
+    def _touch(self, at: int, thread: int, path: str) -> None:
+        """Look at a path again when the task ends; not at more of them than there is memory for."""
+        if len(self.touched) < _MOST_TOUCHED:
+            self.touched[path] = None
+        elif not self._touched_more:
+            self._touched_more = True
+            self._note(at, "gap", thread, f"of more than {_MOST_TOUCHED:,} paths it is not known how it left them")
 
     def _notice_write(self, path: str) -> None:
         top = self._scope.tree_of(path)

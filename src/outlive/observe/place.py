@@ -10,10 +10,12 @@ _POINTER = "gitdir: "
 
 
 class Place(Value):
-    """A directory's worktree and git directory; None for both outside of a repository."""
+    """A directory's worktree and git directory; None outside of a repository."""
 
     top: str | None = None
     git_directory: str | None = None
+    common_directory: str | None = None
+    """Where a further worktree has what all worktrees of its repository share: branches, stash, tags."""
 
 
 def place_of(directory: str) -> Place:
@@ -24,20 +26,22 @@ def place_of(directory: str) -> Place:
         if os.path.isdir(mark):
             return Place(top=top, git_directory=mark)
         if os.path.isfile(mark):
-            return Place(top=top, git_directory=_pointed_to(mark, top))
+            own = _pointed_to(mark, top, _POINTER)
+            common = None if own is None else _pointed_to(own + "/commondir", own)
+            return Place(top=top, git_directory=own, common_directory=common)
         above = os.path.dirname(top)
         if above == top:
             return Place()
         top = above
 
 
-def _pointed_to(mark: str, top: str) -> str | None:
-    """The git directory that the `.git` file of a further worktree or a submodule names."""
+def _pointed_to(mark: str, base: str, start: str = "") -> str | None:
+    """The directory that a small file of git's names: the `.git` of a further worktree or a submodule, `commondir`."""
     try:
         with open(mark, encoding="utf-8", errors="surrogateescape") as file:
             text = file.read(4096).strip()
     except OSError:
         return None
-    if not text.startswith(_POINTER):
+    if not text.startswith(start) or "\0" in text:
         return None
-    return os.path.realpath(os.path.join(top, text.removeprefix(_POINTER)))
+    return os.path.realpath(os.path.join(base, text.removeprefix(start)))

@@ -6,6 +6,7 @@ from outlive.bundle.attempt import AttemptFiles
 from outlive.domain.attribution import with_comparisons
 from outlive.domain.drift import drift
 from outlive.domain.effects_words import summary_of
+from outlive.domain.folding import fold
 from outlive.domain.overlap import Overlap, by_hand, changed_paths, in_both, shared_span
 from outlive.domain.redaction import redact
 from outlive.domain.replay import Replay
@@ -16,7 +17,7 @@ from outlive.observe.journal import read_journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from outlive.bundle.home import Home
@@ -95,31 +96,42 @@ def effects_document(effects: Effects, now: datetime, *, whole: bool = False) ->
         "windows": [window_document(window, now, most) for window in effects.windows[:most]],
         "paths_changed": len(effects.changed) + len(effects.created),
         "paths_restored": len(effects.restored),
-        "changed": list(effects.changed[:most]),
-        "gone": list(effects.gone[:most]),
-        "created": list(effects.created[:most]),
-        "restored": list(effects.restored[:most]),
-        "rewritten": list(effects.rewritten[:most]),
+        **_paths("changed", effects.changed, most),
+        **_paths("gone", effects.gone, most),
+        **_paths("created", effects.created, most),
+        **_paths("restored", effects.restored, most),
+        **_paths("rewritten", effects.rewritten, most),
         "git": [{"at": iso(at), "what": what, "by": redact(by)} for at, what, by in effects.git[:most]],
-        "outside": list(effects.outside[:most]),
+        **_paths("outside", effects.outside, most),
         "remotes": list(effects.remotes[:most]),
         "unattributed": None
         if effects.unattributed is None
         else [{"path": each.path, "how": each.how} for each in effects.unattributed[:most]],
         "unattributed_in_all": None if effects.unattributed is None else effects.unattributed_in_all,
         "moved": effects.moved,
-        "gaps": list(effects.gaps),
+        "gaps": list(effects.gaps[:most]),
         "uncompared": list(effects.uncompared),
         "unobserved_since": iso(effects.unobserved_since),
         "why_unseen": effects.why_unseen,
     }
 
 
-def window_document(window: Window, now: datetime, most: int | None = None) -> dict[str, object]:
-    """One window as JSON."""
+def _paths(name: str, paths: Sequence[str], most: int | None) -> dict[str, object]:
+    """The paths; where there are more than `most`, directories stand for those of which only the number is told."""
+    if most is None or len(paths) <= most:
+        return {name: list(paths)}
+    found = fold(paths, most)
+    return {
+        name: [entry.path for entry in found if entry.count == 1],
+        f"{name}_below": {entry.path: entry.count for entry in found if entry.count > 1},
+    }
+
+
+def window_document(window: Window, now: datetime, most: int | None = _MOST_PATHS) -> dict[str, object]:
+    """One window as JSON; bounded, unless all of its paths are asked for."""
     return {
         "scope": window.scope,
-        "paths": list(window.paths[:most]),
+        **_paths("paths", window.paths, most),
         "paths_in_all": len(window.paths),
         "opened_at": iso(window.opened_at),
         "closed_at": iso(window.closed_at),

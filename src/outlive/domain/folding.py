@@ -1,0 +1,63 @@
+"""Folding: very many paths, told as directories and counts.
+
+Whoever reads that a task made 20,000 files wants to know where, and not the first forty of them. A
+few paths stay as they are; of many, directories stand for what is below them, opened as far as there
+is room, those with the fewest entries first: so the three sources are named beside `node_modules`.
+"""
+
+from __future__ import annotations
+
+from _heapq import heappop, heappush
+from os.path import commonprefix
+
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Fold(Value):
+    """One path; or a directory, which ends with a slash, and how many paths are meant below it."""
+
+    path: str
+    count: int = 1
+
+
+def fold(paths: Sequence[str], most: int) -> list[Fold]:
+    """The paths in at most `most` entries, in order; each path is in exactly one of them."""
+    if len(paths) <= most:
+        return [Fold(path=path) for path in sorted(paths)]
+    whole = _below(sorted(paths))
+    found = {whole.path: whole}
+    waiting: list[tuple[int, str, list[list[str]]]] = []
+    _wait(waiting, whole.path, sorted(paths))
+    while waiting and len(found) - 1 + waiting[0][0] <= most:
+        _, directory, parts = heappop(waiting)
+        del found[directory]
+        for part in parts:
+            entry = Fold(path=part[0]) if len(part) == 1 else _below(part)
+            found[entry.path] = entry
+            if entry.count > 1:
+                _wait(waiting, entry.path, part)
+    return [found[path] for path in sorted(found)]
+
+
+def largest(folds: Sequence[Fold]) -> Fold | None:
+    """The directory that stands for the most paths; None if there is no directory."""
+    return max((entry for entry in folds if entry.count > 1), key=lambda entry: entry.count, default=None)
+
+
+def _below(paths: list[str]) -> Fold:
+    """The deepest directory that all of some sorted paths are below."""
+    shared = commonprefix((paths[0], paths[-1]))  # noqa: RUF071 - cut below; one path may be a directory of the other
+    return Fold(path=shared[: shared.rfind("/") + 1] or "/", count=len(paths))
+
+
+def _wait(waiting: list[tuple[int, str, list[list[str]]]], directory: str, paths: list[str]) -> None:
+    """Keep the paths by the entry of the directory that they are, or are below."""
+    parts: dict[str, list[str]] = {}
+    for path in paths:
+        name, slash, _ = path[len(directory) :].partition("/")
+        parts.setdefault(name + slash, []).append(path)
+    heappush(waiting, (len(parts), directory, list(parts.values())))

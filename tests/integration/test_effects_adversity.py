@@ -1,0 +1,257 @@
+"""What a task touched, in a bad world: correct or said to be unknown, in bounded time and memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from outlive.bundle.seccomp import is_known_machine
+from tests.git_steps import ENVIRON, Worktree
+from tests.session_steps import until
+from tests.support import wait_until
+
+if TYPE_CHECKING:
+    from tests.support import Bench
+
+pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of this machine are not known")
+MANY = 100_000
+MOST_KEEPER_KB = 200_000
+MOST_READER_S = 20.0  # it takes less than one; a machine may be busy
+
+
+@pytest.fixture
+def tree(bench: Bench) -> Worktree:
+    """The project as a repository with two files."""
+    bench.env.update({name: text for name, text in ENVIRON.items() if name.startswith("GIT_")})
+    worktree = Worktree(bench.project)
+    worktree.commit(**{"a.py": "a\n", "b.py": "b\n"})
+    return worktree
+
+
+def touched(bench: Bench, text: str, *options: str) -> Any:
+    """What a line of shell, which must succeed, is seen to touch."""
+    task = bench.launch(text, *options)
+    assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
+    return bench.json("effects", task)
+
+
+def names(found: list[str], top: Path) -> list[str]:
+    """Paths as names below a directory."""
+    return [path.removeprefix(f"{top}/") for path in found]
+
+
+# --- strange repositories -------------------------------------------------------------------------
+
+
+def test_files_beside_the_git_directory_are_files(bench: Bench, tree: Worktree) -> None:
+    """What only begins with the name of the git directory is none of git's own state."""
+    tree.commit(**{".gitignore": "x\n"})
+    found = touched(bench, "echo y >> .gitignore; echo '* text' > .gitattributes")
+    assert names(found["changed"], tree.path) == [".gitignore"]
+    assert names(found["created"], tree.path) == [".gitattributes"]
+    assert (found["git"], found["outside"], found["level"]) == ([], [], "observed")
+
+
+def test_a_linked_worktree_has_the_git_state_of_its_repository(bench: Bench, tree: Worktree) -> None:
+    """Stash and branches lie in the common directory: they are git's state, and not outside of the project."""
+    tree.git("worktree", "add", "-q", "../linked")
+    linked = tree.path.parent / "linked"
+    (linked / "a.py").write_text("fixed\n")
+    found = touched(
+        bench, "git stash push -q; git stash pop -q; git branch more; git commit -q -a -m x", "--cwd", str(linked)
+    )
+    assert names(found["restored"], linked) == ["a.py"]
+    assert {"stash", "index", "branch more", "branch linked"} <= {each["what"] for each in found["git"]}
+    assert (found["outside"], found["level"]) == ([], "observed")
+    assert found["windows"][0]["scope"] == str(linked)
+
+
+def test_a_submodule_is_a_repository_of_its_own(bench: Bench, tree: Worktree) -> None:
+    """Observed in it, its files are the project's, and its git directory is where it points to."""
+    inner = Worktree(tree.path.parent / "inner")
+    inner.commit(c="c\n")
+    tree.git("submodule", "add", "-q", str(inner.path), "module")
+    tree.commit()
+    found = touched(bench, "echo d > c; git commit -q -a -m d", "--cwd", str(tree.path / "module"))
+    assert names(found["changed"], tree.path / "module") == ["c"]
+    assert {"index", "branch main"} <= {each["what"] for each in found["git"]}
+    assert (found["outside"], found["level"]) == ([], "observed")
+
+
+def test_a_bare_repository_has_no_tree_of_its_own(bench: Bench, tree: Worktree) -> None:
+    """What happens in it is told as what it is to a task there: files outside of any project."""
+    tree.git("clone", "-q", "--bare", ".", "../bare.git")
+    bare = tree.path.parent / "bare.git"
+    found = touched(bench, "git branch more; git gc -q", "--cwd", str(bare))
+    assert (found["level"], found["windows"], found["gaps"]) == ("observed", [], [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rm -rf .git; echo c > c",
+        "rm -rf ../project; true",
+        "mv ../project ../moved; echo c > c; mkdir d; mv c d",
+        "mv .git ../kept; mv ../kept .git; echo x > .git/HEAD; rm .git/index; echo garbage > .git/index",
+        "rm -rf .git; ln -s .git .git; echo c > c",
+        "rm -rf .git; mkfifo .git; echo c > c",
+    ],
+)
+def test_a_repository_that_goes_to_pieces_breaks_nothing(bench: Bench, tree: Worktree, text: str) -> None:
+    """Deleted, moved, corrupted by the task itself: the command succeeds, and the answer comes."""
+    task = bench.launch(text, "--session", "s-1")
+    assert bench.run("wait", task, "--no-ack").returncode == 0, bench.ok("output", task)
+    found = bench.json("effects", task, cwd=bench.root)
+    assert (found["level"], found["gaps"]) == ("observed", [])
+    assert "deleted)" not in str(found)
+    wrong = [path for path in (*found["changed"], *found["created"]) if not path.startswith(str(tree.path.parent))]
+    assert wrong == []
+    tree.path.mkdir(exist_ok=True)  # or nobody could ask there
+    assert [notice["task"]["id"] for notice in bench.json("inbox", "--session", "s-1")["notices"]] == [task]
+
+
+@pytest.mark.parametrize("content", [b"", b"ref: refs/heads/\xff\n", b"\0" * 100, None])
+def test_a_repository_that_was_corrupt_before(bench: Bench, tree: Worktree, content: bytes | None) -> None:
+    """A HEAD that is none, or a `.git` file that leads nowhere: files are seen all the same."""
+    if content is None:
+        (tree.path / ".git").rename(tree.path.parent / "gone")
+        (tree.path / ".git").write_bytes(b"gitdir: /nowhere/\xff\n")
+    else:
+        (tree.path / ".git" / "HEAD").write_bytes(content)
+    found = touched(bench, "echo c >> a.py")
+    assert (names(found["changed"], tree.path), found["level"]) == (["a.py"], "observed")
+
+
+# --- strange files --------------------------------------------------------------------------------
+
+
+def test_loops_of_links_end(bench: Bench, tree: Worktree) -> None:
+    """Written through, moved and removed: nothing turns in circles, nothing is invented."""
+    found = touched(
+        bench,
+        "ln -s one two; ln -s two one; ln -s . here; ! echo x > one/x; ! echo x > one; echo y > here/here/here/y;"
+        " mv one three; rm two",
+    )
+    assert sorted(names(found["created"], tree.path)) == ["here", "three", "y"]
+    assert (found["changed"], found["outside"], found["level"]) == ([], [], "observed")
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_file_of_two_gigabytes_is_not_read(bench: Bench) -> None:
+    """Made, moved away and back, grown: told by its size and time, and nobody waits for it."""
+    (bench.project / "huge").touch()
+    os.truncate(bench.project / "huge", 2 << 30)
+    began = time.monotonic()
+    text = "mv huge away; mv away huge; truncate -s 2G new; truncate -s +1 huge; mv huge x; mv x huge"
+    found = touched(bench, text)
+    assert time.monotonic() - began < MOST_READER_S
+    assert names(found["changed"], bench.project) == ["huge"]
+    assert names(found["created"], bench.project) == ["new"]
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_large_file_with_the_same_size_is_not_said_to_have_changed_for_sure(bench: Bench) -> None:
+    """It was written, perhaps with what it held before: nobody compared, and that is said."""
+    (bench.project / "huge").touch()
+    os.truncate(bench.project / "huge", 5 << 20)
+    found = touched(bench, "cp huge copy; cat copy > huge; rm copy")
+    assert (found["level"], names(found["changed"], bench.project)) == ("partial", ["huge"])
+    assert found["gaps"] == ["1 file too large to be compared: written, perhaps with the same content"]
+
+
+@pytest.mark.usefixtures("tree")
+def test_times_that_jump_hide_nothing(bench: Bench) -> None:
+    """Files from before 1970 and after 2200, set to and fro: contents decide, and spans are never negative."""
+    text = (
+        "touch -d 2200-01-01 a.py; echo x > a.py; touch -d 1960-01-01 a.py; echo a > a.py; touch -d 1999-01-01 a.py;"
+        " echo y > b.py; touch -r a.py b.py"
+    )
+    found = touched(bench, text)
+    assert (names(found["restored"], bench.project), names(found["changed"], bench.project)) == (["a.py"], ["b.py"])
+    assert all(window["duration_s"] >= 0 for window in found["windows"])
+
+
+# --- very many ------------------------------------------------------------------------------------
+
+
+def test_very_many_files_are_bounded_in_memory_time_and_text(bench: Bench, tree: Worktree) -> None:
+    """A hundred thousand: the keeper stays small, readers are quick, and they tell directories and counts."""
+    program = f"""
+import os
+for number in range({MANY}):
+    if number % 500 == 0:
+        os.makedirs(directory := f"node_modules/p{{number // 500}}")
+    os.close(os.open(f"{{directory}}/{{number}}", os.O_CREAT | os.O_WRONLY))
+open("a.py", "w").close()
+"""
+    (tree.path / "program.py").write_text(program)
+    task = bench.launch(f"{sys.executable} program.py; {until('go')}", "--session", "s-1")
+    keeper = bench.keeper(task)
+    wait_until(lambda: (tree.path / "a.py").stat().st_size == 0, "all files")
+    (tree.path / "go").touch()
+    assert bench.run("wait", task, "--no-ack").returncode == 0
+    assert _peak_kb(keeper) < MOST_KEEPER_KB
+    for words in (
+        ("effects", task),
+        ("show", task),
+        ("show", task, "--json"),
+        ("inbox", "--session", "s-1", "--peek", "--json"),
+        ("hand-off", "--session", "s-1"),
+    ):
+        began = time.monotonic()
+        assert len(bench.ok(*words)) < 10_000, words
+        assert time.monotonic() - began < MOST_READER_S, words
+    assert f"{MANY:,} below {tree.path}/node_modules/" in bench.ok("effects", task)
+    shown = bench.show(task)["effects"]
+    assert (shown["changed"], shown["created"]) == ([f"{tree.path}/a.py"], [])
+    assert shown["created_below"] == {f"{tree.path}/node_modules/": MANY}
+    assert f"{MANY:,} files created ({MANY:,} below project/node_modules/)" in shown["summary"]
+    assert len(bench.json("effects", task)["created"]) == MANY
+
+
+def _peak_kb(pid: int) -> int:
+    """The most memory a process ever had; nothing if it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")), 0)
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_window_over_very_many_files_is_bounded_too(bench: Bench) -> None:
+    """Open now: gate, hand-off and notice tell a directory and a number."""
+    directory = bench.project / "many"
+    directory.mkdir()
+    for number in range(2000):
+        (directory / f"f{number}").write_text("x")
+    task = bench.launch(f"mv many away; mv many/* . 2>/dev/null; rm -r away; {until('go')}", "--session", "s-1")
+    wait_until(lambda: not (bench.project / "away").exists(), "the removal")
+    for words in (("gate", "--session", "s-1"), ("hand-off", "--session", "s-1")):
+        assert len(str(bench.json(*words))) < 10_000, words
+    (bench.project / "go").touch()
+    bench.run("wait", task)
+
+
+def test_what_is_seen_is_told_soon_also_of_a_busy_command(bench: Bench, tree: Worktree) -> None:
+    """Calls that never pause do not keep the journal from being written."""
+    program = """
+import os, time
+open("first", "w").close()
+while not os.path.exists("go"):
+    open("again", "w").close()
+    print(".", end="", flush=True)
+    time.sleep(0.01)
+"""
+    (tree.path / "program.py").write_text(program)
+    task = bench.launch(f"{sys.executable} program.py")
+    wait_until(lambda: f"{tree.path}/first" in bench.json("effects", task)["created"], "the first file")
+    dots = bench.files(task).output
+    assert os.path.getsize(dots) < 400
+    (tree.path / "go").touch()
+    bench.run("wait", task)
