@@ -133,6 +133,9 @@ def test_a_window_that_stays_open_is_in_the_first_line(bench: Bench) -> None:
         ("git stash push -q; git rebase -q HEAD; git stash pop -q", [*NAMES], []),
         ("touch other.py; : >> other.py", [], []),
         ("echo more >> other.py", [], ["other.py"]),
+        ("mv dir away; sleep 0.05; mv away dir", ["dir"], []),
+        ("mkdir new; mv dir away; mv new dir", [], ["dir"]),
+        ("cp -r dir kept; rm -r dir; mkdir dir; cp kept/c.py dir; rm -r kept", ["dir/c.py", "dir"], []),
     ],
 )
 def test_windows_and_net_changes_are_told_apart(

@@ -8,7 +8,6 @@ is room, those with the fewest entries first: so the three sources are named bes
 from __future__ import annotations
 
 from _heapq import heappop, heappush
-from os.path import commonprefix
 
 from outlive.domain.value import Value
 
@@ -50,8 +49,11 @@ def largest(folds: Sequence[Fold]) -> Fold | None:
 
 def _below(paths: list[str]) -> Fold:
     """The deepest directory that all of some sorted paths are below."""
-    shared = commonprefix((paths[0], paths[-1]))  # noqa: RUF071 - cut below; one path may be a directory of the other
-    return Fold(path=shared[: shared.rfind("/") + 1] or "/", count=len(paths))
+    first, last = paths[0].split("/"), paths[-1].split("/")
+    shared = 0
+    while shared < len(first) - 1 and shared < len(last) - 1 and first[shared] == last[shared]:
+        shared += 1
+    return Fold(path="/".join(first[:shared]) + "/", count=len(paths))
 
 
 def _wait(waiting: list[tuple[int, str, list[list[str]]]], directory: str, paths: list[str]) -> None:

@@ -23,7 +23,7 @@ _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/", "/proc/", "/sys/", "/run/")  # noqa
 class _Story:
     """What happened to one path."""
 
-    __slots__ = ("baseline", "closed", "last_at", "last_by", "opened_at", "opened_by", "state")
+    __slots__ = ("baseline", "closed", "last_at", "last_by", "opened_at", "opened_by", "state", "was_moved")
 
     def __init__(self, baseline: str) -> None:
         self.baseline = self.state = baseline
@@ -31,13 +31,18 @@ class _Story:
         self.opened_by = 0
         self.closed: list[tuple[int, int, int]] = []
         self.last_at = self.last_by = 0
+        self.was_moved = False
 
     def found(self, state: str) -> None:
         """It holds this now, since the last change that we know of."""
         self.state = state
-        if state != self.baseline and self.opened_at is None:
+        is_same = state == self.baseline or (
+            # One that was removed and made again is told by what is in it; one that was put in its place is not.
+            state[:1] == self.baseline[:1] == "d" and not self.was_moved
+        )
+        if not is_same and self.opened_at is None:
             self.opened_at, self.opened_by = self.last_at, self.last_by
-        elif state == self.baseline and self.opened_at is not None:
+        elif is_same and self.opened_at is not None:
             if len(self.closed) < _MOST_WINDOWS_OF_A_PATH:
                 self.closed.append((self.opened_at, self.last_at, self.opened_by))
             self.opened_at = None
@@ -99,6 +104,8 @@ class Replay:
         else:
             for state, path in zip(fields[::2], fields[1::2], strict=False):
                 self._change(at, thread, state, path)
+                if operation == "rename" and path in self._stories:
+                    self._stories[path].was_moved = True
 
     def _word(self, at: int, operation: str, word: str) -> None:
         if operation == "connect":
@@ -147,11 +154,11 @@ class Replay:
             level="unknown" if not self._is_observed else "partial" if self._gaps else "observed",
             gaps=tuple(self._gaps),
             windows=self._windows(there),
-            changed=tuple(path for path, story in there if story.state != story.baseline),
+            changed=tuple(path for path, story in there if story.is_open),
             gone=tuple(path for path, story in there if story.state == ABSENT),
             created=_without_filled(path for path, story in known if story.baseline == ABSENT != story.state),
-            restored=tuple(path for path, story in there if story.closed and story.state == story.baseline),
-            rewritten=tuple(path for path, story in there if not story.windows and story.baseline != "d"),
+            restored=tuple(path for path, story in there if story.closed and not story.is_open),
+            rewritten=tuple(path for path, story in there if not story.windows and story.baseline[:1] != "d"),
             git=tuple((from_micros(at), what, self._command(thread)) for at, what, thread in self._git),
             outside=tuple(sorted(self._outside)),
             remotes=tuple(self._remotes),

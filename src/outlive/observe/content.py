@@ -1,6 +1,6 @@
 """What a path holds, as a short word that two equal contents share.
 
-`0` nothing, `d` a directory, `l` and a hash a link, `f` and git's own blob id a file, `u` with size
+`0` nothing, `d` and its inode a directory, `l` and a hash a link, `f` and git's own blob id a file, `u` with size
 and time a file that is too large to be read, `s` something special, `?` what cannot be looked at.
 """
 
@@ -16,7 +16,7 @@ else:
     from _sha1 import sha1  # all of `hashlib` would cost a launch more than it costs to use it
 
 LARGEST = 4 << 20
-ABSENT, DIRECTORY, SPECIAL, UNREADABLE = "0", "d", "s", "?"
+ABSENT, SPECIAL, UNREADABLE = "0", "s", "?"
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -43,7 +43,7 @@ def pin(path: str) -> tuple[str, int | None]:
         return ABSENT, None
     except OSError:
         return UNREADABLE, None
-    return DIRECTORY if stat.S_ISDIR(mode) else SPECIAL, None
+    return f"d{found.st_ino}" if stat.S_ISDIR(mode) else SPECIAL, None
 
 
 def read_pinned(unread: str, fd: int) -> str:
