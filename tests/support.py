@@ -19,7 +19,7 @@ from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 T = TypeVar("T")
 SCRIPT = Path(sysconfig.get_path("scripts")) / "outlive"
@@ -59,11 +59,16 @@ class Bench:
         return [sys.executable, str(SCRIPT), *words]
 
     def run(
-        self, *words: str, env: Mapping[str, str] | None = None, cwd: Path | None = None, **options: Any
+        self,
+        *words: str,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        before: Sequence[str] = (),
+        **options: Any,
     ) -> subprocess.CompletedProcess[str]:
-        """Call the real command line and wait for it."""
+        """Call the real command line, through what stands `before` it, and wait for it."""
         return subprocess.run(
-            self.command(*words),
+            [*before, *self.command(*words)],
             env={**self.env, **(env or {})},
             cwd=cwd or self.project,
             stdin=subprocess.DEVNULL,

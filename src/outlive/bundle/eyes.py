@@ -4,12 +4,14 @@ The command-to-be filters itself, and both take a copy of its listener. The keep
 a page that both see. The witness only waits: if the keeper dies, it answers the call that was received
 last, and from then on every call, without looking at any of them.
 
-Every launch makes these, so nothing is imported here that is not needed to make them.
+Every launch makes these, so nothing is imported here that is not needed to make them. Where nobody may
+take a descriptor of another process (Docker forbids it unless one may trace), it is sent through a socket.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from select import POLLHUP, POLLIN, poll
 
 from outlive.bundle.kernel import borrow_descriptor
@@ -31,10 +33,23 @@ class Eyes:
         self.keep_privileges = keep_privileges
         self._page = os.memfd_create("outlive-page")
         os.ftruncate(self._page, _PAGE)
-        self._keeper, self._to_keeper = os.pipe()
-        self._witness, self._to_witness = os.pipe()
+        copy = borrow_descriptor(os.getpid(), self._page)
+        self._sends = copy is None
+        if copy is not None:
+            os.close(copy)
+        self._keeper, self._to_keeper = self._channel()
+        self._witness, self._to_witness = self._channel()
         self._is_taken, taken = os.pipe()
         self._taken: int | None = taken
+
+    def _channel(self) -> tuple[int, int]:
+        """Two ends: one to read from, one through which the command-to-be says what it has."""
+        if not self._sends:
+            return os.pipe()
+        from _socket import socketpair  # noqa: PLC0415 - few sandboxes need it
+
+        reading, writing = socketpair()
+        return reading.detach(), writing.detach()
 
     def page(self) -> mmap:
         """The page that calls are received into, shared by all who have these eyes."""
@@ -53,10 +68,12 @@ class Eyes:
         if self._taken is not None:
             os.close(self._taken)
         listener = install(keep_privileges=self.keep_privileges)
-        number = _REFUSED if listener is None else b"%d" % listener
         for channel in (self._to_keeper, self._to_witness):
             try:
-                os.write(channel, number)
+                if self._sends and listener is not None:
+                    _send(channel, listener)
+                else:
+                    os.write(channel, _REFUSED if listener is None else b"%d" % listener)
             except OSError:
                 pass  # that one is dead; the other one is not
             os.close(channel)
@@ -69,7 +86,7 @@ class Eyes:
             os.close(unused)
         if self._taken is not None:
             os.close(self._taken)
-        return _listener_from(self._keeper, command)
+        return self._listener_from(self._keeper, command)
 
     def stand_in(self, keeper: int, on_taking_over: Callable[[], None]) -> StandIn:
         """In the witness, before the command-to-be is forked: take over when the keeper's end of a pipe hangs up."""
@@ -82,9 +99,19 @@ class Eyes:
         """In the witness: its copy of the listener; the command-to-be may go on then."""
         for unused in (self._to_keeper, self._to_witness, self._is_taken):
             os.close(unused)
-        listener = _listener_from(self._witness, command)
+        listener = self._listener_from(self._witness, command)
         self.acknowledge()
         return listener
+
+    def _listener_from(self, channel: int, command: int) -> int | None:
+        """A copy of the listener of the command-to-be; None if that got none, or died."""
+        if self._sends:
+            return _receive_from(channel)
+        try:
+            number = os.read(channel, 16)
+        finally:
+            os.close(channel)
+        return borrow_descriptor(command, int(number)) if number.isdigit() else None
 
     def acknowledge(self) -> None:
         """Let the command-to-be go on."""
@@ -169,10 +196,20 @@ def answer_all(listener: int, page: mmap) -> None:
         let_continue(listener, received(page))
 
 
-def _listener_from(channel: int, command: int) -> int | None:
-    """A copy of the listener whose number comes through a pipe; None if the command-to-be got none, or died."""
+def _send(channel: int, descriptor: int) -> None:
+    """Send a descriptor through a socket; both stay open."""
+    from _socket import SCM_RIGHTS, SOL_SOCKET, socket  # noqa: PLC0415 - few sandboxes need it
+
+    through = socket(fileno=channel)
     try:
-        number = os.read(channel, 16)
+        through.sendmsg([_TAKEN], [(SOL_SOCKET, SCM_RIGHTS, descriptor.to_bytes(4, sys.byteorder))])
     finally:
-        os.close(channel)
-    return borrow_descriptor(command, int(number)) if number.isdigit() else None
+        through.detach()
+
+
+def _receive_from(channel: int) -> int | None:
+    """A descriptor that was sent; None if something else was, or nothing will be."""
+    from _socket import CMSG_LEN, MSG_CMSG_CLOEXEC, socket  # noqa: PLC0415 - few sandboxes need it
+
+    with_rights = socket(fileno=channel).recvmsg(16, CMSG_LEN(4), MSG_CMSG_CLOEXEC)[1]
+    return int.from_bytes(with_rights[0][2][:4], sys.byteorder) if with_rights else None

@@ -23,6 +23,7 @@ __all__ = [
     "become_subreaper",
     "boot_id",
     "borrow_descriptor",
+    "confinement",
     "exit_status_of",
     "file_system_magic",
     "has_capability",
@@ -85,6 +86,13 @@ def has_capability(number: int) -> bool:
         if line.startswith(b"CapEff:"):
             return bool(int(line.split()[1], 16) >> number & 1)
     return False
+
+
+def confinement() -> str:
+    """How this process is filtered, as a short word: who is filtered otherwise may be allowed something else."""
+    wanted = (b"NoNewPrivs:", b"Seccomp:", b"Seccomp_filters:")
+    found = [line.split()[1] for line in read_small("/proc/self/status").splitlines() if line.startswith(wanted)]
+    return b"-".join(found).decode("ascii")
 
 
 def punch_hole(fd: int, start: int, length: int) -> bool:

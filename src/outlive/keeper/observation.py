@@ -13,7 +13,7 @@ from errno import EMFILE
 from select import POLLIN, poll
 
 from outlive.bundle.eyes import Eyes, answer_all, let_continue_what_waits
-from outlive.bundle.kernel import SYS_ADMIN, boot_id, has_capability, read_small
+from outlive.bundle.kernel import SYS_ADMIN, has_capability
 from outlive.keeper.looks import Looks
 
 TYPE_CHECKING = False
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _LOOKING_TAKES_AT_MOST = 2.0
 _FEWEST_DESCRIPTORS = 64
 _SHORT_TURN = 0.0005
+_CANNOT = "system calls cannot be observed here, or are observed by somebody else"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -74,7 +75,7 @@ class Observation:
             if would_miss_privileges(launch.argv, launch.cwd, self._met_before()):
                 return "it may need privileges that observing would take away (--observe syscalls insists)"
         if not _can_observe(self._plan.home, keep_privileges=keeps_privileges):
-            return "system calls cannot be observed here"
+            return _CANNOT
         return None
 
     def begin(self, command: int) -> None:
@@ -113,7 +114,7 @@ class Observation:
         self._launched.acquire()
         try:
             if listener is None:
-                self._note("unseen", "system calls cannot be observed here, or are observed by somebody else")
+                self._note("unseen", _CANNOT)
                 self._looks.before()
             else:
                 self._observer = self._make_observer(listener, command)
@@ -247,13 +248,11 @@ class Observation:
 
 def _can_observe(home: Home, *, keep_privileges: bool) -> bool:
     """What was found out in this boot; if nothing was, it is tried now."""
-    word = f"{'with' if keep_privileges else 'without'}:yes"
-    try:
-        boot, *found = read_small(home.path + "/observing").decode("ascii").split()
-        if boot == boot_id() and word in found:
-            return True
-    except (OSError, ValueError):
-        pass
+    from outlive.observe.tried import answer_known  # noqa: PLC0415 - not everybody is observed
+
+    known = answer_known(home, keep_privileges=keep_privileges)
+    if known is not None:
+        return known
     from outlive.observe.self_test import can_observe  # noqa: PLC0415 - once per boot
 
     return can_observe(home, keep_privileges=keep_privileges)

@@ -1,4 +1,4 @@
-"""Whether observing works here: tried once per boot, with a process of our own.
+"""Whether observing works here: tried once per boot and sandbox, with a process of our own.
 
 A kernel may be too old, a container's profile may forbid it, an emulated kernel may say yes and do
 nothing, a security module may keep us from reading: so what is recorded is compared with the truth.
@@ -10,9 +10,10 @@ import os
 from select import POLLIN, poll
 
 from outlive.bundle.eyes import Eyes
-from outlive.bundle.kernel import boot_id, read_small
+from outlive.bundle.kernel import signal
 from outlive.bundle.seccomp import CALL, is_known_machine, let_continue, receive
 from outlive.observe.calls import KINDS, Calls
+from outlive.observe.tried import remember
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,26 +26,9 @@ _PATIENCE_MS = 2000
 
 
 def can_observe(home: Home, *, keep_privileges: bool) -> bool:
-    """What was found out in this boot, or is found out now."""
-    if not is_known_machine():
-        return False
-    path, how = home.path + "/observing", "with" if keep_privileges else "without"
-    try:
-        boot, *found = read_small(path).decode("ascii").split()
-        if boot == boot_id() and f"{how}:yes" in found:
-            return True
-        if boot == boot_id() and f"{how}:no" in found:
-            return False
-    except (OSError, ValueError):
-        pass
-    works = _try(keep_privileges=keep_privileges)
-    fresh = f"{path}.{os.getpid()}"
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(fd, f"{boot_id()} {how}:{'yes' if works else 'no'}\n".encode("ascii"))
-    finally:
-        os.close(fd)
-    os.rename(fresh, path)
+    """Try it, and remember what came out."""
+    works = is_known_machine() and _try(keep_privileges=keep_privileges)
+    remember(home, works, keep_privileges=keep_privileges)
     return works
 
 
@@ -66,6 +50,7 @@ def _try(*, keep_privileges: bool) -> bool:
     finally:
         if listener is not None:
             os.close(listener)
+        os.kill(tried, signal.SIGKILL)  # if we did not get the listener, its call is never answered
         os.waitpid(tried, 0)
 
 

@@ -1,0 +1,210 @@
+"""Never break the command: sandboxes around it, filters and tracers inside it, users without rights."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from outlive.bundle.seccomp import is_known_machine
+from tests import confined
+from tests.git_steps import ENVIRON, Worktree
+from tests.session_steps import until
+from tests.support import kill, wait_until
+
+if TYPE_CHECKING:
+    from tests.outsider import Outsider
+    from tests.support import Bench
+
+pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of calls are those of x86-64")
+CANNOT = "system calls cannot be observed here, or are observed by somebody else"
+TESTS = str(Path(confined.__file__).parent)
+WORK = "mkdir d && echo x > d/x && mv d/x d/y && rm -r d && echo made > made && cat made"
+# What has a filter, a tracer, threads and signals of its own. Prints what went wrong, or `fine`.
+BUSY = f"""
+import os, signal, subprocess, sys, threading
+sys.path.insert(0, {TESTS!r})
+def work(number):
+    for turn in range(20):
+        name = f"t{{number}}-{{turn}}"
+        os.close(os.open(name, os.O_CREAT | os.O_WRONLY))
+        os.rename(name, name + "r")
+        os.unlink(name + "r")
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.siginterrupt(signal.SIGALRM, False)
+signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+signal.setitimer(signal.ITIMER_REAL, 0)
+subprocess.run(["sh", "-c", "echo child > child"], check=True)
+os.waitpid(os.posix_spawn("/bin/sh", ["sh", "-c", "echo spawned > spawned"], os.environ), 0)
+if not os.fork():
+    open("forked", "w").close()
+    os._exit(0)
+os.wait()
+import confined
+confined.forbid(confined.MKDIR)
+try:
+    os.mkdir("forbidden")
+    print("its own filter does not hold")
+except PermissionError:
+    open("filtered", "w").close()
+print("fine")
+"""
+
+
+def confine(bench: Bench, *forbidden: int) -> Any:
+    """What becomes of a task that is launched from a sandbox which forbids some calls."""
+    script = [sys.executable, f"{TESTS}/confined.py", ",".join(map(str, forbidden))]
+    done = bench.run("run", "--wait", "20s", "--json", WORK, before=script)
+    document = json.loads(done.stdout)
+    assert (document["state"], document["output"]["tail"]) == ("succeeded", "made\n"), document
+    return document["effects"]
+
+
+# --- sandboxes around it --------------------------------------------------------------------------
+
+
+def test_where_it_cannot_work_it_steps_down_and_says_so(bench: Bench) -> None:
+    """A sandbox without filters: nobody looks, the command runs, and who is not in the sandbox is observed."""
+    for _ in range(2):  # tried, and remembered
+        assert confine(bench, confined.SECCOMP)["why_unseen"] == CANNOT
+    task = bench.launch(WORK)
+    bench.run("wait", task)
+    assert bench.json("effects", task)["level"] == "observed"
+    assert confine(bench, confined.SECCOMP)["level"] == "unknown"
+
+
+def test_a_sandbox_that_keeps_descriptors_apart_is_observed_all_the_same(bench: Bench) -> None:
+    """As Docker's does: also after it was seen to work elsewhere, where nobody forbids it."""
+    Worktree(bench.project)
+    for _ in range(2):
+        found = confine(bench, confined.PIDFD_GETFD)
+        assert (found["level"], found["created"]) == ("observed", [f"{bench.project}/made"])
+        (bench.project / "made").unlink()
+        task = bench.launch("true")
+        bench.run("wait", task)
+        assert bench.json("effects", task)["level"] == "observed"
+
+
+def test_in_such_a_sandbox_a_dead_keeper_breaks_nothing_either(bench: Bench) -> None:
+    """The witness has its own copy, however it came by it."""
+    script = [sys.executable, f"{TESTS}/confined.py", str(confined.PIDFD_GETFD)]
+    task = bench.run("run", f"{until('go')}; {WORK}", before=script).stdout.strip()
+    kill(bench.keeper(task))
+    (bench.project / "go").touch()
+    assert bench.run("wait", task, "--timeout", "20s").returncode == 0
+    assert bench.show(task)["effects"]["unobserved_since"] is not None
+
+
+# --- filters and tracers inside it ----------------------------------------------------------------
+
+
+def test_filters_threads_and_signals_of_its_own(bench: Bench) -> None:
+    """Everything works as it would, and every file that is left is seen."""
+    Worktree(bench.project)
+    (bench.project / "busy.py").write_text(BUSY)
+    task = bench.launch(f"{sys.executable} -B busy.py")
+    assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
+    assert bench.ok("output", task) == "fine"
+    found = bench.json("effects", task)
+    assert {Path(path).name for path in found["created"]} == {"child", "spawned", "forked", "filtered"}
+    assert found["level"] == "observed"
+
+
+def test_a_listener_of_its_own_is_refused_and_it_goes_on(bench: Bench) -> None:
+    """The kernel has one for a process; whoever asks for a second is told so, and is not killed."""
+    Worktree(bench.project)
+    program = "from outlive.bundle.seccomp import install; print(install(keep_privileges=True)); open('after', 'w')"
+    task = bench.launch(f'{sys.executable} -B -c "{program}"')
+    assert bench.run("wait", task).returncode == 0
+    assert bench.ok("output", task) == "None"
+    assert bench.json("effects", task)["created"] == [f"{bench.project}/after"]
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_a_tracer_inside_sees_what_it_should(bench: Bench) -> None:
+    """Each call once and with its own result, though both look at it."""
+    Worktree(bench.project)
+    task = bench.launch(f"strace -f -o trace -e trace=mkdir,rename,renameat2 sh -c '{WORK}'; grep -c ' = 0$' trace")
+    assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
+    assert bench.ok("output", task).splitlines() == ["made", "2"]
+
+
+def test_a_task_in_a_task_says_what_it_is(bench: Bench) -> None:
+    """It cannot be observed a second time; what it did to the repository is compared, and the outer one saw it."""
+    bench.env.update({name: text for name, text in ENVIRON.items() if name.startswith("GIT_")})
+    tree = Worktree(bench.project)
+    tree.commit(a="a\n")
+    inner = " ".join(bench.command("run", "--wait", "20s", "--json"))
+    task = bench.launch(f"{inner} 'echo b > a; git commit -q -a -m b'")
+    assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
+    found = json.loads(bench.ok("output", task))
+    assert (found["state"], found["effects"]["level"]) == ("succeeded", "compared")
+    assert (found["effects"]["why_unseen"], "HEAD moved" in found["effects"]["summary"]) == (CANNOT, True)
+    outer = wait_until(lambda: bench.json("effects", task)["changed"], "the journal")
+    assert outer == [f"{bench.project}/a"]
+
+
+def test_a_stop_and_a_go_on_reach_a_call_that_is_asked_about(bench: Bench) -> None:
+    """Stopped in the middle of its calls and continued, it has missed none."""
+    program = "import os\nfor n in range(3000):\n    os.mkdir(f'{n}'); os.rmdir(f'{n}')\nprint('all')"
+    (bench.project / "program.py").write_text(program)
+    task = bench.launch(f"exec {sys.executable} -B program.py")
+    pid = bench.process(task)
+    for _ in range(20):
+        kill(pid, signal.SIGSTOP)
+        kill(pid, signal.SIGCONT)
+    assert bench.run("wait", task, "--timeout", "40s").returncode == 0
+    assert bench.ok("output", task) == "all"
+
+
+# --- without rights -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mine(outsider: Outsider) -> Path:
+    """A directory of the user without rights."""
+    place = outsider.root / "state" / "mine"
+    place.mkdir()
+    os.chown(place, 65534, 65534)
+    return place
+
+
+@pytest.mark.root
+@pytest.mark.skipif(not is_known_machine() or shutil.which("strace") is None, reason="needs strace")
+def test_without_rights_everything_works_as_well(outsider: Outsider, mine: Path) -> None:
+    """Filters, tracers, threads, signals, forks: unprivileged, and observed."""
+    shutil.copy(confined.__file__, mine / "confined.py")
+    (mine / "busy.py").write_text(BUSY.replace(TESTS, str(mine)))
+    text = "git init -q . && /usr/bin/python3 -B busy.py && strace -f -o trace true && tail -1 trace"
+    done = outsider.call("run", "--wait", "40s", "--json", "--cwd", str(mine), text)
+    found = json.loads(done.stdout)
+    assert found["state"] == "succeeded", found["output"]["tail"]
+    assert found["output"]["tail"].startswith("fine\n")
+    assert "exited with 0" in found["output"]["tail"]
+    assert found["effects"]["level"] == "observed"
+
+
+@pytest.mark.root
+def test_a_program_that_lost_its_privileges_is_named_with_the_way_to_run_it_again(
+    outsider: Outsider, mine: Path
+) -> None:
+    """In the sentence that every ending is told with; and done that way, it has them."""
+    (outsider.root / "setpriv").rename(outsider.root / "gainer")
+    hidden = f"x={outsider.root}/gai; $x''ner --reuid=0 id -u || true"
+    done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(mine), hidden)
+    effects = json.loads(done.stdout)["effects"]
+    assert "gainer ran without its privileges; --observe compare keeps them" in effects["summary"]
+    done = outsider.call("run", "--wait", "30s", "--json", "--observe", "compare", "--cwd", str(mine), hidden)
+    assert json.loads(done.stdout)["output"]["tail"] == "0\n"
+    done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(mine), f"{hidden}; : gainer")
+    found = json.loads(done.stdout)
+    assert (found["output"]["tail"], "privileges" in found["effects"]["why_unseen"]) == ("0\n", True)
