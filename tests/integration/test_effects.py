@@ -149,6 +149,30 @@ def test_windows_and_net_changes_are_told_apart(
 
 
 @pytest.mark.usefixtures("repo")
+def test_what_one_descriptor_damages_and_repairs_is_a_possible_window(bench: Bench) -> None:
+    """Nobody is asked between open and close: from when to when it may have been another file is told, and no more."""
+    program = """
+import time
+with open("other.py", "r+") as file:
+    file.write("new"); file.flush(); print(time.time(), flush=True); time.sleep(0.3)
+    file.seek(0); file.write("old"); file.flush(); print(time.time())
+open("a.py", "r+").close()
+"""
+    (bench.project / "program.py").write_text(program)
+    task = bench.launch(f"{sys.executable} -B program.py")
+    bench.run("wait", task)
+    found = wait_until(lambda: (seen := bench.json("effects", task))["possible_windows"] and seen, "the last look")
+    (window,) = found["possible_windows"]
+    damaged, repaired = map(float, bench.ok("output", task).split())
+    assert window["paths"] == paths(bench, "other.py")
+    assert damaged - 0.2 <= moment(window["opened_at"]) <= damaged
+    assert abs(moment(window["closed_at"]) - repaired) < 0.2
+    assert (found["windows"], found["changed"], found["rewritten"]) == ([], [], paths(bench, "a.py", "other.py"))
+    assert "1 file being written for a while, the same before and after" in found["summary"]
+    assert "being written, the same before and after: from" in bench.ok("effects", task)
+
+
+@pytest.mark.usefixtures("repo")
 def test_what_is_made_and_removed_again_is_no_change(bench: Bench) -> None:
     """Created is told, transient is not; outside of the project only what lasts somewhere."""
     elsewhere = bench.root / "elsewhere"

@@ -59,6 +59,10 @@ def _declared(declared: Declared) -> Iterator[str]:
 def _lines(effects: Effects, now: datetime) -> Iterator[str]:
     yield f"{effects.level}: {shown(summary_of(effects, now))}"
     yield from _windows(effects, now)
+    for window in effects.possible[:_MOST]:
+        span = f"{window.opened_at:%H:%M:%S.%f} to {window.closed_at:%H:%M:%S.%f}"
+        yield f"being written, the same before and after: from {span} by {one_line(window.by, 160)}"
+        yield from _paths(window.paths)
     gone = frozenset(effects.gone)
     for head, paths in (
         ("changed", [path for path in effects.changed if path not in gone]),

@@ -56,6 +56,8 @@ class Effects(Value):
     restored: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     """Written, and the same as before at every look."""
+    possible: tuple[Window, ...] = ()
+    """Files that were being written for a while in which nobody could look, and are the same before and after."""
     git: tuple[tuple[datetime, str, str], ...] = ()
     """When, what of git's own state, and by which command."""
     outside: tuple[str, ...] = ()

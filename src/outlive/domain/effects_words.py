@@ -71,6 +71,9 @@ def _windows(effects: Effects, now: datetime) -> Iterator[str]:
         closed = [window for window in effects.windows if window.closed_at is not None]
         span = sum((w.closed_at - w.opened_at for w in closed if w.closed_at is not None), timedelta())
         yield f"{show_files(len(effects.restored))} changed and restored, window {show_duration(span)}"
+    if effects.possible:
+        count = sum(len(window.paths) for window in effects.possible)
+        yield f"{show_files(count)} being written for a while, the same before and after"
 
 
 def _net(effects: Effects) -> Iterator[str]:

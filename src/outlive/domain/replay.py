@@ -15,8 +15,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    _Span = tuple[int, int | None, int]
+
 ABSENT, UNSEEN = "0", "-"
 _MOST_WINDOWS_OF_A_PATH = 16
+_SHORTEST_POSSIBLE_US = 50_000
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/", "/proc/", "/sys/", "/run/")  # noqa: S108 - never written to by us
 
 
@@ -53,9 +56,9 @@ class _Story:
         return self.opened_at is not None
 
     @property
-    def windows(self) -> list[tuple[int, int | None, int]]:
+    def windows(self) -> list[_Span]:
         """From when to when, opened by whom."""
-        still = [] if self.opened_at is None else [(self.opened_at, None, self.opened_by)]
+        still: list[_Span] = [] if self.opened_at is None else [(self.opened_at, None, self.opened_by)]
         return [*self.closed, *still]
 
 
@@ -76,6 +79,7 @@ class Replay:
         self._remotes: dict[str, None] = {}
         self._git: list[tuple[int, str, int]] = []
         self._finals: dict[str, str] = {}
+        self._written: dict[str, int] = {}
         self._unobserved: int | None = None
         self._is_observed = False
         self._why_unseen: str | None = None
@@ -101,6 +105,8 @@ class Replay:
             self._parents[thread] = int(fields[1]) if fields[1].isdigit() else 0
         elif operation == "final":
             self._finals[fields[1]] = fields[0]
+            if len(fields) > 2 and fields[2].isdecimal() and int(fields[2]) <= at:
+                self._written[fields[1]] = int(fields[2])
         else:
             for state, path in zip(fields[::2], fields[1::2], strict=False):
                 self._change(at, thread, state, path)
@@ -153,7 +159,8 @@ class Replay:
         return Effects(
             level="unknown" if not self._is_observed else "partial" if self._gaps else "observed",
             gaps=tuple(self._gaps),
-            windows=self._windows(there),
+            windows=self._windows((path, span) for path, story in there for span in story.windows),
+            possible=self._windows(self._possible(there)),
             changed=tuple(path for path, story in there if story.is_open),
             gone=tuple(path for path, story in there if story.state == ABSENT),
             created=_without_filled(path for path, story in known if story.baseline == ABSENT != story.state),
@@ -173,19 +180,26 @@ class Replay:
         if found:
             self._gaps[f"{show_files(found)} too large to be compared: written, perhaps with the same content"] = None
 
-    def _windows(self, stories: list[tuple[str, _Story]]) -> tuple[Window, ...]:
-        """Of each tree those of its own; a repository inside another one is a tree of its own."""
-        by_top: dict[str, list[tuple[str, _Story]]] = {}
+    def _possible(self, stories: Iterable[tuple[str, _Story]]) -> Iterable[tuple[str, _Span]]:
+        """A file that was opened for writing and last written a while later: what it held meanwhile nobody knows."""
         for path, story in stories:
+            written = self._written.get(path, 0)
+            if not story.windows and story.baseline[:1] in "fu" and written - story.last_at > _SHORTEST_POSSIBLE_US:
+                yield path, (story.last_at, written, story.last_by)
+
+    def _windows(self, spans: Iterable[tuple[str, _Span]]) -> tuple[Window, ...]:
+        """Of each tree those of its own; a repository inside another one is a tree of its own."""
+        by_top: dict[str, list[tuple[str, _Span]]] = {}
+        for path, span in spans:
             top = max((top for top in self._tops if path.startswith(top)), key=len, default="/")
-            by_top.setdefault(top, []).append((path, story))
+            by_top.setdefault(top, []).append((path, span))
         found = [window for top, inside in by_top.items() for window in self._windows_in(top, inside)]
         return tuple(sorted(found, key=lambda window: window.opened_at))
 
-    def _windows_in(self, top: str, stories: list[tuple[str, _Story]]) -> Iterable[Window]:
+    def _windows_in(self, top: str, found: list[tuple[str, _Span]]) -> Iterable[Window]:
         """Those of single paths that overlap are one: a tree that was not as it should be."""
         spans = sorted(
-            ((opened, closed, path, by) for path, story in stories for opened, closed, by in story.windows),
+            ((opened, closed, path, by) for path, (opened, closed, by) in found),
             key=lambda span: span[0],
         )
         group: list[tuple[int, int | None, str, int]] = []

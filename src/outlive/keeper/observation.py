@@ -182,7 +182,7 @@ class Observation:
         """Write down what the touched paths hold now; later changes are not the task's."""
         if self._has_begun:
             self._loaded.acquire()
-        from outlive.observe.content import state_of  # noqa: PLC0415 - it has been loaded
+        from outlive.observe.content import state_of, written_at  # noqa: PLC0415 - it has been loaded
         from outlive.observe.journal import escaped  # noqa: PLC0415
 
         touched = [] if self._observer is None else list(self._observer.touched)
@@ -193,7 +193,8 @@ class Observation:
                 late = f"{len(touched) - done} paths are told as they were when somebody asked, not as it left them"
                 lines.append(f"{self._now()}\tgap\t0\t-\t{late}\n")
                 break
-            lines.append(f"{self._now()}\tfinal\t0\t{state_of(path)}\t{escaped(path)}\n")
+            state = state_of(path)
+            lines.append(f"{self._now()}\tfinal\t0\t{state}\t{escaped(path)}\t{written_at(path)}\n")
         self._append("".join(lines))
         self._looks.after(touched)
         if self._observer is not None and self._observer.met_gaining:

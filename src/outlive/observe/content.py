@@ -59,3 +59,11 @@ def read_pinned(unread: str, fd: int) -> str:
     if len(content) > LARGEST:
         return unread
     return "f" + sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+def written_at(path: str) -> int:
+    """When a path was written last, in microseconds since 1970; 0 if that is not known."""
+    try:
+        return max(0, os.lstat(path).st_mtime_ns // 1000)
+    except OSError:
+        return 0

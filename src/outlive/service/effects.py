@@ -94,6 +94,7 @@ def effects_document(effects: Effects, now: datetime, *, whole: bool = False) ->
         "shared": not effects.is_empty,
         "summary": redact(summary_of(effects, now)),
         "windows": [window_document(window, now, most) for window in effects.windows[:most]],
+        "possible_windows": [window_document(window, now, most) for window in effects.possible[:most]],
         "paths_changed": len(effects.changed) + len(effects.created),
         "paths_restored": len(effects.restored),
         **_paths("changed", effects.changed, most),
