@@ -186,7 +186,7 @@ def test_names_that_begin_like_the_git_directory_are_files_like_others(bench: Be
     (repo / ".gitignore").write_text("x\n")
     found = touched(bench, "echo y >> .gitignore; mkdir .github; echo z > .github/z.yml")
     assert found["changed"] == paths(bench, ".gitignore")
-    assert found["created"] == paths(bench, ".github", ".github/z.yml")
+    assert found["created"] == paths(bench, ".github/z.yml")
     assert found["git"] == []
 
 

@@ -71,7 +71,7 @@ def test_a_list_that_was_cut_is_counted_whole() -> None:
     """Five are named of a thousand, and a thousand are told."""
     many = comparison("a", "b", "c", "d", "e", counts={"changed": 1000})
     words = summary_of(with_comparisons(Effects(level="observed"), [many], None), NOW)
-    assert "1000 files changed by somebody else, or unseen: a, b, c and 997 more" in words
+    assert "1,000 files changed by somebody else, or unseen: a, b, c and 997 more" in words
     words = summary_of(with_comparisons(Effects(), [many], None), NOW)
     assert "995 files more not as before" in words
 
