@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -221,6 +222,48 @@ def _peak_kb(pid: int) -> int:
     except OSError:
         return 0
     return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")), 0)
+
+
+@pytest.mark.root
+def test_a_full_disk_is_a_gap_and_not_silence(bench: Bench, tree: Worktree) -> None:
+    """The state has no room for the journal, the project has: what is missing is said to be, the rest is true."""
+    bench.state.mkdir(mode=0o700)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=48m,mode=700", "outlive-test", str(bench.state)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("cannot mount here")
+    try:
+        program = "for n in range(3000):\n    open(f'{n:0100}', 'w').close()\n"
+        (tree.path / "program.py").write_text(program)
+        task = bench.launch(
+            f"echo first > first; {until('go')}; {sys.executable} -B program.py; {until('on')}; echo x > last"
+        )
+        wait_until(lambda: bench.json("effects", task)["created"], "the first file")
+        with open(bench.state / "hog", "wb", buffering=0) as hog:
+            fill(hog.fileno())
+        (tree.path / "go").touch()
+        wait_until((tree.path / f"{2999:0100}").exists, "all files")
+        wait_until(lambda: "full" in Path(bench.files(task).effects).read_text(), "the gap")
+        (bench.state / "hog").unlink()
+        (tree.path / "on").touch()
+        assert bench.run("wait", task).returncode == 0
+        found = bench.json("effects", task)
+        assert (found["level"], found["gaps"]) == ("partial", ["the disk was full: what it did then is not known"])
+        created = set(names(found["created"], tree.path))
+        assert {"first", "last"} <= created
+        assert created <= {"first", "last", *(f"{number:0100}" for number in range(3000))}
+    finally:
+        bench.clean()
+        subprocess.run(["umount", "-l", str(bench.state)], check=False)
+
+
+def fill(fd: int) -> None:
+    """Write until there is no room for a single byte more."""
+    for size in (1 << 20, 4096, 1):
+        try:
+            while os.write(fd, bytes(size)):
+                pass
+        except OSError:
+            continue
 
 
 @pytest.mark.usefixtures("tree")

@@ -45,6 +45,7 @@ class Journal:
         self._fd = fd
         self._lines: list[str] = []
         self._since = 0.0
+        self._last = b""
         self._room = LARGEST
         self._wall = wall
 
@@ -66,18 +67,36 @@ class Journal:
         return not self._lines
 
     def flush(self) -> None:
-        """Write what was gathered; a full disk loses the journal, never the task."""
+        """Write what was gathered; a full disk loses lines, never the task, and that they are lost is told."""
         content = "".join(self._lines).encode("utf-8", "surrogateescape")
         self._lines.clear()
         if self._room <= 0 or not content:
             return
         self._room -= len(content)
         if self._room <= 0:
-            content = f"{self.now()}\tgap\t0\t{UNSEEN}\tthe journal is full\n".encode("ascii")
+            content = self._gap("the journal is full")
         try:
-            os.write(self._fd, content)
+            written = os.write(self._fd, content)
         except OSError:
-            self._room = 0
+            written = 0
+        if written == len(content):
+            self._last = content
+        else:
+            self._make_room_for_a_gap(self._last + content[:written])
+
+    def _make_room_for_a_gap(self, tail: bytes) -> None:
+        """Give up the last whole lines, and the torn one after them, for the word that more are missing."""
+        gap = self._gap("the disk was full: what it did then is not known")
+        kept = tail.rfind(b"\n", 0, max(0, len(tail) - len(gap))) + 1
+        self._last = tail[:kept]
+        try:
+            os.ftruncate(self._fd, os.fstat(self._fd).st_size - len(tail) + kept)
+            os.write(self._fd, gap)
+        except OSError:
+            self._room = 0  # nothing can be said any more
+
+    def _gap(self, words: str) -> bytes:
+        return f"{self.now()}\tgap\t0\t{UNSEEN}\t{words}\n".encode("ascii")
 
 
 def is_of_something(state: str) -> bool:
@@ -112,7 +131,7 @@ def read_journal(path: str) -> Iterator[list[str]]:
         with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             for line in file:
                 fields = line[:-1].split("\t") if line.endswith("\n") else []
-                if len(fields) >= 5 and fields[0].isdigit():
+                if len(fields) >= 5 and fields[0].isdecimal() and fields[2].isdecimal():
                     yield [*fields[:4], *map(unescaped, fields[4:])]
     except FileNotFoundError:
         return
