@@ -9,8 +9,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,8 +22,6 @@ from tests.session_steps import begin, until
 from tests.support import is_alive, kill, wait_until
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.outsider import Outsider
     from tests.support import Bench
 
@@ -188,6 +188,25 @@ def test_names_that_begin_like_the_git_directory_are_files_like_others(bench: Be
     assert found["changed"] == paths(bench, ".gitignore")
     assert found["created"] == paths(bench, ".github/z.yml")
     assert found["git"] == []
+
+
+@pytest.mark.usefixtures("repo")
+def test_outside_only_what_was_changed_is_told(bench: Bench) -> None:
+    """Tried in vain, made and removed again, opened and not written: nothing of that touched anything."""
+    with tempfile.TemporaryDirectory(prefix=".outlive-test-", dir=Path.home()) as name:
+        away = Path(name).resolve()
+        (away / "there").mkdir()
+        for file in ("written", "opened", "moved", "removed"):
+            (away / file).write_text("x\n")
+        text = (
+            f"cd {away}; mkdir -p there; ! mkdir there; echo y > lock; rm lock; : >> opened; ! rmdir {away};"
+            " echo z > written; mv moved into; rm removed; mkdir -p new/deep; echo n > new/deep/n"
+        )
+        task = bench.launch(text)
+        bench.run("wait", task)
+        expected = sorted(f"{away}/{file}" for file in ("written", "moved", "into", "removed", "new/deep/n"))
+        wait_until(lambda: bench.json("effects", task)["outside"] == expected, "the last look")
+        assert "5 files outside of the project" in bench.json("effects", task)["summary"]
 
 
 def test_connections_are_told(bench: Bench) -> None:

@@ -8,6 +8,7 @@ path is not as the task found it, and closes with the one after which it is agai
 from __future__ import annotations
 
 from outlive.domain.effects import Effects, Window
+from outlive.domain.places import TEMPORARY
 from outlive.domain.quantity import show_files
 from outlive.domain.when import from_micros
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 ABSENT, UNSEEN = "0", "-"
 _MOST_WINDOWS_OF_A_PATH = 16
 _SHORTEST_POSSIBLE_US = 50_000
-_TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/", "/proc/", "/sys/", "/run/")  # noqa: S108 - never written to by us
 
 
 class _Story:
@@ -75,7 +75,7 @@ class Replay:
         self._commands: dict[int, str] = {}
         self._parents: dict[int, int] = {}
         self._gaps: dict[str, None] = {}
-        self._outside: dict[str, None] = {}
+        self._outside: dict[str, str] = {}
         self._remotes: dict[str, None] = {}
         self._git: list[tuple[int, str, int]] = []
         self._finals: dict[str, str] = {}
@@ -131,11 +131,11 @@ class Replay:
                 git = next(each for each in directories if path.startswith(each))
                 self._of_git(at, thread, _git_part(path[len(git) :], is_own=directories is self._own_gits))
                 return
+        if not path.startswith(self._tops):
+            if not path.startswith(TEMPORARY):
+                self._outside.setdefault(path, state)
+            return
         if state == UNSEEN:
-            if not path.startswith(self._tops):
-                if not path.startswith(_TEMPORARY):
-                    self._outside[path] = None
-                return
             state = "?"
         story = self._stories.get(path)
         if story is None:
@@ -167,11 +167,16 @@ class Replay:
             restored=tuple(path for path, story in there if story.closed and not story.is_open),
             rewritten=tuple(path for path, story in there if not story.windows and story.baseline[:1] != "d"),
             git=tuple((from_micros(at), what, self._command(thread)) for at, what, thread in self._git),
-            outside=tuple(sorted(self._outside)),
+            outside=_without_filled(sorted(path for path in self._outside if not self._is_as_before(path))),
             remotes=tuple(self._remotes),
             unobserved_since=None if self._unobserved is None else from_micros(self._unobserved),
             why_unseen=self._why_unseen,
         )
+
+    def _is_as_before(self, path: str) -> bool:
+        """Whether stat says of a path outside what it said before: it was tried in vain, or made and removed again."""
+        before = self._outside[path]
+        return before != UNSEEN and self._finals.get(path) == before
 
     def _find_uncompared(self) -> None:
         """Large files are known by size and time: a new time alone does not tell another content."""

@@ -182,18 +182,20 @@ class Observation:
         """Write down what the touched paths hold now; later changes are not the task's."""
         if self._has_begun:
             self._loaded.acquire()
-        from outlive.observe.content import state_of, written_at  # noqa: PLC0415 - it has been loaded
+        from outlive.observe.content import glance, state_of, written_at  # noqa: PLC0415 - it has been loaded
         from outlive.observe.journal import escaped  # noqa: PLC0415
 
         touched = [] if self._observer is None else list(self._observer.touched)
+        elsewhere = [] if self._observer is None else list(self._observer.elsewhere)
         until = time.monotonic() + _LOOKING_TAKES_AT_MOST
         lines = []
-        for done, path in enumerate(touched):
+        for done, path in enumerate((*touched, *elsewhere)):
             if time.monotonic() > until:
-                late = f"{len(touched) - done} paths are told as they were when somebody asked, not as it left them"
-                lines.append(f"{self._now()}\tgap\t0\t-\t{late}\n")
+                late = len(touched) + len(elsewhere) - done
+                words = f"{late} paths are told as they were when somebody asked, not as it left them"
+                lines.append(f"{self._now()}\tgap\t0\t-\t{words}\n")
                 break
-            state = state_of(path)
+            state = state_of(path) if done < len(touched) else glance(path)
             lines.append(f"{self._now()}\tfinal\t0\t{state}\t{escaped(path)}\t{written_at(path)}\n")
         self._append("".join(lines))
         self._looks.after(touched)

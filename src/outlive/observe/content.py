@@ -1,7 +1,8 @@
 """What a path holds, as a short word that two equal contents share.
 
-`0` nothing, `d` and its inode a directory, `l` and a hash a link, `f` and git's own blob id a file, `u` with size
-and time a file that is too large to be read, `s` something special, `?` what cannot be looked at.
+`0` nothing, `d` and its inode a directory, `l` and a hash a link, `f` and git's own blob id a file, `u`
+with size and time a file that is too large to be read, `o` with what stat says one that is not ours to
+read, `s` something special, `?` what cannot be looked at.
 """
 
 from __future__ import annotations
@@ -24,6 +25,19 @@ def state_of(path: str) -> str:
     """The state of a path now."""
     found, fd = pin(path)
     return found if fd is None else read_pinned(found, fd)
+
+
+def glance(path: str) -> str:
+    """What stat says of a path; of a directory only which one it is, for its time changes with its entries."""
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return ABSENT
+    except OSError:
+        return UNREADABLE
+    if stat.S_ISDIR(found.st_mode):
+        return f"d{found.st_ino}"
+    return f"o{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
 
 
 def pin(path: str) -> tuple[str, int | None]:

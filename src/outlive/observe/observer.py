@@ -14,8 +14,9 @@ from select import POLLIN, poll
 
 from outlive.bundle.kernel import read_small
 from outlive.bundle.seccomp import CALL, let_continue, receive, wake_on_same_processor
+from outlive.domain.places import TEMPORARY
 from outlive.observe.calls import KINDS, NAME_ONLY, Calls
-from outlive.observe.content import ABSENT, pin, read_pinned, state_of
+from outlive.observe.content import ABSENT, glance, pin, read_pinned, state_of
 from outlive.observe.journal import UNSEEN, escaped, is_of_something
 from outlive.observe.privileges import gains_privileges
 
@@ -41,6 +42,7 @@ class Scope:
         self._tops = tuple(each.top.rstrip("/") + "/" for each in places if each.top is not None)
         gits = [git for each in places for git in (each.git_directory, each.common_directory) if git is not None]
         self._gits = tuple(git.rstrip("/") + "/" for git in gits)
+        self._private = (*TEMPORARY, *self._gits)
 
     def tree_of(self, path: str) -> str | None:
         """The worktree whose file it is; None for what git keeps itself, and elsewhere."""
@@ -54,6 +56,10 @@ class Scope:
             git = next(each for each in self._gits if path.startswith(each))
             return path.startswith(_SMALL_IN_GIT, len(git)) and not path.endswith(".lock")
         return path.startswith(self._tops)
+
+    def is_private(self, path: str) -> bool:
+        """Whether a path that it does not hold is told of to nobody: temporary ones, and git's own."""
+        return path.startswith(self._private)
 
 
 class Observer:
@@ -78,6 +84,7 @@ class Observer:
         self._known: set[int] = set()
         self._namespace = _namespace("self")
         self.touched: dict[str, None] = {}
+        self.elsewhere: dict[str, None] = {}
         self._touched_more = False
         self.met_gaining: set[str] = set()
         self._loses_privileges = loses_privileges
@@ -139,7 +146,7 @@ class Observer:
         pinned: list[tuple[int, int]] = []
         for path in paths:
             if not self._scope.holds(path):
-                states.append(UNSEEN)
+                states.append(UNSEEN if self._scope.is_private(path) else glance(path))
             elif is_fresh and not os.path.lexists(path):
                 states.append(ABSENT)
             elif kind.operation in NAME_ONLY:
@@ -177,7 +184,7 @@ class Observer:
         for index, path in enumerate(paths):
             state = states[index]
             fields += f"\t{state}\t{escaped(path)}"
-            if state != UNSEEN and path not in self.touched:
+            if state != UNSEEN and path not in self.touched and path not in self.elsewhere:
                 self._touch(at, thread, path)
         self._journal.add(f"{at}\t{kind.operation}\t{thread}{fields}\n")
         for index, path in enumerate(paths):
@@ -186,8 +193,8 @@ class Observer:
 
     def _touch(self, at: int, thread: int, path: str) -> None:
         """Look at a path again when the task ends; not at more of them than there is memory for."""
-        if len(self.touched) < _MOST_TOUCHED:
-            self.touched[path] = None
+        if len(self.touched) + len(self.elsewhere) < _MOST_TOUCHED:
+            (self.touched if self._scope.holds(path) else self.elsewhere)[path] = None
         elif not self._touched_more:
             self._touched_more = True
             self._note(at, "gap", thread, f"of more than {_MOST_TOUCHED:,} paths it is not known how it left them")
