@@ -1,0 +1,51 @@
+"""The journal: what is written is what is read, and time goes one way."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outlive.observe.journal import Journal, escaped, read_journal, unescaped
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+FIELDS = st.binary(max_size=40).map(os.fsdecode) | st.text("\\\t\r\nntr /", max_size=12)
+
+
+@given(FIELDS)
+def test_a_field_is_one_field_and_comes_back(text: str) -> None:
+    """Whatever bytes a path has."""
+    assert not {"\t", "\n", "\r"} & set(escaped(text))
+    assert unescaped(escaped(text)) == text
+
+
+def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A day back and a year ahead: the journal's clock was set once, when the task began."""
+    fd = os.open(tmp_path / "journal", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    began = time.time()
+    journal = Journal(fd, time.time_ns() - time.monotonic_ns())
+    stamps = [journal.now()]
+    for jump in (-86_400, 31_536_000):
+        monkeypatch.setattr(time, "time", lambda jump=jump: began + jump)
+        monkeypatch.setattr(time, "time_ns", lambda jump=jump: int((began + jump) * 1e9))
+        stamps.append(journal.now())
+    os.close(fd)
+    assert stamps == sorted(stamps)
+    assert stamps[-1] / 1e6 - began < 3600
+
+
+def test_a_torn_or_foreign_line_is_left_out(tmp_path: Path) -> None:
+    """A line without its end may say anything; so may one that is none of ours."""
+    path = tmp_path / "journal"
+    path.write_bytes(
+        b"1\twrite\t7\t0\t/a\nnonsense\n2\twrite\tx\t0\t/b\n\xb2\twrite\t7\t0\t/c\n3\twrite\t7\t0\t/d\\n\n4\twrite\t7\t0\t/e"
+    )
+    assert list(read_journal(str(path))) == [["1", "write", "7", "0", "/a"], ["3", "write", "7", "0", "/d\n"]]
+    assert list(read_journal(str(tmp_path / "none"))) == []
