@@ -189,3 +189,21 @@ def test_a_broken_sequence_does_not_swallow_the_next_line(opening: str) -> None:
 def test_both_terminators_end_a_string() -> None:
     """The seven-bit and the eight-bit one."""
     assert plain("\x1b]0;t\x9cshown") == plain("\x1b]0;t\x1b\\shown") == "shown"
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": [1, -0.0, 1e3, "\\u00e9\\ud83d\\ude00"], "b": null}', " \n[true]\t", "NaN", '"x"']
+)
+def test_json_is_read_as_json_reads_it(text: str) -> None:
+    """By half of the module, and so without what the other half loads."""
+    assert repr(from_json(text)) == repr(json.loads(text))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1,]", '{"a" 1}', '"abc', "1 2", '"\n"', "nul"])
+def test_what_is_no_json_is_refused_as_json_refuses_it(text: str) -> None:
+    """With the same words."""
+    with pytest.raises(json.JSONDecodeError) as known:
+        json.loads(text)
+    with pytest.raises(json.JSONDecodeError) as ours:
+        from_json(text)
+    assert str(ours.value) == str(known.value)

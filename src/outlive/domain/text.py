@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from _json import encode_basestring_ascii as _quoted
+from _json import make_scanner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,18 @@ _INVISIBLE = (
     *range(0xE0100, 0xE01F0),
 )
 _STRIP = dict.fromkeys(_INVISIBLE)
+
+
+class _Reading:
+    """How JSON is read: as `json` reads it unless told otherwise."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int = float, int
+    parse_constant = float
+
+
+_scan = make_scanner(_Reading)  # type: ignore[arg-type]
 
 
 def plain(text: str) -> str:
@@ -118,8 +131,15 @@ def to_json(value: object) -> str:
 
 
 def from_json(text: str) -> object:
-    """The value of a JSON text; loaded late, because only cold paths read JSON."""
-    from json import loads  # noqa: PLC0415
+    """The value of a JSON text, read by the C half of `json`: the other half, with `re`, is only there for errors."""
+    begin = len(text) - len(text.lstrip(" \t\n\r"))
+    try:
+        value, end = _scan(text, begin)
+    except (StopIteration, SystemError):
+        value, end = None, -1
+    if end < 0 or text[end:].strip(" \t\n\r"):
+        from json import loads  # noqa: PLC0415 - it says what is wrong
 
-    parsed: object = loads(text)
-    return parsed
+        parsed: object = loads(text)
+        return parsed
+    return value
