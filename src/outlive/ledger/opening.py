@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Self
 
-__all__ = ["apsw", "connect", "fold_when_long", "journal_mode", "quarantine", "translated"]
+__all__ = ["apsw", "be_impatient", "connect", "fold_when_long", "journal_mode", "quarantine", "translated"]
 
 _MIGRATIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
 SCHEMA_VERSION = 8
@@ -36,6 +36,7 @@ _MADE = b"made"
 _REBUILD = "what runs goes on; `outlive audit --rebuild` restores the records from the tasks' files"
 PATIENCE_S = 10
 _PATIENCE_TRIES = PATIENCE_S * 50
+_impatient_after: float | None = None
 _DESCRIPTORS = 6  # the file, its log, its index, their directory, and a little room
 
 # Mostly nobody else has the ledger open, so SQLite's own habits do not fit: the last to close
@@ -94,7 +95,15 @@ def _wait_a_little(tries: int) -> bool:
     Two tenths of a millisecond, then longer, up to twenty; False when it has taken ten seconds.
     """
     time.sleep(min(0.0002 * 2 ** min(tries, 7), 0.02))
+    if _impatient_after is not None and time.monotonic() > _impatient_after:
+        return False
     return tries < _PATIENCE_TRIES
+
+
+def be_impatient(seconds: float) -> None:
+    """From now on this process waits so long in all for others' locks: somebody waits for it who will not wait."""
+    global _impatient_after  # noqa: PLW0603 - a fact about this process
+    _impatient_after = time.monotonic() + seconds
 
 
 def fold_when_long(connection: apsw.Connection, log_pages: int) -> None:
@@ -173,7 +182,7 @@ def translated(error: apsw.Error, path: str) -> OutliveError:
     """The error as its reader can act on it."""
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         return Unavailable(
-            f"the ledger {path} is locked by another process for more than {PATIENCE_S} s",
+            f"the ledger {path} is locked by another process for longer than can be waited for",
             "try again; if it stays so, a process that holds it may be stopped (state T in `ps`)",
         )
     if isinstance(error, apsw.FullError):

@@ -40,13 +40,19 @@ _MOST_DOORS = 256
 
 
 def follow_inbox(
-    home: Home, session: str, project: str, adopter: Adopter | None, reader: int | None = None
+    home: Home,
+    session: str,
+    project: str,
+    adopter: Adopter | None,
+    *,
+    reader: int | None = None,
+    life: int | None = None,
 ) -> Iterator[Claim]:
     """Claims of what the session is owed, as it comes; whoever gets one says what became of it.
 
-    Ends when the reader of a pipe that we were given has left.
+    Ends when the reader of a pipe that we were given has left, or the process behind a pidfd, `life`.
     """
-    with _Watch(home, session, project, reader) as watch:
+    with _Watch(home, session, project, reader, life) as watch:
         while True:
             reconcile(home, utc_now(), None, adopter)
             watch.listen()
@@ -63,9 +69,10 @@ def follow_inbox(
 class _Watch:
     """What wakes a follower, and what it has put off."""
 
-    def __init__(self, home: Home, session: str, project: str, reader: int | None) -> None:
+    def __init__(self, home: Home, session: str, project: str, reader: int | None, life: int | None = None) -> None:
         self._home = home
         self._reader = reader
+        self._life = life
         self._others_tell = False
         self._session, self._project = session, project
         self._doors: dict[str, int] = {}
@@ -111,12 +118,14 @@ class _Watch:
         waiting = poll()
         if self._reader is not None:
             waiting.register(self._reader, 0)
+        if self._life is not None:
+            waiting.register(self._life, POLLIN)
         for fd in (*self._doors.values(), *self._kin):
             waiting.register(fd, POLLIN)
         if self._changes is not None:
             waiting.register(self._changes, POLLIN)
         ready = waiting.poll(self._patience_ms())
-        if any(fd == self._reader for fd, _ in ready):
+        if any(fd in (self._reader, self._life) for fd, _ in ready):
             return False
         if ready:
             time.sleep(COALESCE_S)
