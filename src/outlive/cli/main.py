@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 VERBS = (
     "run", "list", "show", "output", "wait", "result", "cancel", "retry", "send", "effects",
     "session", "inbox", "ack", "dismiss", "gate", "guard", "hand-off", "sink", "sweep", "audit", "completion",
+    "install", "uninstall", "hook",
 )  # fmt: skip
 ALIASES = {"ps": "list", "logs": "output"}
+# Surfaces of their own, which take their words as they are; named and not imported, because no
+# surface depends on another one.
+ENTRIES = {"hook": "outlive.hooks.entry"}
 
 
 def main_and_exit() -> NoReturn:
@@ -82,6 +86,8 @@ def _dispatch(words: list[str]) -> int:
         return 0
     if words[0] not in VERBS and words[0] not in ALIASES:
         raise UserError(f"there is no command {words[0]!r}", "`outlive help` lists them")
+    if words[0] in ENTRIES and "--help" not in words:
+        return int(__import__(ENTRIES[words[0]], fromlist=["main"]).main(words[1:]))
     from outlive.cli.options import help_text, parse
 
     command = load(words[0])

@@ -1,0 +1,33 @@
+"""`outlive hook`: what an agent client calls at every event of a session. What it does is in `outlive.hooks`."""
+
+from __future__ import annotations
+
+from outlive.cli.options import Command, Given, Option
+
+
+def act(_: Given) -> int:
+    """Never called: the command line hands the words over unread."""
+    return 0
+
+
+COMMAND = Command(
+    name="hook",
+    summary="answer an event of an agent client: JSON in, JSON out",
+    usage="outlive hook claude|codex|gemini EVENT [options]",
+    takes=("claude", "codex", "gemini"),
+    details=(
+        "`outlive install` writes these calls into a client's configuration. Whatever goes wrong, the exit code is 0\n"
+        "and the client goes on; one line on stderr says what it was. Only the event Wake, with which an idle session\n"
+        "is woken, ends with 2."
+    ),
+    options=(
+        Option(
+            name="--guard",
+            metavar="HOW",
+            help="before a tool: what to do about nohup, &, sleep and pkill",
+            choices=("advise", "rewrite", "off"),
+        ),
+    ),
+    examples=(("outlive hook claude Stop < payload.json", "the gate's answer as Claude Code reads it"),),
+    act=act,
+)

@@ -1,0 +1,171 @@
+"""Before a tool is used: what loses work in a session's background, and what to do instead.
+
+Advice is said once per session for each kind, beside the result; the command runs as it was meant.
+Rewriting replaces it, where the client would not have asked anybody: a rule that allows or forbids
+a command must see that command and not ours.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.bundle.home import Home, locate
+from outlive.domain.command import quote
+from outlive.hooks import marks
+from outlive.hooks.event import Answer
+from outlive.hooks.shell_text import pieces, program
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.hooks.event import Event, Put
+
+LONGEST_SLEEP_S = 60
+_DETACHERS = ("nohup", "setsid", "disown")
+_BROAD_KILLERS = ("pkill", "killall")
+_LOOPS = ("while", "until", "for")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_RUN = (
+    "`outlive run --description TEXT -- CMD` runs it so that it survives this session, and its ending is told to this"
+    " session or its successor"
+)
+ADVICE = {
+    "background": f"What the client keeps in its background ends with the session. {_RUN}.",
+    "detached": f"A process detached by hand has no record: nobody is told how it ends. {_RUN}.",
+    "polling": (
+        "Sleeping and looking again costs turns. `outlive run` tells this session when a command ends; `outlive wait"
+        " ID` blocks until then, `outlive wait ID --until PATTERN` until its output says so."
+    ),
+    "broad_kill": (
+        "Killing by name also ends other sessions' processes. `outlive cancel ID` ends one task with all it started;"
+        " `outlive list` shows which there are."
+    ),
+}
+_ORDER = tuple(ADVICE)
+
+
+def advise(event: Event, guard: str, put: Put) -> None:
+    """Say what should be done instead, or do it."""
+    if event.command is None:
+        return
+    found = [] if guard == "off" else kinds_in(event.command, is_background=event.is_background)
+    if guard == "rewrite" and (better := rewritten(event, found)) is not None:
+        put(Answer(tool_input=better))
+        return
+    own = _with_session(event)
+    news = _not_said_before(event, found)
+    if news or own is not None:
+        said = f"[outlive] {' '.join(ADVICE[kind] for kind in news)}" if news else ""
+        put(Answer(context=said, tool_input=own))
+
+
+def kinds_in(command: str, *, is_background: bool) -> list[str]:
+    """Which of the habits that lose work a command shows."""
+    found = ["background"] if is_background else []
+    parts = pieces(command)
+    programs = [program(part) for part in parts]
+    if any(words[:1] == ("outlive",) for words in programs):
+        return []
+    if any(part.is_background or words[:1] in _names(_DETACHERS) for part, words in zip(parts, programs, strict=True)):
+        found.append("detached")
+    sleeps = [words for words in programs if words[:1] == ("sleep",)]
+    in_loop = any(part.words[0] in _LOOPS for part in parts)
+    if any(_seconds(words) >= LONGEST_SLEEP_S for words in sleeps) or (sleeps and in_loop):
+        found.append("polling")
+    if any(words[:1] in _names(_BROAD_KILLERS) for words in programs):
+        found.append("broad_kill")
+    return found
+
+
+def _names(names: tuple[str, ...]) -> list[tuple[str]]:
+    return [(name,) for name in names]
+
+
+def _seconds(words: tuple[str, ...]) -> float:
+    total = 0.0
+    for word in words[1:]:
+        number, unit = (word[:-1], _UNITS[word[-1]]) if word[-1:] in _UNITS else (word, 1)
+        try:
+            total += float(number) * unit
+        except ValueError:
+            continue
+    return total
+
+
+def rewritten(event: Event, found: list[str]) -> dict[str, object] | None:
+    """The tool's input with the command given to Outlive; None where that is not ours to do."""
+    if (
+        not event.asks_nobody
+        or event.command is None
+        or found not in (["background"], ["detached"], ["background", "detached"])
+    ):
+        return None
+    if _has_rules(event.cwd):
+        return None
+    text = _without_detaching(event.command)
+    if text is None:
+        return None
+    better = {
+        name: value for name, value in event.tool_input.items() if name not in ("run_in_background", "is_background")
+    }
+    about = event.tool_input.get("description")
+    named = ["--description", quote(about)] if isinstance(about, str) and about else []
+    # The client's shell is bash; ours for a bare text would be sh.
+    return {**better, "command": " ".join(["outlive", "run", *named, "--", "bash", "-c", quote(text)])}
+
+
+def _without_detaching(command: str) -> str | None:
+    """The text without a last `&` and a first `nohup`; None if there is more of it inside."""
+    text = command.strip()
+    if text.endswith("&") and not text.endswith(("&&", ">&")):
+        text = text[:-1].rstrip()
+    for name in _DETACHERS[:2]:
+        if text.startswith(name + " ") and len(pieces(text)) == 1:
+            text = text.removeprefix(name).lstrip()
+    parts = pieces(text)
+    if any(part.is_background or program(part)[:1] in _names(_DETACHERS) for part in parts):
+        return None
+    return text
+
+
+def _has_rules(project: str) -> bool:
+    """Whether anybody has forbidden anything, or wants to be asked: then the command must stay as they know it."""
+    places = (
+        os.path.expanduser("~/.claude/settings.json"),
+        f"{project}/.claude/settings.json",
+        f"{project}/.claude/settings.local.json",
+        "/etc/claude-code/managed-settings.json",
+    )
+    for place in places:
+        try:
+            with open(place, "rb") as file:
+                content = file.read(1 << 20)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return True
+        if b'"deny"' in content or b'"ask"' in content:
+            return True
+    return False
+
+
+def _with_session(event: Event) -> dict[str, object] | None:
+    """For a client that does not tell its commands which session they belong to: only where it matters."""
+    if event.client != "gemini" or event.command is None:
+        return None
+    if not any(program(part)[:1] == ("outlive",) for part in pieces(event.command)):
+        return None
+    return {"command": f"export OUTLIVE_SESSION={quote(event.session)}; {event.command}"}
+
+
+def _not_said_before(event: Event, found: list[str]) -> list[str]:
+    """Once in a session: a model that heard it and goes on has its reasons."""
+    if not found:
+        return []
+    home = Home(locate(os.environ))
+    said = marks.count(home, event.session, "advised")
+    news = [kind for kind in found if not said >> _ORDER.index(kind) & 1]
+    for kind in news:
+        said |= 1 << _ORDER.index(kind)
+    if news:
+        marks.set_count(home, event.session, "advised", said)
+    return news

@@ -1,0 +1,34 @@
+"""A session ends: its foreground tasks end with it, in a process that the client does not wait for."""
+
+from __future__ import annotations
+
+from outlive.hooks import marks
+from outlive.hooks.process import detach
+from outlive.service.liveness import mark_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+    from outlive.hooks.event import Event
+
+
+def end(home: Home, event: Event, project: str) -> None:
+    """Clients give this a second; ending a process tree may take longer."""
+    process = None if event.process is None else mark_of(event.process)
+    detach(lambda: _end(home, event, project, process))
+
+
+def _end(home: Home, event: Event, project: str, process: str | None) -> None:
+    # Only now, when nobody waits: what it takes to end tasks is a good part of the program.
+    from outlive.keeper.launching import launch_adopter  # noqa: PLC0415
+    from outlive.ledger.sessions import Sessions  # noqa: PLC0415
+    from outlive.ledger.sqlite import SqliteLedger  # noqa: PLC0415
+    from outlive.service import sessions  # noqa: PLC0415
+    from outlive.service.clock import utc_now  # noqa: PLC0415
+
+    marks.forget(home, event.session)
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        session = Sessions(ledger).find(event.session, project)
+    # Resumed elsewhere meanwhile, it lives, and it is not its old process's to end.
+    if session is not None and (process is None or session.process in (None, process)):
+        sessions.end(home, event.session, project, event.reason, launch_adopter)

@@ -1,0 +1,174 @@
+"""The entry of every hook: reads what the client says, answers, and never stands in its way.
+
+Whatever goes wrong, the exit code is 0 and the client goes on as if we were not there; one line on
+stderr says what it was. Only a session that is to be woken sees another code, because that is how
+its client is asked to wake it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from outlive.bundle.kernel import signal
+from outlive.domain.errors import OutliveError, UserError
+from outlive.domain.text import from_json, one_line, to_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
+
+    from outlive.bundle.home import Home
+    from outlive.hooks.event import Answer, Event, Put
+
+CLIENTS = ("claude", "codex", "gemini")
+GUARDS = ("advise", "rewrite", "off")
+WAKE_CODE = 2
+# Enough for the largest result of a tool that a client tells of; more is not ours to keep in memory.
+_LONGEST_PAYLOAD = 16 << 20
+# A client waits for each of these. What only waits for somebody else's lock has less (PATIENCE_S).
+_DEADLINES_S = {"begin": 5.0, "stop": 5.0, "compact": 2.0}
+_DEADLINE_S = 0.45
+PATIENCE_S = 0.25
+
+
+def main(words: list[str]) -> int:
+    """`outlive hook CLIENT EVENT [--guard HOW]`: JSON in, JSON out, exit code 0."""
+    said = _Said()
+    try:
+        event, name, guard = _listen(words)
+        _set_deadline(event)
+        _act(event, guard, lambda answer: said.put(event, name, answer))
+    except OutliveError as error:
+        said.regret(f"{error.message}; {error.hint}")
+    except Exception as error:  # noqa: BLE001 - the client must go on, whatever it was
+        said.regret(f"{type(error).__name__}: {error}")
+    return said.code
+
+
+def _listen(words: list[str]) -> tuple[Event, str, str]:
+    if len(words) not in (2, 4) or words[0] not in CLIENTS or (len(words) == 4 and words[2] != "--guard"):
+        raise UserError("hook takes a client and an event", f"outlive hook {'|'.join(CLIENTS)} EVENT")
+    client, name = words[:2]
+    guard = words[3] if len(words) == 4 else "advise"
+    module: Any = __import__(f"outlive.hooks.{client}", fromlist=["read"])
+    if name not in module.KINDS:
+        raise UserError(f"{client} has no event {name}", f"one of: {', '.join(module.KINDS)}")
+    payload = from_json(_read_payload())
+    if not isinstance(payload, dict):
+        raise UserError("the payload is no JSON object", "a client gives it on stdin")
+    return module.read(name, payload, os.environ), name, guard
+
+
+def _read_payload() -> str:
+    parts, room = [], _LONGEST_PAYLOAD
+    while part := os.read(0, min(room + 1, 1 << 20)):
+        parts.append(part)
+        room -= len(part)
+        if room < 0:
+            raise UserError("the payload is longer than 16 MB", "it is not read")
+    return b"".join(parts).decode("utf-8", "surrogateescape")
+
+
+def _set_deadline(event: Event) -> None:
+    """A disk that hangs must not hang the client; it has no use for an answer that comes too late."""
+    if event.kind == "wake":
+        return
+
+    def give_up(_: int, __: FrameType | None) -> None:
+        os.write(2, b"outlive: no answer in time; going on without\n")
+        os._exit(0)
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, _DEADLINES_S.get(event.kind, _DEADLINE_S))
+
+
+def _act(event: Event, guard: str, put: Put) -> None:
+    """Each event loads what it needs, and mostly that is not much."""
+    if event.kind == "tool":
+        from outlive.hooks.advise import advise
+
+        advise(event, guard, put)
+        return
+    if event.is_sub_agent:
+        return
+    from outlive.bundle.home import Home, locate, open_home
+
+    if event.kind != "begin" and not os.path.exists(Home(locate(os.environ)).ledger):
+        return  # nobody has ever launched anything
+    home = open_home(os.environ)
+    if event.kind in ("prompt", "results", "stop"):
+        _look(home, event, put)
+        return
+    from outlive.service.origin import project_of
+
+    project = project_of(event.cwd)
+    if event.kind == "begin":
+        from outlive.hooks.begin import begin
+        from outlive.ledger.opening import be_impatient
+
+        be_impatient(PATIENCE_S)
+        begin(home, event, project, put)
+    elif event.kind == "end":
+        from outlive.hooks.end import end
+
+        end(home, event, project)
+    elif event.kind == "compact":
+        from outlive.hooks.compact import prepare
+
+        prepare(home)
+    else:
+        from outlive.hooks.wake import wake
+
+        wake(home, event, project, put)
+
+
+def _look(home: Home, event: Event, put: Put) -> None:
+    """Nearly always there is nothing to say, and nothing has been committed since that was found."""
+    from outlive.hooks.quiet import is_quiet, stamp_of
+
+    stamp = stamp_of(home)
+    if is_quiet(home, event.session, stamp):
+        return
+    from outlive.hooks.look import look
+    from outlive.ledger.opening import be_impatient
+    from outlive.service.origin import project_of
+
+    be_impatient(PATIENCE_S)
+    project = project_of(event.cwd)
+    seen = look(home, event, project, stamp)
+    if event.kind == "stop" and seen != "nothing":
+        from outlive.hooks.stop import stop
+
+        stop(home, event, project, put)
+    elif seen == "owed":
+        from outlive.hooks.deliver import deliver
+
+        deliver(home, event, project, put)
+
+
+class _Said:
+    """What was answered: at most one JSON document."""
+
+    def __init__(self) -> None:
+        self.code = 0
+
+    def put(self, event: Event, name: str, answer: Answer) -> None:
+        """Write it, all of it, before anything counts as told."""
+        if answer.wake:
+            _write_all(2, answer.wake.encode("utf-8", "backslashreplace") + b"\n")
+            self.code = WAKE_CODE
+            return
+        module: Any = __import__(f"outlive.hooks.{event.client}", fromlist=["write"])
+        if document := module.write(name, answer):
+            _write_all(1, to_json(document).encode("ascii") + b"\n")
+
+    def regret(self, why: str) -> None:
+        self.code = 0
+        sys.stderr.write(f"outlive: {one_line(why, 400)}\n")
+
+
+def _write_all(fd: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(fd, content) :]

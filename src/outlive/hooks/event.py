@@ -1,0 +1,77 @@
+"""What happened in a client, and what it is answered: the same words for every client."""
+
+from __future__ import annotations
+
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, Literal
+
+    from outlive.domain.session import Source
+
+    Kind = Literal["begin", "end", "prompt", "tool", "results", "stop", "compact", "wake"]
+    Put = Callable[["Answer"], None]
+
+# A client that is given more puts it into a file, and shows the model its beginning.
+LONGEST_CONTEXT = 9_900
+
+
+class Event(Value):
+    """One event of a session.
+
+    `begin` and `end` are its boundaries; `prompt`: somebody asks it something; `tool`: it is about to
+    use a tool; `results`: the model is about to read what its tools said; `stop`: its turn is over;
+    `compact`: its history is about to be summarised; `wake`: it is idle, and can be woken.
+    """
+
+    client: str
+    kind: Kind
+    session: str
+    cwd: str
+    is_sub_agent: bool = False
+    """Sub-agents share the session of their parent: they are told nothing, and confirm nothing."""
+    is_turn: bool = False
+    """Whether it shows that the model has read what was put before it until now."""
+    source: Source = "startup"
+    reason: str | None = None
+    transcript: str | None = None
+    process: int | None = None
+    """The client's process."""
+    is_again: bool = False
+    """Whether its turn goes on because we did not let it stop before."""
+    most_blocks: int = 8
+    """How often in a row the client lets a stop be blocked."""
+    can_be_woken: bool = False
+    """Whether it stays when its turn is over, and takes a turn when something wakes it."""
+    text: str = ""
+    """What it was asked."""
+    tool: str = ""
+    tool_input: Mapping[str, Any] = {}
+    command: str | None = None
+    """The text that its tool is about to give to a shell."""
+    is_background: bool = False
+    """Whether that is to go on in the background of the client."""
+    asks_nobody: bool = False
+    """Whether the client runs every command without asking and without rules."""
+
+
+class Answer(Value):
+    """What a hook says."""
+
+    context: str = ""
+    """For the model, beside what it reads next."""
+    block: str = ""
+    """Why it must not stop, for the model."""
+    tool_input: Mapping[str, Any] | None = None
+    """What the tool is given instead."""
+    note: str = ""
+    """For the person, in one line."""
+    wake: str = ""
+    """For the model of a session that is idle."""
+
+
+def cut(text: str) -> str:
+    """The text as a client takes it whole."""
+    return text if len(text) <= LONGEST_CONTEXT else text[: LONGEST_CONTEXT - 1] + "…"

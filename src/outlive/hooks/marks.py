@@ -1,0 +1,93 @@
+"""What hooks remember of a session from one call to the next: a few small files, gone with the session.
+
+Nothing here is needed to tell an ending once. Lost, it costs a repeated advice or one block more.
+"""
+
+from __future__ import annotations
+
+import os
+from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
+
+from outlive.bundle.kernel import read_small
+from outlive.bundle.trace import path_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_KINDS = ("blocks", "advised", "quiet")
+
+
+def word(home: Home, session: str, kind: str) -> str:
+    """What was last remembered; empty if nothing."""
+    try:
+        return read_small(_path(home, session, kind)).decode("ascii", "replace")
+    except OSError:
+        return ""
+
+
+def set_word(home: Home, session: str, kind: str, text: str) -> None:
+    """Remember it; a mark that cannot be written stops nothing."""
+    try:
+        try:
+            fd = os.open(_path(home, session, kind), _FLAGS | os.O_TRUNC, 0o600)
+        except FileNotFoundError:
+            os.makedirs(home.path + "/hooks", 0o700, exist_ok=True)
+            fd = os.open(_path(home, session, kind), _FLAGS | os.O_TRUNC, 0o600)
+        os.write(fd, text.encode("ascii"))
+        os.close(fd)
+    except OSError:
+        pass
+
+
+def count(home: Home, session: str, kind: str) -> int:
+    """How often something was done since it was last forgotten."""
+    found = word(home, session, kind)
+    return int(found) if found.isdigit() else 0
+
+
+def set_count(home: Home, session: str, kind: str, number: int) -> None:
+    """Remember how often."""
+    set_word(home, session, kind, str(number))
+
+
+def forget(home: Home, session: str) -> None:
+    """It begins anew, or is over."""
+    for kind in _KINDS:
+        try:
+            os.unlink(_path(home, session, kind))
+        except OSError:
+            pass
+
+
+def watch(home: Home, session: str) -> int | None:
+    """Become the one who wakes a session, as long as this stays open; None if somebody is."""
+    os.makedirs(home.path + "/hooks", 0o700, exist_ok=True)
+    fd = os.open(_path(home, session, "watch"), _FLAGS, 0o600)
+    try:
+        flock(fd, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def is_watched(home: Home, session: str) -> bool:
+    """Whether somebody wakes the session when something ends."""
+    try:
+        fd = os.open(_path(home, session, "watch"), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        flock(fd, LOCK_SH | LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def _path(home: Home, session: str, kind: str) -> str:
+    name = os.path.basename(path_of(home, session)).removesuffix(".jsonl")
+    return f"{home.path}/hooks/{name}.{kind}"

@@ -1,0 +1,48 @@
+"""Processes around a hook: the client that called it, and what must go on when it has answered."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.bundle.processes import name_of, stat_fields
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash", "fish")
+_FARTHEST = 8
+
+
+def nearest_client() -> int | None:
+    """The process that called us, seen through the shells in between; None if nobody is left."""
+    pid = os.getppid()
+    for _ in range(_FARTHEST):
+        if pid <= 1:
+            return None
+        if name_of(pid) not in _SHELLS:
+            return pid
+        fields = stat_fields(pid)
+        pid = int(fields[1]) if fields else 0
+    return None
+
+
+def detach(life: Callable[[], None]) -> None:
+    """Let something go on that is not our child, in a session of its own, with nothing of the client's open.
+
+    A client waits until nobody holds the other end of its pipes, and kills what it finds below itself.
+    """
+    first = os.fork()
+    if first:
+        os.waitpid(first, 0)
+        return
+    try:
+        os.setsid()
+        if os.fork() == 0:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for fd in (0, 1, 2):
+                os.dup2(nothing, fd)
+            os.chdir("/")
+            life()
+    finally:
+        os._exit(0)

@@ -1,0 +1,104 @@
+"""Claude Code: hooks in the user's settings, a skill, and the MCP server where there is one."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.install import jsonc
+from outlive.install.program import hook_words, is_ours, mcp_words
+from outlive.install.skill import is_skill, skill_text
+from outlive.install.target import Target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NAME = "claude"
+_DAY_S = 86400
+
+
+def directory(environ: Mapping[str, str]) -> str:
+    """Where its configuration lies."""
+    return environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME", "/"), ".claude")
+
+
+def groups(guard: str) -> dict[str, dict[str, object]]:
+    """One group of hooks for each event."""
+    found: dict[str, dict[str, object]] = {
+        "SessionStart": {"hooks": [_hook("SessionStart", timeout=10)]},
+        "SessionEnd": {"hooks": [_hook("SessionEnd", timeout=3)]},
+        "UserPromptSubmit": {"hooks": [_hook("UserPromptSubmit", timeout=5)]},
+        "PostToolBatch": {"hooks": [_hook("PostToolBatch", timeout=5)]},
+        "PreCompact": {"hooks": [_hook("PreCompact", timeout=5)]},
+        # The watcher first: the gate lets an idle session be if somebody wakes it.
+        "Stop": {
+            "hooks": [{**_hook("Wake", timeout=_DAY_S), "asyncRewake": True}, _hook("Stop", timeout=10)],
+        },
+    }
+    if guard != "off":
+        more = () if guard == "advise" else ("--guard", guard)
+        found["PreToolUse"] = {"matcher": "Bash", "hooks": [_hook("PreToolUse", *more, timeout=5)]}
+    return found
+
+
+def _hook(event: str, *more: str, timeout: int) -> dict[str, object]:
+    command, *args = hook_words(NAME, event, *more)
+    return {"type": "command", "command": command, "args": args, "timeout": timeout}
+
+
+def targets(environ: Mapping[str, str], guard: str) -> list[Target]:
+    """Every file that is changed."""
+    top = directory(environ)
+    found = [
+        Target(path=f"{top}/settings.json", add=lambda text: add_groups(text, groups(guard)), strip=strip_groups),
+        Target(
+            path=f"{top}/skills/outlive/SKILL.md",
+            add=lambda _: skill_text(),
+            strip=lambda text: "" if is_skill(text) else text,
+        ),
+    ]
+    if (words := mcp_words()) is not None:
+        server = {"command": words[0], "args": words[1:], "alwaysLoad": True}
+        config = os.path.join(environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME", "/"), ".claude.json")
+        found.append(
+            Target(
+                path=config,
+                add=lambda text: jsonc.set_member(text, ("mcpServers", "outlive"), server),
+                strip=lambda text: jsonc.cut(text, ("mcpServers",), is_our_server),
+            )
+        )
+    return found
+
+
+def is_our_server(value: object) -> bool:
+    """Whether an MCP server is ours."""
+    words = [value.get("command"), *(value.get("args") or ())] if isinstance(value, dict) else []
+    return words[1:] == ["-I", "-m", "outlive", "mcp"]
+
+
+def add_groups(text: str, wanted: Mapping[str, object]) -> str:
+    """The settings with our groups after whatever is there."""
+    for event, group in wanted.items():
+        text = jsonc.append(text, ("hooks", event), group)
+    return text
+
+
+def strip_groups(text: str, client: str = NAME) -> str:
+    """The settings without our groups, and without what is empty then."""
+    if not text.strip():
+        return text
+    hooks = jsonc.find(jsonc.parse(text), ("hooks",))
+    for event in [member.key for member in hooks.members] if hooks is not None else ():
+        shorter = jsonc.cut(text, ("hooks", event), lambda group: _is_our_group(group, client))
+        text = jsonc.cut_empty(shorter, ("hooks", event)) if shorter != text else text
+    return jsonc.cut_empty(text, ("hooks",))
+
+
+def _is_our_group(group: object, client: str) -> bool:
+    hooks = group.get("hooks") if isinstance(group, dict) else None
+    if not isinstance(hooks, list) or not hooks:
+        return False
+    return all(
+        isinstance(each, dict) and is_ours([each.get("command", ""), *(each.get("args") or ())], client)
+        for each in hooks
+    )

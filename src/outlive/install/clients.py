@@ -1,0 +1,47 @@
+"""The clients that Outlive can be installed into, and those that it cannot yet."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from outlive.domain.errors import UserError
+from outlive.install import claude, codex, gemini
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from outlive.install.target import Target
+
+CLIENTS = {"claude": claude, "codex": codex, "gemini": gemini}
+NOT_YET = ("opencode", "openclaw", "cursor")
+
+
+def chosen(name: str, environ: Mapping[str, str]) -> list[str]:
+    """The clients that are meant: the one that is named, or all that this user has."""
+    if name in NOT_YET:
+        raise UserError(
+            f"{name} is not supported yet",
+            f"its sessions can still call `outlive session begin`, `inbox` and `gate`; supported: {', '.join(CLIENTS)}",
+        )
+    if name != "auto":
+        return [name]
+    found = [
+        each
+        for each, module in CLIENTS.items()
+        if os.path.isdir(module.directory(environ)) or shutil.which(each, path=environ.get("PATH"))
+    ]
+    if not found:
+        raise UserError("no client was found here", f"name one: --client {'|'.join(CLIENTS)}")
+    return found
+
+
+def targets_of(name: str, environ: Mapping[str, str], guard: str, *, is_trusted: bool) -> list[Target]:
+    """The files of a client that are changed."""
+    if name == "codex":
+        from outlive.install.codex_trust import ask_codex  # noqa: PLC0415 - it starts a program
+
+        return codex.targets(environ, guard, ask_codex if is_trusted else None)
+    found: list[Target] = CLIENTS[name].targets(environ, guard)
+    return found

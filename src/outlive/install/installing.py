@@ -1,0 +1,135 @@
+"""Installing and uninstalling: the same edits whichever the client, planned first, shown, then made.
+
+What a file was before us is kept with a mark of what it is after us. If nobody has touched it since,
+it is given back as it was; otherwise only what is ours is taken out of what it has become.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.domain.value import Value
+from outlive.install import record, target
+from outlive.install.program import command_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from outlive.bundle.home import Home
+    from outlive.install.target import Target
+
+
+class Change(Value):
+    """What one file is, and what it will be; None stands for no file."""
+
+    path: str
+    before: str | None
+    after: str | None
+    original: str | None = None
+    """The file without us, to be kept."""
+    made: tuple[str, ...] = ()
+
+    @property
+    def is_none(self) -> bool:
+        """Whether there is nothing to change."""
+        return self.before == self.after
+
+
+def plan_install(home: Home, client: str, targets: Sequence[Target]) -> list[Change]:
+    """What installing would change. Done already, it changes nothing."""
+    known = record.recall(home, client)
+    changes = []
+    for each in targets:
+        now = target.read(each.path)
+        before = known.get(each.path)
+        original = _without_us(each, now, before)
+        changes.append(
+            Change(
+                path=each.path,
+                before=now,
+                after=each.add(original or "") or None,
+                original=original,
+                made=before.made if before is not None else (),
+            )
+        )
+    return changes
+
+
+def plan_uninstall(home: Home, client: str, targets: Sequence[Target]) -> list[Change]:
+    """What uninstalling would change."""
+    known = record.recall(home, client)
+    changes = []
+    for each in targets:
+        now, before = target.read(each.path), known.get(each.path)
+        changes.append(
+            Change(
+                path=each.path,
+                before=now,
+                after=_without_us(each, now, before),
+                made=before.made if before is not None else (),
+            )
+        )
+    return changes
+
+
+def _without_us(each: Target, now: str | None, before: record.Before | None) -> str | None:
+    if before is not None and record.mark_of(now) == before.after:
+        return before.text
+    if now is None:
+        return None
+    stripped = each.strip(now)
+    # A file that was not there and has nothing left in it is not given back as an empty one.
+    return None if not stripped and (before is None or before.text is None) else stripped
+
+
+def install(home: Home, client: str, changes: Sequence[Change]) -> None:
+    """Make the changes; what was there is on disk before anything is written over it."""
+    _offer_command(home)
+    kept = [
+        record.Before(path=each.path, text=each.original, after=record.mark_of(each.after), made=each.made)
+        for each in changes
+    ]
+    record.keep(home, client, kept)
+    for index, each in enumerate(changes):
+        if not each.is_none and (made := target.write(each.path, each.after)):
+            kept[index] = kept[index].but(made=(*each.made, *made))
+    record.keep(home, client, kept)
+
+
+def uninstall(home: Home, client: str, changes: Sequence[Change]) -> None:
+    """Make the changes, remove the directories that were made for us if nobody uses them, and forget."""
+    for each in changes:
+        if not each.is_none:
+            target.write(each.path, each.after)
+    for path in sorted({path for each in changes for path in each.made}, key=len, reverse=True):
+        try:
+            os.rmdir(path)
+        except OSError:
+            continue  # somebody else has put something there
+    record.keep(home, client, [])
+
+
+def _offer_command(home: Home) -> None:
+    """A directory that holds our command and nothing else, for sessions whose shell would not find it."""
+    script, own = command_path(), home.path + "/bin"
+    if not os.path.isabs(script):
+        return
+    os.makedirs(own, 0o700, exist_ok=True)
+    fresh = f"{own}/outlive.{os.getpid()}"
+    os.symlink(script, fresh)
+    os.rename(fresh, own + "/outlive")
+
+
+def diff(change: Change) -> str:
+    """The change as people read changes."""
+    from difflib import unified_diff  # noqa: PLC0415 - only here
+
+    before, after = ((text or "").splitlines(keepends=True) for text in (change.before, change.after))
+    lines = unified_diff(
+        before,
+        after,
+        change.path if change.before is not None else "/dev/null",
+        change.path if change.after is not None else "/dev/null",
+    )
+    return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)

@@ -1,0 +1,73 @@
+"""One file of a client's configuration, with what we add to it and how that is taken out again."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.domain.errors import UserError
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LONGEST = 16 << 20
+
+
+class Target(Value):
+    """A file that belongs to somebody else."""
+
+    path: str
+    add: Callable[[str], str]
+    """The text with what is ours, given the text without it; empty stands for no file."""
+    strip: Callable[[str], str]
+    """The text without what is ours; empty for no file."""
+
+
+def read(path: str) -> str | None:
+    """The text of a file with every byte of it; None if it is not there."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_LONGEST + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}", "nothing was changed") from error
+    if len(content) > _LONGEST:
+        raise UserError(f"{path} is longer than any configuration", "nothing was changed")
+    return content.decode("utf-8", "surrogateescape")
+
+
+def write(path: str, text: str | None) -> list[str]:
+    """Put a text in the place of another in one step, with its mode; the directories that had to be made.
+
+    A link stays a link: people keep their configuration elsewhere. None removes the file.
+    """
+    real = os.path.realpath(path)
+    if text is None:
+        if os.path.exists(real):
+            os.unlink(real)
+        return []
+    made = _make_directories(os.path.dirname(real))
+    mode = os.stat(real).st_mode & 0o7777 if os.path.exists(real) else 0o600
+    fresh = f"{real}.outlive-{os.getpid()}"
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        with open(fd, "wb") as file:
+            file.write(text.encode("utf-8", "surrogateescape"))
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(fresh, mode)
+        os.rename(fresh, real)
+    except BaseException:
+        os.unlink(fresh)
+        raise
+    return made
+
+
+def _make_directories(path: str) -> list[str]:
+    if os.path.isdir(path):
+        return []
+    made = _make_directories(os.path.dirname(path))
+    os.mkdir(path, 0o700)
+    return [*made, path]

@@ -1,0 +1,130 @@
+"""The guard: habits that lose work are noticed, advised against once, or mended where nobody else decides."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from outlive.hooks.advise import kinds_in
+from outlive.hooks.shell_text import pieces
+from tests.integration.test_hooks import SESSION, call, context, said
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support import Bench
+
+
+@pytest.mark.parametrize(
+    ("command", "kinds"),
+    [
+        ("npm test", []),
+        ("nohup npm run dev > log 2>&1 &", ["detached"]),
+        ("cd web && (npm run dev &)", ["detached"]),
+        ("setsid -f ./server", ["detached"]),
+        ("make -j4 & make2 & wait", ["detached"]),
+        ("make 2>&1 | tee log && echo done", []),
+        ("cmd &> log; cmd >& log", []),
+        ("echo 'a & b' \"c & d\" e\\&f", []),
+        ("echo one # and & two", []),
+        ("curl 'http://x/?a=1&b=2'", []),
+        ("cat <<EOF\nnohup x &\nEOF\nls", []),
+        ("sleep 300; cat log", ["polling"]),
+        ("sleep 5m", ["polling"]),
+        ("sleep 2; cat log", []),
+        ("while ! grep -q done log; do sleep 5; done", ["polling"]),
+        ("pkill node", ["broad_kill"]),
+        ("sudo killall -9 python3", ["broad_kill"]),
+        ("/usr/bin/pkill -f server", ["broad_kill"]),
+        ("kill 1234", []),
+        ("grep pkill file", []),
+        ("FOO=1 env BAR=2 nohup ./x", ["detached"]),
+        ("outlive run 'sleep 300' && outlive wait", []),
+        ("", []),
+        ("'", []),
+        ("<<", []),
+    ],
+)
+def test_habits_are_known_by_their_commands(command: str, kinds: list[str]) -> None:
+    """What is quoted, commented or redirected is not what is run."""
+    assert kinds_in(command, is_background=False) == kinds
+
+
+def test_a_text_comes_apart_into_its_commands() -> None:
+    """Separators, redirections and quotes."""
+    found = pieces("a 'b c' >out 2>&1 >>log <in && d | e; f &\n(g; h) &")
+    assert [(each.words, each.is_background) for each in found] == [
+        (("a", "b c"), False),
+        (("d",), False),
+        (("e",), False),
+        (("f",), True),
+        (("g",), False),
+        (("h",), True),
+    ]
+
+
+def before(bench: Bench, command: str, *options: str, **fields: Any) -> Any:
+    """What Claude Code is answered before its shell tool."""
+    given = {"command": command, "description": "dev server", **fields.pop("given", {})}
+    return said(call(bench, "claude", "PreToolUse", *options, tool_name="Bash", tool_input=given, **fields))
+
+
+def test_advice_is_given_once_and_decides_nothing(bench: Bench) -> None:
+    """The command runs as it was meant, permissions and all."""
+    bench.ok("list")
+    answer = before(bench, "npm run dev", given={"run_in_background": True})
+    assert "outlive run" in context(answer)
+    assert set(answer["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
+    assert before(bench, "npm run dev", given={"run_in_background": True}) == {}
+    assert "outlive wait" in context(before(bench, "sleep 300")), "another habit is news"
+    assert before(bench, "pkill node", "--guard", "off") == {}
+
+
+def test_rewriting_needs_a_client_that_asks_nobody(bench: Bench) -> None:
+    """Otherwise a rule would be asked about our command instead of theirs."""
+    given = {"run_in_background": True, "timeout": 5000}
+    bench.env["HOME"] = str(bench.root)
+    free = {"permission_mode": "bypassPermissions"}
+    answer = before(bench, "npm run 'dev x'", "--guard", "rewrite", given=given, **free)
+    better = answer["hookSpecificOutput"]["updatedInput"]
+    assert better == {
+        "command": "outlive run --description 'dev server' -- bash -c 'npm run '\"'\"'dev x'\"'\"''",
+        "description": "dev server",
+        "timeout": 5000,
+    }
+    assert "permissionDecision" not in answer["hookSpecificOutput"]
+    answer = before(bench, "npm run dev", "--guard", "rewrite", given=given, permission_mode="default")
+    assert "updatedInput" not in answer["hookSpecificOutput"]
+
+
+@pytest.mark.parametrize("name", ["settings.json", "settings.local.json"])
+def test_rewriting_stops_where_anybody_has_made_rules(bench: Bench, name: str) -> None:
+    """A command that is forbidden must be seen as that command."""
+    bench.env["HOME"] = str(bench.root)
+    place: Path = bench.project / ".claude"
+    place.mkdir()
+    (place / name).write_text(json.dumps({"permissions": {"deny": ["Bash(rm:*)"]}}))
+    answer = before(
+        bench, "rm -rf x &", "--guard", "rewrite", permission_mode="bypassPermissions", env={"CLAUDE_PROJECT_DIR": ""}
+    )
+    assert "updatedInput" not in answer["hookSpecificOutput"]
+
+
+@pytest.mark.parametrize("command", ["a & b", "nohup a; b", "sleep 300", "pkill node"])
+def test_what_is_not_simply_detached_is_left_alone(bench: Bench, command: str) -> None:
+    """There are two ways to understand it, or none."""
+    bench.env["HOME"] = str(bench.root)
+    answer = before(bench, command, "--guard", "rewrite", permission_mode="bypassPermissions")
+    assert "updatedInput" not in answer["hookSpecificOutput"]
+
+
+def test_gemini_commands_learn_their_session(bench: Bench) -> None:
+    """It tells them nothing by itself; other commands are left as they are."""
+    shell: dict[str, Any] = {"tool_name": "run_shell_command"}
+    answer = said(call(bench, "gemini", "BeforeTool", tool_input={"command": "outlive run ls"}, **shell))
+    assert answer["hookSpecificOutput"]["tool_input"] == {
+        "command": f"export OUTLIVE_SESSION={SESSION}; outlive run ls"
+    }
+    assert said(call(bench, "gemini", "BeforeTool", tool_input={"command": "ls"}, **shell)) == {}

@@ -1,0 +1,403 @@
+"""Hooks: what clients are answered at each event, and that they are never stood in the way of."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import pytest
+
+from outlive.ledger.sessions import Sessions
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+from tests.session_steps import until
+from tests.support import PATIENCE_S, wait_until
+
+if TYPE_CHECKING:
+    from tests.session_steps import Clients
+    from tests.support import Bench
+
+PAYLOADS = Path(__file__).parents[1] / "clients/payloads"
+SESSION = "0d413d96-f387-4132-a51a-c0d99b18c65d"
+STOPS = {"claude": "Stop", "codex": "Stop", "gemini": "AfterAgent"}
+RESULTS = {"claude": "PostToolBatch", "codex": "PostToolUse", "gemini": "AfterTool"}
+
+
+def recorded(client: str) -> dict[str, Any]:
+    """The payloads of a client as it really sent them, by event and variant."""
+    found: dict[str, Any] = json.loads((PAYLOADS / f"{client}.json").read_text())
+    return found
+
+
+def call(
+    bench: Bench, client: str, event: str, *options: str, env: dict[str, str] | None = None, **fields: Any
+) -> subprocess.CompletedProcess[str]:
+    """Call a hook as a client does."""
+    payload = {"session_id": SESSION, "cwd": str(bench.project), "hook_event_name": event, **fields}
+    return subprocess.run(
+        bench.command("hook", client, event, *options),
+        input=json.dumps(payload),
+        env={**bench.env, **(env or {})},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def said(done: subprocess.CompletedProcess[str]) -> Any:
+    """The JSON of an answer; empty if nothing was said. Nothing may have gone wrong."""
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout) if done.stdout else {}
+
+
+def context(answer: Any) -> str:
+    """What the model is told by an answer."""
+    return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
+
+
+def launch(bench: Bench, text: str = "true", *options: str) -> str:
+    """A task of the session."""
+    return bench.launch(text, "--session", SESSION, *options)
+
+
+def ended(bench: Bench, text: str = "true", *options: str) -> str:
+    """A task of the session that has ended, and that nobody was told of."""
+    task = launch(bench, text, *options)
+    wait_until(lambda: bench.row(task).current.settled_at, "the ending")
+    return task
+
+
+def state(bench: Bench, task: str) -> str:
+    """What became of the notice of a task's ending."""
+    return str(bench.show(task)["notices"][0]["state"])
+
+
+# --- every client, every event --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
+def test_every_recorded_payload_is_understood(bench: Bench, client: str) -> None:
+    """Whatever the client sends is answered with JSON or nothing, exit code 0, not a word on stderr."""
+    from outlive.hooks import claude, codex, gemini
+
+    kinds = {"claude": claude.KINDS, "codex": codex.KINDS, "gemini": gemini.KINDS}[client]
+    seen = set()
+    for name, each in recorded(client).items():
+        event = name.partition(":")[0]
+        if event not in kinds:
+            continue
+        payload = {**each["payload"], "cwd": str(bench.project)}
+        env = {**each["env"], "CLAUDE_PROJECT_DIR": str(bench.project), "CLAUDE_PID": str(os.getpid())}
+        said(call(bench, client, event, env=env, **payload))
+        seen.add(event)
+    assert len(seen) >= 6
+
+
+@pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
+def test_what_is_installed_is_understood(client: str) -> None:
+    """No event is written into a client's configuration that its hook does not know."""
+    from outlive import hooks, install  # noqa: F401
+    from outlive.hooks import claude, codex, gemini
+    from outlive.install.clients import CLIENTS
+
+    kinds = {"claude": claude.KINDS, "codex": codex.KINDS, "gemini": gemini.KINDS}[client]
+    assert set(CLIENTS[client].groups("rewrite")) <= set(kinds)
+
+
+# --- told once ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
+def test_an_ending_is_told_beside_the_next_results_and_confirmed_at_the_end_of_the_turn(
+    bench: Bench, client: str
+) -> None:
+    """Presented once, acknowledged when the model has shown that it read on."""
+    task = ended(bench, "echo out")
+    assert task in context(said(call(bench, client, RESULTS[client])))
+    assert state(bench, task) == "presented"
+    assert said(call(bench, client, STOPS[client])) == {}
+    assert state(bench, task) == "acked"
+
+
+def test_a_batch_confirms_what_the_batch_before_was_told(bench: Bench) -> None:
+    """Between two batches the model has read; between two calls of one batch it has not."""
+    task = ended(bench)
+    assert task in context(said(call(bench, "claude", "PostToolBatch")))
+    assert said(call(bench, "claude", "PostToolUse")) == {}
+    assert state(bench, task) == "presented"
+    assert said(call(bench, "claude", "PostToolBatch")) == {}
+    assert state(bench, task) == "acked"
+
+
+def test_sub_agents_are_told_nothing_and_confirm_nothing(bench: Bench) -> None:
+    """They have the session's name, and are not its main agent."""
+    task = ended(bench)
+    assert said(call(bench, "claude", "PostToolBatch", agent_id="a1")) == {}
+    assert said(call(bench, "claude", "SubagentStop", agent_id="a1")) == {}
+    assert state(bench, task) == "pending"
+    assert task in context(said(call(bench, "claude", "PostToolBatch")))
+    said(call(bench, "claude", "SubagentStop", agent_id="a1"))
+    assert state(bench, task) == "presented"
+
+
+def test_another_project_hears_nothing(bench: Bench) -> None:
+    """Neither at its beginning nor later."""
+    ended(bench)
+    other = bench.root / "other"
+    other.mkdir()
+    theirs: dict[str, Any] = {"session_id": "11111111-2222-3333-4444-555555555555", "cwd": str(other)}
+    assert said(call(bench, "claude", "SessionStart", source="startup", **theirs)) == {}
+    assert said(call(bench, "claude", "UserPromptSubmit", prompt="x", **theirs)) == {}
+
+
+def test_a_resumed_session_is_not_told_what_its_transcript_shows(bench: Bench, clients: Clients) -> None:
+    """Killed before anything could confirm it: the client's own record does."""
+    env = {"CLAUDE_PID": clients.start()}
+    transcript = bench.root / "transcript.jsonl"
+    said(call(bench, "claude", "SessionStart", source="startup", env=env, transcript_path=str(transcript)))
+    task = ended(bench)
+    told = context(said(call(bench, "claude", "PostToolBatch", env=env)))
+    transcript.write_text(json.dumps({"attachment": told}) + "\n")
+    clients.kill(env["CLAUDE_PID"])
+    env = {"CLAUDE_PID": clients.start()}
+    done = call(bench, "claude", "SessionStart", source="resume", env=env, transcript_path=str(transcript))
+    assert said(done) == {}
+    assert state(bench, task) == "acked"
+
+
+def test_one_killed_before_its_client_wrote_anything_down_is_told_again(bench: Bench, clients: Clients) -> None:
+    """The other half: without evidence it is told once more."""
+    env = {"CLAUDE_PID": clients.start()}
+    said(call(bench, "claude", "SessionStart", source="startup", env=env))
+    task = ended(bench)
+    said(call(bench, "claude", "PostToolBatch", env=env))
+    clients.kill(env["CLAUDE_PID"])
+    env = {"CLAUDE_PID": clients.start()}
+    done = call(bench, "claude", "SessionStart", source="resume", env=env, transcript_path="/nowhere")
+    assert task in context(said(done))
+
+
+def test_a_killed_keeper_is_noticed_between_two_requests(bench: Bench) -> None:
+    """It commits nothing, so the look must see for itself."""
+    task = launch(bench, "sleep 600")
+    assert said(call(bench, "claude", "PostToolBatch")) == {}
+    bench.kill(task, "keeper", "witness", "command")
+    told = context(said(call(bench, "claude", "PostToolBatch")))
+    assert task in told
+    assert "lost" in told
+
+
+def test_what_ends_after_a_quiet_look_is_told_at_the_next(bench: Bench) -> None:
+    """A session that was found with nothing is looked at again as soon as anything was committed."""
+    ended(bench)
+    said(call(bench, "claude", "Stop"))
+    said(call(bench, "claude", "Stop"))
+    time.sleep(0.15)  # the age from which the ledger's files count as settled
+    assert said(call(bench, "claude", "PostToolBatch")) == {}
+    marks = list((Path(bench.home.path) / "hooks").glob("*.quiet"))
+    assert len(marks) == 1, "nothing was remembered, so this test shows nothing"
+    task = ended(bench)
+    assert task in context(said(call(bench, "claude", "PostToolBatch")))
+
+
+# --- boundaries -----------------------------------------------------------------------------------
+
+
+def test_clearing_hands_over_by_the_process(bench: Bench, clients: Clients) -> None:
+    """`/clear` ends one session and begins another without a word about whose place it takes."""
+    env = {"CLAUDE_PID": clients.start()}
+    said(call(bench, "claude", "SessionStart", source="startup", env=env))
+    task = ended(bench)
+    said(call(bench, "claude", "SessionEnd", reason="clear", env=env))
+    fresh = {"session_id": "99999999-2222-3333-4444-555555555555"}
+    assert task in context(said(call(bench, "claude", "SessionStart", source="clear", env=env, **fresh)))
+
+
+def test_an_end_ends_the_foreground_and_nothing_else_and_nobody_waits_for_it(bench: Bench, clients: Clients) -> None:
+    """A process tree that takes its time to die must not cost the client its second."""
+    env = {"CLAUDE_PID": clients.start()}
+    said(call(bench, "claude", "SessionStart", source="startup", env=env))
+    stubborn = launch(bench, "trap '' INT TERM; echo ready; while :; do sleep 1; done", "--foreground")
+    mine = launch(bench, "sleep 600")
+    bench.ok("wait", stubborn, "--until", "ready")
+    began = time.monotonic()
+    said(call(bench, "claude", "SessionEnd", reason="other", env=env))
+    assert time.monotonic() - began < 5, "the tree takes longer than that to be killed"
+    wait_until(lambda: bench.row(stubborn).current.settled_at, "the end of the foreground")
+    assert bench.row(mine).state == "running"
+    bench.run("cancel", mine)
+
+
+def test_a_late_end_does_not_end_a_session_that_was_resumed_elsewhere(bench: Bench, clients: Clients) -> None:
+    """The old process's farewell comes after the new one's beginning."""
+    old, new = clients.start(), clients.start()
+    said(call(bench, "claude", "SessionStart", source="startup", env={"CLAUDE_PID": old}))
+    said(call(bench, "claude", "SessionStart", source="resume", env={"CLAUDE_PID": new}))
+    foreground = launch(bench, "sleep 600", "--foreground")
+    said(call(bench, "claude", "SessionEnd", reason="other", env={"CLAUDE_PID": old}))
+    said(call(bench, "claude", "SessionEnd", reason="x", env={"CLAUDE_PID": new}))
+    wait_until(lambda: bench.row(foreground).current.settled_at, "the end of the foreground")
+    with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
+        session = Sessions(ledger).find(SESSION, str(bench.project))
+    assert session is not None
+    assert session.end_reason in (None, "x")
+
+
+# --- the gate -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
+def test_a_stop_is_blocked_while_the_session_waits(bench: Bench, client: str) -> None:
+    """With the reason, until the last ending has been told."""
+    task = launch(bench, until("go"))
+    answer = said(call(bench, client, STOPS[client]))
+    assert answer["decision"] == "block"
+    assert task in answer["reason"]
+    (bench.project / "go").touch()
+    wait_until(lambda: bench.row(task).current.settled_at, "the ending")
+    told = said(call(bench, client, STOPS[client], stop_hook_active=True))
+    assert task in (context(told) if client == "claude" else told["reason"])
+    assert said(call(bench, client, STOPS[client], stop_hook_active=True)) == {}
+
+
+def test_a_stop_is_blocked_no_more_often_than_the_client_puts_up_with(bench: Bench) -> None:
+    """Then it may stop, and what ends later is told at its next boundary."""
+    task = launch(bench, "sleep 600")
+    env = {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "3"}
+    blocks = [said(call(bench, "claude", "Stop", env=env, stop_hook_active=n > 0)) for n in range(5)]
+    assert [bool(block) for block in blocks] == [True, True, True, False, False]
+    assert said(call(bench, "claude", "Stop", env=env, stop_hook_active=False)), "a new turn counts anew"
+    bench.run("cancel", task)
+
+
+def test_servers_do_not_hold_a_session(bench: Bench) -> None:
+    """What is only told of when it fails is not waited for."""
+    task = launch(bench, "sleep 600", "--notify", "failure")
+    assert said(call(bench, "claude", "Stop")) == {}
+    bench.run("cancel", task)
+
+
+# --- never in the way -----------------------------------------------------------------------------
+
+EVERY = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolBatch", "Stop", "PreCompact", "SessionEnd")
+
+
+@pytest.mark.parametrize("event", EVERY)
+def test_a_locked_ledger_is_not_waited_for(bench: Bench, event: str) -> None:
+    """Exit code 0, soon, and at most one line of diagnosis."""
+    ended(bench)
+    holder = apsw.Connection(bench.home.ledger)
+    holder.execute("BEGIN EXCLUSIVE")
+    try:
+        began = time.monotonic()
+        done = call(bench, "claude", event, source="startup")
+        took = time.monotonic() - began
+    finally:
+        holder.execute("ROLLBACK")
+        holder.close()
+    assert done.returncode == 0
+    assert len(done.stderr.splitlines()) <= 1
+    assert took < 5, "somebody waited for the lock, which a command does for ten seconds"
+
+
+@pytest.mark.parametrize("event", EVERY)
+def test_a_corrupt_ledger_stands_in_nobodys_way(bench: Bench, event: str) -> None:
+    """The client goes on, and one line says what is wrong."""
+    ended(bench)
+    for suffix in ("-wal", "-shm"):
+        Path(bench.home.ledger + suffix).unlink(missing_ok=True)
+    Path(bench.home.ledger).write_bytes(b"not a ledger" * 1000)
+    done = call(bench, "claude", event, source="startup")
+    assert done.returncode == 0
+    assert len(done.stderr.splitlines()) <= 1
+    if event in ("PostToolBatch", "Stop", "SessionStart"):
+        assert "damaged" in done.stderr
+
+
+def test_an_unusable_home_stands_in_nobodys_way(bench: Bench) -> None:
+    """No directory, a file in its place, somebody else's: exit code 0."""
+    for home in ("/proc/nowhere", "/dev/null"):
+        for event in EVERY:
+            done = call(bench, "claude", event, env={"OUTLIVE_HOME": home}, source="startup")
+            assert done.returncode == 0
+            assert len(done.stderr.splitlines()) <= 1
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("claude",), ("claude", "Nonsense"), ("nobody", "Stop"), ("claude", "Stop", "--guard")]
+)
+def test_wrong_words_never_block_a_client(bench: Bench, words: tuple[str, ...]) -> None:
+    """An exit code of 2 would mean to block: a configuration of another version must not do that."""
+    done = bench.run("hook", *words)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("outlive: ")
+
+
+@pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"{}", b"\xff\xfe", b"[" * 100_000, b'{"session_id": 3}'])
+def test_garbage_is_answered_with_one_line(bench: Bench, payload: bytes) -> None:
+    """Whatever is sent."""
+    command = bench.command("hook", "claude", "Stop")
+    done = subprocess.run(command, input=payload, env=bench.env, capture_output=True, timeout=PATIENCE_S, check=False)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_large_result_of_a_tool_is_read_and_a_boundless_one_is_not(bench: Bench) -> None:
+    """A client that writes must not be left with a broken pipe at a megabyte."""
+    ended(bench)
+    assert context(said(call(bench, "claude", "PostToolBatch", tool_calls=["x" * 3_000_000])))
+    done = call(bench, "claude", "PostToolBatch", tool_calls=["x" * (17 << 20)])
+    assert done.returncode == 0
+    assert "longer than" in done.stderr
+
+
+def test_without_a_ledger_none_is_made_but_at_a_beginning(bench: Bench) -> None:
+    """Where nobody uses Outlive, hooks leave nothing behind."""
+    for event in EVERY[1:]:
+        said(call(bench, "claude", event, tool_name="Bash", tool_input={"command": "ls"}))
+    assert not bench.state.exists()
+
+
+def test_no_more_is_said_than_a_client_takes_whole(bench: Bench) -> None:
+    """Above ten thousand characters Claude puts the text into a file."""
+    for number in range(60):
+        ended(bench, f"seq {number} 100000 | head -c 3000; exit 1")
+    assert 2000 < len(context(said(call(bench, "claude", "PostToolBatch")))) < 10_000
+
+
+HEAVY = {"json", "re", "argparse", "typing", "dataclasses", "subprocess", "collections", "enum", "inspect", "ctypes"}
+
+
+@pytest.mark.parametrize("event", ["PreToolUse", "PostToolBatch", "UserPromptSubmit", "Stop", "SessionStart"])
+def test_nothing_heavy_is_loaded(bench: Bench, event: str) -> None:
+    """A hook runs at every use of a tool: what it imports is what it costs."""
+    ended(bench)
+    said(call(bench, "claude", "PostToolBatch"))
+    said(call(bench, "claude", "PostToolBatch"))
+    payload = {"session_id": SESSION, "cwd": str(bench.project), "tool_name": "Bash", "tool_input": {"command": "ls"}}
+    words = bench.command("hook", "claude", event)
+    done = subprocess.run(
+        [words[0], "-I", "-X", "importtime", *words[1:]],
+        input=json.dumps(payload),
+        env=bench.env,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
+    )
+    bare = subprocess.run(
+        [words[0], "-I", "-X", "importtime", "-c", "pass"], capture_output=True, text=True, check=True
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    anyway = {line.rpartition("|")[2].strip() for line in bare.stderr.splitlines()}
+    assert "outlive.hooks.entry" in loaded
+    assert not HEAVY.intersection(loaded - anyway)
+    if event == "PreToolUse":
+        assert "apsw" not in loaded

@@ -1,0 +1,199 @@
+"""Installing: shown first, done once, undone to the byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support import Bench
+
+MINE = '{\n    // mine\n    "model": "x",\n    "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}]}\n}'
+CLIENTS = {"claude": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json"}
+
+
+@pytest.fixture
+def user(bench: Bench) -> Path:
+    """The home directory of a user."""
+    home = bench.root / "user"
+    home.mkdir()
+    bench.env["HOME"] = str(home)
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
+        bench.env.pop(name, None)
+    return home
+
+
+def tree(top: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file below a directory, and every directory."""
+    return {
+        str(path.relative_to(top)): (path.lstat().st_mode, path.read_bytes() if path.is_file() else b"")
+        for path in top.rglob("*")
+    }
+
+
+def settings(user: Path, client: str, text: str = MINE) -> Path:
+    """A configuration that was there before us."""
+    file = user / CLIENTS[client]
+    file.parent.mkdir()
+    file.write_text(text)
+    return file
+
+
+def install(bench: Bench, client: str, *options: str) -> str:
+    """As a user does it; Codex need not be there."""
+    return bench.ok("install", "--client", client, *(("--untrusted",) if client == "codex" else ()), *options)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_installed_and_uninstalled_nothing_has_changed(bench: Bench, user: Path, client: str) -> None:
+    """Not a byte, not a mode, not a directory."""
+    settings(user, client).chmod(0o640)
+    before = tree(user)
+    install(bench, client)
+    assert tree(user) != before
+    bench.ok("uninstall", "--client", client)
+    assert tree(user) == before
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_from_nothing_to_nothing(bench: Bench, user: Path, client: str) -> None:
+    """What was made for us goes with us."""
+    install(bench, client)
+    assert (user / CLIENTS[client]).exists()
+    bench.ok("uninstall", "--client", client)
+    assert tree(user) == {}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_twice_is_once(bench: Bench, user: Path, client: str) -> None:
+    """And still undone to the byte."""
+    settings(user, client)
+    before = tree(user)
+    install(bench, client)
+    once = tree(user)
+    assert "nothing to change" in install(bench, client)
+    assert tree(user) == once
+    bench.ok("uninstall", "--client", client)
+    assert tree(user) == before
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_was_edited_meanwhile_stays_edited(bench: Bench, user: Path, client: str) -> None:
+    """Only our entries go."""
+    file = settings(user, client)
+    install(bench, client)
+    file.write_text(file.read_text().replace('"x"', '"y"'))
+    bench.ok("uninstall", "--client", client)
+    assert file.read_text() == MINE.replace('"x"', '"y"')
+
+
+def test_what_was_edited_between_two_installations_is_what_is_given_back(bench: Bench, user: Path) -> None:
+    """The file without us, as it last was."""
+    file = settings(user, "claude")
+    install(bench, "claude")
+    file.write_text(file.read_text().replace('"x"', '"y"'))
+    install(bench, "claude", "--guard", "off")
+    assert "PreToolUse" not in file.read_text()
+    bench.ok("uninstall", "--client", "claude")
+    assert file.read_text() == MINE.replace('"x"', '"y"')
+
+
+def test_a_look_changes_nothing(bench: Bench, user: Path) -> None:
+    """`--dry-run` shows what would be."""
+    settings(user, "claude")
+    before = tree(user)
+    shown = install(bench, "claude", "--dry-run")
+    assert "+++" in shown
+    assert '"SessionStart"' in shown
+    assert tree(user) == before
+    assert '"model"' in shown, "with the lines around it"
+
+
+def test_what_is_called_is_ours_by_absolute_path_and_isolated(bench: Bench, user: Path) -> None:
+    """Nothing that a directory or an environment could put in its place."""
+    install(bench, "claude")
+    found = json.loads((user / CLIENTS["claude"]).read_text())
+    hooks = [hook for groups in found["hooks"].values() for group in groups for hook in group["hooks"]]
+    for hook in hooks:
+        assert hook["command"] == sys.executable
+        assert hook["args"][0] == "-I"
+        assert os.path.isabs(hook["args"][1])
+        assert os.path.exists(hook["args"][1])
+
+
+def test_a_link_stays_a_link(bench: Bench, user: Path) -> None:
+    """People keep their configuration elsewhere."""
+    real = bench.root / "dotfiles.json"
+    real.write_text(MINE)
+    (user / ".claude").mkdir()
+    (user / CLIENTS["claude"]).symlink_to(real)
+    install(bench, "claude")
+    assert (user / CLIENTS["claude"]).is_symlink()
+    assert "outlive" in real.read_text()
+    bench.ok("uninstall", "--client", "claude")
+    assert real.read_text() == MINE
+
+
+def test_broken_configuration_is_not_touched(bench: Bench, user: Path) -> None:
+    """Nor is anything else of the same client."""
+    settings(user, "claude", '{"model": ')
+    before = tree(user)
+    done = bench.run("install", "--client", "claude")
+    assert done.returncode == 2
+    assert "no JSON" in done.stderr
+    assert tree(user) == before
+
+
+def test_what_was_there_is_kept_where_nobody_else_reads(bench: Bench, user: Path) -> None:
+    """Configuration holds keys."""
+    settings(user, "claude")
+    install(bench, "claude")
+    (kept,) = bench.state.glob("*/install/claude.json")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("client", ["opencode", "openclaw", "cursor"])
+def test_what_is_not_supported_says_so(bench: Bench, user: Path, client: str) -> None:
+    """Honestly, and without a trace."""
+    done = bench.run("install", "--client", client)
+    assert done.returncode == 2
+    assert "not supported yet" in done.stderr
+    assert tree(user) == {}
+
+
+def test_auto_finds_the_clients_that_are_there(bench: Bench, user: Path) -> None:
+    """By their directories, or by their programs."""
+    bench.env["PATH"] = "/usr/bin:/bin"
+    assert "no client was found" in bench.run("install").stderr
+    (user / ".claude").mkdir()
+    (user / ".gemini").mkdir()
+    found = bench.json("install", "--dry-run")
+    assert [each["client"] for each in found["clients"]] == ["claude", "gemini"]
+    assert found["applied"] is False
+
+
+def test_codex_is_not_installed_half(bench: Bench, user: Path) -> None:
+    """Only Codex can tell how its hooks are trusted: without it, nothing is written."""
+    bench.env["PATH"] = "/usr/bin:/bin"
+    done = bench.run("install", "--client", "codex")
+    assert done.returncode == 2
+    assert "codex is not on the PATH" in done.stderr
+    assert tree(user) == {}
+
+
+def test_a_plugin_is_a_folder_that_comes_and_goes(bench: Bench, user: Path) -> None:
+    """Nothing of the user's configuration is touched for it."""
+    folder = bench.root / "plugin"
+    bench.ok("install", "--client", "claude", "--plugin", str(folder))
+    assert json.loads((folder / ".claude-plugin/plugin.json").read_text())["name"] == "outlive"
+    assert "SessionStart" in json.loads((folder / "hooks/hooks.json").read_text())["hooks"]
+    assert tree(user) == {}
+    bench.ok("uninstall", "--client", "claude", "--plugin", str(folder))
+    assert not folder.exists()

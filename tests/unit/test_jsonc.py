@@ -1,0 +1,126 @@
+"""Configuration edited as text: what is not ours stays, byte for byte."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outlive.domain.errors import UserError
+from outlive.install import jsonc, toml_text
+from outlive.install.claude import add_groups, groups, strip_groups
+
+some = settings(max_examples=60, deadline=None)
+OURS = {"hooks": [{"type": "command", "command": "/p/python -I /p/outlive hook claude Stop"}]}
+COMMENTED = """{
+\t// how I like it
+\t"model": "x", /* and
+\t why */
+\t"hooks": {
+\t\t"Stop": [
+\t\t\t{"hooks": [{"type": "command", "command": "mine"}]}, // first
+\t\t],
+\t},
+}
+"""
+
+words = st.text(alphabet="ab\\\"'/*,:{}[]é\n \t", max_size=6)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=8,
+)
+hook_lists = st.lists(st.fixed_dictionaries({"hooks": st.lists(values, max_size=2)}), max_size=3)
+settings_files = st.dictionaries(words, values, max_size=4).flatmap(
+    lambda rest: st.dictionaries(st.sampled_from(["Stop", "PreToolUse", "Mine"]), hook_lists, max_size=3).map(
+        lambda hooks: {**rest, "hooks": hooks}
+    )
+)
+
+
+def parsed(text: str) -> Any:
+    """The value of a whole text."""
+    return jsonc.value_of(text, jsonc.parse(text))
+
+
+def test_comments_order_and_trailing_commas_stay() -> None:
+    """Everything that was there is there, in its place; ours comes after it."""
+    text = jsonc.append(COMMENTED, ("hooks", "Stop"), OURS)
+    added = text.splitlines()[7:-3]
+    assert text.splitlines() == [*COMMENTED.splitlines()[:7], *added, *COMMENTED.splitlines()[7:]]
+    assert parsed(text)["hooks"]["Stop"] == [{"hooks": [{"type": "command", "command": "mine"}]}, OURS]
+    assert "\n\t\t\t{\n\t\t\t\t" in text, "indented as the file is"
+
+
+def test_what_was_added_can_be_cut_out_again() -> None:
+    """Also after somebody has edited around it."""
+    text = jsonc.append(COMMENTED, ("hooks", "Stop"), OURS).replace('"x"', '"y"')
+    assert strip_groups(text) == COMMENTED.replace('"x"', '"y"')
+
+
+@some
+@given(settings_files, st.sampled_from([None, 2, "\t"]))
+def test_any_settings_keep_all_that_is_theirs(theirs: dict[str, Any], indent: Any) -> None:
+    """With our hooks in and out again, the value is the same but for what is empty."""
+    text = json.dumps(theirs, indent=indent)
+    with_us = add_groups(text, groups("advise"))
+    value = json.loads(with_us)
+    assert {name: each for name, each in value.items() if name != "hooks"} == {
+        name: each for name, each in theirs.items() if name != "hooks"
+    }
+    for event, mine in theirs["hooks"].items():
+        assert value["hooks"][event][: len(mine)] == mine
+    without = json.loads(strip_groups(with_us))
+    wanted = {event: mine for event, mine in theirs["hooks"].items() if mine or event == "Mine"}
+    assert without.get("hooks", {}) == wanted
+    bare = strip_groups(with_us)
+    assert strip_groups(add_groups(bare, groups("advise"))) == bare or not wanted
+
+
+@pytest.mark.parametrize("text", ["", "\n", "{}", "{\n}\n", "// nothing\n{}"])
+def test_an_empty_file_is_a_beginning(text: str) -> None:
+    """As far as there is nothing in it."""
+    assert parsed(jsonc.append(text, ("hooks", "Stop"), OURS)) == {"hooks": {"Stop": [OURS]}}
+
+
+@pytest.mark.parametrize("text", ["[1", '{"a" 1}', "{} x", '{"a": "\n"}', "/* {}", '{"hooks": [}'])
+def test_what_is_no_json_is_left_alone(text: str) -> None:
+    """Nobody's broken file becomes more broken."""
+    with pytest.raises(UserError):
+        jsonc.append(text, ("hooks", "Stop"), OURS)
+
+
+@pytest.mark.parametrize("text", ["[]", '"x"', '{"hooks": 3}', '{"hooks": {"Stop": {}}}', '{"hooks": []}'])
+def test_another_shape_is_left_alone(text: str) -> None:
+    """Where a list or an object should be and is not, nothing is put."""
+    with pytest.raises(UserError):
+        jsonc.append(text, ("hooks", "Stop"), OURS)
+
+
+def test_line_ends_stay_as_they_are() -> None:
+    """A file from another system."""
+    text = jsonc.append('{\r\n  "a": 1\r\n}\r\n', ("hooks", "Stop"), OURS)
+    assert "\n" not in text.replace("\r\n", "")
+
+
+@pytest.mark.parametrize("text", ["", "a = 1", "a = 1\n", 'a = 1\n\n[b]\nc = "d" # e\n'])
+def test_tables_come_and_go(text: str) -> None:
+    """TOML: ours at the end, and nothing left of it but the line end that a last line must have."""
+    import tomllib
+
+    head = toml_text.header("hooks", "state", '/a "b"/é:stop:0:0')
+    longer = toml_text.with_table(text, head, {"trusted_hash": "x", "args": ["-I", 'a"b\\c']})
+    value = tomllib.loads(longer)
+    assert value["hooks"]["state"]['/a "b"/é:stop:0:0'] == {"trusted_hash": "x", "args": ["-I", 'a"b\\c']}
+    shorter = toml_text.without_tables(longer, lambda line: line == head)
+    assert shorter.rstrip("\n") == text.rstrip("\n")
+
+
+def test_comments_after_a_table_of_ours_are_not_ours() -> None:
+    """Somebody has written on."""
+    head = toml_text.header("mcp_servers", "outlive")
+    text = toml_text.with_table("a = 1\n", head, {"command": "x"}) + "\n# mine\n[other]\nb = 2\n"
+    assert toml_text.without_tables(text, lambda line: line == head) == "a = 1\n\n# mine\n[other]\nb = 2\n"
