@@ -6,10 +6,10 @@ PYTHON ?= python3
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit crash docs bench clean bytecode
+.PHONY: help demo test lint unit crash test-clients docs bench clean bytecode
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' Makefile
 
 demo: bytecode ## see a task outlive its session
 	@.venv/bin/python demo/demo.py
@@ -24,11 +24,27 @@ lint: .venv/.stamp-test ## style, types, layers
 	@.venv/bin/lint-imports --no-logo
 
 # Without bytecode pytest would rewrite the assertions of every test, and of its plugins, each time.
-unit: .venv/.stamp-test bytecode ## all tests but the crash tests
-	@PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -q -n 2 --ignore=tests/crash
+unit: .venv/.stamp-test bytecode ## all tests but the crash tests and those with real clients
+	@PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -q -n 2 --ignore=tests/crash --ignore=tests/clients
 
 crash: .venv/.stamp-test bytecode ## kill every process before every system call
 	@.venv/bin/python -m pytest -q tests/crash
+
+# Real agent clients, pinned, against a model on loopback: nothing leaves the machine once they are installed.
+agent_clients := node=node@24.21.0 claude=@anthropic-ai/claude-code@2.1.325 codex=@openai/codex@0.166.0 \
+	gemini=@google/gemini-cli@0.61.0
+
+test-clients: .venv/.stamp-test bytecode ## Outlive in real agent clients, offline
+	@if ! command -v npm >/dev/null; then echo "test-clients: skipped, npm is not installed"; exit 0; fi; \
+	for each in $(agent_clients); do \
+		place=tests/clients/.clients/$${each%%=*}; \
+		[ "$$(cat $$place/.version 2>/dev/null)" = "$${each#*=}" ] || { \
+			echo "installing $${each#*=}"; rm -rf $$place; mkdir -p $$place; \
+			npm install --silent --no-audit --no-fund --no-save --prefix $$place "$${each#*=}" >/dev/null 2>&1 && \
+			echo "$${each#*=}" > $$place/.version || \
+			{ echo "note: $${each#*=} could not be installed; its tests are skipped"; rm -rf $$place; }; }; \
+	done; \
+	.venv/bin/python -m pytest -q tests/clients
 
 docs: .venv/.stamp-test bytecode ## write the reference from the code, and check every page
 	@.venv/bin/python docs/generate.py
@@ -41,7 +57,7 @@ bench: bytecode .venv/.stamp-bench ## measure beside the peers, as ratios
 	@.venv/bin/python bench/bench.py
 
 clean: ## remove .venv and every cache
-	rm -rf .venv bench/.peers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv bench/.peers tests/clients/.clients build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment may forbid Python to write bytecode; every launch would then compile all sources

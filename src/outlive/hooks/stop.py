@@ -6,6 +6,8 @@ somebody wakes it when they end; and never more often in a row than its client p
 
 from __future__ import annotations
 
+import time
+
 from outlive.domain.telling import frame
 from outlive.hooks import marks
 from outlive.hooks.event import Answer
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from outlive.hooks.event import Event, Put
     from outlive.service.gate import Answer as GateAnswer
 
+_A_WATCHER_TAKES_AT_MOST = 1.5
 _HEAD = "This session waits for background tasks that it launched."
 
 
@@ -35,7 +38,7 @@ def stop(home: Home, event: Event, project: str, put: Put) -> None:
     answer = gate(home, event.session, project, launch_adopter)
     if answer.may_stop or not answer.running or not may_block:
         return
-    if event.can_be_woken and marks.is_watched(home, event.session):
+    if event.can_be_woken and _is_watched(home, event.session):
         return
     put(Answer(block=_why(answer)))
     marks.set_count(home, event.session, "blocks", blocks + 1)
@@ -50,6 +53,16 @@ def _tell(home: Home, event: Event, project: str, put: Put, *, may_block: bool) 
             return False
         put(Answer(context=text_of(home, claimed.tellings, claimed.owed.session)))
         claimed.presented()
+    return True
+
+
+def _is_watched(home: Home, session: str) -> bool:
+    """Whether somebody wakes it. The client starts the watcher together with us, so it may need a moment."""
+    until = time.monotonic() + _A_WATCHER_TAKES_AT_MOST
+    while not marks.is_watched(home, session):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
     return True
 
 

@@ -30,7 +30,7 @@ def groups(guard: str) -> dict[str, dict[str, object]]:
         "UserPromptSubmit": {"hooks": [_hook("UserPromptSubmit", timeout=5)]},
         "PostToolBatch": {"hooks": [_hook("PostToolBatch", timeout=5)]},
         "PreCompact": {"hooks": [_hook("PreCompact", timeout=5)]},
-        # The watcher first: the gate lets an idle session be if somebody wakes it.
+        # The client starts both at once: the gate lets an idle session be if the watcher is there.
         "Stop": {
             "hooks": [{**_hook("Wake", timeout=_DAY_S), "asyncRewake": True}, _hook("Stop", timeout=10)],
         },

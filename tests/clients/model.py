@@ -1,0 +1,271 @@
+"""A model on loopback that says what a test scripts: the three streaming APIs that the clients speak.
+
+A test gives a function from what was asked to what is answered. Every request is kept, so that a
+test can look at what the model was really told.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Self
+from uuid import uuid4
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@dataclass(frozen=True)
+class Say:
+    """The model says something."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Use:
+    """The model uses a tool."""
+
+    tool: str
+    given: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Hang:
+    """The model takes its time."""
+
+    seconds: float = 60.0
+
+
+Reply = Say | Use | Hang
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request: every text in it in order, and what came since the model last spoke."""
+
+    path: str
+    body: Any
+    texts: list[tuple[str, str]] = field(default_factory=list)
+    """Who said it (`user`, `result`, `model`, `system`), and what."""
+
+    @property
+    def all(self) -> str:
+        """Everything that the model is told."""
+        return "\n".join(text for _, text in self.texts)
+
+    @property
+    def last(self) -> str:
+        """What it is told since it last spoke."""
+        news: list[str] = []
+        for who, text in reversed(self.texts):
+            if who == "model":
+                break
+            news.insert(0, text)
+        return "\n".join(news)
+
+    @property
+    def results(self) -> int:
+        """How many results of tools are in it."""
+        return sum(who == "result" for who, _ in self.texts)
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether it is part of the conversation, and not a client asking for a title."""
+        return bool(self.body.get("tools"))
+
+
+class Model:
+    """The server; a context that runs it in a thread."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.answer: Callable[[Asked], list[Reply]] = lambda _: [Say("done")]
+        self._server = _Server(("127.0.0.1", 0), _Exchange)
+        self._server.model = self
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+
+    def reply(self, asked: Asked) -> list[Say | Use]:
+        """What is answered, after whatever time it takes."""
+        if not asked.has_tools:
+            return [Say("a title")]
+        self.asked.append(asked)
+        replies = self.answer(asked)
+        for reply in replies:
+            if isinstance(reply, Hang):
+                time.sleep(reply.seconds)
+        return [reply for reply in replies if not isinstance(reply, Hang)] or [Say("late")]
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    model: Model
+
+
+class _Exchange(BaseHTTPRequestHandler):
+    """One request and its answer."""
+
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing on stderr."""
+
+    def do_HEAD(self) -> None:
+        """Some clients look whether anybody is there."""
+        self._json({})
+
+    def do_GET(self) -> None:
+        """Some clients ask for a list of models."""
+        self._json({"data": [], "models": []})
+
+    def do_POST(self) -> None:
+        """The model speaks."""
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+        path = self.path.partition("?")[0]
+        speak = _dialect(path)
+        if path.endswith(("/count_tokens", ":countTokens")) or speak is None:
+            self._json({"input_tokens": 10, "totalTokens": 10})
+            return
+        replies = self.server.model.reply(Asked(path, body, list(_texts(path, body))))
+        try:
+            self._stream(speak(replies, body))
+        except OSError:
+            pass  # the client was killed, which is what tests do
+
+    def _json(self, value: object) -> None:
+        content = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _stream(self, events: Iterator[dict[str, Any]]) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for event in events:
+            name = f"event: {event['type']}\n" if "type" in event else ""
+            self.wfile.write(f"{name}data: {json.dumps(event)}\n\n".encode())
+        self.close_connection = True
+
+
+def _text(value: Any) -> str:
+    """Whatever text is in a part of a message."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "\n".join(map(_text, value))
+    if isinstance(value, dict):
+        for key in ("text", "content", "output", "functionResponse", "response"):
+            if key in value:
+                return _text(value[key])
+        return json.dumps(value)
+    return ""
+
+
+def _texts(path: str, body: Any) -> Iterator[tuple[str, str]]:
+    if path.endswith("/messages"):
+        for message in body["messages"]:
+            parts = message["content"] if isinstance(message["content"], list) else [message["content"]]
+            for part in parts:
+                kind = part.get("type") if isinstance(part, dict) else None
+                who = {"assistant": "model"}.get(message["role"], message["role"])
+                yield ("result" if kind == "tool_result" else who), _text(part)
+    elif path.endswith("/responses"):
+        for item in body["input"]:
+            kind = item.get("type", "message")
+            if kind == "message":
+                who = {"assistant": "model", "developer": "system"}.get(item["role"], item["role"])
+                yield who, _text(item["content"])
+            elif kind.endswith("_output"):
+                yield "result", _text(item["output"])
+            else:
+                yield "model", json.dumps(item)
+    else:
+        for message in body["contents"]:
+            for part in message["parts"]:
+                is_result = "functionResponse" in part
+                yield ("result" if is_result else message["role"]), _text(part)
+
+
+def _dialect(path: str) -> Callable[[list[Any], Any], Iterator[dict[str, Any]]] | None:
+    if path.endswith("/messages"):
+        return _anthropic
+    if path.endswith("/responses"):
+        return _responses
+    return _gemini if "enerateContent" in path else None
+
+
+def _anthropic(replies: list[Any], body: Any) -> Iterator[dict[str, Any]]:
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    message = {"id": f"msg_{uuid4().hex}", "type": "message", "role": "assistant", "model": body["model"]}
+    head = {**message, "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+    yield {"type": "message_start", "message": head}
+    for index, reply in enumerate(replies):
+        if isinstance(reply, Say):
+            block: dict[str, Any] = {"type": "text", "text": ""}
+            delta = {"type": "text_delta", "text": reply.text}
+        else:
+            block = {"type": "tool_use", "id": f"toolu_{uuid4().hex}", "name": reply.tool, "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(reply.given)}
+        yield {"type": "content_block_start", "index": index, "content_block": block}
+        yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    why = "tool_use" if any(isinstance(reply, Use) for reply in replies) else "end_turn"
+    yield {"type": "message_delta", "delta": {"stop_reason": why, "stop_sequence": None}, "usage": usage}
+    yield {"type": "message_stop"}
+
+
+def _responses(replies: list[Any], _: Any) -> Iterator[dict[str, Any]]:
+    response = {"id": f"resp_{uuid4().hex}", "object": "response", "created_at": int(time.time()), "model": "scripted"}
+    yield {"type": "response.created", "response": {**response, "status": "in_progress", "output": []}}
+    items = []
+    for index, reply in enumerate(replies):
+        if isinstance(reply, Say):
+            content = [{"type": "output_text", "text": reply.text, "annotations": []}]
+            item = {"type": "message", "id": f"msg_{uuid4().hex}", "role": "assistant", "content": content}
+        else:
+            item = {
+                "type": "function_call",
+                "id": f"fc_{uuid4().hex}",
+                "call_id": f"call_{uuid4().hex}",
+                "name": reply.tool,
+                "arguments": json.dumps(reply.given),
+            }
+        items.append({**item, "status": "completed"})
+        yield {"type": "response.output_item.done", "output_index": index, "item": items[-1]}
+    usage = {
+        "input_tokens": 10,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 5,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": 15,
+    }
+    done = {**response, "status": "completed", "output": items, "usage": usage}
+    yield {"type": "response.completed", "response": done}
+
+
+def _gemini(replies: list[Any], _: Any) -> Iterator[dict[str, Any]]:
+    parts = [
+        {"text": reply.text} if isinstance(reply, Say) else {"functionCall": {"name": reply.tool, "args": reply.given}}
+        for reply in replies
+    ]
+    yield {
+        "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
+        "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
+    }

@@ -1,0 +1,212 @@
+"""Real clients in a home of their own, with Outlive installed as a user would, and a model that is scripted."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.support import SCRIPT, kill_tree, wait_until
+
+if TYPE_CHECKING:
+    from tests.clients.model import Model
+    from tests.support import Bench
+
+CLIENTS = Path(__file__).parent / ".clients"
+NODE = CLIENTS / "node/node_modules/node/bin"
+PATIENCE_S = 80
+
+
+def program(name: str) -> Path:
+    """The pinned client."""
+    return CLIENTS / name / "node_modules/.bin" / name
+
+
+class Rig:
+    """One user with one client: home, project, environment."""
+
+    name = ""
+
+    def __init__(self, bench: Bench, model: Model) -> None:
+        self.bench = bench
+        self.model = model
+        self.home = bench.root / "home"
+        self.home.mkdir(exist_ok=True)
+        self._started: list[subprocess.Popen[str]] = []
+        bench.env.update(self.environment())
+
+    def environment(self) -> dict[str, str]:
+        """What every process of this user has; nothing of whoever runs the tests."""
+        path = [str(NODE), str(program(self.name).parent), str(SCRIPT.parent), "/usr/local/bin", "/usr/bin", "/bin"]
+        return {"PATH": ":".join(path), "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+
+    def install(self, *options: str) -> None:
+        """As a user does it."""
+        self.bench.ok("install", "--client", self.name, *options)
+
+    def start(self, *words: str, cwd: Path | None = None, **options: Any) -> subprocess.Popen[str]:
+        """A client that the test will end, or wait for."""
+        client = subprocess.Popen(
+            [str(program(self.name)), *words],
+            cwd=cwd or self.bench.project,
+            env=self.bench.env,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            **{"stdin": subprocess.DEVNULL, **options},
+        )
+        self._started.append(client)
+        return client
+
+    def finish(self, client: subprocess.Popen[str]) -> str:
+        """What a client printed until it ended well."""
+        out, err = client.communicate(timeout=PATIENCE_S)
+        assert client.returncode == 0, (client.returncode, out[-2000:], err[-2000:])
+        return out
+
+    def kill(self, client: subprocess.Popen[str]) -> None:
+        """SIGKILL, to the client and nothing else."""
+        client.send_signal(signal.SIGKILL)
+        client.wait()
+
+    def clean(self) -> None:
+        """Nothing of it is left."""
+        for client in self._started:
+            if client.poll() is None:
+                kill_tree(client.pid)
+                client.wait()
+            for stream in (client.stdin, client.stdout, client.stderr):
+                if stream is not None:
+                    stream.close()
+
+    def hand_offs(self, told: str) -> int:
+        """How many hand-offs a text tells of."""
+        return told.count("Hand-off of background tasks")
+
+    def notices(self, task: str) -> dict[str, str]:
+        """What became of the notices of a task, without any reader having changed it."""
+        return {notice["kind"]: notice["state"] for notice in self.bench.show(task)["notices"]}
+
+    def until_ended(self, task: str) -> None:
+        """The task has an ending in the ledger."""
+        wait_until(lambda: self.bench.row(task).current.settled_at, "the ending")
+
+
+class Claude(Rig):
+    """Claude Code."""
+
+    name = "claude"
+
+    def environment(self) -> dict[str, str]:
+        """Offline, as root too."""
+        return {
+            **super().environment(),
+            "ANTHROPIC_BASE_URL": self.model.url,
+            "ANTHROPIC_API_KEY": "not-a-key",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "IS_SANDBOX": "1",
+        }
+
+    def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
+        """One prompt, one answer."""
+        fixed = ("--output-format", "json", "--permission-mode", "bypassPermissions")
+        return self.start("-p", prompt, *fixed, *options, cwd=cwd)
+
+    def converse(self, *options: str) -> Conversation:
+        """A session that stays between two prompts."""
+        fixed = ("--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
+        mode = ("--permission-mode", "bypassPermissions")
+        return Conversation(self.start("-p", *fixed, *mode, *options, stdin=subprocess.PIPE))
+
+
+class Conversation:
+    """A session that is told prompts one after the other."""
+
+    def __init__(self, client: subprocess.Popen[str]) -> None:
+        self.client = client
+
+    def say(self, prompt: str) -> None:
+        """The next prompt."""
+        assert self.client.stdin is not None
+        message = {"type": "user", "message": {"role": "user", "content": prompt}}
+        self.client.stdin.write(json.dumps(message) + "\n")
+        self.client.stdin.flush()
+
+    def result(self) -> str:
+        """What its turn ended with."""
+        assert self.client.stdout is not None
+        for line in self.client.stdout:
+            event = json.loads(line)
+            if event.get("type") == "result":
+                return str(event.get("result"))
+        raise AssertionError("it ended without a result")
+
+
+class Codex(Rig):
+    """Codex."""
+
+    name = "codex"
+
+    def environment(self) -> dict[str, str]:
+        """With a provider that is the scripted model."""
+        return {**super().environment(), "SCRIPTED_KEY": "not-a-key"}
+
+    def configure(self) -> Path:
+        """Its configuration, as a user would have it."""
+        file = self.home / ".codex/config.toml"
+        file.parent.mkdir()
+        file.write_text(
+            f'model = "scripted"  # mine\nmodel_provider = "scripted"\napproval_policy = "never"\n'
+            f'sandbox_mode = "danger-full-access"\n\n[model_providers.scripted]\nname = "scripted"\n'
+            f'base_url = "{self.model.url}/v1"\nwire_api = "responses"\nenv_key = "SCRIPTED_KEY"\n\n'
+            f'[projects."{self.bench.project}"]\ntrust_level = "trusted"\n'
+        )
+        return file
+
+    def ask(self, prompt: str, *resume: str) -> subprocess.Popen[str]:
+        """One prompt, one answer; hooks run because they are trusted, and for no other reason."""
+        return self.start("exec", "--skip-git-repo-check", *resume, "--json", prompt)
+
+
+class Gemini(Rig):
+    """Gemini CLI."""
+
+    name = "gemini"
+
+    def environment(self) -> dict[str, str]:
+        """Offline, and without asking whether the folder is trusted."""
+        return {
+            **super().environment(),
+            "GEMINI_API_KEY": "not-a-key",
+            "GOOGLE_GEMINI_BASE_URL": self.model.url,
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+            "GEMINI_CLI_NO_RELAUNCH": "true",
+        }
+
+    def configure(self) -> Path:
+        """Its configuration, as a user would have it, comments and all."""
+        file = self.home / ".gemini/settings.json"
+        file.parent.mkdir()
+        file.write_text(
+            '{\n  // mine\n  "security": {"auth": {"selectedType": "gemini-api-key"}},\n'
+            '  "privacy": {"usageStatisticsEnabled": false},\n  "general": {"disableAutoUpdate": true}\n}\n'
+        )
+        return file
+
+    def ask(self, prompt: str, *options: str) -> subprocess.Popen[str]:
+        """One prompt, one answer."""
+        return self.start("-p", prompt, "--yolo", "--output-format", "json", "-m", "gemini-2.5-pro", *options)
+
+
+def new_session() -> str:
+    """A name as clients make them up."""
+    return str(uuid.uuid4())
+
+
+def released(path: Path) -> str:
+    """A line of shell that ends when a file is there."""
+    return f"while ! [ -e {path} ]; do sleep 0.05; done"
