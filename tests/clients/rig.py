@@ -165,7 +165,14 @@ class Codex(Rig):
             f'base_url = "{self.model.url}/v1"\nwire_api = "responses"\nenv_key = "SCRIPTED_KEY"\n\n'
             f'[projects."{self.bench.project}"]\ntrust_level = "trusted"\n'
         )
+        # Its shell is a login shell, which begins with a search path of its own.
+        (self.home / ".bash_profile").write_text(f'export PATH="{SCRIPT.parent}:$PATH"\n')
         return file
+
+    def kill(self, client: subprocess.Popen[str]) -> None:
+        """SIGKILL, to the client behind its wrapper too."""
+        kill_tree(client.pid)
+        client.wait()
 
     def ask(self, prompt: str, *resume: str) -> subprocess.Popen[str]:
         """One prompt, one answer; hooks run because they are trusted, and for no other reason."""
@@ -193,7 +200,7 @@ class Gemini(Rig):
         file.parent.mkdir()
         file.write_text(
             '{\n  // mine\n  "security": {"auth": {"selectedType": "gemini-api-key"}},\n'
-            '  "privacy": {"usageStatisticsEnabled": false},\n  "general": {"disableAutoUpdate": true}\n}\n'
+            '  "privacy": {"usageStatisticsEnabled": false},\n  "general": {"enableAutoUpdate": false}\n}\n'
         )
         return file
 

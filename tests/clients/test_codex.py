@@ -1,0 +1,97 @@
+"""Outlive in the real Codex, offline: its hooks are trusted as installed, and its sessions are told once."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tests.clients.model import Asked, Hang, Reply, Say, Use
+from tests.clients.rig import released
+from tests.support import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.clients.rig import Codex
+
+
+def shell(command: str) -> Use:
+    """Codex's shell tool."""
+    return Use("exec_command", {"cmd": command})
+
+
+def only_task(codex: Codex) -> str:
+    """The one task there is, once there is one."""
+    found = wait_until(lambda: codex.bench.json("list", "--all")["tasks"], "the task")
+    assert len(found) == 1
+    return str(found[0]["id"])
+
+
+def thread(output: str) -> str:
+    """The name of the session, from what it printed."""
+    return str(json.loads(output.splitlines()[0])["thread_id"])
+
+
+def test_hooks_are_trusted_as_installed_and_the_gate_holds(codex: Codex, tmp_path: Path) -> None:
+    """Without any flag that bypasses trust: held while the task runs, then told of its ending, then free."""
+    codex.configure()
+    codex.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results:
+            return [shell(f"outlive run '{released(go)}; exit 3'")]
+        if "This session waits" in asked.last:
+            go.touch()
+            return [shell("outlive wait --no-ack")]
+        return [Say("finished")]
+
+    codex.model.answer = answer
+    codex.finish(codex.ask("begin"))
+    told = codex.model.asked[-1].all
+    assert told.count("This session waits for background tasks") == 1
+    assert told.count("(exit 3)") == 1
+    assert codex.notices(only_task(codex)) == {"ended": "acked"}
+
+
+def test_what_a_killed_session_launched_is_told_to_its_successor_once(codex: Codex, tmp_path: Path) -> None:
+    """SIGKILL, then `resume`: the hand-off names it, and the next one does not."""
+    codex.configure()
+    codex.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results:
+            return [shell(f"outlive run '{released(go)}; exit 3'")]
+        return [Hang()] if "again" not in asked.all else [Say("fine")]
+
+    codex.model.answer = answer
+    first = codex.ask("first")
+    assert first.stdout is not None
+    session = thread(first.stdout.readline())
+    wait_until(lambda: len(codex.model.asked) == 2, "the tool's result")
+    codex.kill(first)
+    task = only_task(codex)
+    go.touch()
+    codex.until_ended(task)
+
+    codex.finish(codex.ask("again", "resume", session))
+    told = codex.model.asked[2].all
+    assert codex.hand_offs(told) == 1
+    assert f"{task} failed (exit 3)" in told
+    assert codex.notices(task) == {"ended": "acked"}
+    codex.finish(codex.ask("again, please", "resume", session))
+    assert codex.model.asked[-1].all.count(f"{task} failed (exit 3)") == 1
+
+
+def test_installed_used_and_uninstalled_nothing_is_left(codex: Codex) -> None:
+    """Configuration and hooks are as they were, to the byte, after a session has run with them."""
+    file = codex.configure()
+    before = file.read_bytes()
+    codex.install()
+    codex.finish(codex.ask("hello"))
+    assert codex.bench.json("session", "list", "--all")["sessions"], "the hooks did not run"
+    codex.bench.ok("uninstall", "--client", "codex")
+    assert file.read_bytes() == before
+    assert not (file.parent / "hooks.json").exists()
+    assert not (file.parent / "skills/outlive").exists()
