@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
-
-import apsw
-
-import outlive
 
 
 class Outsider:
@@ -18,8 +15,10 @@ class Outsider:
     def __init__(self, root: Path) -> None:
         self.root = root
         packages = root / "packages"
-        for module in (outlive, apsw):
-            source = Path(module.__file__ or "").parent
+        for module in ("outlive", "apsw", "watchfiles"):
+            found = find_spec(module)
+            assert found is not None
+            source = Path(found.origin or "").parent
             shutil.copytree(source, packages / source.name, ignore=shutil.ignore_patterns("*.pyi"))
         setpriv = root / "setpriv"
         shutil.copy(shutil.which("setpriv") or "/usr/bin/setpriv", setpriv)

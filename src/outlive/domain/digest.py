@@ -95,6 +95,8 @@ def held_line(task: str, window: Window, now: datetime) -> str:
     names = ", ".join(one_line(path.removeprefix(window.scope + "/"), 40) for path in window.paths[:3])
     more = f" and {len(window.paths) - 3} more" if len(window.paths) > 3 else ""
     since = show_duration(now - window.opened_at)
+    if not window.is_attributed:
+        return f"{names}{more} not as task {task} found them, since {since} (watched: nobody knows who did it)"
     return f"task {task} holds {names}{more} away from how it found them, since {since} ({one_line(window.by, 60)})"
 
 

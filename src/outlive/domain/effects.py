@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     Level = Literal["observed", "partial", "watched", "compared", "declared", "unknown"]
 
 
+SOMEBODY = "somebody"
+
+
 class Window(Value):
     """A span in which something shared was not as the task found it."""
 
@@ -30,6 +33,11 @@ class Window(Value):
     def is_open(self) -> bool:
         """Whether it still is not as it was."""
         return self.closed_at is None
+
+    @property
+    def is_attributed(self) -> bool:
+        """Whether it is known whose doing it is."""
+        return self.by != SOMEBODY
 
 
 class Unattributed(Value):

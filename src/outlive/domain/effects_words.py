@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from outlive.domain.effects import Effects
 
+_WHO, _BRIEF = "nobody knows who did it", "what lasted less than 0.1 s may be missed"
 _MOST_NAMED = 3
 _MANY = 20
 _WIDEST_NAME = 80
@@ -30,12 +31,15 @@ def summary_of(effects: Effects, now: datetime) -> str:
     words += [f"{show_files(len(effects.outside))} outside of the project"] * bool(effects.outside)
     words += [f"connected to {_few(effects.remotes)}"] * bool(effects.remotes)
     said = "; ".join((*(words or ["nothing shared was touched"]), *unattributed_words(effects)))
+    if effects.level == "watched":
+        unsure = (_WHO if words else "", _BRIEF, effects.why_unseen, *effects.gaps[:1])
+        return f"{said} (watched only: {'; '.join(word for word in unsure if word)})"
     return f"{said} (a lower bound: {effects.gaps[0]})" if effects.gaps else said
 
 
 def unattributed_words(effects: Effects) -> Iterator[str]:
     """What changed meanwhile without anybody being seen; nothing if nothing did."""
-    who = "by somebody else, or unseen"
+    who = "by somebody else, or unseen" if effects.is_attributed else "unseen"
     if effects.unattributed:
         names = [one_line(each.name, _WIDEST_NAME) for each in effects.unattributed[:_MOST_NAMED]]
         more = effects.unattributed_in_all - len(names)
@@ -55,11 +59,10 @@ def _compared(effects: Effects) -> str:
     words += [f"{show_files(touched)} written, nobody knows whether changed"] * bool(touched)
     more = effects.unattributed_in_all - len(found or ())
     words += [f"{show_files(more)} more not as before"] * (more > 0)
+    unsure = ["its files were not compared" if found is None else _WHO if words else "", effects.why_unseen]
     if not words:
         words = ["nothing is known to have changed" if found is None or effects.uncompared else "all is as before"]
-    why = effects.why_unseen or "its system calls were not looked at"
-    unsure = "its files were not compared" if found is None else "nobody knows who did it"
-    return f"{'; '.join(words)} (compared only, {unsure}: {why})"
+    return f"{'; '.join(words)} (compared only: {'; '.join(word for word in unsure if word) or 'two looks'})"
 
 
 def _windows(effects: Effects, now: datetime) -> Iterator[str]:

@@ -7,7 +7,7 @@ path is not as the task found it, and closes with the one after which it is agai
 
 from __future__ import annotations
 
-from outlive.domain.effects import Effects, Window
+from outlive.domain.effects import SOMEBODY, Effects, Window
 from outlive.domain.places import TEMPORARY
 from outlive.domain.quantity import show_files
 from outlive.domain.when import from_micros
@@ -15,6 +15,8 @@ from outlive.domain.when import from_micros
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from outlive.domain.effects import Level
 
     _Span = tuple[int, int | None, int]
 
@@ -78,10 +80,10 @@ class Replay:
         self._outside: dict[str, str] = {}
         self._remotes: dict[str, None] = {}
         self._git: list[tuple[int, str, int]] = []
-        self._finals: dict[str, str] = {}
+        self._finals: dict[str, tuple[int, str]] = {}
         self._written: dict[str, int] = {}
         self._unobserved: int | None = None
-        self._is_observed = False
+        self._is_observed = self._is_watched = False
         self._why_unseen: str | None = None
 
     def read(self, lines: Iterable[list[str]]) -> None:
@@ -92,8 +94,8 @@ class Replay:
     def _line(self, at: int, operation: str, thread: int, fields: list[str]) -> None:
         if operation in ("gap", "unobserved", "connect", "unseen"):
             self._word(at, operation, fields[1])
-        elif operation == "begin":
-            self._is_observed = True
+        elif operation in ("begin", "watch"):
+            self._is_observed, self._is_watched = operation == "begin", operation == "watch"
             self._tops, self._own_gits, self._common_gits = (
                 tuple(field.rstrip("/") + "/" for field in fields[first::3] if field) for first in (1, 2, 3)
             )
@@ -103,8 +105,10 @@ class Replay:
                 self._parents[thread] = int(fields[3])
         elif operation == "fork":
             self._parents[thread] = int(fields[1]) if fields[1].isdigit() else 0
+        elif operation == "seen":
+            self._seen(at, *fields)
         elif operation == "final":
-            self._finals[fields[1]] = fields[0]
+            self._finals[fields[1]] = at, fields[0]
             if len(fields) > 2 and fields[2].isdecimal() and int(fields[2]) <= at:
                 self._written[fields[1]] = int(fields[2])
         else:
@@ -144,6 +148,15 @@ class Replay:
             story.found(state)
         story.last_at, story.last_by = at, thread
 
+    def _seen(self, at: int, before: str, path: str, state: str = UNSEEN, _: str = "") -> None:
+        """A path that was watched holds something now; what it held before the task is known, or `?`."""
+        if path.startswith((self._ignored, *self._own_gits, *self._common_gits)):
+            self._change(at, 0, UNSEEN, path)
+            return
+        story = self._stories.setdefault(path, _Story(before))
+        story.last_at = at
+        story.found(state)
+
     def _of_git(self, at: int, thread: int, what: str | None) -> None:
         if what is not None and (not self._git or self._git[-1][1:] != (what, thread)):
             self._git.append((at, what, thread))
@@ -151,17 +164,21 @@ class Replay:
     def effects(self, state_of: Callable[[str], str]) -> Effects:
         """All of it together; a path that was not looked at when the task ended is looked at now."""
         for path, story in self._stories.items():
-            story.found(self._finals.get(path) or state_of(path))
+            at, final = self._finals.get(path, (story.last_at, ""))
+            final = final or state_of(path)
+            if self._is_watched and final != story.state:
+                story.last_at = at  # of calls the last one is known; of what was watched, it may have been missed
+            story.found(final)
         self._find_uncompared()
         stories = sorted(self._stories.items())
         known = [(path, story) for path, story in stories if story.baseline not in ("?", "s")]
         there = [(path, story) for path, story in known if story.baseline != ABSENT]
         return Effects(
-            level="unknown" if not self._is_observed else "partial" if self._gaps else "observed",
+            level=self._level(),
             gaps=tuple(self._gaps),
             windows=self._windows((path, span) for path, story in there for span in story.windows),
             possible=self._windows(self._possible(there)),
-            changed=tuple(path for path, story in there if story.is_open),
+            changed=tuple(path for path, story in stories if self._is_changed(story)),
             gone=tuple(path for path, story in there if story.state == ABSENT),
             created=_without_filled(path for path, story in known if story.baseline == ABSENT != story.state),
             restored=tuple(path for path, story in there if story.closed and not story.is_open),
@@ -173,10 +190,21 @@ class Replay:
             why_unseen=self._why_unseen,
         )
 
+    def _level(self) -> Level:
+        if self._is_watched:
+            return "watched"
+        return "unknown" if not self._is_observed else "partial" if self._gaps else "observed"
+
+    def _is_changed(self, story: _Story) -> bool:
+        """Of a path that changed under watch, and of which nobody knows what it held, no more can be said."""
+        if story.baseline in ("?", "s"):
+            return self._is_watched and story.baseline == "?"
+        return story.baseline != ABSENT and story.is_open
+
     def _is_as_before(self, path: str) -> bool:
         """Whether stat says of a path outside what it said before: it was tried in vain, or made and removed again."""
         before = self._outside[path]
-        return before != UNSEEN and self._finals.get(path) == before
+        return before != UNSEEN and self._finals.get(path, (0, ""))[1] == before
 
     def _find_uncompared(self) -> None:
         """Large files are known by size and time: a new time alone does not tell another content."""
@@ -235,11 +263,11 @@ class Replay:
 
         A program that runs itself to get something done (git does) did it in the name of the first.
         """
-        found = "?"
+        found = "?" if self._is_observed else SOMEBODY
         for _ in range(64):
             if thread in self._commands:
                 command = self._commands[thread]
-                if found != "?" and _program(command) != _program(found):
+                if found not in ("?", SOMEBODY) and _program(command) != _program(found):
                     break
                 found = command
             if thread not in self._parents:

@@ -141,6 +141,8 @@ def left_open(effects: Effects, now: datetime) -> str:
         return ""
     paths = [path for window in opened for path in window.paths]
     since = show_duration(now - min(window.opened_at for window in opened))
+    if not opened[0].is_attributed:
+        return f", and {_names(paths)} not as it found them (for {since}; nobody knows who did it)"
     return f", and LEFT {_names(paths)} not as it found them (for {since}, by {one_line(opened[0].by, 60)})"
 
 

@@ -12,7 +12,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from outlive.domain.snapshot import Snapshot
     from outlive.keeper.beside import Beside
@@ -33,6 +33,7 @@ class Looks:
         self._began_ns = 0
         self._known: list[str] | None = None
         self._first: int | None = None
+        self._baseline: int | None = None
         self._work: Beside | None = None
 
     def directories(self) -> list[str]:
@@ -60,49 +61,64 @@ class Looks:
         """A quick one, before the command can have changed anything."""
         self._keep_quick(self._files.before)
 
-    def beside(self) -> None:
-        """A look at all files, in a fork; nothing outside of a repository."""
+    def beside(self, *, for_watching: bool = False) -> bool:
+        """A look at all files, in a fork; whether there is one, for outside of a repository there is not."""
+        if self._first is not None:
+            return True
         try:
             from outlive.keeper.beside import Beside  # noqa: PLC0415 - a short command is not looked at
             from outlive.observe.comparing import keep_first  # noqa: PLC0415
             from outlive.observe.repository import find_repository  # noqa: PLC0415
 
             directories = self.directories()
-            if self._first is not None or all(find_repository(each) is None for each in directories):
-                return
-            first = self._open_nameless()
-            self._work = Beside(lambda: keep_first(first, directories), (self._record, first))
+            if all(find_repository(each) is None for each in directories):
+                return False
+            first, since_ns = self._open_nameless(), self._began_ns
+            self._baseline = baseline = self._open_nameless() if for_watching else None
+            keep = (self._record, first) if baseline is None else (self._record, first, baseline)
+            self._work = Beside(lambda: keep_first(first, directories, baseline, since_ns), keep)
             self._first = first
         except (ImportError, OSError):
-            return
+            return False
+        return True
 
-    def after(self, touched: Collection[str]) -> None:
-        """A quick one and one at all files, which is compared with the first; `touched` was seen to be changed."""
-        quick = self._keep_quick(self._files.after, list(touched)[:_MOST_FOLLOWED])
+    def baseline(self) -> int | None:
+        """What the first look is to those who watch, once it has been taken; theirs to close."""
+        if self._work is None or self._baseline is None:
+            return None
+        self._work.wait()
+        return self._baseline
+
+    def after(self, seen: Collection[str], own: Sequence[str]) -> None:
+        """A quick one, and one at all files, which is compared with the first.
+
+        Those that were `seen` to change are not told again; of those the task's `own` doing it is kept what they hold.
+        """
+        quick = self._keep_quick(self._files.after, own[:_MOST_FOLLOWED])
         if self._first is None or self._work is None or quick is None:
             return
         self._work.wait()
         try:
-            self._compare(self._first, quick, touched)
+            self._compare(self._first, quick, seen)
         except (ImportError, OSError):
             pass
         os.close(self._first)
         self._first = None
 
-    def _compare(self, first: int, quick: list[Snapshot], touched: Collection[str]) -> None:
+    def _compare(self, first: int, quick: list[Snapshot], seen: Collection[str]) -> None:
         from outlive.keeper.beside import Beside  # noqa: PLC0415 - it has been loaded
         from outlive.observe.comparing import compare_with_first  # noqa: PLC0415
 
         def work() -> None:
             compared, after = compare_with_first(
-                first, quick, since_ns=self._began_ns, seen=touched, ignored=self._plan.home.path + "/"
+                first, quick, since_ns=self._began_ns, seen=seen, ignored=self._plan.home.path + "/"
             )
             _write(self._files.after, after)
             _write(self._files.compared, compared)
 
         Beside(work, (self._record, first)).wait()
 
-    def _keep_quick(self, path: str, paths: list[str] | tuple[()] = ()) -> list[Snapshot] | None:
+    def _keep_quick(self, path: str, paths: Sequence[str] = ()) -> list[Snapshot] | None:
         try:
             from outlive.domain.snapshot_json import to_json  # noqa: PLC0415
             from outlive.observe.snapshot import take_quick  # noqa: PLC0415

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from outlive.bundle.home import Home
     from outlive.keeper.plan import Plan
+    from outlive.keeper.watch import Watch
     from outlive.observe.observer import Observer
 
 _LOOKING_TAKES_AT_MOST = 2.0
@@ -61,6 +62,7 @@ class Observation:
         self._page: Any = None
         self._has_begun = False
         self._observer: Observer | None = None
+        self._watch: Watch | None = None
         self._looks = Looks(plan, record)
         self._launched, self._loaded, self._done = allocate_lock(), allocate_lock(), allocate_lock()
 
@@ -96,11 +98,29 @@ class Observation:
         if self._has_begun:
             self._launched.release()
         else:
-            self._looks.beside()
+            self._look_at_files()
 
     def take_time(self) -> None:
         """The command has run for a moment and goes on: there is time to look at all files."""
-        self._looks.beside()
+        if self._watch is None:
+            self._look_at_files()
+
+    def _look_at_files(self) -> None:
+        """Compare them, and where calls are not seen, watch them."""
+        wants_watch = self._why_not is not None and self._plan.launch.observe in ("auto", "watch")
+        if not self._looks.beside(for_watching=wants_watch) or not wants_watch:
+            return
+        try:
+            from outlive.keeper.watch import WITHOUT, Watch  # noqa: PLC0415 - few tasks are watched
+            from outlive.observe.journal import Journal  # noqa: PLC0415
+            from outlive.observe.watching import is_installed  # noqa: PLC0415
+
+            if is_installed():
+                self._watch = Watch(self._looks, Journal(self._fd, self._wall), self._note)
+            else:
+                self._note("unseen", f"{self._why_not}; {WITHOUT}")
+        except (ImportError, OSError, RuntimeError):
+            return
 
     def _observe(self, eyes: Eyes, command: int) -> None:
         """The command's own exec is answered at once; before anything else is, we are ready for it.
@@ -114,6 +134,7 @@ class Observation:
         self._launched.acquire()
         try:
             if listener is None:
+                self._why_not = _CANNOT
                 self._note("unseen", _CANNOT)
                 self._looks.before()
             else:
@@ -185,7 +206,8 @@ class Observation:
         from outlive.observe.content import glance, state_of, written_at  # noqa: PLC0415 - it has been loaded
         from outlive.observe.journal import escaped  # noqa: PLC0415
 
-        touched = [] if self._observer is None else list(self._observer.touched)
+        own = [] if self._observer is None else list(self._observer.touched)
+        touched = own if self._watch is None else self._watch.stop()
         elsewhere = [] if self._observer is None else list(self._observer.elsewhere)
         until = time.monotonic() + _LOOKING_TAKES_AT_MOST
         lines = []
@@ -198,7 +220,7 @@ class Observation:
             state = state_of(path) if done < len(touched) else glance(path)
             lines.append(f"{self._now()}\tfinal\t0\t{state}\t{escaped(path)}\t{written_at(path)}\n")
         self._append("".join(lines))
-        self._looks.after(touched)
+        self._looks.after(touched, own)
         if self._observer is not None and self._observer.met_gaining:
             self._remember(self._observer.met_gaining)
 

@@ -24,10 +24,18 @@ MOST_DIRTY = 2000
 _MOST_OF_A_KIND = 500
 
 
-def keep_first(fd: int, directories: Sequence[str]) -> None:
-    """Look at all files of the repositories that the directories lie in, and keep that in an open file."""
+def keep_first(fd: int, directories: Sequence[str], baseline: int | None, since_ns: int) -> None:
+    """Look at all files of the repositories that the directories lie in, and keep that in an open file.
+
+    Whoever watches them needs a `baseline` as well: what they held that were not written `since`.
+    """
+    found = [take_full(directory, late=True) for directory in directories]
+    if baseline is not None:
+        from outlive.observe.baseline import write_baseline  # noqa: PLC0415 - few tasks are watched
+
+        write_baseline(baseline, found, since_ns)
     with open(fd, "wb", closefd=False) as file:
-        marshal.dump([_plain(take_full(directory, late=True)) for directory in directories], file)
+        marshal.dump([_plain(each) for each in found], file)
 
 
 def compare_with_first(

@@ -1,0 +1,62 @@
+"""A journal replayed: windows follow from states, and never from what nobody knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from outlive.domain.replay import Replay
+from outlive.domain.when import timedelta
+
+if TYPE_CHECKING:
+    from outlive.domain.effects import Effects, Window
+
+A, B = "f" + "a" * 40, "f" + "b" * 40
+
+
+def replay(*lines: str, now: str = A) -> Effects:
+    """The effects of a journal whose fields are parted by blanks."""
+    replayed = Replay("/home/outlive")
+    replayed.read(line.split(" ") for line in ("1 watch 0 - /r /r/.git", *lines))
+    return replayed.effects(lambda _: now)
+
+
+def lasted(window: Window) -> timedelta:
+    """How long a window was open that is no more."""
+    assert window.closed_at is not None
+    return window.closed_at - window.opened_at
+
+
+def test_a_watched_path_that_came_back_has_a_window() -> None:
+    """From the look at which it differed to the look at which it did not."""
+    found = replay(f"2000000 seen 0 {A} /r/x {B} /r/x", f"5000000 seen 0 {A} /r/x {A} /r/x")
+    (window,) = found.windows
+    assert lasted(window) == timedelta(seconds=3)
+    assert (found.level, found.restored, window.by) == ("watched", ("/r/x",), "somebody")
+
+
+def test_what_was_missed_under_watch_ends_when_it_was_looked_at() -> None:
+    """The last look found it back: nobody knows since when, so it is told as of that look."""
+    found = replay(f"2000000 seen 0 {A} /r/x {B} /r/x", f"9000000 final 0 {A} /r/x")
+    (window,) = found.windows
+    assert lasted(window) == timedelta(seconds=7)
+
+
+def test_an_unknown_beginning_makes_no_window() -> None:
+    """It changed; that is all."""
+    found = replay(f"2000000 seen 0 ? /r/x {B} /r/x", f"5000000 seen 0 ? /r/x {A} /r/x")
+    assert (found.changed, found.windows, found.restored) == (("/r/x",), (), ())
+
+
+def test_trees_have_windows_of_their_own() -> None:
+    """Two repositories, one inside the other, at the same time."""
+    replayed = Replay("/home/outlive")
+    lines = (
+        "1 begin 0 - /r /r/.git /r/in /r/in/.git",
+        f"2 write 9 {A} /r/x",
+        f"3 write 9 {A} /r/in/x",
+        "4 write 9 - /r/in/.git/HEAD",
+    )
+    replayed.read(line.split(" ") for line in lines)
+    found = replayed.effects(lambda _: B)
+    assert [(window.scope, window.paths) for window in found.windows] == [("/r", ("/r/x",)), ("/r/in", ("/r/in/x",))]
+    assert [what for _, what, _ in found.git] == ["HEAD"]
