@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of this machine are not known")
 NAMES = ("a.py", "b.py", "dir/c.py")
+UNNAMED = (
+    "fd = os.open('new', os.O_TMPFILE | os.O_WRONLY); os.write(fd, b'x');"
+    " os.link(f'/proc/self/fd/{fd}', 'new/named', src_dir_fd=fd, follow_symlinks=True)"
+)
+"""A file that gets its name when it is complete."""
 
 
 def git(bench: Bench, *words: str) -> str:
@@ -146,6 +151,36 @@ def test_windows_and_net_changes_are_told_apart(
     assert (found["level"], found["gaps"]) == ("observed", [])
     assert sorted(found["restored"]) == sorted(paths(bench, *restored))
     assert sorted(found["changed"]) == sorted(paths(bench, *changed))
+
+
+@pytest.mark.parametrize(
+    ("program", "changed", "created"),
+    [
+        ("open('link', 'w').write('x')", ["other.py"], []),
+        ("open('chain', 'a').write('x')", ["other.py"], []),
+        ("os.truncate('link', 1)", ["other.py"], []),
+        ("open('dangling', 'w').write('x')", [], ["new/made"]),
+        ("fd = os.open('other.py', os.O_RDONLY); open(f'/proc/self/fd/{fd}', 'w').write('x')", ["other.py"], []),
+        ("fd = os.open('other.py', os.O_RDONLY); open(f'/dev/fd/{fd}', 'a').write('x')", ["other.py"], []),
+        ("os.open('link', os.O_WRONLY | os.O_CREAT | os.O_EXCL)", [], []),
+        ("os.open('link', os.O_WRONLY | os.O_NOFOLLOW)", [], []),
+        ("os.unlink('link')", ["link"], []),
+        ("os.rename('other.py', 'link')", ["link", "other.py"], []),
+        ("os.link('other.py', 'second')", [], ["second"]),
+        (UNNAMED, [], ["new/named"]),
+    ],
+)
+def test_what_a_link_leads_to_is_what_is_written(
+    bench: Bench, repo: Path, program: str, changed: list[str], created: list[str]
+) -> None:
+    """Links are followed as the kernel follows them: by an open, and not by what is about the name."""
+    (repo / "new").mkdir()
+    for name, target in (("link", "other.py"), ("chain", "new/../link"), ("dangling", "new/made")):
+        (repo / name).symlink_to(target)
+    found = touched(bench, f'{sys.executable} -B -c "import os; {program}" || true')
+    assert (found["changed"], found["created"]) == (paths(bench, *changed), paths(bench, *created))
+    assert found["rewritten"] == ([str(repo / "link")] if "os.open('link'" in program else [])
+    assert (found["outside"], found["level"], found["gaps"]) == ([], "observed", [])
 
 
 @pytest.mark.usefixtures("repo")

@@ -118,8 +118,8 @@ COMMAND = Command(
     takes="task",
     details=(
         "A window is a span in which files were not as the task found them, also if they came back. The level says\n"
-        "how sure that is: `observed` by system calls, `partial` with a gap that is named, `watched` by the file system,\n"
-        "`compared` by two looks at all files; of the last two nobody knows who did it."
+        "how sure that is: `observed` by system calls, `partial` with a gap that is named, `watched` by the file\n"
+        "system, `compared` by two looks at all files; of the last two nobody knows who did it."
     ),
     options=(Option(name="--open", help="only windows that are open now"),),
     examples=(("outlive effects t7k2 --open", "what it holds away from how it found it, right now"),),

@@ -112,10 +112,15 @@ class Replay:
             if len(fields) > 2 and fields[2].isdecimal() and int(fields[2]) <= at:
                 self._written[fields[1]] = int(fields[2])
         else:
-            for state, path in zip(fields[::2], fields[1::2], strict=False):
-                self._change(at, thread, state, path)
-                if operation == "rename" and path in self._stories:
-                    self._stories[path].was_moved = True
+            self._operation(at, operation, thread, fields)
+
+    def _operation(self, at: int, operation: str, thread: int, fields: list[str]) -> None:
+        if operation == "make":
+            del fields[:-2]  # what a new name is a name of stays as it is
+        for state, path in zip(fields[::2], fields[1::2], strict=False):
+            self._change(at, thread, state, path)
+            if operation == "rename" and path in self._stories:
+                self._stories[path].was_moved = True
 
     def _word(self, at: int, operation: str, word: str) -> None:
         if operation == "connect":

@@ -13,7 +13,7 @@ from stat import S_ISREG
 from outlive.domain.snapshot import AS_INDEXED, GONE, HASHED, as_text, changed_at_ns, content_of, mode_of, stamp_of
 from outlive.domain.text import from_json, to_json
 from outlive.domain.value import Value
-from outlive.observe.content import ABSENT, DIRECTORY, UNREADABLE
+from outlive.observe.content import ABSENT, UNREADABLE
 from outlive.observe.journal import escaped, unescaped
 
 TYPE_CHECKING = False
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_DIRECTORIES = 4000
 _MOST_OF_REFS = 200
+_SOME_DIRECTORY = "d"
 
 
 class Watched(Value):
@@ -97,7 +98,7 @@ def _states(tree: Tree, since_ns: int) -> Iterator[tuple[str, str]]:
     for path, seen in tree.tracked.items():
         yield as_text(path), _state(seen, since_ns, converts=tree.converts)
     for path in tree.untracked:
-        yield as_text(path).rstrip("/"), DIRECTORY if path.endswith(b"/") else UNREADABLE
+        yield as_text(path).rstrip("/"), _SOME_DIRECTORY if path.endswith(b"/") else UNREADABLE
 
 
 def _state(seen: bytes, since_ns: int, *, converts: bool) -> str:

@@ -7,6 +7,7 @@ import os
 
 from outlive.bundle.seccomp import CALLS, CHANGING_FLAGS
 from outlive.observe.memory import Memory
+from outlive.observe.naming import base_of, name_of, target_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 _HERE = 0xFFFFFF9C  # AT_FDCWD
 _I386 = 0x40000003
 _FRESH = os.O_CREAT | os.O_EXCL
-_DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 # Where the paths are: (argument of the directory, or None for the current one; argument of the path).
 _PATHS: dict[str, Places] = {
@@ -78,19 +78,25 @@ class Calls:
             return kind.gap, ()
         if kind.operation == "connect":
             return self._address(thread, arguments), ()
-        if self._is_harmless(kind, thread, arguments):
+        flags = self._flags(kind, thread, arguments)
+        if kind.name == "openat2" and not flags & CHANGING_FLAGS:
             return "", ()
         paths = [
             self._path(thread, _HERE if place is None else arguments[place] & 0xFFFFFFFF, arguments[path])
             for place, path in kind.places
         ]
+        if kind.operation == "write" and not flags & os.O_NOFOLLOW and flags & _FRESH != _FRESH:
+            paths = [target_of(thread, path) for path in paths]
         return self._words(kind, thread, machine, arguments) if kind.operation == "exec" else "", paths
 
-    def _is_harmless(self, kind: Kind, thread: int, arguments: Sequence[int]) -> bool:
-        """Whether it is an open that changes nothing, whose flags the kernel could not look at for us."""
+    def _flags(self, kind: Kind, thread: int, arguments: Sequence[int]) -> int:
+        """Those of an open, wherever they are; of other calls none."""
+        if kind.flags_at is not None:
+            return arguments[kind.flags_at]
         if kind.name != "openat2":
-            return False
-        return not int.from_bytes(self.memory.read(thread, arguments[2], 8), "little") & CHANGING_FLAGS
+            return 0
+        # The kernel could not look at them for us, so this one may change nothing after all.
+        return int.from_bytes(self.memory.read(thread, arguments[2], 8), "little")
 
     @staticmethod
     def is_fresh(kind: Kind, arguments: Sequence[int]) -> bool:
@@ -123,29 +129,9 @@ class Calls:
             raise OSError(14, "no path")
         text = raw.decode("utf-8", "surrogateescape")
         if text[:1] == "/":
-            return _canonical(text)
-        base = os.readlink(f"/proc/{thread}/cwd" if place == _HERE else f"/proc/{thread}/fd/{place}")
+            return name_of(thread, text)
+        base = base_of(thread, None if place == _HERE else place)
         # The base is canonical; below it only names that go through links or upwards are not.
         if "/" not in text and text not in ("", ".", ".."):
             return f"{base}/{text}" if base != "/" else "/" + text
-        return _canonical(f"{base}/{text}") if text else base
-
-
-def _canonical(path: str) -> str:
-    """The path with everything but its last name resolved: that one is what the call is about.
-
-    Nothing of it is remembered: a link may lead elsewhere by the next call, of this task or of anybody.
-    """
-    path = path.rstrip("/") or "/"
-    above, _, name = path.rpartition("/")
-    if name in (".", ".."):
-        return os.path.realpath(path)
-    try:
-        fd = os.open(above or "/", _DIRECTORY)
-        try:
-            real = os.readlink(f"/proc/self/fd/{fd}")  # a fifth of the time that looking at every name takes
-        finally:
-            os.close(fd)
-    except OSError:
-        real = os.path.realpath(above or "/")
-    return f"{real}/{name}" if real != "/" else "/" + name
+        return name_of(thread, f"{base}/{text}") if text else base

@@ -176,7 +176,7 @@ class Observer:
             self._note(at, "gap", thread, "it saw another file system than we do")
 
     def _write_paths(self, at: int, thread: int, kind: Kind, states: list[str], paths: Sequence[str]) -> None:
-        if paths[0].startswith(_NOWHERE):
+        if all(path.startswith(_NOWHERE) for path in paths):
             return
         if thread not in self._known:
             self._introduce(at, thread)
