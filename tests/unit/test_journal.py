@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 from typing import TYPE_CHECKING
 
@@ -49,3 +50,30 @@ def test_a_torn_or_foreign_line_is_left_out(tmp_path: Path) -> None:
     )
     assert list(read_journal(str(path))) == [["1", "write", "7", "0", "/a"], ["3", "write", "7", "0", "/d\n"]]
     assert list(read_journal(str(tmp_path / "none"))) == []
+
+
+def test_a_disk_that_is_full_again_and_again_leaves_a_gap_and_whole_lines(tmp_path: Path) -> None:
+    """Wherever it was cut: every line that is there was written, and that some are missing is among them."""
+    path = tmp_path / "journal"
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    os.write(fd, b"1\tbegin\t0\t-\t/top\t/top/.git\n")
+    journal = Journal(fd, 0)
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    written = [f"/top/{number}" for number in range(900)]
+    try:
+        for number, name in enumerate(written):
+            journal.add(f"{number}\twrite\t7\t0\t{name}\n")
+            if number % 7 == 0:
+                full = 300 <= number < 600  # for a while no file may be longer than it is now, and a little
+                resource.setrlimit(resource.RLIMIT_FSIZE, (9000 + number if full else hard, hard))
+                journal.flush()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    journal.flush()
+    os.close(fd)
+    lines = list(read_journal(str(path)))
+    names = [fields[4] for fields in lines if fields[1] == "write"]
+    assert set(names) <= set(written)
+    assert names == sorted(set(names), key=written.index)
+    assert names[-200:] == written[-200:]
+    assert "the disk was full: what it did then is not known" in [fields[4] for fields in lines if fields[1] == "gap"]

@@ -88,7 +88,7 @@ class Journal:
         """Give up the last whole lines, and the torn one after them, for the word that more are missing."""
         gap = self._gap("the disk was full: what it did then is not known")
         kept = tail.rfind(b"\n", 0, max(0, len(tail) - len(gap))) + 1
-        self._last = tail[:kept]
+        self._last = tail[:kept] + gap
         try:
             os.ftruncate(self._fd, os.fstat(self._fd).st_size - len(tail) + kept)
             os.write(self._fd, gap)
