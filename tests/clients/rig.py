@@ -9,6 +9,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.clients.terminal import Terminal
 from tests.support import SCRIPT, kill_tree, wait_until
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Claude(Rig):
         return {
             **super().environment(),
             "ANTHROPIC_BASE_URL": self.model.url,
-            "ANTHROPIC_API_KEY": "not-a-key",
+            "ANTHROPIC_API_KEY": "not-a-key-but-as-long-as-one",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
             "IS_SANDBOX": "1",
@@ -115,6 +116,18 @@ class Claude(Rig):
         """One prompt, one answer."""
         fixed = ("--output-format", "json", "--permission-mode", "bypassPermissions")
         return self.start("-p", prompt, *fixed, *options, cwd=cwd)
+
+    def sit_down(self, prompt: str) -> Terminal:
+        """A session in a terminal, by somebody who has used the client before."""
+        known = {
+            "hasCompletedOnboarding": True,
+            "customApiKeyResponses": {"approved": [self.bench.env["ANTHROPIC_API_KEY"][-20:]], "rejected": []},
+            "bypassPermissionsModeAccepted": True,
+            "projects": {str(self.bench.project): {"hasTrustDialogAccepted": True}},
+        }
+        (self.home / ".claude.json").write_text(json.dumps(known))
+        words = [str(program("claude")), "--permission-mode", "bypassPermissions", prompt]
+        return Terminal(words, self.bench.env, self.bench.project)
 
     def converse(self, *options: str) -> Conversation:
         """A session that stays between two prompts."""

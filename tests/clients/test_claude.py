@@ -186,6 +186,31 @@ def test_an_idle_session_is_woken_once(claude: Claude, tmp_path: Path) -> None:
     assert told.count(f"n{task}01ended") == 1
 
 
+def test_a_person_is_not_held_and_their_idle_session_is_woken(claude: Claude, tmp_path: Path) -> None:
+    """In a terminal: the turn ends although a task runs, and another one begins when that has ended."""
+    claude.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results:
+            return [bash(f"outlive run '{released(go)}; exit 3'")]
+        return [Say("heard" if "(exit 3)" in asked.all else "idle")]
+
+    claude.model.answer = answer
+    terminal = claude.sit_down("launch it")
+    try:
+        wait_until(lambda: len(claude.model.asked) == 2, "the end of the turn")
+        wait_until(lambda: list(claude.bench.state.glob("*/hooks/*.watch")), "the watcher")
+        task = only_task(claude)
+        go.touch()
+        wait_until(lambda: len(claude.model.asked) == 3, "the turn that it was woken for")
+        assert f"n{task}01ended" in claude.model.asked[2].last
+        assert "This session waits" not in claude.model.asked[2].all
+        wait_until(lambda: claude.notices(task) == {"ended": "acked"}, "the acknowledgement")
+    finally:
+        terminal.close()
+
+
 def test_the_end_of_one_session_leaves_the_tasks_of_another_alone(claude: Claude, tmp_path: Path) -> None:
     """Two sessions of one project: one ends, in each of the ways there are, and the other's task runs on."""
     claude.install()

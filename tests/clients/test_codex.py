@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from tests.clients.model import Asked, Hang, Reply, Say, Use
-from tests.clients.rig import released
+from tests.clients.rig import program, released
+from tests.clients.terminal import Terminal
 from tests.support import wait_until
 
 if TYPE_CHECKING:
@@ -95,3 +96,30 @@ def test_installed_used_and_uninstalled_nothing_is_left(codex: Codex) -> None:
     assert file.read_bytes() == before
     assert not (file.parent / "hooks.json").exists()
     assert not (file.parent / "skills/outlive").exists()
+
+
+def test_an_idle_session_is_woken_once(codex: Codex, tmp_path: Path) -> None:
+    """In its terminal, its turn over: the ending is queued for it, and it takes a turn."""
+    codex.configure()
+    codex.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results:
+            return [shell(f"outlive run '{released(go)}; exit 3'")]
+        return [Say("heard" if "(exit 3)" in asked.all else "idle")]
+
+    codex.model.answer = answer
+    terminal = Terminal([str(program("codex")), "--no-alt-screen", "launch it"], codex.bench.env, codex.bench.project)
+    try:
+        wait_until(lambda: len(codex.model.asked) == 2, "the end of the turn")
+        task = only_task(codex)
+        wait_until(lambda: list(codex.bench.state.glob("*/hooks/*.watch")), "the watcher")
+        go.touch()
+        wait_until(lambda: len(codex.model.asked) == 3, "the turn that it was woken for")
+        assert f"n{task}01ended" in codex.model.asked[2].last
+        assert "This session waits" not in codex.model.asked[2].all, "the gate lets it be: somebody wakes it"
+        wait_until(lambda: codex.notices(task) == {"ended": "acked"}, "the acknowledgement")
+        assert len(codex.model.asked) == 3
+    finally:
+        terminal.close()

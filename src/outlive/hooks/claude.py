@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from outlive.domain.session import SOURCES
 from outlive.hooks.event import Answer, Event, cut
+from outlive.hooks.process import words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ def read(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) -> E
         process=int(process) if process.isascii() and process.isdigit() else None,
         is_again=bool(payload.get("stop_hook_active")),
         most_blocks=_most_blocks(environ),
-        can_be_woken=_can_be_woken(environ),
+        woken_by="hook" if name in {"Stop", "Wake"} and _is_conversation(environ) else "nobody",
         text=str(payload.get("prompt", "")),
         tool=str(payload.get("tool_name", "")),
         tool_input=tool_input,
@@ -65,18 +68,13 @@ def _most_blocks(environ: Mapping[str, str]) -> int:
     return cap or 1_000_000  # 0 means: no cap
 
 
-def _can_be_woken(environ: Mapping[str, str]) -> bool:
+def _is_conversation(environ: Mapping[str, str]) -> bool:
     """Whether it is a conversation. One that answers a single prompt would wait for us, and then end all the same."""
     if environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli":
         return True
-    try:
-        with open(f"/proc/{int(environ['CLAUDE_PID'])}/cmdline", "rb") as file:
-            words = file.read(65536).split(b"\0")
-    except (KeyError, ValueError, OSError):
-        return False
-    return b"--input-format=stream-json" in words or (
-        b"--input-format" in words and words[words.index(b"--input-format") + 1] == b"stream-json"
-    )
+    process = environ.get("CLAUDE_PID", "")
+    words = words_of(int(process)) if process.isascii() and process.isdigit() else []
+    return "--input-format=stream-json" in words or ("--input-format", "stream-json") in pairwise(words)
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:

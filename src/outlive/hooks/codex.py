@@ -5,7 +5,7 @@ from __future__ import annotations
 from outlive.domain.session import SOURCES
 from outlive.hooks import claude
 from outlive.hooks.event import Answer, Event
-from outlive.hooks.process import nearest_client
+from outlive.hooks.process import nearest_client, words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ KINDS: dict[str, Kind] = {
     "SubagentStop": "results",
     "PreCompact": "compact",
 }
+# What Codex is started with if it is to take one turn, or is somebody's tool itself.
+_ONE_TURN = frozenset(("exec", "e", "review", "mcp-server"))
 
 
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
@@ -33,6 +35,7 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
     tool_input = given if isinstance(given, dict) else {}
     command = tool_input.get("command") if payload.get("tool_name") == "Bash" else None
     source = payload.get("source")
+    process = nearest_client()
     return Event(
         client="codex",
         kind=KINDS[name],
@@ -43,13 +46,20 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
         source=source if source in SOURCES else "startup",
         reason=payload.get("reason"),
         transcript=payload.get("transcript_path"),
-        process=nearest_client(),
+        process=process,
+        woken_by="queue" if name == "Stop" and _is_conversation(process) else "nobody",
         is_again=bool(payload.get("stop_hook_active")),
         text=str(payload.get("prompt", "")),
         tool=str(payload.get("tool_name", "")),
         tool_input=tool_input,
         command=command if isinstance(command, str) else None,
     )
+
+
+def _is_conversation(process: int | None) -> bool:
+    """Whether it stays when its turn is over."""
+    words = words_of(process) if process is not None else []
+    return bool(words) and not _ONE_TURN.intersection(words[1:])
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:

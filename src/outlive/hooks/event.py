@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from outlive.domain.session import Source
 
+    WokenBy = Literal["nobody", "hook", "queue"]
     Kind = Literal["begin", "end", "prompt", "tool", "results", "stop", "compact", "wake"]
     Put = Callable[["Answer"], None]
 
@@ -43,8 +44,9 @@ class Event(Value):
     """Whether its turn goes on because we did not let it stop before."""
     most_blocks: int = 8
     """How often in a row the client lets a stop be blocked."""
-    can_be_woken: bool = False
-    """Whether it stays when its turn is over, and takes a turn when something wakes it."""
+    woken_by: WokenBy = "nobody"
+    """Who makes it take a turn when it is idle: a hook that its client keeps running, a message that is queued for it,
+    or nobody, because it is over when its turn is."""
     text: str = ""
     """What it was asked."""
     tool: str = ""

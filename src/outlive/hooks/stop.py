@@ -11,6 +11,7 @@ import time
 from outlive.domain.telling import frame
 from outlive.hooks import marks
 from outlive.hooks.event import Answer
+from outlive.hooks.watch import start_watcher
 from outlive.keeper.launching import launch_adopter
 from outlive.service.clock import utc_now
 from outlive.service.gate import gate
@@ -30,6 +31,8 @@ _HEAD = "This session waits for background tasks that it launched."
 
 def stop(home: Home, event: Event, project: str, put: Put) -> None:
     """Let it stop by saying nothing."""
+    if event.woken_by == "queue":
+        start_watcher(home, event, project)
     blocks = marks.count(home, event.session, "blocks") if event.is_again else 0
     may_block = blocks < event.most_blocks
     if _tell(home, event, project, put, may_block=may_block):
@@ -38,7 +41,7 @@ def stop(home: Home, event: Event, project: str, put: Put) -> None:
     answer = gate(home, event.session, project, launch_adopter)
     if answer.may_stop or not answer.running or not may_block:
         return
-    if event.can_be_woken and _is_watched(home, event.session):
+    if event.woken_by != "nobody" and _is_watched(home, event.session):
         return
     put(Answer(block=_why(answer)))
     marks.set_count(home, event.session, "blocks", blocks + 1)
@@ -57,7 +60,7 @@ def _tell(home: Home, event: Event, project: str, put: Put, *, may_block: bool) 
 
 
 def _is_watched(home: Home, session: str) -> bool:
-    """Whether somebody wakes it. The client starts the watcher together with us, so it may need a moment."""
+    """Whether somebody wakes it. The watcher has been started together with us, so it may need a moment."""
     until = time.monotonic() + _A_WATCHER_TAKES_AT_MOST
     while not marks.is_watched(home, session):
         if time.monotonic() > until:

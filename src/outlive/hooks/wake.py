@@ -12,41 +12,49 @@ import os
 from outlive.hooks import marks
 from outlive.hooks.event import Answer
 from outlive.keeper.launching import launch_adopter
+from outlive.ledger.inbox import Inbox
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.follow_inbox import follow_inbox
-from outlive.service.inbox import owed_to, peek, running_for
+from outlive.service.inbox import owed_to, running_for
 from outlive.service.telling import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from outlive.bundle.home import Home
     from outlive.hooks.event import Event, Put
 
 
 def wake(home: Home, event: Event, project: str, put: Put) -> None:
     """Watch, if there is anything to watch and nobody does; return when it has been said, or need not be."""
-    if not event.can_be_woken or event.process is None:
+    if event.woken_by == "hook":
+        watch(home, event, project, lambda text: put(Answer(wake=text)))
+
+
+def watch(home: Home, event: Event, project: str, say: Callable[[str], None]) -> None:
+    """Sleep until something is to be told, tell it by `say`, and return; or when the client has ended."""
+    if event.process is None or not _is_waited_for(home, event, project):
         return
     try:
         life = os.pidfd_open(event.process)
     except OSError:
         return
-    if not _is_waited_for(home, event, project) or marks.watch(home, event.session) is None:
+    if marks.watch(home, event.session) is None:
         return
     for claimed in follow_inbox(home, event.session, project, launch_adopter, life=life):
         if claimed.owed is not None:
-            put(Answer(wake=text_of(home, claimed.tellings, claimed.owed.session)))
+            say(text_of(home, claimed.tellings, claimed.owed.session))
             claimed.presented()
             return
 
 
 def _is_waited_for(home: Home, event: Event, project: str) -> bool:
-    owed, tellings = peek(home, event.session, project)
-    if owed is None:
-        return False
+    """Whether anything runs for it, or has ended and not been told."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
-        again = owed_to(ledger, event.session, project)
-        return any(each.notice.state == "pending" for each in tellings) or (
-            again is not None and bool(running_for(ledger, again))
-        )
+        owed = owed_to(ledger, event.session, project)
+        if owed is None:
+            return False
+        pending = any(notice.state == "pending" for notice in Inbox(ledger).owed(owed.origins))
+        return pending or bool(running_for(ledger, owed))

@@ -100,10 +100,13 @@ def _wait_a_little(tries: int) -> bool:
     return tries < _PATIENCE_TRIES
 
 
-def be_impatient(seconds: float) -> None:
-    """From now on this process waits so long in all for others' locks: somebody waits for it who will not wait."""
+def be_impatient(seconds: float | None) -> None:
+    """From now on this process waits so long in all for others' locks: somebody waits for it who will not wait.
+
+    None for a fork that nobody waits for any more.
+    """
     global _impatient_after  # noqa: PLW0603 - a fact about this process
-    _impatient_after = time.monotonic() + seconds
+    _impatient_after = None if seconds is None else time.monotonic() + seconds
 
 
 def fold_when_long(connection: apsw.Connection, log_pages: int) -> None:

@@ -1,0 +1,63 @@
+"""A terminal that a client runs in, for clients that only have idle sessions there."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import termios
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+# What clients ask a terminal, and what one answers: who are you, and where is the cursor.
+_ANSWERS = {b"\x1b[c": b"\x1b[?62;22c", b"\x1b[6n": b"\x1b[1;1R"}
+
+
+class Terminal:
+    """A pseudo-terminal whose output is read, so that the client never waits for it."""
+
+    def __init__(self, words: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(cwd)
+            os.execve(words[0], list(words), dict(env))
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
+        self.screen = b""
+        self._is_open = True
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        while self._is_open:
+            if not select.select([self._fd], [], [], 0.1)[0]:
+                continue
+            try:
+                part = os.read(self._fd, 65536)
+            except OSError:
+                return
+            self.screen += part
+            for question, answer in _ANSWERS.items():
+                if question in part:
+                    os.write(self._fd, answer)
+
+    def type(self, text: str) -> None:
+        """As a person does."""
+        os.write(self._fd, text.encode())
+
+    def close(self) -> None:
+        """The end of the client and of its terminal."""
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        os.waitpid(self.pid, 0)
+        self._is_open = False
+        self._thread.join()
+        os.close(self._fd)
