@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from outlive.bundle.processes import name_of
 from outlive.domain.session import SOURCES
 from outlive.hooks import claude
 from outlive.hooks.event import Answer, Event
@@ -57,9 +58,10 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
 
 
 def _is_conversation(process: int | None) -> bool:
-    """Whether it stays when its turn is over."""
-    words = words_of(process) if process is not None else []
-    return bool(words) and not _ONE_TURN.intersection(words[1:])
+    """Whether it is Codex itself, and stays when its turn is over."""
+    if process is None or name_of(process) != "codex":
+        return False
+    return not _ONE_TURN.intersection(words_of(process)[1:])
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:
