@@ -15,6 +15,7 @@ from pathlib import Path
 
 import report
 from peers import NOT_INSTALLABLE, PEERS
+from stages.hooks import hooks
 from stages.launch import launch
 from stages.life import life
 from stages.line import line
@@ -63,6 +64,7 @@ def measure(place: Path) -> report.Results:
             peer.stop()
     kinds = [type(peer) for peer in peers]
     told = telling(place, SHARE, say)
+    hooked = hooks(place, SHARE, say)
     observed = observing(place, SHARE, say)
     queued = line(place / "line", SHARE, say)
     say("syncs of a launch")
@@ -79,6 +81,7 @@ def measure(place: Path) -> report.Results:
         rates=rates,
         listing=lists,
         telling=told,
+        hooks=hooked,
         observing=observed,
         memory=memory(kinds, place, SHARE, say),
         fates=survival([kind for kind in kinds if not kind.is_warm], place, say),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import goals
 import plot
+from stages.hooks import TASKS
 from stages.launch import BARE, DIRECT
 from stages.listing import SIZES
 from stages.telling import FEW, MANY, VERBS
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from measure import Samples
     from peers.protocol import Peer
+    from stages.hooks import Hooks
     from stages.line import Queued
     from stages.listing import Listing
     from stages.memory import Memory
@@ -50,6 +52,7 @@ class Results(NamedTuple):
     rates: dict[str, Rate]
     listing: Listing
     telling: Tellings
+    hooks: Hooks
     observing: Observed
     memory: dict[str, Memory]
     fates: list[Fate]
@@ -80,6 +83,7 @@ def write(results: Results, directory: Path) -> str:
             _numbers(results),
             _lists(results),
             _tellings(results),
+            _hooks(results),
             _observed(results),
             _fates(results),
             _missing(results),
@@ -214,6 +218,25 @@ def _tellings(results: Results) -> str:
     )  # fmt: skip
 
 
+def _hooks(results: Results) -> str:
+    found = results.hooks
+    rows = [
+        (
+            name,
+            f"{found.quiet[name].median:.1f}, x{found.quiet[name].ratio_to(found.bare):.2f}"
+            if name in found.quiet
+            else "-",
+            f"{samples.median:.1f}, x{samples.ratio_to(found.bare):.2f}",
+        )
+        for name, samples in found.committed.items()
+    ]
+    return (
+        f"## Hooks\n\nMedian in ms until a client has its answer, and the ratio to a bare interpreter"
+        f" ({found.bare.median:.1f} ms), with {TASKS:,} tasks in the ledger.\n\n"
+        + _table(("event", "nothing new", "after a commit"), rows)
+    )  # fmt: skip
+
+
 def _observed(results: Results) -> str:
     found = results.observing
     rows = [
@@ -267,6 +290,13 @@ def _raw(results: Results) -> dict[str, object]:
         "telling": {
             name: {verb: samples.ms for verb, samples in found.items()}
             for name, found in results.telling._asdict().items()
+        },
+        "hooks": {
+            "bare": results.hooks.bare.ms,
+            **{
+                name: {event: samples.ms for event, samples in getattr(results.hooks, name).items()}
+                for name in ("quiet", "committed")
+            },
         },
         "observing": {
             name: {work: samples.ms for work, samples in found.items()}

@@ -65,7 +65,7 @@ def telling(place: Path, share: float, say: Callable[[str], None]) -> Tellings:
     homes = []
     for tasks, sessions in (FEW, MANY):
         say(f"inbox, gate, hand-off: a ledger of {tasks:,} tasks and {sessions:,} sessions")
-        homes.append(_fill({**os.environ, "OUTLIVE_HOME": str(place / f"told-{tasks}")}, tasks, sessions))
+        homes.append(fill({**os.environ, "OUTLIVE_HOME": str(place / f"told-{tasks}")}, tasks, sessions))
     for _ in range(max(5, int(_CALLS * share))):
         for (env, client), samples in zip(homes, found, strict=True):
             _measure(env, client.session(_ME).project, samples)
@@ -84,7 +84,7 @@ def _measure(env: Mapping[str, str], project: str, samples: dict[str, Samples]) 
     samples["hand-off"].add(_timed(lambda: hand_off(home, owed, tellings)))
 
 
-def _fill(env: Mapping[str, str], tasks: int, sessions: int) -> tuple[Mapping[str, str], Outlive]:
+def fill(env: Mapping[str, str], tasks: int, sessions: int) -> tuple[Mapping[str, str], Outlive]:
     """A real session with real tasks, and copies of its rows as others' under other names."""
     client = Outlive(home=env["OUTLIVE_HOME"])
     client.session(_ME).begin(pid=os.getpid())
