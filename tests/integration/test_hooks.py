@@ -220,6 +220,20 @@ def test_clearing_hands_over_by_the_process(bench: Bench, clients: Clients) -> N
     assert task in context(said(call(bench, "claude", "SessionStart", source="clear", env=env, **fresh)))
 
 
+def test_a_boundary_with_nothing_to_say_is_recorded_all_the_same(bench: Bench, clients: Clients) -> None:
+    """What is launched and owed afterwards finds its way along it."""
+    env = {"CLAUDE_PID": clients.start()}
+    said(call(bench, "claude", "SessionStart", source="startup", env=env))
+    fresh: dict[str, Any] = {"session_id": "99999999-2222-3333-4444-555555555555"}
+    assert said(call(bench, "claude", "SessionStart", source="clear", env=env, **fresh)) == {}
+    sessions = bench.json("session", "list")["sessions"]
+    assert len(sessions) == 2
+    assert len({each["lineage"] for each in sessions}) == 1
+    assert [each["ended_at"] is None for each in sessions] == [True, False]
+    task = ended(bench)
+    assert task in context(said(call(bench, "claude", "PostToolBatch", env=env, **fresh))), "the heir is told"
+
+
 def test_an_end_ends_the_foreground_and_nothing_else_and_nobody_waits_for_it(bench: Bench, clients: Clients) -> None:
     """A process tree that takes its time to die must not cost the client its second."""
     env = {"CLAUDE_PID": clients.start()}
@@ -319,6 +333,30 @@ def test_a_corrupt_ledger_stands_in_nobodys_way(bench: Bench, event: str) -> Non
     assert len(done.stderr.splitlines()) <= 1
     if event in ("PostToolBatch", "Stop", "SessionStart"):
         assert "damaged" in done.stderr
+
+
+@pytest.mark.root
+def test_a_full_disk_stands_in_nobodys_way(bench: Bench) -> None:
+    """Not one block is free, and nothing can be written down."""
+    bench.state.mkdir(mode=0o700)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=48m,mode=700", "outlive-test", str(bench.state)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("cannot mount here")
+    try:
+        ended(bench)
+        with (bench.state / "hog").open("wb", buffering=0) as hog:
+            for size in (1 << 20, 4096, 1):
+                try:
+                    while True:
+                        hog.write(bytes(size))
+                except OSError:
+                    continue
+        for event in EVERY:
+            done = call(bench, "claude", event, source="startup")
+            assert done.returncode == 0
+            assert len(done.stderr.splitlines()) <= 1
+    finally:
+        subprocess.run(["umount", "-l", str(bench.state)], check=False)
 
 
 def test_an_unusable_home_stands_in_nobodys_way(bench: Bench) -> None:

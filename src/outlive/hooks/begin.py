@@ -7,9 +7,7 @@ import os
 from outlive.domain.session import Begun
 from outlive.hooks import marks
 from outlive.hooks.event import Answer
-from outlive.hooks.transcript import confirm_from_transcript
-from outlive.keeper.launching import launch_adopter
-from outlive.service.boundary import cross_boundary
+from outlive.service.bare_boundary import cross_bare_boundary
 from outlive.service.liveness import mark_of
 
 TYPE_CHECKING = False
@@ -23,8 +21,6 @@ def begin(home: Home, event: Event, project: str, put: Put) -> None:
     """Record the boundary, and put the hand-off before the model."""
     marks.forget(home, event.session)
     _offer_command(home.path)
-    if event.source != "compact":  # a summary has taken the place of what the transcript shows
-        confirm_from_transcript(home, event, project)
     begun = Begun(
         id=event.session,
         project=project,
@@ -33,6 +29,17 @@ def begin(home: Home, event: Event, project: str, put: Put) -> None:
         process=None if event.process is None else mark_of(event.process),
         transcript=event.transcript,
     )
+    if not cross_bare_boundary(home, begun):
+        _hand_over(home, event, begun, put)
+
+
+def _hand_over(home: Home, event: Event, begun: Begun, put: Put) -> None:
+    from outlive.hooks.transcript import confirm_from_transcript  # noqa: PLC0415 - most boundaries have no need
+    from outlive.keeper.launching import launch_adopter  # noqa: PLC0415
+    from outlive.service.boundary import cross_boundary  # noqa: PLC0415
+
+    if event.source != "compact":  # a summary has taken the place of what the transcript shows
+        confirm_from_transcript(home, event, begun.project)
 
     def tell(_: object, handed: HandOff | None) -> None:
         if handed is not None and handed.text:
