@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from outlive.bundle.output import Piece, read_piece, size_of
+from outlive.bundle.output import Piece
 from outlive.cli import place
 from outlive.cli.options import Command, Given, Option, whole_number
 from outlive.cli.render import print_json
@@ -14,7 +14,8 @@ from outlive.domain.redaction import may_begin_secret
 from outlive.domain.text import masked, shown
 from outlive.keeper.launching import launch_adopter
 from outlive.service.follow import CHUNK, follow
-from outlive.service.view import files_of, find
+from outlive.service.output import files_of_attempt, output_document, pieces_of, start_of_tail
+from outlive.service.view import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,15 +31,15 @@ def act(given: Given) -> int:
         raise UserError("output takes one id", "outlive output ID")
     home = place.here()
     task = find(home, given.words, launch_adopter)[0]
-    if given.attempt is not None and not 0 < given.attempt <= len(task.attempts):
-        raise UserError(f"task {task.id} has {len(task.attempts)} attempts", "outlive show tells them apart")
-    files = files_of(home, task, given.attempt)
+    files = files_of_attempt(home, task, given.attempt)
     start = _start(files, given)
     if given.json and not given.follow:
-        _print_document(task, files, start, list(_pieces(files, start, given.bytes)))
+        print_json(output_document(task, files, start, list(pieces_of(files, start, given.bytes))))
         return 0
     pieces = (
-        follow(home, task, files, start, adopter=launch_adopter) if given.follow else _pieces(files, start, given.bytes)
+        follow(home, task, files, start, adopter=launch_adopter)
+        if given.follow
+        else pieces_of(files, start, given.bytes)
     )
     for piece in pieces if given.raw else _whole_lines(pieces):
         _print(task, piece, given)
@@ -51,31 +52,7 @@ def _start(files: AttemptFiles, given: Given) -> int:
         return int(given.since)
     if given.tail is None:
         return 0
-    at, lines, end = size_of(files), 0, size_of(files)
-    while at > 0:
-        step = min(at, CHUNK)
-        piece = read_piece(files, at - step, step)
-        for index in range(len(piece.content) - 1, -1, -1):
-            if piece.content[index] == 10 and piece.start + index + 1 < end:
-                lines += 1
-                if lines == given.tail:
-                    return piece.start + index + 1
-        if piece.dropped_before:
-            return piece.start  # the hole: nothing older is left
-        at -= step
-    return 0 if given.tail else end
-
-
-def _pieces(files: AttemptFiles, start: int, limit: int | None) -> Iterator[Piece]:
-    """The output as it is now, from `start` on, at most so many bytes of it."""
-    end, left = size_of(files), limit
-    while start < end and (left is None or left > 0):
-        piece = read_piece(files, start, min(CHUNK, end - start, CHUNK if left is None else left))
-        if not piece.content:
-            return
-        yield piece
-        start = piece.end
-        left = None if left is None else left - len(piece.content)
+    return start_of_tail(files, given.tail)
 
 
 def _whole_lines(pieces: Iterable[Piece]) -> Iterator[Piece]:
@@ -134,21 +111,6 @@ def _fields(piece: Piece) -> dict[str, object]:
         "dropped_bytes": piece.dropped_before,
         "content": masked(piece.content.decode("utf-8", "replace")),
     }
-
-
-def _print_document(task: Task, files: AttemptFiles, start: int, pieces: list[Piece]) -> None:
-    print_json(
-        {
-            "id": task.id,
-            "state": task.state,
-            "start": pieces[0].start if pieces else start,
-            "next": pieces[-1].end if pieces else min(start, size_of(files)),
-            "bytes": size_of(files),
-            "dropped_bytes": sum(piece.dropped_before for piece in pieces),
-            "truncated": task.current.output_truncated,
-            "content": masked(b"".join(piece.content for piece in pieces).decode("utf-8", "replace")),
-        }
-    )
 
 
 COMMAND = Command(

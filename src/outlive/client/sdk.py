@@ -47,14 +47,18 @@ _spawner = Spawner()
 class Outlive:
     """Background tasks of one user on this machine."""
 
-    def __init__(self, *, home: str | None = None, session: str | None = None) -> None:
+    def __init__(
+        self, *, home: str | None = None, session: str | None = None, project: str | os.PathLike[str] | None = None
+    ) -> None:
         """Use the state directory of the environment, or another one.
 
-        `session` is the agent session to tell of endings; by default the one we run in.
+        `session` is the agent session to tell of endings; by default the one we run in. `project` is
+        where it works; by default here.
         """
         environ = {**os.environ, "OUTLIVE_HOME": home} if home else os.environ
         self._home = open_home(environ)
         self._session = session
+        self._project = None if project is None else project_of(os.fspath(project))
         self._ledger: SqliteLedger | None = None
 
     def run(
@@ -100,7 +104,7 @@ class Outlive:
         fields = {
             "description": description,
             "session": session or self._session,
-            "session_project": None if cwd is None else project_of(current_directory(os.environ)),
+            "session_project": None if cwd is None else self._project or project_of(current_directory(os.environ)),
             "group": group,
             "key": key,
             "mode": "foreground" if foreground else "background",
@@ -147,7 +151,7 @@ class Outlive:
 
     def task(self, task_id: str) -> Task:
         """One task by its id, or by a unique prefix of it."""
-        return Task(self._home, view.find(self._home, [task_id], _adopt)[0].id)
+        return Task(self._home, view.find(self._home, [task_id], adopt)[0].id)
 
     def tasks(
         self,
@@ -169,7 +173,7 @@ class Outlive:
             states=(state,) if isinstance(state, str) else tuple(state),
             limit=limit,
         )
-        return [Task(self._home, found.id, found) for found in view.select(self._home, selection, _adopt)]
+        return [Task(self._home, found.id, found) for found in view.select(self._home, selection, adopt)]
 
     def session(self, name: str | None = None, *, project: str | os.PathLike[str] | None = None) -> Session:
         """An agent session by its client's name for it (by default the one we run in), in a project."""
@@ -177,7 +181,7 @@ class Outlive:
         if found is None:
             raise UserError("it is not known which session this is", "give its name, or set OUTLIVE_SESSION")
         place = os.fspath(project) if project else current_directory(os.environ)
-        return Session(self._home, found, project_of(place), _adopt)
+        return Session(self._home, found, project_of(place), adopt)
 
     def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:
         """Block until all (or any one) of the tasks have ended; False if the time was up.
@@ -190,7 +194,7 @@ class Outlive:
             [task.id for task in tasks],
             any_one=any_one,
             timeout=_span(timeout),
-            adopter=_adopt,
+            adopter=adopt,
             on_end=lambda task: ended.update({task.id: task}),
         )
         for task in tasks:
@@ -202,7 +206,7 @@ class Outlive:
 
     def cancel(self, *tasks: Task) -> bool:
         """End the tasks with everything they started; True only if that is what ended each of them."""
-        outcomes = cancel(self._home, [task.id for task in tasks], _adopt)
+        outcomes = cancel(self._home, [task.id for task in tasks], adopt)
         for task in tasks:
             task.refresh()
         return all(outcome.took for outcome in outcomes)
@@ -260,13 +264,13 @@ class Task:
 
     def refresh(self) -> Self:
         """Look again; whatever died unseen is settled by this."""
-        self._found = view.find(self._home, [self.id], _adopt)[0]
+        self._found = view.find(self._home, [self.id], adopt)[0]
         return self
 
     def wait(self, timeout: Span = None) -> Self:
         """Block until it has ended, or the time is up: `has_ended` tells which."""
         ended: list[domain.Task] = []
-        wait_for(self._home, [self.id], timeout=_span(timeout), adopter=_adopt, on_end=ended.append)
+        wait_for(self._home, [self.id], timeout=_span(timeout), adopter=adopt, on_end=ended.append)
         if not ended:
             return self.refresh()
         self._found = ended[0]
@@ -275,7 +279,7 @@ class Task:
 
     def cancel(self) -> Self:
         """End it with everything it started; `state` tells whether that is what ended it."""
-        cancel(self._home, [self.id], _adopt)
+        cancel(self._home, [self.id], adopt)
         return self.refresh()
 
     def send(self, content: str | bytes, *, eof: bool = False) -> Self:
@@ -308,7 +312,7 @@ class Task:
         """Its output as it comes, until it has ended."""
         self.refresh()
         files = view.files_of(self._home, self._task)
-        for piece in follow(self._home, self._task, files, since, adopter=_adopt):
+        for piece in follow(self._home, self._task, files, since, adopter=adopt):
             if piece.content:
                 yield piece.content
 
@@ -327,7 +331,7 @@ class Task:
         return f"<Task {self.id}{f' {self._found.state}' if self._found else ''}>"
 
 
-def _adopt(home: Home, launch: Launch, _: AttemptFiles, held: Held) -> None:
+def adopt(home: Home, launch: Launch, _: AttemptFiles, held: Held) -> None:
     """A new keeper for an orphan has to be forked, so the spawner does it."""
     held.close()
     _spawner.ask({"verb": "reconcile", **_place(home), "task": launch.id})
