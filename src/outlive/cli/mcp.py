@@ -1,0 +1,64 @@
+"""`outlive mcp`: the verbs as tools for a client that speaks MCP."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+from outlive.cli import place
+from outlive.cli.options import Command, Given, Option, whole_number
+from outlive.domain.errors import Unavailable, UserError
+
+
+def act(given: Given) -> int:
+    """Serve until the client leaves, or we are told to end."""
+    if given.words:
+        raise UserError("mcp takes no words", "`outlive mcp --help` shows what it takes")
+    gc.enable()  # the command line does without, because it lives for milliseconds
+    home, directory = place.here(), place.directory(given.project)
+    try:
+        from outlive.mcp.serving import open_http, serve_stdio
+    except ImportError as error:
+        raise Unavailable(
+            f"the MCP server needs a package that is not installed: {error.name}", "pip install 'outlive[mcp]'"
+        ) from error
+    if given.http is None:
+        serve_stdio(home, os.environ, directory)
+        return 0
+    opened = open_http(home, os.environ, directory, given.http)
+    if given.json:
+        from outlive.cli.render import print_json
+
+        print_json({"url": opened.url, "token_file": opened.token_file})
+    else:
+        print(f"{opened.url}\nbearer token: {opened.token_file or '$OUTLIVE_MCP_TOKEN'}")
+    sys.stdout.flush()
+    opened.serve()
+    return 0
+
+
+COMMAND = Command(
+    name="mcp",
+    summary="serve the verbs as tools, for clients that speak MCP",
+    usage="outlive mcp [options]",
+    details=(
+        "On stdin and stdout, for the client that starts it; with --http on loopback, to callers that know the token.\n"
+        "The tool `run` launches only where the client's own shell is known to be free, or with OUTLIVE_MCP_RUN=on.\n"
+        "Needs `pip install 'outlive[mcp]'`."
+    ),
+    options=(
+        Option(name="--http", metavar="PORT", help="serve over HTTP on this port, 0 for any", parse=whole_number),
+        Option(
+            name="--project",
+            metavar="DIR",
+            takes="directory",
+            help="where callers work that do not say (default: here)",
+        ),
+    ),
+    examples=(
+        ("outlive mcp", "what a client's configuration starts"),
+        ("outlive mcp --http 7777", "http://127.0.0.1:7777/mcp, with the token in a file that it names"),
+    ),
+    act=act,
+)

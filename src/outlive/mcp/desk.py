@@ -1,0 +1,69 @@
+"""Where calls of tools arrive: found, checked, carried out in a thread, answered; errors in two lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from outlive.domain.errors import OutliveError
+from outlive.mcp.crossing import cross
+from outlive.mcp.tasks_extension import TasksExtension
+from outlive.mcp.tools.tool import Call
+from outlive.mcp.words import error_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mcp.server.context import HandlerResult, ServerRequestContext
+
+    from outlive.bundle.home import Home
+    from outlive.mcp.sessions import Callers
+    from outlive.mcp.tools.tool import Tool
+
+
+class Desk:
+    """The tools of one server, and for whom they are called."""
+
+    def __init__(self, home: Home, environ: Mapping[str, str], callers: Callers, tools: Sequence[Tool]) -> None:
+        self._home = home
+        self._environ = environ
+        self._callers = callers
+        self._extension = TasksExtension(self)
+        self.tools = {tool.name: tool for tool in tools}
+
+    async def call_of(self, ctx: ServerRequestContext[Any, Any]) -> Call:
+        """Who calls, and with which state directory."""
+        return Call(home=self._home, caller=await self._callers.of(ctx), environ=self._environ)
+
+    async def list_tools(self, _: object, __: object) -> types.ListToolsResult:
+        """`tools/list`."""
+        return types.ListToolsResult(tools=[tool.definition() for tool in self.tools.values()])
+
+    async def call_tool(
+        self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+    ) -> HandlerResult:
+        """`tools/call`: what the tool answers; what the caller can mend is an answer, too."""
+        tool = self.tools.get(params.name)
+        if tool is None:
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {params.name}")
+        wants_task = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS and self._extension.wants_task(ctx, tool)
+        call = await self.call_of(ctx)
+        try:
+            given = tool.check(params.arguments)
+            if wants_task:
+                return await self._extension.begin(call, tool, given)
+            answer = await cross(tool.act, call, given, patiently=tool.is_patient)
+        except (OutliveError, OSError) as error:
+            return complaint(error)
+        return answer.result()
+
+
+def complaint(error: OutliveError | OSError) -> types.CallToolResult:
+    """An error as a result: the fact, and what to do."""
+    if isinstance(error, OSError):
+        error = OutliveError(f"the system refused: {error}", "check open files, memory and disk, then try again")
+    return error_answer(error).result()

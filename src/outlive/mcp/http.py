@@ -1,0 +1,93 @@
+"""Serving over HTTP: on loopback only, to who knows the token, and never to a web page of somebody else.
+
+A page in a browser can reach loopback, also under a name of its own that leads there. So Host and Origin
+must be ours, and that is not enough: every user of this machine can reach loopback, too. Hence the token.
+"""
+
+from __future__ import annotations
+
+import hmac
+import socket
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+
+from outlive.domain.errors import Unavailable, UserError
+from outlive.mcp.secret import read_secret
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcp.server.lowlevel.server import Server
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from outlive.bundle.home import Home
+
+ADDRESS = "127.0.0.1"
+PATH = "/mcp"
+TOKEN_VARIABLE = "OUTLIVE_MCP_TOKEN"  # noqa: S105 - its name, not itself
+_SHORTEST_TOKEN = 16
+
+
+def listen(port: int) -> socket.socket:
+    """A socket on loopback; port 0 for any that is free."""
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((ADDRESS, port))
+    except OSError as error:
+        found.close()
+        raise Unavailable(f"port {port} cannot be used: {error.strerror}", "give another one, or 0 for any") from error
+    return found
+
+
+def url_of(listening: socket.socket) -> str:
+    """Where it is served."""
+    return f"http://{ADDRESS}:{listening.getsockname()[1]}{PATH}"
+
+
+def token_of(home: Home, environ: Mapping[str, str]) -> str:
+    """The token that callers must know: the environment's, else that of the state directory."""
+    given = environ.get(TOKEN_VARIABLE)
+    if given is not None and len(given) < _SHORTEST_TOKEN:
+        raise UserError(f"{TOKEN_VARIABLE} is too short to keep anybody out", f"at least {_SHORTEST_TOKEN} characters")
+    return given or read_secret(home)
+
+
+def build_app(server: Server[Any], port: int, token: str) -> ASGIApp:
+    """The server behind its checks."""
+    names = [f"{name}:{port}" for name in (ADDRESS, "localhost")]
+    security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
+    return Guard(server.streamable_http_app(streamable_http_path=PATH, transport_security=security), token)
+
+
+class Guard:
+    """Lets through who shows the token."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._token = token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] == "http" and not self._is_known(Headers(scope=scope)):
+            refused = JSONResponse(
+                {"error": "a bearer token is needed"}, status_code=401, headers={"WWW-Authenticate": "Bearer"}
+            )
+            await refused(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _is_known(self, headers: Headers) -> bool:
+        kind, _, shown = headers.get("authorization", "").partition(" ")
+        return kind.lower() == "bearer" and hmac.compare_digest(shown.strip().encode(), self._token.encode())
+
+
+def serve_http(app: ASGIApp, listening: socket.socket) -> None:
+    """Until it is told to end."""
+    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
+    anyio.run(uvicorn.Server(config).serve, [listening])

@@ -1,0 +1,91 @@
+"""Whether the tool `run` may launch here.
+
+A server of a client runs outside the sandbox of that client's shell, and is asked for past the
+rules of that shell. So `run` launches only where it is known that the shell is neither sandboxed
+nor restricted, or where the user has said so. What is not known is not allowed: `outlive run`
+through the shell is always there, and has exactly the rights that the shell has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from outlive.domain.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from outlive.mcp.sessions import Caller
+
+SWITCH = "OUTLIVE_MCP_RUN"
+_CLAUDE = "claude-code"
+_MANAGED = "/etc/claude-code/managed-settings.json"
+
+
+class RunRefused(UserError):
+    """A launch through this server could have more rights than the client's own shell."""
+
+    code = "run_refused"
+
+
+def check_may_run(caller: Caller, environ: Mapping[str, str]) -> None:
+    """Refuse a launch that is not known to have no more rights than the caller's own shell."""
+    said = environ.get(SWITCH, "").lower()
+    if said == "on":
+        return
+    why = f"{SWITCH} is {said!r}" if said else why_not(caller, environ)
+    if why is not None:
+        raise RunRefused(
+            f"this server does not launch tasks: {why}",
+            f"use your shell tool: outlive run -- CMD; only the user can change this, with {SWITCH}=on",
+        )
+
+
+def why_not(caller: Caller, environ: Mapping[str, str]) -> str | None:
+    """What speaks against it; None if the shell of this caller is known to be free."""
+    if caller.is_distant:
+        return "over HTTP it cannot know what the client's shell may do"
+    if caller.sandbox is not None:
+        return None if caller.sandbox == "none" else f"the client's shell is sandboxed ({caller.sandbox})"
+    if caller.client == _CLAUDE:
+        return _why_not_claude(caller, environ)
+    return "it does not know whether the client's shell is sandboxed or restricted"
+
+
+def _why_not_claude(caller: Caller, environ: Mapping[str, str]) -> str | None:
+    """Claude Code asks before a tool of ours as it asks before its shell; what it may add is in its settings."""
+    for path in _settings_files(caller, environ):
+        try:
+            with open(path, encoding="utf-8") as file:
+                settings = json.load(file)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError):
+            return f"the settings in {path} cannot be read"
+        if _at(settings, "sandbox", "enabled"):
+            return f"the client's shell is sandboxed ({path})"
+        rules = [*_rules(settings, "deny"), *_rules(settings, "ask")]
+        if any(rule == "Bash" or rule.startswith("Bash(") for rule in rules):
+            return f"the client's shell is restricted ({path})"
+    return None
+
+
+def _settings_files(caller: Caller, environ: Mapping[str, str]) -> Iterator[str]:
+    yield _MANAGED
+    home = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME", "/"), ".claude")
+    for directory in (home, os.path.join(caller.directory, ".claude"), os.path.join(caller.project, ".claude")):
+        yield os.path.join(directory, "settings.json")
+        yield os.path.join(directory, "settings.local.json")
+
+
+def _at(settings: object, *names: str) -> Any:
+    for name in names:
+        settings = settings.get(name) if isinstance(settings, dict) else None
+    return settings
+
+
+def _rules(settings: object, kind: str) -> list[str]:
+    found = _at(settings, "permissions", kind)
+    return [rule for rule in found if isinstance(rule, str)] if isinstance(found, list) else []

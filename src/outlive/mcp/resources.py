@@ -1,0 +1,151 @@
+"""Resources: the output of each task of the caller's project, with word of its changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import mcp_types as types
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from outlive.client.sdk import adopt
+from outlive.domain.errors import OutliveError
+from outlive.ledger.contract import Selection
+from outlive.mcp.crossing import cross
+from outlive.mcp.tools.scope import own_task
+from outlive.mcp.watching import watch
+from outlive.mcp.words import encodable, task_line
+from outlive.service.clock import utc_now
+from outlive.service.view import files_of, select, tail_text
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from anyio.abc import TaskGroup
+    from mcp.server.context import ServerRequestContext
+
+    from outlive.mcp.desk import Desk
+    from outlive.mcp.tools.tool import Call
+
+    Context = ServerRequestContext[TaskGroup, Any]
+
+TEMPLATE = "outlive://task/{id}/output"
+_PREFIX, _SUFFIX = "outlive://task/", "/output"
+_TEXT = "text/plain"
+_LISTED = 50
+_MOST = 64 << 10
+_NOT_FOUND_ONCE = -32002  # until 2025-11-25
+
+
+class Resources:
+    """The outputs as resources of one server."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._watched: dict[tuple[str, str], anyio.CancelScope] = {}
+
+    async def list(self, ctx: Context, _: object) -> types.ListResourcesResult:
+        """`resources/list`: the newest."""
+        return types.ListResourcesResult(resources=await cross(_listed, await self._desk.call_of(ctx)))
+
+    async def templates(self, _: Context, __: object) -> types.ListResourceTemplatesResult:
+        """`resources/templates/list`."""
+        template = types.ResourceTemplate(
+            name="task-output",
+            title="Output of a task",
+            uri_template=TEMPLATE,
+            description="The end of what a task has written so far, secrets masked.",
+            mime_type=_TEXT,
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[template])
+
+    async def read(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        """`resources/read`: the end of it, as much as a model can use."""
+        uri = str(params.uri)
+        try:
+            text = await cross(_read, await self._desk.call_of(ctx), task_of(uri))
+        except OutliveError as error:
+            code = INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else _NOT_FOUND_ONCE
+            raise MCPError(code=code, message=f"Resource not found: {error.message}", data={"uri": uri}) from None
+        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=_TEXT, text=text)])
+
+    async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        """`resources/subscribe` of the handshake era."""
+        uri, key = str(params.uri), _key(ctx, str(params.uri))
+        await self.unsubscribe(ctx, types.UnsubscribeRequestParams(uri=params.uri))
+        scope = self._watched[key] = anyio.CancelScope()
+        call = await self._desk.call_of(ctx)
+
+        async def follow() -> None:
+            with scope:
+                await _watch(call, uri, lambda: ctx.session.send_resource_updated(uri))
+            if self._watched.get(key) is scope:
+                del self._watched[key]
+
+        ctx.lifespan_context.start_soon(follow)
+        return types.EmptyResult()
+
+    async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        """`resources/unsubscribe`."""
+        scope = self._watched.pop(_key(ctx, str(params.uri)), None)
+        if scope is not None:
+            scope.cancel()
+        return types.EmptyResult()
+
+    async def listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """`subscriptions/listen` of 2026-07-28: for as long as the client listens, and to nobody else."""
+        bus = InMemorySubscriptionBus()
+        call = await self._desk.call_of(ctx)
+        async with anyio.create_task_group() as group:
+            for uri in params.notifications.resource_subscriptions or ():
+                group.start_soon(_watch, call, uri, lambda uri=uri: bus.publish(ResourceUpdated(uri)))
+            result = await ListenHandler(bus)(ctx, params)
+            group.cancel_scope.cancel()
+        return result
+
+
+def uri_of(task: str) -> str:
+    """The address of a task's output."""
+    return f"{_PREFIX}{task}{_SUFFIX}"
+
+
+def task_of(uri: str) -> str:
+    """The task of an address; empty if it is none of ours, which no task is called."""
+    is_ours = uri.startswith(_PREFIX) and uri.endswith(_SUFFIX)
+    return uri[len(_PREFIX) : -len(_SUFFIX)] if is_ours else ""
+
+
+def _listed(call: Call) -> list[types.Resource]:
+    now = utc_now()
+    return [
+        types.Resource(
+            name=task.id,
+            title=f"Output of {task.id}",
+            uri=uri_of(task.id),
+            description=encodable(task_line(task, now)),
+            mime_type=_TEXT,
+        )
+        for task in select(call.home, Selection(project=call.caller.project, limit=_LISTED), adopt)
+    ]
+
+
+def _read(call: Call, task_id: str) -> str:
+    task = own_task(call, task_id)
+    return str(encodable(tail_text(files_of(call.home, task), _MOST)))
+
+
+async def _watch(call: Call, uri: str, tell: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await watch(call, task_of(uri), tell)
+    except (OutliveError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        return  # no such task for this caller, or nobody is there any more: then there is nothing to tell
+
+
+def _key(ctx: Context, uri: str) -> tuple[str, str]:
+    """Whose subscription to what it is."""
+    return ("" if ctx.request is None else ctx.request.headers.get("mcp-session-id", ""), uri)

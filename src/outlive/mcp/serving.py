@@ -1,0 +1,62 @@
+"""The way in: what `outlive mcp` calls, and all that the command line knows of this package."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+from mcp.server.stdio import stdio_server
+
+from outlive.domain.value import Value
+from outlive.mcp.secret import token_file
+from outlive.mcp.server import build_server
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Mapping
+
+    from starlette.types import ASGIApp
+
+    from outlive.bundle.home import Home
+
+
+def serve_stdio(home: Home, environ: Mapping[str, str], directory: str) -> None:
+    """Serve one client over stdin and stdout, until it leaves."""
+    server = build_server(home, environ, directory)
+
+    async def serve() -> None:
+        async with stdio_server() as (reads, writes):
+            await server.run(reads, writes, server.create_initialization_options())
+
+    anyio.run(serve)
+
+
+class Opened(Value):
+    """A server over HTTP that listens, and does not answer yet."""
+
+    url: str
+    token_file: str | None
+    """Where the token is; None if the environment gave it."""
+    app: ASGIApp
+    listening: socket.socket
+
+    def serve(self) -> None:
+        """Answer, until we are told to end."""
+        from outlive.mcp.http import serve_http  # noqa: PLC0415 - over stdio none of it is needed
+
+        serve_http(self.app, self.listening)
+
+
+def open_http(home: Home, environ: Mapping[str, str], directory: str, port: int) -> Opened:
+    """Listen on loopback."""
+    from outlive.mcp import http  # noqa: PLC0415 - over stdio none of it is needed
+
+    token = http.token_of(home, environ)
+    listening = http.listen(port)
+    server = build_server(home, environ, directory, is_distant=True)
+    return Opened(
+        url=http.url_of(listening),
+        token_file=None if environ.get(http.TOKEN_VARIABLE) else token_file(home),
+        app=http.build_app(server, listening.getsockname()[1], token),
+        listening=listening,
+    )

@@ -1,0 +1,1 @@
+"""One file per tool, each named like the verb that it is."""

@@ -1,0 +1,71 @@
+"""The tool `output`: what a task has written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from outlive.bundle.output import read_piece, size_of
+from outlive.domain.quantity import show_size
+from outlive.domain.text import shown
+from outlive.mcp.tools.scope import own_task
+from outlive.mcp.tools.show import Id
+from outlive.mcp.tools.tool import Arguments, Call, Tool
+from outlive.mcp.words import Answer, framed
+from outlive.service.output import files_of_attempt, output_document, pieces_of, start_of_tail
+
+if TYPE_CHECKING:
+    from outlive.bundle.attempt import AttemptFiles
+
+_MOST = 64 << 10
+_LINES = 200
+
+
+class Output(Arguments):
+    """What `output` takes."""
+
+    id: Id
+    tail: Annotated[int | None, Field(ge=0, description="only the last so many lines")] = None
+    since: Annotated[int | None, Field(ge=0, description="only what stands after this offset")] = None
+    bytes: Annotated[int, Field(ge=1, le=_MOST, description="at most so many bytes")] = 16 << 10
+    attempt: Annotated[int | None, Field(ge=1, description="of an earlier attempt")] = None
+
+
+def output(call: Call, given: Output) -> Answer:
+    """The part of the output that was asked for; by default as much of its end as there is room for."""
+    task = own_task(call, given.id)
+    files = files_of_attempt(call.home, task, given.attempt)
+    start = _start(files, given)
+    pieces = list(pieces_of(files, start, given.bytes))
+    document = output_document(task, files, start, pieces)
+    rest = int(str(document["bytes"])) - int(str(document["next"]))
+    more = f" {show_size(rest)} follow: since={document['next']}." if rest > 0 else f" next={document['next']}."
+    head = f"Output of {task.id} ({task.state}), from offset {document['start']}.{more}"
+    if document["dropped_bytes"]:
+        head += f" {show_size(int(str(document['dropped_bytes'])))} before it were dropped."
+    lines = [f"| {line}" for line in shown(str(document["content"])).split("\n")]
+    return Answer(text=framed(head, lines if document["content"] else []), document=document)
+
+
+def _start(files: AttemptFiles, given: Output) -> int:
+    """Where to begin: at an offset, or so that the end is what is seen, from the beginning of a line on."""
+    if given.since is not None:
+        return given.since
+    start, latest = start_of_tail(files, _LINES if given.tail is None else given.tail), size_of(files) - given.bytes
+    if start >= latest:
+        return start
+    # Cut in the middle of a line, a secret would not be recognised.
+    return latest + read_piece(files, latest, given.bytes).content.find(b"\n") + 1
+
+
+TOOL = Tool(
+    name="output",
+    title="Read a task's output",
+    description=(
+        "What a task has written so far, running or not. `tail` for its last lines; `next` of one answer is `since` of"
+        " the next call."
+    ),
+    takes=Output,
+    act=output,
+)

@@ -1,0 +1,58 @@
+"""The tool `show`: everything about one task."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from outlive.domain.effects import summary_of
+from outlive.domain.telling import how_it_ended, who_ended
+from outlive.domain.text import one_line
+from outlive.domain.when import iso
+from outlive.mcp.tools.scope import own_task
+from outlive.mcp.tools.tool import Arguments, Call, Tool
+from outlive.mcp.words import Answer, framed, tail_lines, task_line
+from outlive.service.clock import utc_now
+from outlive.service.effects import effects_of
+from outlive.service.view import full_document
+
+Id = Annotated[str, Field(description="a task's id, or a unique beginning of it")]
+_WIDE = 300
+
+
+class Show(Arguments):
+    """What `show` takes."""
+
+    id: Id
+
+
+def show(call: Call, given: Show) -> Answer:
+    """One task."""
+    now, task = utc_now(), own_task(call, given.id)
+    launch, attempt = task.launch, task.current
+    effects = effects_of(call.home, task)
+    lines = [
+        task_line(task, now),
+        f"command: {one_line(launch.command, _WIDE)}",
+        f"directory: {one_line(launch.cwd, _WIDE)}",
+        f"launched {iso(launch.created_at)} by {one_line(launch.session or 'no session', 60)}",
+        f"ran {iso(attempt.started_at) or 'never'} to {iso(attempt.ended_at) or '?'}; ended by {who_ended(attempt)}",
+        *(f"attempt {each.number}: {how_it_ended(each)}" for each in task.attempts[:-1]),
+        *(f"left running: {left.pid} {one_line(left.command, 80)}" for left in attempt.left_running),
+        f"touched ({effects.level}): {one_line(summary_of(effects, now), _WIDE)}",
+        "output:",
+        *tail_lines(call.home, task),
+    ]
+    if attempt.detail:
+        lines.insert(5, f"because: {one_line(attempt.detail, _WIDE)}")
+    return Answer(text=framed(f"Task {task.id}.", lines), document=full_document(call.home, task, now))
+
+
+TOOL = Tool(
+    name="show",
+    title="Show a background task",
+    description="Everything about one task: command, directory, attempts, ending, what it touched, its last lines.",
+    takes=Show,
+    act=show,
+)

@@ -1,0 +1,445 @@
+"""The MCP server: the verbs as tools, for the caller's own project, with no more rights than its shell has."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import httpx2
+import mcp_types as types
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from tests.mcp_steps import (
+    ERAS,
+    MAY_RUN,
+    VERSIONS,
+    HttpServer,
+    ask,
+    document_of,
+    over_http,
+    over_stdio,
+    play,
+    text_of,
+)
+from tests.session_steps import until
+from tests.support import SCRIPT, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mcp.client.client import Client
+
+    from tests.support import Bench
+
+TOOLS = ["run", "list", "show", "output", "wait", "result", "cancel", "effects", "inbox", "hand_off", "gate"]
+CODEX_FREE = {"x-codex-turn-metadata": {"session_id": "codex-session-1", "sandbox": "none"}}
+CODEX_BOXED = {"x-codex-turn-metadata": {"session_id": "codex-session-1", "sandbox": "seccomp"}}
+
+
+@pytest.fixture
+def server(bench: Bench) -> Iterator[HttpServer]:
+    """A server over HTTP that may launch."""
+    found = HttpServer(bench, MAY_RUN)
+    yield found
+    found.end()
+
+
+async def use_every_tool(client: Client, bench: Bench) -> None:
+    """The story of two tasks, told by each tool once."""
+    launched = document_of(await client.call_tool("run", {"command": f"echo hi; {until('go')}", "description": "one"}))
+    assert launched["state"] == "running"
+    task = launched["id"]
+    listed = document_of(await client.call_tool("list", {"state": ["running"]}))
+    assert [each["id"] for each in listed["tasks"]] == [task]
+    assert document_of(await client.call_tool("gate", {}))["may_stop"] is False
+    assert [each["id"] for each in document_of(await client.call_tool("hand_off", {}))["running"]] == [task]
+    (bench.project / "go").touch()
+    waited = document_of(await client.call_tool("wait", {"ids": [task]}))
+    assert waited["done"] is True
+    assert waited["tasks"][0]["state"] == "succeeded"
+    assert document_of(await client.call_tool("output", {"id": task, "tail": 1}))["content"] == "hi\n"
+    assert document_of(await client.call_tool("result", {"id": task}))["exit_code"] == 0
+    assert document_of(await client.call_tool("show", {"id": task}))["moves"]
+    assert document_of(await client.call_tool("effects", {"id": task}))["level"]
+    assert document_of(await client.call_tool("inbox", {}))["notices"] == []  # reading the result was being told
+    failing = document_of(await client.call_tool("run", {"command": ["sh", "-c", "exit 3"]}))["id"]
+    await anyio.to_thread.run_sync(lambda: bench.run("wait", "--no-ack", failing))
+    answer = await client.call_tool("inbox", {})
+    assert [each["task"]["id"] for each in document_of(answer)["notices"]] == [failing]
+    assert f"{failing} failed (exit 3)" in text_of(answer)
+    endless = document_of(await client.call_tool("run", {"command": "sleep 600"}))["id"]
+    assert document_of(await client.call_tool("cancel", {}))["tasks"][0]["cancelled"] is True
+    assert (await client.call_tool("result", {"id": endless})).is_error is not True
+    inline = document_of(await client.call_tool("run", {"command": "echo quick", "wait": "45s"}))
+    assert inline["state"] == "succeeded"
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_every_tool_over_stdio(bench: Bench, era: str) -> None:
+    """Each verb answers in words and in JSON, for clients of both eras."""
+
+    async def steps() -> None:
+        async with over_stdio(bench, era) as client:
+            assert client.protocol_version == VERSIONS[era]
+            assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
+            assert "outlive run" in (client.instructions or "")
+            await use_every_tool(client, bench)
+
+    play(steps)
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_every_tool_over_http(bench: Bench, server: HttpServer, era: str) -> None:
+    """The same over HTTP."""
+
+    async def steps() -> None:
+        async with over_http(server, era) as client:
+            await use_every_tool(client, bench)
+
+    play(steps)
+
+
+def test_documents_are_those_of_the_command_line(bench: Bench) -> None:
+    """What a tool answers as JSON is what `--json` prints."""
+    task = bench.launch("echo hi")
+    bench.ok("wait", task)
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy", {}) as client:
+            assert document_of(await client.call_tool("show", {"id": task})) == bench.show(task)
+            assert document_of(await client.call_tool("list", {})) == bench.json("list")
+            assert document_of(await client.call_tool("effects", {"id": task})) == bench.json("effects", task)
+            assert document_of(await client.call_tool("output", {"id": task})) == bench.json("output", task)
+
+    play(steps)
+
+
+def test_a_wait_comes_in_slices(bench: Bench) -> None:
+    """A slice that ends before its tasks says how to go on, and others are answered meanwhile."""
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy") as client:
+            task = document_of(await client.call_tool("run", {"command": until("go")}))["id"]
+            slice_ = document_of(await client.call_tool("wait", {"ids": [task], "seconds": 0.1}))
+            assert (slice_["done"], slice_["timed_out"]) == (False, True)
+            found: list[dict[str, Any]] = []
+
+            async def go_on() -> None:
+                found.append(document_of(await client.call_tool("wait", {"resume": slice_["resume"]})))
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(go_on)
+                assert document_of(await client.call_tool("list", {}))["tasks"]
+                assert not found  # the other call is blocked, the server is not
+                (bench.project / "go").touch()
+            assert (found[0]["done"], found[0]["resume"]) == (True, None)
+            assert (await client.call_tool("wait", {"resume": "nonsense"})).is_error
+            assert (await client.call_tool("wait", {"ids": [task], "seconds": 60})).is_error  # no slice is longer
+
+    play(steps)
+
+
+def test_a_client_that_leaves_ends_its_server(bench: Bench) -> None:
+    """Also in the middle of a wait; the task lives on."""
+    task = bench.launch(until("go"))
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    calls = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "wait", "arguments": {"ids": [task]}}},
+    ]
+    done = subprocess.run(
+        bench.command("mcp"),
+        input="".join(json.dumps(call) + "\n" for call in calls),
+        env=bench.env,
+        cwd=bench.project,
+        capture_output=True,
+        text=True,
+        timeout=30,  # a slice would be 45 s
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert bench.show(task)["state"] == "running"
+    (bench.project / "go").touch()
+    assert bench.run("wait", task).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("env", "meta", "why"),
+    [
+        ({}, None, "does not know whether"),
+        ({}, CODEX_BOXED, "sandboxed (seccomp)"),
+        ({"OUTLIVE_MCP_RUN": "off"}, CODEX_FREE, "OUTLIVE_MCP_RUN is 'off'"),
+    ],
+)
+def test_run_is_refused_where_the_shell_is_not_known_to_be_free(
+    bench: Bench, env: dict[str, str], meta: dict[str, Any] | None, why: str
+) -> None:
+    """The refusal says why and what to do instead, and nothing was launched - as a task neither."""
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy", env) as client:
+            refused = await client.call_tool("run", {"command": "touch launched"}, meta=meta)  # type: ignore[arg-type]
+            fact, hint = text_of(refused).split("\n")
+            assert refused.is_error
+            assert why in fact
+            assert "outlive run -- CMD" in hint
+            more = {} if meta is None else {"_meta": meta}
+            as_task = await ask(client, "tools/call", name="run", arguments={"command": "true"}, task={}, **more)
+            assert as_task["isError"] is True
+
+    play(steps)
+    assert bench.json("list")["tasks"] == []
+
+
+def test_run_is_refused_over_http(bench: Bench) -> None:
+    """Nobody knows who is there."""
+    server = HttpServer(bench)
+
+    async def steps() -> None:
+        async with over_http(server, "legacy") as client:
+            assert "over HTTP" in text_of(await client.call_tool("run", {"command": "true"}, meta=CODEX_FREE))  # type: ignore[arg-type]
+
+    try:
+        play(steps)
+    finally:
+        server.end()
+
+
+def test_codex_without_a_sandbox_may_run_in_its_own_session_and_directory(bench: Bench) -> None:
+    """Session, sandbox and directory come with each call."""
+    elsewhere = bench.root / "elsewhere"
+    elsewhere.mkdir()
+    meta = {**CODEX_FREE, "codex/sandbox-state-meta": {"sandboxCwd": elsewhere.as_uri()}}
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy", {}) as client:
+            assert "codex/sandbox-state-meta" in (client.server_capabilities.experimental or {})
+            task = document_of(await client.call_tool("run", {"command": "pwd", "wait": "45s"}, meta=meta))  # type: ignore[arg-type]
+            assert (task["session"], task["project"]) == ("codex-session-1", str(elsewhere))
+            assert task["output"]["tail"] == f"{elsewhere}\n"
+
+    play(steps)
+
+
+def test_claude_may_run_unless_its_settings_restrict_its_shell(bench: Bench) -> None:
+    """Its environment names session and project; its settings say what its shell may not do."""
+    claude = types.Implementation(name="claude-code", version="2.1.325")
+    home = bench.root / "home"
+    env = {
+        "CLAUDE_CODE_SESSION_ID": "claude-session-1",
+        "CLAUDE_PROJECT_DIR": str(bench.project),
+        "HOME": str(home),
+        "CLAUDE_CONFIG_DIR": str(home / ".claude"),
+    }
+    (home / ".claude").mkdir(parents=True)
+
+    async def attempt() -> types.CallToolResult:
+        async with over_stdio(bench, "legacy", env, bench.root, client_info=claude) as client:
+            return await client.call_tool("run", {"command": "true"})
+
+    async def steps() -> None:
+        task = document_of(await attempt())
+        assert (task["session"], task["project"]) == ("claude-session-1", str(bench.project))
+        for settings in ({"sandbox": {"enabled": True}}, {"permissions": {"ask": ["Bash(rm:*)"]}}):
+            (home / ".claude" / "settings.json").write_text(json.dumps(settings))
+            assert "the client's shell is" in text_of(await attempt())
+
+    play(steps)
+
+
+def test_another_projects_tasks_are_not_there(bench: Bench) -> None:
+    """Neither listed nor shown nor cancelled, nor read as a resource."""
+    other = bench.root / "other"
+    other.mkdir()
+    mine, foreign = bench.launch("sleep 600"), bench.launch("sleep 600", cwd=other)
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy", {}) as client:
+            listed = document_of(await client.call_tool("list", {}))["tasks"]
+            assert [task["id"] for task in listed] == [mine]
+            for tool, given in (
+                ("show", {"id": foreign}),
+                ("output", {"id": foreign}),
+                ("result", {"id": foreign}),
+                ("effects", {"id": foreign}),
+                ("wait", {"ids": [foreign]}),
+                ("cancel", {"ids": [foreign]}),
+            ):
+                answer = await client.call_tool(tool, given)
+                assert answer.is_error, tool
+                assert "no task of this project" in text_of(answer)
+            assert [each.name for each in (await client.list_resources()).resources] == [mine]
+            with pytest.raises(MCPError):
+                await client.read_resource(f"outlive://task/{foreign}/output")
+
+    play(steps)
+    assert bench.show(foreign)["state"] == "running"
+
+
+def test_a_clients_roots_say_where_it_works(bench: Bench) -> None:
+    """A server that was started elsewhere asks for them."""
+    task = bench.launch("true")
+
+    async def roots(_: object) -> types.ListRootsResult:
+        return types.ListRootsResult(roots=[types.Root(uri=bench.project.as_uri())])  # type: ignore[arg-type]
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy", {}, bench.root, list_roots_callback=roots) as client:
+            listed = document_of(await client.call_tool("list", {}))["tasks"]
+            assert [each["id"] for each in listed] == [task]
+
+    play(steps)
+
+
+def test_errors_are_a_fact_and_a_hint(bench: Bench) -> None:
+    """What the caller can mend is an answer; a tool that does not exist is an error of the protocol."""
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy", {}) as client:
+            for tool, given, code in (
+                ("show", {"id": "tzzzzz"}, "unknown_id"),
+                ("show", {}, "usage"),
+                ("show", {"id": "t", "colour": "blue"}, "usage"),
+                ("inbox", {}, "usage"),
+                ("cancel", {}, "usage"),
+            ):
+                answer = await client.call_tool(tool, given)
+                assert answer.is_error
+                fact, hint = text_of(answer).split("\n")
+                assert fact.startswith("outlive: ")
+                assert hint.startswith("hint: ")
+                assert answer.structured_content["error"]["code"] == code
+            with pytest.raises(MCPError, match="Unknown tool"):
+                await client.call_tool("send", {"id": "t"})
+
+    play(steps)
+
+
+def test_no_tool_shows_a_secret(bench: Bench) -> None:
+    """What can be recognised is masked in words, documents and resources."""
+    secret = "ghp_" + "a1B2" * 9
+    task = bench.launch(f"echo token {secret}", "--session", "s-1", "--description", f"with {secret}")
+    bench.run("wait", "--no-ack", task)
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy") as client:
+            seen = [str(await client.call_tool("inbox", {"peek": True}))]
+            seen += [
+                str(await client.call_tool(tool, {"id": task})) for tool in ("show", "output", "result", "effects")
+            ]
+            seen += [str(await client.call_tool(tool, {})) for tool in ("list", "inbox", "hand_off", "gate")]
+            seen.append(str(await client.read_resource(f"outlive://task/{task}/output")))
+            assert "token" in seen[2]
+            assert [text for text in seen if secret in text] == []
+
+    play(steps)
+
+
+def test_a_subscriber_is_told_that_an_output_grows(bench: Bench) -> None:
+    """By `resources/subscribe` in the older era."""
+    task = bench.launch(f"{until('one')}; echo 1; {until('two')}; echo 2")
+    uri = f"outlive://task/{task}/output"
+    told: list[str] = []
+
+    async def heard(message: object) -> None:
+        if isinstance(message, types.ResourceUpdatedNotification):
+            told.append(str(message.params.uri))
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy", {}, message_handler=heard) as client:
+            assert client.server_capabilities.resources is not None
+            assert client.server_capabilities.resources.subscribe is True
+            await ask(client, "resources/subscribe", uri=uri)
+            (bench.project / "one").touch()
+            await until_true(lambda: bool(told))
+            found = (await client.read_resource(uri)).contents[0]
+            assert isinstance(found, types.TextResourceContents)
+            assert found.text == "1\n"
+            await ask(client, "resources/unsubscribe", uri=uri)
+            (bench.project / "two").touch()
+            bench.run("wait", task)
+            assert set(told) == {uri}
+
+    play(steps)
+
+
+def test_a_listener_is_told_that_an_output_grows(bench: Bench) -> None:
+    """By `subscriptions/listen` in the newer era."""
+    task = bench.launch(f"{until('one')}; echo 1; {until('two')}")
+    uri = f"outlive://task/{task}/output"
+
+    async def steps() -> None:
+        async with (
+            over_stdio(bench, ERAS[1], {}) as client,
+            client.listen(resource_subscriptions=[uri]) as events,
+        ):
+            (bench.project / "one").touch()
+            async for event in events:
+                assert getattr(event, "uri", None) == uri
+                break
+            found = (await client.read_resource(uri)).contents[0]
+            assert isinstance(found, types.TextResourceContents)
+            assert found.text == "1\n"
+
+    play(steps)
+
+
+def test_only_who_knows_the_token_is_served(bench: Bench, server: HttpServer) -> None:
+    """Nobody without it, no other name for this machine, and no web page of somebody else."""
+    right = {"Authorization": f"Bearer {server.token}", "Accept": "application/json, text/event-stream"}
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+
+    def status(**headers: str) -> int:
+        return httpx2.post(server.url, json=body, headers={**right, **headers}).status_code
+
+    assert status() == 200
+    assert httpx2.post(server.url, json=body).status_code == 401
+    assert status(Authorization="Bearer wrong") == 401
+    assert status(Authorization=f"Basic {server.token}") == 401
+    assert status(Host="evil.example") == 421
+    assert status(Host="evil.example:80") == 421
+    assert status(Origin="https://evil.example") == 403
+    assert status(Origin=server.url.removesuffix("/mcp")) == 200
+    assert server.url.startswith("http://127.0.0.1:")
+    assert server.token_file is not None
+    assert stat.S_IMODE(os.stat(server.token_file).st_mode) == 0o600
+    assert server.token not in bench.ok("list", "--all", "--json")
+
+
+def test_the_environment_may_give_the_token(bench: Bench) -> None:
+    """One that keeps somebody out."""
+    short = bench.run("mcp", "--http", "0", env={"OUTLIVE_MCP_TOKEN": "short"})
+    assert short.returncode == 2
+    assert "too short" in short.stderr
+    server = HttpServer(bench, {"OUTLIVE_MCP_TOKEN": "a token of sixteen letters"})
+    try:
+        assert server.token_file is None
+        headers = {"Authorization": "Bearer a token of sixteen letters", "Accept": "application/json"}
+        assert httpx2.post(server.url, headers=headers, json={}).status_code not in (401, 403, 421)
+    finally:
+        server.end()
+
+
+def test_without_the_package_it_says_what_to_install(bench: Bench) -> None:
+    """The extra is optional, and nothing else needs it."""
+    script = (
+        f"import sys, runpy; sys.modules['mcp'] = None; sys.argv = ['outlive', 'mcp']; runpy.run_path({str(SCRIPT)!r})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=bench.env, cwd=bench.project, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert "pip install 'outlive[mcp]'" in done.stderr
+
+
+async def until_true(condition: Callable[[], bool]) -> None:
+    """`wait_until` for coroutines."""
+    await anyio.to_thread.run_sync(lambda: wait_until(condition))

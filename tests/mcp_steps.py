@@ -1,0 +1,127 @@
+"""Steps that tests of the MCP server share: real servers, and the SDK's own client in both eras."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import httpx2
+import mcp_types as types
+from mcp.client.client import Client
+from mcp.client.extension import advertise
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from outlive.mcp.tasks_extension import EXTENSION
+from tests.support import PATIENCE_S, SCRIPT
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+    from mcp.client.extension import ClientExtension
+
+    from tests.support import Bench
+
+VERSIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
+ERAS = tuple(VERSIONS)
+MAY_RUN = {"OUTLIVE_MCP_RUN": "on", "OUTLIVE_SESSION": "s-1"}
+
+
+class HttpServer:
+    """A server over HTTP, as a process."""
+
+    def __init__(self, bench: Bench, env: Mapping[str, str] | None = None) -> None:
+        self.process = subprocess.Popen(
+            bench.command("mcp", "--http", "0", "--json"),
+            env={**bench.env, **(env or {})},
+            cwd=bench.project,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        said = json.loads(self.process.stdout.readline())
+        self.url: str = said["url"]
+        self.token_file: str | None = said["token_file"]
+
+    @property
+    def token(self) -> str:
+        """The token of its file."""
+        assert self.token_file is not None
+        return Path(self.token_file).read_text().strip()
+
+    def end(self) -> None:
+        """The end of the test."""
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@asynccontextmanager
+async def over_stdio(
+    bench: Bench, era: str, env: Mapping[str, str] | None = None, cwd: Path | None = None, **options: Any
+) -> AsyncIterator[Client]:
+    """A client with a server of its own."""
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=[str(SCRIPT), "mcp"],
+        env={**bench.env, **(MAY_RUN if env is None else env)},
+        cwd=cwd or bench.project,
+    )
+    async with Client(server, mode=era, read_timeout_seconds=PATIENCE_S * 2, **options) as client:
+        yield client
+
+
+@asynccontextmanager
+async def over_http(server: HttpServer, era: str, **options: Any) -> AsyncIterator[Client]:
+    """A client of a server that runs already."""
+    headers = {"Authorization": f"Bearer {server.token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S * 2) as http:
+        transport = streamable_http_client(server.url, http_client=http)
+        async with Client(transport, mode=era, read_timeout_seconds=PATIENCE_S * 2, **options) as client:
+            yield client
+
+
+def play(steps: Callable[[], Awaitable[None]]) -> None:
+    """Run the steps of a test; it fails rather than hang."""
+
+    async def in_time() -> None:
+        with anyio.fail_after(PATIENCE_S * 4):
+            await steps()
+
+    anyio.run(in_time)
+
+
+async def ask(client: Client, method: str, **params: Any) -> dict[str, Any]:
+    """A request as it stands, without the shapes that the SDK expects; the raw result."""
+    request: dict[str, Any] = {"method": method, "params": params}
+    options: dict[str, Any] = {}
+    client.session._stamp(request, options)  # type: ignore[arg-type]
+    if "taskId" in params:
+        options.setdefault("headers", {})["mcp-name"] = params["taskId"]
+    return await client.session._dispatcher.send_raw_request(method, request["params"], options)  # type: ignore[arg-type]
+
+
+def text_of(result: types.CallToolResult) -> str:
+    """The text of an answer."""
+    first = result.content[0]
+    assert isinstance(first, types.TextContent)
+    return first.text
+
+
+def document_of(result: types.CallToolResult) -> dict[str, Any]:
+    """The JSON of an answer that is no error."""
+    assert not result.is_error, text_of(result)
+    assert isinstance(result.structured_content, dict)
+    return result.structured_content
+
+
+def speaks_tasks() -> ClientExtension:
+    """What a client declares that wants tasks in the newer dialect."""
+    return advertise(EXTENSION)
