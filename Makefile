@@ -30,17 +30,18 @@ unit: .venv/.stamp-test bytecode ## all tests but the crash tests and those with
 crash: .venv/.stamp-test bytecode ## kill every process before every system call
 	@.venv/bin/python -m pytest -q tests/crash
 
-# Real agent clients, pinned, against a model on loopback: nothing leaves the machine once they are installed.
+# Real agent clients and the official MCP suite, pinned, against a model on loopback: nothing leaves the
+# machine once they are installed. Node itself comes from npm, for some need a newer one than many systems have.
 agent_clients := node=node@24.21.0 claude=@anthropic-ai/claude-code@2.1.325 codex=@openai/codex@0.166.0 \
 	gemini=@google/gemini-cli@0.61.0
 
-test-clients: .venv/.stamp-test bytecode ## Outlive in real agent clients, offline
+test-clients: .venv/.stamp-test bytecode ## Outlive in real agent clients, and the official MCP suite, offline
 	@if ! command -v npm >/dev/null; then echo "test-clients: skipped, npm is not installed"; exit 0; fi; \
-	for each in $(agent_clients); do \
+	for each in $(agent_clients) "mcp=$$(tr '\n' ' ' < tests/clients/mcp_packages.txt)"; do \
 		place=tests/clients/.clients/$${each%%=*}; \
 		[ "$$(cat $$place/.version 2>/dev/null)" = "$${each#*=}" ] || { \
 			echo "installing $${each#*=}"; rm -rf $$place; mkdir -p $$place; \
-			npm install --silent --no-audit --no-fund --no-save --prefix $$place "$${each#*=}" >/dev/null 2>&1 && \
+			npm install --silent --no-audit --no-fund --no-save --prefix $$place $${each#*=} >/dev/null 2>&1 && \
 			echo "$${each#*=}" > $$place/.version || \
 			{ echo "note: $${each#*=} could not be installed; its tests are skipped"; rm -rf $$place; }; }; \
 	done; \

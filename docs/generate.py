@@ -15,6 +15,8 @@ from outlive.client.sdk import Outlive, Task
 from outlive.client.session import Session
 from outlive.domain import errors
 from outlive.domain.lifecycle import CONDITIONS, MOVES, TERMINAL
+from outlive.mcp.resources import TEMPLATE
+from outlive.mcp.tools.catalogue import TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +102,29 @@ def sdk_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"cli.md": cli_page, "lifecycle.md": lifecycle_page, "sdk.md": sdk_page}
+def mcp_page() -> str:
+    """The tools of the MCP server with what they take."""
+    lines = ["# MCP tools", "", "Made from the code by `make docs`. How to use them: [how-to](../how-to/mcp.md)."]
+    for tool in TOOLS:
+        lines += ["", f"## {tool.name}", "", tool.description, ""]
+        properties = tool.schema["properties"]
+        if properties:
+            lines += ["| argument | type | |", "|---|---|---|"]
+        for name, found in properties.items():
+            kind = found.get("type") or " or ".join(each["type"] for each in found["anyOf"])
+            must = "; required" if name in tool.schema.get("required", ()) else ""
+            default = f"; default {found['default']}" if "default" in found else ""
+            lines.append(f"| `{name}` | {kind} | {found.get('description', '')}{default}{must} |")
+    lines += [
+        "",
+        "## Resources",
+        "",
+        f"`{TEMPLATE}`: the end of what a task has written; subscribers are told when it grows.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {"cli.md": cli_page, "mcp.md": mcp_page, "lifecycle.md": lifecycle_page, "sdk.md": sdk_page}
 
 
 if __name__ == "__main__":

@@ -79,9 +79,9 @@ async def over_stdio(
 
 
 @asynccontextmanager
-async def over_http(server: HttpServer, era: str, **options: Any) -> AsyncIterator[Client]:
+async def over_http(server: HttpServer, era: str, token: str | None = None, **options: Any) -> AsyncIterator[Client]:
     """A client of a server that runs already."""
-    headers = {"Authorization": f"Bearer {server.token}"}
+    headers = {"Authorization": f"Bearer {token or server.token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S * 2) as http:
         transport = streamable_http_client(server.url, http_client=http)
         async with Client(transport, mode=era, read_timeout_seconds=PATIENCE_S * 2, **options) as client:

@@ -55,6 +55,8 @@ def test_every_import_respects_the_layers() -> None:
         ("ledger/__init__.py", "outlive.observe", "Each layer imports only what is below it"),
         ("ledger/__init__.py", "outlive.service", "Each layer imports only what is below it"),
         ("service/__init__.py", "outlive.cli", "Each layer imports only what is below it"),
+        ("cli/__init__.py", "outlive.mcp.server", "Each layer imports only what is below it"),
+        ("mcp/__init__.py", "outlive.cli", "Each layer imports only what is below it"),
         ("keeper/witness.py", "outlive.ledger", "The witness never opens the ledger"),
         ("bundle/record.py", "apsw", "The witness never opens the ledger"),
         ("domain/__init__.py", "time", "The domain does no I/O and reads no clock"),

@@ -27,8 +27,8 @@ from tests.mcp_steps import (
     play,
     text_of,
 )
-from tests.session_steps import until
-from tests.support import SCRIPT, wait_until
+from tests.session_steps import Clients, begin, until
+from tests.support import SCRIPT, open_files, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 TOOLS = ["run", "list", "show", "output", "wait", "result", "cancel", "effects", "inbox", "hand_off", "gate"]
+NO_SESSION = {"OUTLIVE_MCP_RUN": "on"}
 CODEX_FREE = {"x-codex-turn-metadata": {"session_id": "codex-session-1", "sandbox": "none"}}
 CODEX_BOXED = {"x-codex-turn-metadata": {"session_id": "codex-session-1", "sandbox": "seccomp"}}
 
@@ -154,17 +155,20 @@ def test_a_client_that_leaves_ends_its_server(bench: Bench) -> None:
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "wait", "arguments": {"ids": [task]}}},
     ]
-    done = subprocess.run(
+    with subprocess.Popen(
         bench.command("mcp"),
-        input="".join(json.dumps(call) + "\n" for call in calls),
         env=bench.env,
         cwd=bench.project,
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
         text=True,
-        timeout=30,  # a slice would be 45 s
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    ) as server:
+        assert server.stdin is not None
+        server.stdin.writelines(json.dumps(call) + "\n" for call in calls)
+        server.stdin.flush()
+        wait_until(lambda: bench.files(task).done in open_files(server.pid), "the wait to begin")
+        server.stdin.close()
+        assert server.wait(30) == 0  # a slice would be 45 s
     assert bench.show(task)["state"] == "running"
     (bench.project / "go").touch()
     assert bench.run("wait", task).returncode == 0
@@ -205,6 +209,20 @@ def test_run_is_refused_over_http(bench: Bench) -> None:
     async def steps() -> None:
         async with over_http(server, "legacy") as client:
             assert "over HTTP" in text_of(await client.call_tool("run", {"command": "true"}, meta=CODEX_FREE))  # type: ignore[arg-type]
+
+    try:
+        play(steps)
+    finally:
+        server.end()
+
+
+def test_over_http_our_environment_is_not_the_callers(bench: Bench) -> None:
+    """A server that was started from inside a session does not take its callers for that session."""
+    server = HttpServer(bench, {"CLAUDE_CODE_SESSION_ID": "claude-session-1"})
+
+    async def steps() -> None:
+        async with over_http(server, "legacy") as client:
+            assert "not known which session" in text_of(await client.call_tool("inbox", {}))
 
     try:
         play(steps)
@@ -294,6 +312,25 @@ def test_a_clients_roots_say_where_it_works(bench: Bench) -> None:
         async with over_stdio(bench, "legacy", {}, bench.root, list_roots_callback=roots) as client:
             listed = document_of(await client.call_tool("list", {}))["tasks"]
             assert [each["id"] for each in listed] == [task]
+
+    play(steps)
+
+
+def test_a_server_speaks_for_the_session_that_continues_its_own(bench: Bench, clients: Clients) -> None:
+    """A client that clears its session starts no other server; what is owed is told to the new one."""
+    pid = clients.start()
+    begin(bench, "claude-session-1", "--pid", pid)
+    task = bench.launch("true", "--session", "claude-session-1")
+    bench.run("wait", "--no-ack", task)
+    begin(bench, "claude-session-2", "--pid", pid, "--source", "clear")
+    bench.run("session", "end", "--session", "claude-session-1", "--reason", "clear")
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy", {"CLAUDE_CODE_SESSION_ID": "claude-session-1", **NO_SESSION}) as client:
+            peeked = document_of(await client.call_tool("inbox", {"peek": True}))["notices"]
+            assert [notice["task"]["id"] for notice in peeked] == [task]
+            launched = document_of(await client.call_tool("run", {"command": "true"}))
+            assert launched["session"] == "claude-session-2"
 
     play(steps)
 
@@ -415,15 +452,21 @@ def test_only_who_knows_the_token_is_served(bench: Bench, server: HttpServer) ->
 
 
 def test_the_environment_may_give_the_token(bench: Bench) -> None:
-    """One that keeps somebody out."""
+    """One that keeps somebody out, and that tasks do not inherit."""
     short = bench.run("mcp", "--http", "0", env={"OUTLIVE_MCP_TOKEN": "short"})
     assert short.returncode == 2
     assert "too short" in short.stderr
-    server = HttpServer(bench, {"OUTLIVE_MCP_TOKEN": "a token of sixteen letters"})
+    token = "a token of sixteen letters"  # noqa: S105 - of this test
+    server = HttpServer(bench, {**MAY_RUN, "OUTLIVE_MCP_TOKEN": token})
+
+    async def steps() -> None:
+        async with over_http(server, "legacy", token=token) as client:
+            task = document_of(await client.call_tool("run", {"command": "env", "wait": "45s"}))
+            assert token not in bench.ok("output", task["id"], "--raw")
+
     try:
         assert server.token_file is None
-        headers = {"Authorization": "Bearer a token of sixteen letters", "Accept": "application/json"}
-        assert httpx2.post(server.url, headers=headers, json={}).status_code not in (401, 403, 421)
+        play(steps)
     finally:
         server.end()
 

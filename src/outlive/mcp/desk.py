@@ -14,6 +14,7 @@ from outlive.mcp.crossing import cross
 from outlive.mcp.tasks_extension import TasksExtension
 from outlive.mcp.tools.tool import Call
 from outlive.mcp.words import error_answer
+from outlive.service.sessions import successor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +38,11 @@ class Desk:
 
     async def call_of(self, ctx: ServerRequestContext[Any, Any]) -> Call:
         """Who calls, and with which state directory."""
-        return Call(home=self._home, caller=await self._callers.of(ctx), environ=self._environ)
+        caller = await self._callers.of(ctx)
+        if caller.session is not None:
+            # A client names a session when it starts us, and may have begun another one since.
+            caller = caller.but(session=await cross(successor, self._home, caller.session, caller.project))
+        return Call(home=self._home, caller=caller, environ=self._environ)
 
     async def list_tools(self, _: object, __: object) -> types.ListToolsResult:
         """`tools/list`."""

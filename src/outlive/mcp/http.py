@@ -20,7 +20,7 @@ from outlive.domain.errors import Unavailable, UserError
 from outlive.mcp.secret import read_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import MutableMapping
 
     from mcp.server.lowlevel.server import Server
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -50,9 +50,12 @@ def url_of(listening: socket.socket) -> str:
     return f"http://{ADDRESS}:{listening.getsockname()[1]}{PATH}"
 
 
-def token_of(home: Home, environ: Mapping[str, str]) -> str:
-    """The token that callers must know: the environment's, else that of the state directory."""
-    given = environ.get(TOKEN_VARIABLE)
+def take_token(home: Home, environ: MutableMapping[str, str]) -> str:
+    """The token that callers must know: the environment's, else that of the state directory.
+
+    It is taken out of the environment, which is what tasks inherit.
+    """
+    given = environ.pop(TOKEN_VARIABLE, None)
     if given is not None and len(given) < _SHORTEST_TOKEN:
         raise UserError(f"{TOKEN_VARIABLE} is too short to keep anybody out", f"at least {_SHORTEST_TOKEN} characters")
     return given or read_secret(home)
@@ -89,5 +92,5 @@ class Guard:
 
 def serve_http(app: ASGIApp, listening: socket.socket) -> None:
     """Until it is told to end."""
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, log_level="warning", ws="none", access_log=False, timeout_graceful_shutdown=1)
     anyio.run(uvicorn.Server(config).serve, [listening])

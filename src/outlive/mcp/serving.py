@@ -13,7 +13,7 @@ from outlive.mcp.server import build_server
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Mapping
+    from collections.abc import Mapping, MutableMapping
 
     from starlette.types import ASGIApp
 
@@ -47,16 +47,17 @@ class Opened(Value):
         serve_http(self.app, self.listening)
 
 
-def open_http(home: Home, environ: Mapping[str, str], directory: str, port: int) -> Opened:
+def open_http(home: Home, environ: MutableMapping[str, str], directory: str, port: int) -> Opened:
     """Listen on loopback."""
     from outlive.mcp import http  # noqa: PLC0415 - over stdio none of it is needed
 
-    token = http.token_of(home, environ)
+    is_given = http.TOKEN_VARIABLE in environ
+    token = http.take_token(home, environ)
     listening = http.listen(port)
     server = build_server(home, environ, directory, is_distant=True)
     return Opened(
         url=http.url_of(listening),
-        token_file=None if environ.get(http.TOKEN_VARIABLE) else token_file(home),
+        token_file=None if is_given else token_file(home),
         app=http.build_app(server, listening.getsockname()[1], token),
         listening=listening,
     )

@@ -9,6 +9,7 @@ from outlive.bundle.trace import trace
 from outlive.domain.errors import UserError
 from outlive.domain.lifecycle import LIVE
 from outlive.domain.notice import OPEN
+from outlive.domain.session import told_of
 from outlive.domain.text import is_encodable
 from outlive.domain.value import Value
 from outlive.ledger.contract import Selection
@@ -138,6 +139,20 @@ def number_of(home: Home, session: str, project: str) -> int | None:
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         found = Sessions(ledger).find(session, project)
     return None if found is None else found.seq
+
+
+def successor(home: Home, session: str, project: str) -> str:
+    """Who speaks for a session now: itself, or, if it is over, the heir that is told in its place.
+
+    A program that a client started with one session's name may serve the sessions that continue it.
+    """
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        found = Sessions(ledger).find(session, project)
+        if found is None or not is_over(found):
+            return session
+        lineage = Sessions(ledger).lineage(found.lineage)
+    heir = told_of(found.seq, lineage, lambda each: not is_over(each))
+    return session if heir is None else lineage.sessions[heir].id
 
 
 def owner_of(home: Home, session: str, project: str) -> int | None:
