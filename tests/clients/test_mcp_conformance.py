@@ -1,6 +1,6 @@
 """The MCP conformance suite and the Inspector against our server.
 
-Needs packages of npm: `make test-mcp-conformance` installs them beside this file. Which scenarios do not apply,
+Needs packages of npm: `make test-clients` installs them beside this file. Which scenarios do not apply,
 and why, is said in docs/reference/mcp-conformance.md; every other one must pass.
 """
 
@@ -29,7 +29,7 @@ INSPECTOR = MODULES / ".bin" / "mcp-inspector"
 SUITES = ("conformance", "conformance-alpha")
 SCENARIO = re.compile(r"^  - (\S+) \[(.*)\]$", re.MULTILINE)
 
-pytestmark = pytest.mark.skipif(not NODE.exists(), reason="make test-mcp-conformance installs what it needs")
+pytestmark = pytest.mark.skipif(not NODE.exists(), reason="make test-clients installs what it needs")
 
 
 def suite(name: str, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from tests.support import Bench
 
-TOOLS = ["run", "list", "show", "output", "wait", "result", "cancel", "effects", "inbox", "hand_off", "gate"]
+TOOLS = ["run", "list", "show", "output", "wait", "result", "cancel", "send", "effects", "inbox", "hand_off", "gate"]
 NO_SESSION = {"OUTLIVE_MCP_RUN": "on"}
 CODEX_FREE = {"x-codex-turn-metadata": {"session_id": "codex-session-1", "sandbox": "none"}}
 CODEX_BOXED = {"x-codex-turn-metadata": {"session_id": "codex-session-1", "sandbox": "seccomp"}}
@@ -77,6 +77,10 @@ async def use_every_tool(client: Client, bench: Bench) -> None:
     endless = document_of(await client.call_tool("run", {"command": "sleep 600"}))["id"]
     assert document_of(await client.call_tool("cancel", {}))["tasks"][0]["cancelled"] is True
     assert (await client.call_tool("result", {"id": endless})).is_error is not True
+    reader = document_of(await client.call_tool("run", {"command": "read -r line; echo $line", "stdin": True}))["id"]
+    assert document_of(await client.call_tool("send", {"id": reader, "text": "an answer"}))["id"] == reader
+    assert document_of(await client.call_tool("wait", {"ids": [reader]}))["done"] is True
+    assert document_of(await client.call_tool("output", {"id": reader}))["content"] == "an answer\n"
     inline = document_of(await client.call_tool("run", {"command": "echo quick", "wait": "45s"}))
     assert inline["state"] == "succeeded"
 

@@ -288,7 +288,7 @@ class Task:
         With `eof` it then sees the end of its input. Raises `Unavailable` if it does not read.
         """
         raw = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else bytes(content)
-        self._found = send(self._home, self.id, raw, _adopt, is_last=eof)
+        self._found = send(self._home, self.id, raw, adopt, is_last=eof)
         return self
 
     def retry(self) -> Self:

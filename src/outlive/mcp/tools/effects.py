@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from outlive.domain.effects import summary_of
+from outlive.domain.effects_words import summary_of
 from outlive.domain.quantity import show_duration
 from outlive.domain.text import one_line
 from outlive.mcp.tools.scope import own_task

@@ -44,6 +44,7 @@ class Run(Arguments):
     slots: Annotated[dict[str, int], Field(description="at most N at once under a name")] = {}
     lock: Annotated[list[str], Field(description="one at a time under these names")] = []
     retries: Annotated[int, Field(ge=0, le=100)] = 0
+    stdin: Annotated[bool, Field(description="let it be sent input by `send`; without this it reads nothing")] = False
     wait: Annotated[str | None, Field(description="answer with the result if it ends within this, at most 45s")] = None
 
 
@@ -68,6 +69,7 @@ def launch(call: Call, given: Run, keep: timedelta | None = None) -> str:
         after_any=given.after_any,
         slots=given.slots,
         locks=given.lock,
+        stdin=given.stdin,
         retain=retain,
     )
     return task.id

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from outlive.domain.effects import summary_of
+from outlive.domain.effects_words import summary_of
 from outlive.domain.telling import how_it_ended, who_ended
 from outlive.domain.text import one_line
 from outlive.domain.when import iso
