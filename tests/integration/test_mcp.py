@@ -358,7 +358,7 @@ def test_errors_are_a_fact_and_a_hint(bench: Bench) -> None:
                 assert hint.startswith("hint: ")
                 assert answer.structured_content["error"]["code"] == code
             with pytest.raises(MCPError, match="Unknown tool"):
-                await client.call_tool("send", {"id": "t"})
+                await client.call_tool("forget", {"id": "t"})
 
     play(steps)
 

@@ -51,7 +51,7 @@ def test_trees_have_windows_of_their_own() -> None:
     """Two repositories, one inside the other, at the same time."""
     replayed = Replay("/home/outlive")
     lines = (
-        "1 begin 0 - /r /r/.git /r/in /r/in/.git",
+        "1 begin 0 - /r /r/.git  /r/in /r/in/.git ",
         f"2 write 9 {A} /r/x",
         f"3 write 9 {A} /r/in/x",
         "4 write 9 - /r/in/.git/HEAD",
