@@ -15,7 +15,6 @@ def act(given: Given) -> int:
     """Serve until the client leaves, or we are told to end."""
     if given.words:
         raise UserError("mcp takes no words", "`outlive mcp --help` shows what it takes")
-    gc.enable()  # the command line does without, because it lives for milliseconds
     home, directory = place.here(), place.directory(given.project)
     try:
         from outlive.mcp.serving import open_http, serve_stdio
@@ -23,6 +22,9 @@ def act(given: Given) -> int:
         raise Unavailable(
             f"the MCP server needs a package that is not installed: {error.name}", "pip install 'outlive[mcp]'"
         ) from error
+    # The command line does without, because it lives for milliseconds. What was imported becomes no garbage.
+    gc.freeze()
+    gc.enable()
     if given.http is None:
         serve_stdio(home, os.environ, directory)
         return 0

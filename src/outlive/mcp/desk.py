@@ -63,12 +63,12 @@ class Desk:
                 return await self._extension.begin(call, tool, given)
             answer = await cross(tool.act, call, given, patiently=tool.is_patient)
         except (OutliveError, OSError) as error:
-            return complaint(error)
-        return answer.result()
+            return complaint(call, error)
+        return answer.result(with_document=call.caller.wants_documents)
 
 
-def complaint(error: OutliveError | OSError) -> types.CallToolResult:
+def complaint(call: Call, error: OutliveError | OSError) -> types.CallToolResult:
     """An error as a result: the fact, and what to do."""
     if isinstance(error, OSError):
         error = OutliveError(f"the system refused: {error}", "check open files, memory and disk, then try again")
-    return error_answer(error).result()
+    return error_answer(error).result(with_document=call.caller.wants_documents)

@@ -105,7 +105,8 @@ def end(call: Call, followed: Followed) -> Followed:
 def result(call: Call, followed: Followed) -> dict[str, Any]:
     """What the call would have answered, had it waited; reading it counts as having been told."""
     answer = result_of(call, followed.task).but(is_error=not followed.succeeded)
-    return answer.result().model_dump(by_alias=True, mode="json", exclude_none=True)
+    found = answer.result(with_document=call.caller.wants_documents)
+    return found.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 def _followed(call: Call, task: Task) -> Followed:

@@ -39,6 +39,7 @@ def listen(port: int) -> socket.socket:
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((ADDRESS, port))
+        found.listen()  # from here on callers wait instead of being refused
     except OSError as error:
         found.close()
         raise Unavailable(f"port {port} cannot be used: {error.strerror}", "give another one, or 0 for any") from error

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated, ServerEvent
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -74,18 +75,9 @@ class Resources:
 
     async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         """`resources/subscribe` of the handshake era."""
-        uri, key = str(params.uri), _key(ctx, str(params.uri))
+        uri = str(params.uri)
         await self.unsubscribe(ctx, types.UnsubscribeRequestParams(uri=params.uri))
-        scope = self._watched[key] = anyio.CancelScope()
-        call = await self._desk.call_of(ctx)
-
-        async def follow() -> None:
-            with scope:
-                await _watch(call, uri, lambda: ctx.session.send_resource_updated(uri))
-            if self._watched.get(key) is scope:
-                del self._watched[key]
-
-        ctx.lifespan_context.start_soon(follow)
+        self._watched[_key(ctx, uri)] = await self._watch(ctx, uri, partial(ctx.session.send_resource_updated, uri))
         return types.EmptyResult()
 
     async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
@@ -99,14 +91,52 @@ class Resources:
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """`subscriptions/listen` of 2026-07-28: for as long as the client listens, and to nobody else."""
-        bus = InMemorySubscriptionBus()
-        call = await self._desk.call_of(ctx)
-        async with anyio.create_task_group() as group:
+        bus, scopes = PatientBus(), []
+        try:
             for uri in params.notifications.resource_subscriptions or ():
-                group.start_soon(_watch, call, uri, lambda uri=uri: bus.publish(ResourceUpdated(uri)))
-            result = await ListenHandler(bus)(ctx, params)
-            group.cancel_scope.cancel()
-        return result
+                scope = await self._watch(ctx, uri, partial(bus.publish, ResourceUpdated(uri)))
+                scopes.append(scope)  # one by one: those that were begun are ended, whatever becomes of the next
+            return await ListenHandler(bus)(ctx, params)
+        finally:
+            for scope in scopes:
+                scope.cancel()
+
+    async def _watch(self, ctx: Context, uri: str, tell: Callable[[], Awaitable[None]]) -> anyio.CancelScope:
+        """Watch beside the request; returns when no change can escape us any more."""
+        call, scope, ready = await self._desk.call_of(ctx), anyio.CancelScope(), anyio.Event()
+
+        async def follow() -> None:
+            with scope:
+                try:
+                    await watch(call, task_of(uri), tell, ready.set)
+                except (OutliveError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    pass  # no such task for this caller, or nobody is there any more: then there is nothing to tell
+            ready.set()
+
+        ctx.lifespan_context.start_soon(follow)
+        await ready.wait()
+        return scope
+
+
+class PatientBus(InMemorySubscriptionBus):
+    """Keeps for the first who listens what was told before; it is ours before it is the listener's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._early: list[ServerEvent] | None = []
+
+    async def publish(self, event: ServerEvent) -> None:
+        """Tell who listens, or keep it."""
+        if self._early is not None:
+            self._early.append(event)
+        await super().publish(event)
+
+    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
+        """Somebody listens."""
+        early, self._early = self._early, None
+        for event in early or ():
+            listener(event)
+        return super().subscribe(listener)
 
 
 def uri_of(task: str) -> str:
@@ -137,13 +167,6 @@ def _listed(call: Call) -> list[types.Resource]:
 def _read(call: Call, task_id: str) -> str:
     task = own_task(call, task_id)
     return str(encodable(tail_text(files_of(call.home, task), _MOST)))
-
-
-async def _watch(call: Call, uri: str, tell: Callable[[], Awaitable[None]]) -> None:
-    try:
-        await watch(call, task_of(uri), tell)
-    except (OutliveError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-        return  # no such task for this caller, or nobody is there any more: then there is nothing to tell
 
 
 def _key(ctx: Context, uri: str) -> tuple[str, str]:

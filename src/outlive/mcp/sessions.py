@@ -28,6 +28,9 @@ CODEX_TURN = "x-codex-turn-metadata"
 # Codex tells this only to servers that say they want it.
 CODEX_SANDBOX = "codex/sandbox-state-meta"
 _PATIENCE_WITH_ROOTS_S = 5.0
+# Seen with Claude Code 2.1.325 and Codex 0.166.0: of an answer with both, the model gets the JSON only. That is
+# long, and what tasks say in it has no frame around it.
+_WORDS_ONLY = ("claude-code", "codex-mcp-client")
 
 
 class Caller(Value):
@@ -42,6 +45,11 @@ class Caller(Value):
     """What the client says of the sandbox of its shell; None if it says nothing."""
     is_distant: bool = False
     """It came over HTTP: our environment is not its environment."""
+
+    @property
+    def wants_documents(self) -> bool:
+        """Whether it is sent the JSON beside the words; some clients would show their model that instead of them."""
+        return self.client not in _WORDS_ONLY
 
 
 class Callers:

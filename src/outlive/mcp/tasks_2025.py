@@ -63,7 +63,7 @@ class Tasks2025:
             given = tool.check(params.get("arguments"))
             followed = await cross(following.begin, call, tool, given, keep)
         except (OutliveError, OSError) as error:
-            return complaint(error).model_dump(by_alias=True, mode="json", exclude_none=True)
+            return complaint(call, error).model_dump(by_alias=True, mode="json", exclude_none=True)
         return {"task": view(followed)}
 
     async def get(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Any]:

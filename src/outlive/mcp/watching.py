@@ -15,6 +15,7 @@ from outlive.service.view import files_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from typing import Self
 
     from outlive.bundle.attempt import AttemptFiles
     from outlive.mcp.tools.tool import Call
@@ -23,27 +24,42 @@ if TYPE_CHECKING:
 _BREATH_S = 0.5
 
 
-async def watch(call: Call, task_id: str, tell: Callable[[], Awaitable[None]]) -> None:
-    """Tell of every change of a task's output, until it has ended and that was told, too."""
-    while True:
-        task = await cross(own_task, call, task_id)
-        if task.current.settled_at is not None:
-            return
-        await _watch_attempt(files_of(call.home, task), tell)
-        await tell()
-        await anyio.sleep(_BREATH_S)  # somebody is between letting go and settling
+async def watch(call: Call, task_id: str, tell: Callable[[], Awaitable[None]], ready: Callable[[], None]) -> None:
+    """Tell of every change of a task's output, until it has ended and that was told, too.
 
-
-async def _watch_attempt(files: AttemptFiles, tell: Callable[[], Awaitable[None]]) -> None:
-    done, growth = open_done(files), _watch(files.output)
-    try:
-        while has_writer(done):
-            await _first_of(*(fd for fd in (done, growth) if fd is not None))
-            if growth is not None and _drain(growth):
+    `ready` is called when no change can escape us any more.
+    """
+    while (task := await cross(own_task, call, task_id)).current.settled_at is None:
+        with _Watch(files_of(call.home, task)) as growth:
+            ready()
+            while await growth.wait():
                 await tell()
                 await anyio.sleep(_BREATH_S)
-    finally:
-        for fd in (done, growth):
+        # Somebody is between letting go and settling, or a further attempt begins: in both cases something changed.
+        await tell()
+        await anyio.sleep(_BREATH_S)
+
+
+class _Watch:
+    """One attempt's output, and whether somebody can still add to it."""
+
+    def __init__(self, files: AttemptFiles) -> None:
+        self._done = open_done(files)
+        self._growth = _watch(files.output)
+
+    async def wait(self) -> bool:
+        """Until it has grown; False if nobody is left who could add to it."""
+        while has_writer(self._done):
+            await _first_of(*(fd for fd in (self._done, self._growth) if fd is not None))
+            if self._growth is not None and _drain(self._growth):
+                return True
+        return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for fd in (self._done, self._growth):
             if fd is not None:
                 os.close(fd)
 

@@ -37,11 +37,11 @@ class Answer(Value):
     document: Mapping[str, Any]
     is_error: bool = False
 
-    def result(self) -> types.CallToolResult:
+    def result(self, *, with_document: bool) -> types.CallToolResult:
         """It as the protocol has it."""
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=encodable(self.text))],
-            structured_content=encodable(dict(self.document)),
+            structured_content=encodable(dict(self.document)) if with_document else None,
             is_error=self.is_error,
         )
 
