@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from outlive.bundle.processes import KEEPER_NAME
 from outlive.bundle.seccomp import is_known_machine
 from tests.git_steps import ENVIRON, Worktree
 from tests.session_steps import begin, until
-from tests.support import kill, wait_until
+from tests.support import kill, open_files, processes_named, wait_until
 
 if TYPE_CHECKING:
     from tests.support import Bench
@@ -133,6 +134,26 @@ def test_compared_tells_the_net_effect_and_that_nobody_knows_whose_it_is(bench: 
     assert (found["level"], found["windows"]) == ("compared", [])
     assert "1 file changed; 1 file removed; 1 file created; 1 file written, same content" in found["summary"]
     assert "nobody knows who did it" in found["summary"]
+
+
+@pytest.mark.usefixtures("tree")
+def test_an_answer_inline_has_the_comparison(bench: Bench) -> None:
+    """Whoever asks in the moment of the end is given it, a moment later."""
+    shown = bench.json("run", "--wait", "20s", "--observe", "compare", "sleep 0.2; echo more >> a")
+    assert (shown["effects"]["level"], shown["effects"]["changed"]) == ("compared", [str(bench.project / "a")])
+
+
+@can_observe
+def test_a_look_that_takes_longer_than_the_command_is_given_up(bench: Bench, tree: Worktree) -> None:
+    """What was seen of the task is all there is; nobody is left looking."""
+    for number in range(6000):
+        tree.write(f"many/f{number % 60}/{number}")
+    tree.commit()
+    task = bench.launch("sleep 0.06")
+    bench.run("wait", task)
+    wait_until(lambda: bench.find_keeper(task) is None, "the keeper's end")
+    assert bench.json("effects", task)["level"] == "observed"
+    wait_until(lambda: not any(bench.files(task).record in open_files(pid) for pid in processes_named(KEEPER_NAME)))
 
 
 @pytest.mark.usefixtures("tree")

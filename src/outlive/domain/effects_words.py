@@ -59,7 +59,8 @@ def _compared(effects: Effects) -> str:
     words += [f"{show_files(touched)} written, nobody knows whether changed"] * bool(touched)
     more = effects.unattributed_in_all - len(found or ())
     words += [f"{show_files(more)} more not as before"] * (more > 0)
-    unsure = ["its files were not compared" if found is None else _WHO if words else "", effects.why_unseen]
+    unsure = ["its files were not compared" if found is None else _WHO if words else ""]
+    unsure += [effects.why_unseen or "", *effects.gaps[:1]]
     if not words:
         words = ["nothing is known to have changed" if found is None or effects.uncompared else "all is as before"]
     return f"{'; '.join(words)} (compared only: {'; '.join(word for word in unsure if word) or 'two looks'})"

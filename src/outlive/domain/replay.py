@@ -86,6 +86,11 @@ class Replay:
         self._is_observed = self._is_watched = False
         self._why_unseen: str | None = None
 
+    @property
+    def is_observed(self) -> bool:
+        """Whether system calls were looked at."""
+        return self._is_observed
+
     def read(self, lines: Iterable[list[str]]) -> None:
         """Further lines: time, operation, thread, then states and paths in turn."""
         for at, operation, thread, *fields in lines:

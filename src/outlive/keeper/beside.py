@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock, start_new_thread
 
+from outlive.bundle.kernel import signal
 from outlive.bundle.processes import close_all_but
 
 TYPE_CHECKING = False
@@ -33,6 +34,8 @@ class Beside:
                 work()
             finally:
                 os._exit(0)
+        # Not by its number: whoever gets that next is not ours to end.
+        self._pidfd = os.pidfd_open(self._pid)
         self._done = allocate_lock()
         self._done.acquire()
         start_new_thread(self._reap, ())
@@ -45,7 +48,23 @@ class Beside:
         finally:
             self._done.release()
 
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended."""
+        return not self._done.locked()
+
+    def give_up(self) -> None:
+        """End it: nobody needs it any more."""
+        try:
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # it was faster
+        self.wait()
+
     def wait(self) -> None:
         """Until it has ended."""
         with self._done:
             pass
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1

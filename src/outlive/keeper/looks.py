@@ -34,6 +34,7 @@ class Looks:
         self._known: list[str] | None = None
         self._first: int | None = None
         self._baseline: int | None = None
+        self._is_all = False
         self._work: Beside | None = None
 
     def directories(self) -> list[str]:
@@ -61,8 +62,11 @@ class Looks:
         """A quick one, before the command can have changed anything."""
         self._keep_quick(self._files.before)
 
-    def beside(self, *, for_watching: bool = False) -> bool:
-        """A look at all files, in a fork; whether there is one, for outside of a repository there is not."""
+    def beside(self, *, is_all: bool = False, for_watching: bool = False) -> bool:
+        """A look at all files, in a fork; whether there is one, for outside of a repository there is not.
+
+        If it `is_all` that will be known, it is gone through with also if the command ends before it does.
+        """
         if self._first is not None:
             return True
         try:
@@ -77,7 +81,7 @@ class Looks:
             self._baseline = baseline = self._open_nameless() if for_watching else None
             keep = (self._record, first) if baseline is None else (self._record, first, baseline)
             self._work = Beside(lambda: keep_first(first, directories, baseline, since_ns), keep)
-            self._first = first
+            self._first, self._is_all = first, is_all
         except (ImportError, OSError):
             return False
         return True
@@ -96,6 +100,10 @@ class Looks:
         """
         quick = self._keep_quick(self._files.after, own[:_MOST_FOLLOWED])
         if self._first is None or self._work is None or quick is None:
+            return
+        if not self._work.is_done and not self._is_all:
+            self._work.give_up()
+            os.close(self._first)
             return
         self._work.wait()
         try:

@@ -108,7 +108,7 @@ class Observation:
     def _look_at_files(self) -> None:
         """Compare them, and where calls are not seen, watch them."""
         wants_watch = self._why_not is not None and self._plan.launch.observe in ("auto", "watch")
-        if not self._looks.beside(for_watching=wants_watch) or not wants_watch:
+        if not self._looks.beside(is_all=self._why_not is not None, for_watching=wants_watch) or not wants_watch:
             return
         try:
             from outlive.keeper.watch import WITHOUT, Watch  # noqa: PLC0415 - few tasks are watched

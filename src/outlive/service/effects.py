@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 from outlive.bundle.attempt import AttemptFiles
 from outlive.domain.attribution import with_comparisons
 from outlive.domain.drift import drift
@@ -11,9 +14,10 @@ from outlive.domain.overlap import Overlap, by_hand, changed_paths, in_both, sha
 from outlive.domain.redaction import redact
 from outlive.domain.replay import Replay
 from outlive.domain.snapshot_json import from_json
-from outlive.domain.when import iso
+from outlive.domain.when import iso, timedelta
 from outlive.observe.content import state_of
 from outlive.observe.journal import read_journal
+from outlive.service.clock import utc_now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,22 +34,41 @@ if TYPE_CHECKING:
 
 # Of what a task touched, this much is shown everywhere; `outlive effects` shows all of it.
 _MOST_PATHS = 20
+_COMPARED_WITHIN, _PATIENCE_S = timedelta(seconds=2), 0.5
 # Without one of these no text is worth reading for it.
 _WINDOW_WORDS = ("stash", "checkout", "switch", "restore", "bisect", "mv ", "cp ", "sed -i", "patch")
 
 
 def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
     """What an attempt touched, by default the newest."""
-    replay = Replay(home.path)
     files = AttemptFiles(home.bundle(task.id), attempt or task.current.number)
-    replay.read(read_journal(files.effects))
-    before, after = snapshot_of(files.before), snapshot_of(files.after)
-    is_comparable = before is not None and before.git is not None and after is not None
+    replay = _replayed(home, files)
+    before = snapshot_of(files.before)
+    is_in_repository = before is not None and before.git is not None
+    if is_in_repository and not replay.is_observed:
+        _wait_for_comparison(files, task.attempts[files.number - 1].settled_at)
+        replay = _replayed(home, files)
+    after = snapshot_of(files.after) if is_in_repository else None
     return with_comparisons(
         replay.effects(state_of),
         comparisons_of(files),
-        drift(before, after.but(files=None, dirty=None)) if is_comparable and before and after else None,
+        None if before is None or after is None else drift(before, after.but(files=None, dirty=None)),
     )
+
+
+def _replayed(home: Home, files: AttemptFiles) -> Replay:
+    replay = Replay(home.path)
+    replay.read(read_journal(files.effects))
+    return replay
+
+
+def _wait_for_comparison(files: AttemptFiles, settled_at: datetime | None) -> None:
+    """Right after an end that nobody saw from inside, files are still being compared: that is worth a moment."""
+    if settled_at is None or utc_now() - settled_at > _COMPARED_WITHIN:
+        return
+    until = time.monotonic() + _PATIENCE_S
+    while not os.path.exists(files.compared) and time.monotonic() < until:
+        time.sleep(0.01)
 
 
 def git_document(home: Home, task: Task) -> dict[str, object] | None:
