@@ -143,6 +143,7 @@ def test_a_repository_that_goes_away_takes_nothing_with_it(bench: Bench) -> None
     shown = bench.json("show", task, cwd=bench.root)
     assert (shown["exit_code"], shown["effects"]["level"]) == (7, "watched")
     assert set(shown["effects"]["gone"]) >= set(paths(bench, *NAMES))
+    assert (shown["effects"]["unattributed"], "repository: gone" in shown["effects"]["uncompared"]) == (None, True)
 
 
 @pytest.mark.root

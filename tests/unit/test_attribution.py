@@ -34,6 +34,7 @@ def comparison(*names: str, **fields: object) -> Comparison:
         "directory_gone": False,
         "repository": "same",
         "top": "/r",
+        "has_files": True,
         "paths": tuple(PathChange(path=name, how="changed") for name in names),
         "counts": {"changed": len(names)},
     }
@@ -65,6 +66,9 @@ def test_without_a_comparison_nobody_is_cleared() -> None:
     assert with_comparisons(Effects(level="observed"), [], None).unattributed is None
     assert with_comparisons(Effects(level="observed"), [comparison()], None).unattributed == ()
     assert with_comparisons(Effects(), [], None).level == "unknown"
+    for lost in (comparison(repository="gone", has_files=False), comparison(has_files=False, unknown=("files: no",))):
+        found = with_comparisons(Effects(level="observed"), [lost], None)
+        assert (found.unattributed, len(found.uncompared)) == (None, 1)
 
 
 def test_a_list_that_was_cut_is_counted_whole() -> None:

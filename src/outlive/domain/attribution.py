@@ -27,6 +27,8 @@ def with_comparisons(effects: Effects, comparisons: Sequence[Comparison], git: D
     if not effects.git:
         effects = effects.but(moved="; ".join(_moves(comparisons, git)) or None)
     if comparisons:
+        effects = effects.but(uncompared=_uncompared(comparisons))
+    if any(each.has_files for each in comparisons):
         # Whoever was left behind may have been seen at it after the comparison was begun.
         seen = frozenset((*effects.changed, *effects.created, *effects.restored, *effects.rewritten))
         found = [each for comparison in comparisons for each in _unattributed(comparison)]
@@ -35,7 +37,6 @@ def with_comparisons(effects: Effects, comparisons: Sequence[Comparison], git: D
         effects = effects.but(
             unattributed=unseen,
             unattributed_in_all=in_all - len(found) + len(unseen),
-            uncompared=_uncompared(comparisons),
         )
     if effects.level != "unknown" or (git is None and not comparisons):
         return effects
@@ -68,4 +69,5 @@ def _unattributed(comparison: Comparison) -> list[Unattributed]:
 
 def _uncompared(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     late = (LATE,) if any(each.late for each in comparisons) else ()
-    return tuple(dict.fromkeys((*late, *(why for each in comparisons for why in each.unknown))))
+    lost = [f"repository: {each.repository}" for each in comparisons if each.repository != "same"]
+    return tuple(dict.fromkeys((*late, *lost, *(why for each in comparisons for why in each.unknown))))

@@ -70,6 +70,8 @@ class Comparison(Value):
     worktrees: tuple[Move, ...] = ()
     index_changed: bool | None = None
     config_changed: bool | None = None
+    has_files: bool = False
+    """Whether files were compared at all."""
     paths: tuple[PathChange, ...] = ()
     counts: Mapping[str, int] = {}
     late: bool = False
@@ -120,7 +122,7 @@ def compare(
         counts[change.how] = counts.get(change.how, 0) + 1
         if counts[change.how] <= most:
             listed.append(change)
-    return found.but(paths=tuple(listed), counts=counts)
+    return found.but(has_files=True, paths=tuple(listed), counts=counts)
 
 
 def _fate(before: Snapshot, after: Snapshot) -> Fate:

@@ -64,7 +64,6 @@ class Beside:
     def wait(self) -> None:
         """Until it has ended."""
         with self._done:
-            pass
-        if self._pidfd >= 0:
-            os.close(self._pidfd)
-            self._pidfd = -1
+            if self._pidfd >= 0:
+                os.close(self._pidfd)
+                self._pidfd = -1

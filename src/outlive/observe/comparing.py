@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import marshal
 import os
+import time
 
 from outlive.domain.comparison import compare
 from outlive.domain.comparison_json import to_json
 from outlive.domain.snapshot import GitState, Snapshot, Tree, dirty_paths
 from outlive.domain.snapshot_json import to_json as snapshot_to_json
-from outlive.observe.snapshot import take_full
+from outlive.observe.snapshot import DEFAULT_BUDGET_S, take_full
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def keep_first(fd: int, directories: Sequence[str], baseline: int | None, since_
 
     Whoever watches them needs a `baseline` as well: what they held that were not written `since`.
     """
-    found = [take_full(directory, late=True) for directory in directories]
+    until = time.monotonic() + DEFAULT_BUDGET_S
+    found = [take_full(directory, max(0.0, until - time.monotonic()), late=True) for directory in directories]
     if baseline is not None:
         from outlive.observe.baseline import write_baseline  # noqa: PLC0415 - few tasks are watched
 
@@ -47,9 +49,9 @@ def compare_with_first(
     `ignored` directory: there we write ourselves.
     """
     comparisons, last = [], []
-    known = _with_parents(seen)
+    known, until = _with_parents(seen), time.monotonic() + DEFAULT_BUDGET_S
     for then, now in zip(_first(fd), quick, strict=True):
-        after = take_full(now.directory, before=then)
+        after = take_full(now.directory, max(0.0, until - time.monotonic()), before=then)
         top = "" if after.git is None else (after.git.top or "").rstrip("/")
         comparison = compare(
             then,
