@@ -155,6 +155,8 @@ def test_another_project_hears_nothing(bench: Bench) -> None:
     theirs: dict[str, Any] = {"session_id": "11111111-2222-3333-4444-555555555555", "cwd": str(other)}
     assert said(call(bench, "claude", "SessionStart", source="startup", **theirs)) == {}
     assert said(call(bench, "claude", "UserPromptSubmit", prompt="x", **theirs)) == {}
+    theirs["session_id"] = "22222222-2222-3333-4444-555555555555"
+    assert said(call(bench, "claude", "UserPromptSubmit", prompt="x", **theirs)) == {}
 
 
 def test_a_resumed_session_is_not_told_what_its_transcript_shows(bench: Bench, clients: Clients) -> None:
@@ -218,6 +220,20 @@ def test_clearing_hands_over_by_the_process(bench: Bench, clients: Clients) -> N
     said(call(bench, "claude", "SessionEnd", reason="clear", env=env))
     fresh = {"session_id": "99999999-2222-3333-4444-555555555555"}
     assert task in context(said(call(bench, "claude", "SessionStart", source="clear", env=env, **fresh)))
+
+
+def test_a_session_whose_beginning_was_missed_begins_with_its_next_prompt(bench: Bench, clients: Clients) -> None:
+    """Installed in the middle of it, or locked out at its start: it is handed over then."""
+    env = {"CLAUDE_PID": clients.start()}
+    earlier: dict[str, Any] = {"session_id": "99999999-2222-3333-4444-555555555555"}
+    said(call(bench, "claude", "SessionStart", source="startup", env=env, **earlier))
+    task = bench.launch("exit 3", "--session", earlier["session_id"])
+    wait_until(lambda: bench.row(task).current.settled_at, "the ending")
+    clients.kill(env["CLAUDE_PID"])
+    env = {"CLAUDE_PID": clients.start()}
+    assert task in context(said(call(bench, "claude", "UserPromptSubmit", prompt="x", env=env)))
+    assert SESSION in [each["id"] for each in bench.json("session", "list")["sessions"] if each["alive"]]
+    assert said(call(bench, "claude", "UserPromptSubmit", prompt="y", env=env)) == {}
 
 
 def test_a_boundary_with_nothing_to_say_is_recorded_all_the_same(bench: Bench, clients: Clients) -> None:

@@ -142,6 +142,10 @@ def _look(home: Home, event: Event, put: Put) -> None:
         from outlive.hooks.stop import stop
 
         stop(home, event, project, put)
+    elif seen == "unbegun":
+        from outlive.hooks.begin import begin
+
+        begin(home, event, project, put)
     elif seen == "owed":
         from outlive.hooks.deliver import deliver
 

@@ -16,16 +16,21 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.hooks.event import Event
 
-    Seen = Literal["nothing", "running", "owed"]
+    Seen = Literal["nothing", "running", "owed", "unbegun"]
 
 
 def look(home: Home, event: Event, project: str, stamp: str) -> Seen:
-    """`owed` if something may be told or confirmed now, `running` if only that; what died unseen is settled first."""
+    """`owed` if something may be told or confirmed now, `running` if only that; what died unseen is settled first.
+
+    `unbegun` if its beginning was never told: the ledger was locked then, or we were not installed yet.
+    """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, event.session, project)
         found = [] if owed is None else Inbox(ledger).owed(owed.origins)
         running = [] if owed is None else running_for(ledger, owed)
         is_forsaken = any(not _is_kept(home, task.id, task.current.number) for task in running)
+    if event.kind == "prompt" and (owed is None or owed.session.source is None):
+        return "unbegun"
     if not found and not running:
         quiet.remember(home, event.session, stamp)
         return "nothing"
