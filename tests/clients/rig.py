@@ -187,9 +187,9 @@ class Codex(Rig):
         kill_tree(client.pid)
         client.wait()
 
-    def ask(self, prompt: str, *resume: str) -> subprocess.Popen[str]:
+    def ask(self, prompt: str, *resume: str, cwd: Path | None = None) -> subprocess.Popen[str]:
         """One prompt, one answer; hooks run because they are trusted, and for no other reason."""
-        return self.start("exec", "--skip-git-repo-check", *resume, "--json", prompt)
+        return self.start("exec", "--skip-git-repo-check", *resume, "--json", prompt, cwd=cwd)
 
 
 class Gemini(Rig):

@@ -272,6 +272,29 @@ def test_the_plugin_is_valid_and_does_the_same(claude: Claude, tmp_path: Path) -
     assert not (claude.home / ".claude/settings.json").exists()
 
 
+def test_installed_twice_each_ending_is_told_once(claude: Claude, tmp_path: Path) -> None:
+    """In the settings and as a plugin: every hook runs twice, at the same time."""
+    folder = tmp_path / "plugin"
+    claude.install()
+    claude.bench.ok("install", "--client", "claude", "--plugin", str(folder))
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results:
+            return [bash(f"outlive run '{released(go)}; exit 3'")]
+        return [Say("heard" if "(exit 3)" in asked.all else "idle")]
+
+    claude.model.answer = answer
+    session = claude.converse("--plugin-dir", str(folder))
+    session.say("launch it")
+    assert session.result() == "idle"
+    go.touch()
+    assert session.result() == "heard"
+    session.say("anything else?")
+    session.result()
+    assert claude.model.asked[-1].all.count(f"n{only_task(claude)}01ended") == 1
+
+
 def test_a_command_for_the_background_becomes_a_task_if_that_was_asked_for(claude: Claude) -> None:
     """`--guard rewrite`: the client runs ours instead of its own background, which would die with it."""
     claude.install("--guard", "rewrite")

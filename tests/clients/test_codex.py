@@ -123,3 +123,56 @@ def test_an_idle_session_is_woken_once(codex: Codex, tmp_path: Path) -> None:
         assert len(codex.model.asked) == 3
     finally:
         terminal.close()
+
+
+def test_sessions_of_two_projects_hear_of_their_own(codex: Codex) -> None:
+    """At the same time, under the same user."""
+    codex.configure()
+    codex.install()
+    other = codex.bench.root / "other"
+    other.mkdir()
+
+    def answer(asked: Asked) -> list[Reply]:
+        name = "alpha" if "alpha" in asked.all else "beta"
+        if not asked.results:
+            return [shell(f"outlive run 'sleep 0.5; echo of-{name}; exit 4'")]
+        return [Say("finished")]
+
+    codex.model.answer = answer
+    first, second = codex.ask("alpha"), codex.ask("beta", cwd=other)
+    codex.finish(first)
+    codex.finish(second)
+    for mine, theirs in (("alpha", "beta"), ("beta", "alpha")):
+        told = [asked.all for asked in codex.model.asked if f"\n{mine}\n" in asked.all][-1]
+        assert f"of-{mine}" in told
+        assert f"of-{theirs}" not in told
+
+
+def test_the_end_of_one_session_leaves_the_tasks_of_another_alone(codex: Codex, tmp_path: Path) -> None:
+    """Two sessions of one project: one ends, and one is killed, and the other's task runs on."""
+    codex.configure()
+    codex.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if "launch it" in asked.all and not asked.results:
+            return [shell(f"outlive run '{released(go)}; exit 3'")]
+        return [Hang()] if "die" in asked.last else [Say("heard" if "(exit 3)" in asked.all else "idle")]
+
+    codex.model.answer = answer
+    terminal = Terminal([str(program("codex")), "--no-alt-screen", "launch it"], codex.bench.env, codex.bench.project)
+    try:
+        wait_until(lambda: len(codex.model.asked) == 2, "the end of the turn")
+        wait_until(lambda: list(codex.bench.state.glob("*/hooks/*.watch")), "the watcher")
+        codex.finish(codex.ask("hello"))
+        peer = codex.ask("die")
+        wait_until(lambda: len(codex.model.asked) == 4, "the peer to be at work")
+        codex.kill(peer)
+        task = only_task(codex)
+        assert codex.bench.row(task).state == "running"
+        go.touch()
+        wait_until(lambda: len(codex.model.asked) == 5, "the turn that it was woken for")
+        assert f"n{task}01ended" in codex.model.asked[4].last
+        assert "launch it" in codex.model.asked[4].all
+    finally:
+        terminal.close()

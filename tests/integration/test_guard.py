@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -109,6 +110,23 @@ def test_rewriting_stops_where_anybody_has_made_rules(bench: Bench, name: str) -
     answer = before(
         bench, "rm -rf x &", "--guard", "rewrite", permission_mode="bypassPermissions", env={"CLAUDE_PROJECT_DIR": ""}
     )
+    assert "updatedInput" not in answer["hookSpecificOutput"]
+
+
+def test_rewriting_stops_where_the_client_was_started_with_rules(bench: Bench) -> None:
+    """They are not in any file."""
+    bench.env["HOME"] = str(bench.root)
+    words = ["sh", "-c", "read line", "sh", "--disallowedTools", "Bash(rm:*)"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE) as client:
+        answer = before(
+            bench,
+            "rm -rf x &",
+            "--guard",
+            "rewrite",
+            permission_mode="bypassPermissions",
+            env={"CLAUDE_PID": str(client.pid)},
+        )
+        client.communicate(b"\n")
     assert "updatedInput" not in answer["hookSpecificOutput"]
 
 

@@ -222,6 +222,15 @@ def test_clearing_hands_over_by_the_process(bench: Bench, clients: Clients) -> N
     assert task in context(said(call(bench, "claude", "SessionStart", source="clear", env=env, **fresh)))
 
 
+def test_a_client_that_cannot_be_seen_begins_all_the_same(bench: Bench) -> None:
+    """Its process is in another namespace, or its variable is nonsense."""
+    for pid in ("1073741824", "x", "-1", ""):
+        said(call(bench, "claude", "SessionStart", source="startup", env={"CLAUDE_PID": pid}))
+    assert [each["alive"] for each in bench.json("session", "list")["sessions"]] == [None]
+    said(call(bench, "claude", "SessionEnd", reason="x", env={"CLAUDE_PID": "1073741824"}))
+    wait_until(lambda: bench.json("session", "list")["sessions"][0]["ended_at"], "the end")
+
+
 def test_a_session_whose_beginning_was_missed_begins_with_its_next_prompt(bench: Bench, clients: Clients) -> None:
     """Installed in the middle of it, or locked out at its start: it is handed over then."""
     env = {"CLAUDE_PID": clients.start()}

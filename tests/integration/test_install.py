@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import sys
 from typing import TYPE_CHECKING
@@ -92,6 +93,17 @@ def test_what_was_edited_meanwhile_stays_edited(bench: Bench, user: Path, client
     file.write_text(file.read_text().replace('"x"', '"y"'))
     bench.ok("uninstall", "--client", client)
     assert file.read_text() == MINE.replace('"x"', '"y"')
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_without_the_record_only_ours_goes(bench: Bench, user: Path, client: str) -> None:
+    """The state directory was deleted: nobody knows what was there, and it stays."""
+    file = settings(user, client)
+    install(bench, client)
+    shutil.rmtree(bench.state)
+    bench.ok("uninstall", "--client", client)
+    assert file.read_text() == MINE
+    assert [path for path in tree(user) if path.endswith("SKILL.md")] == []
 
 
 def test_what_was_edited_between_two_installations_is_what_is_given_back(bench: Bench, user: Path) -> None:

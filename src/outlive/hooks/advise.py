@@ -13,6 +13,7 @@ from outlive.bundle.home import Home, locate
 from outlive.domain.command import quote
 from outlive.hooks import marks
 from outlive.hooks.event import Answer
+from outlive.hooks.process import words_of
 from outlive.hooks.shell_text import pieces, program
 
 TYPE_CHECKING = False
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 LONGEST_SLEEP_S = 60
 _DETACHERS = ("nohup", "setsid", "disown")
+_MANAGED = "/etc/claude-code/managed-settings"
+_RULES_BY_HAND = frozenset(("--disallowedTools", "--disallowed-tools", "--settings", "--permission-prompt-tool"))
 _BROAD_KILLERS = ("pkill", "killall")
 _LOOPS = ("while", "until", "for")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -99,7 +102,7 @@ def rewritten(event: Event, found: list[str]) -> dict[str, object] | None:
         or found not in (["background"], ["detached"], ["background", "detached"])
     ):
         return None
-    if _has_rules(event.cwd):
+    if _has_rules(event):
         return None
     text = _without_detaching(event.command)
     if text is None:
@@ -127,14 +130,14 @@ def _without_detaching(command: str) -> str | None:
     return text
 
 
-def _has_rules(project: str) -> bool:
+def _has_rules(event: Event) -> bool:
     """Whether anybody has forbidden anything, or wants to be asked: then the command must stay as they know it."""
-    places = (
-        os.path.expanduser("~/.claude/settings.json"),
-        f"{project}/.claude/settings.json",
-        f"{project}/.claude/settings.local.json",
-        "/etc/claude-code/managed-settings.json",
-    )
+    words = words_of(event.process) if event.process is not None else []
+    if any(word.partition("=")[0] in _RULES_BY_HAND for word in words) or os.path.isdir(_MANAGED + ".d"):
+        return True
+    own = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude")
+    shared = f"{event.cwd}/.claude"
+    places = (own + "/settings.json", shared + "/settings.json", shared + "/settings.local.json", _MANAGED + ".json")
     for place in places:
         try:
             with open(place, "rb") as file:

@@ -7,8 +7,8 @@ import os
 from outlive.domain.session import Begun
 from outlive.hooks import marks
 from outlive.hooks.event import Answer
+from outlive.hooks.process import mark
 from outlive.service.bare_boundary import cross_bare_boundary
-from outlive.service.liveness import mark_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def begin(home: Home, event: Event, project: str, put: Put) -> None:
         project=project,
         source=event.source,
         client=event.client,
-        process=None if event.process is None else mark_of(event.process),
+        process=mark(event.process),
         transcript=event.transcript,
     )
     if not cross_bare_boundary(home, begun):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from outlive.hooks import marks
-from outlive.hooks.process import detach
-from outlive.service.liveness import mark_of
+from outlive.hooks.process import detach, mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 def end(home: Home, event: Event, project: str) -> None:
     """Clients give this a second; ending a process tree may take longer."""
-    process = None if event.process is None else mark_of(event.process)
+    process = mark(event.process)
     detach(lambda: _end(home, event, project, process))
 
 

@@ -30,6 +30,7 @@ _LONGEST_PAYLOAD = 16 << 20
 # A client waits for each of these. What only waits for somebody else's lock has less (PATIENCE_S).
 _DEADLINES_S = {"begin": 5.0, "stop": 5.0, "compact": 2.0}
 _DEADLINE_S = 0.45
+_TELLING_S = 4.0
 PATIENCE_S = 0.25
 
 
@@ -138,6 +139,9 @@ def _look(home: Home, event: Event, put: Put) -> None:
     be_impatient(PATIENCE_S)
     project = project_of(event.cwd)
     seen = look(home, event, project, stamp)
+    if seen != "nothing":
+        # The ledger can be read and there is something to say: that may take its time, and is worth it.
+        signal.setitimer(signal.ITIMER_REAL, _TELLING_S)
     if event.kind == "stop" and seen != "nothing":
         from outlive.hooks.stop import stop
 

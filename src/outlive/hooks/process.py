@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 
 from outlive.bundle.processes import name_of, stat_fields
+from outlive.domain.errors import UserError
+from outlive.service.liveness import mark_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +27,14 @@ def nearest_client() -> int | None:
         fields = stat_fields(pid)
         pid = int(fields[1]) if fields else 0
     return None
+
+
+def mark(pid: int | None) -> str | None:
+    """A client's process as a session's record names it; None if it is none that we can see."""
+    try:
+        return None if pid is None else mark_of(pid)
+    except UserError:
+        return None
 
 
 def words_of(pid: int) -> list[str]:
