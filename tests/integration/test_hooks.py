@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import pytest
 
+from outlive.hooks import claude, codex, gemini
+from outlive.hooks.event import Answer
+from outlive.hooks.quiet import stamp_of
+from outlive.install.clients import CLIENTS
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
 PAYLOADS = Path(__file__).parents[1] / "clients/payloads"
 SESSION = "0d413d96-f387-4132-a51a-c0d99b18c65d"
+MODULES: dict[str, Any] = {"claude": claude, "codex": codex, "gemini": gemini}
 STOPS = {"claude": "Stop", "codex": "Stop", "gemini": "AfterAgent"}
 RESULTS = {"claude": "PostToolBatch", "codex": "PostToolUse", "gemini": "AfterTool"}
 
@@ -85,9 +90,7 @@ def state(bench: Bench, task: str) -> str:
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
 def test_every_recorded_payload_is_understood(bench: Bench, client: str) -> None:
     """Whatever the client sends is answered with JSON or nothing, exit code 0, not a word on stderr."""
-    from outlive.hooks import claude, codex, gemini
-
-    kinds = {"claude": claude.KINDS, "codex": codex.KINDS, "gemini": gemini.KINDS}[client]
+    kinds = MODULES[client].KINDS
     seen = set()
     for name, each in recorded(client).items():
         event = name.partition(":")[0]
@@ -103,12 +106,7 @@ def test_every_recorded_payload_is_understood(bench: Bench, client: str) -> None
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
 def test_what_is_installed_is_understood(client: str) -> None:
     """No event is written into a client's configuration that its hook does not know."""
-    from outlive import hooks, install  # noqa: F401
-    from outlive.hooks import claude, codex, gemini
-    from outlive.install.clients import CLIENTS
-
-    kinds = {"claude": claude.KINDS, "codex": codex.KINDS, "gemini": gemini.KINDS}[client]
-    assert set(CLIENTS[client].groups("rewrite")) <= set(kinds)
+    assert set(CLIENTS[client].groups("rewrite")) <= set(MODULES[client].KINDS)
 
 
 # --- told once ------------------------------------------------------------------------------------
@@ -201,11 +199,12 @@ def test_what_ends_after_a_quiet_look_is_told_at_the_next(bench: Bench) -> None:
     ended(bench)
     said(call(bench, "claude", "Stop"))
     said(call(bench, "claude", "Stop"))
-    time.sleep(0.15)  # the age from which the ledger's files count as settled
+    wait_until(lambda: stamp_of(bench.home), "the ledger's files to count as settled")
     assert said(call(bench, "claude", "PostToolBatch")) == {}
     marks = list((Path(bench.home.path) / "hooks").glob("*.quiet"))
     assert len(marks) == 1, "nothing was remembered, so this test shows nothing"
     task = ended(bench)
+    wait_until(lambda: stamp_of(bench.home), "the ledger's files to count as settled")
     assert task in context(said(call(bench, "claude", "PostToolBatch")))
 
 
@@ -433,6 +432,10 @@ def test_no_more_is_said_than_a_client_takes_whole(bench: Bench) -> None:
     for number in range(60):
         ended(bench, f"seq {number} 100000 | head -c 3000; exit 1")
     assert 2000 < len(context(said(call(bench, "claude", "PostToolBatch")))) < 10_000
+    for client, module in MODULES.items():
+        for name in ("SessionStart", STOPS[client]):
+            written = json.dumps(module.write(name, Answer(context="x" * 50_000)))
+            assert 9_000 < len(written) < 10_200
 
 
 HEAVY = {"json", "re", "argparse", "typing", "dataclasses", "subprocess", "collections", "enum", "inspect", "ctypes"}

@@ -1,0 +1,150 @@
+"""Waking an idle session: one watcher beside it, one message, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.test_hooks import SESSION, call, context, ended, launch, said, state
+from tests.session_steps import until
+from tests.support import PATIENCE_S, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.session_steps import Clients
+    from tests.support import Bench
+
+
+class Watchers:
+    """Hooks that a client keeps running beside an idle session."""
+
+    def __init__(self, bench: Bench, client: str) -> None:
+        self.bench = bench
+        self.env = {"CLAUDE_PID": client, "CLAUDE_CODE_ENTRYPOINT": "cli"}
+        self._started: list[subprocess.Popen[str]] = []
+
+    def start(self, **env: str) -> subprocess.Popen[str]:
+        """One more."""
+        watcher = subprocess.Popen(
+            self.bench.command("hook", "claude", "Wake"),
+            env={**self.bench.env, **self.env, **env},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert watcher.stdin is not None
+        watcher.stdin.write(json.dumps({"session_id": SESSION, "cwd": str(self.bench.project)}))
+        watcher.stdin.close()
+        watcher.stdin = None
+        self._started.append(watcher)
+        return watcher
+
+    def until_there(self) -> None:
+        """One of them watches."""
+        from outlive.hooks.marks import is_watched
+
+        wait_until(lambda: is_watched(self.bench.home, SESSION), "the watcher")
+
+    def end(self, watcher: subprocess.Popen[str]) -> tuple[int, str, str]:
+        """How one ended, and what it said."""
+        out, err = watcher.communicate(timeout=PATIENCE_S)
+        return watcher.returncode, out, err
+
+    def clean(self) -> None:
+        """None is left."""
+        for each in self._started:
+            if each.poll() is None:
+                each.kill()
+            each.communicate()
+
+
+@pytest.fixture
+def watchers(bench: Bench, clients: Clients) -> Iterator[Watchers]:
+    """A session that has begun, in a client that lives."""
+    found = Watchers(bench, clients.start())
+    said(call(bench, "claude", "SessionStart", source="startup", env=found.env))
+    yield found
+    found.clean()
+
+
+def test_an_ending_wakes_the_session_once(bench: Bench, watchers: Watchers) -> None:
+    """By exit code 2 and the text; the hook that follows has nothing more to say, and confirms it at the end."""
+    task = launch(bench, f"{until('go')}; exit 3")
+    watcher = watchers.start()
+    watchers.until_there()
+    (bench.project / "go").touch()
+    code, out, err = watchers.end(watcher)
+    assert (code, out) == (2, "")
+    assert f"n{task}01ended" in err
+    assert state(bench, task) == "presented"
+    assert said(call(bench, "claude", "UserPromptSubmit", prompt=err, env=watchers.env)) == {}
+    assert said(call(bench, "claude", "Stop", stop_hook_active=True, env=watchers.env)) == {}
+    assert state(bench, task) == "acked"
+
+
+def test_of_many_watchers_one_watches(bench: Bench, watchers: Watchers) -> None:
+    """Every turn that ends starts one; the others go at once, and the session is woken once."""
+    task = launch(bench, until("go"))
+    first = watchers.start()
+    watchers.until_there()
+    assert [watchers.end(watchers.start()) for _ in range(3)] == [(0, "", "")] * 3
+    (bench.project / "go").touch()
+    assert watchers.end(first)[0] == 2
+    assert state(bench, task) == "presented"
+
+
+def test_a_hook_and_a_watcher_tell_it_once_between_them(bench: Bench, watchers: Watchers) -> None:
+    """The inbox is the only truth: what was claimed there is told by whoever claimed it."""
+    server = launch(bench, "sleep 600", "--notify", "failure")
+    watcher = watchers.start()
+    watchers.until_there()
+    task = ended(bench)
+    by_hook = context(said(call(bench, "claude", "PostToolBatch", env=watchers.env)))
+    wait_until(lambda: state(bench, task) == "presented", "one of them to tell it")
+    watcher.terminate()
+    by_watcher = watchers.end(watcher)[2]
+    assert (by_hook + by_watcher).count(f"n{task}01ended") == 1
+    bench.run("cancel", server)
+
+
+def test_the_gate_lets_be_who_is_watched_and_holds_who_is_not(bench: Bench, watchers: Watchers) -> None:
+    """A person can go on; nobody waits for a model that waits."""
+    task = launch(bench, "sleep 600")
+    assert said(call(bench, "claude", "Stop", env=watchers.env))["decision"] == "block"
+    watchers.start()
+    watchers.until_there()
+    assert said(call(bench, "claude", "Stop", env=watchers.env)) == {}
+    bench.run("cancel", task)
+
+
+def test_the_end_of_the_client_ends_its_watcher(bench: Bench, watchers: Watchers, clients: Clients) -> None:
+    """SIGKILL, and nobody claims anything for a session that is gone."""
+    task = launch(bench, "sleep 600")
+    watcher = watchers.start()
+    watchers.until_there()
+    clients.kill(watchers.env["CLAUDE_PID"])
+    assert watchers.end(watcher) == (0, "", "")
+    bench.run("cancel", task)
+    assert state(bench, task) == "pending"
+
+
+@pytest.mark.parametrize("env", [{"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}, {"CLAUDE_PID": ""}])
+def test_who_cannot_be_woken_is_not_watched(bench: Bench, watchers: Watchers, env: dict[str, str]) -> None:
+    """A client that answers one prompt would wait for us, and end all the same."""
+    task = launch(bench, "sleep 600")
+    assert watchers.end(watchers.start(**env)) == (0, "", "")
+    bench.run("cancel", task)
+
+
+def test_with_nothing_to_wait_for_nobody_watches(bench: Bench, watchers: Watchers) -> None:
+    """It costs nothing while nothing runs."""
+    assert watchers.end(watchers.start()) == (0, "", "")
+    task = ended(bench)
+    said(call(bench, "claude", "PostToolBatch", env=watchers.env))
+    assert watchers.end(watchers.start()) == (0, "", "")
+    assert state(bench, task) == "presented"
