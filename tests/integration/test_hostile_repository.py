@@ -17,11 +17,13 @@ from outlive.domain.drift import Distance, drift
 from outlive.observe.commits import measure_distance
 from outlive.observe.snapshot import take_full, take_quick
 from tests.git_steps import ENVIRON, Worktree
+from tests.support import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from outlive.domain.snapshot import GitState
+    from tests.support import Bench
 
 HOOKS = ("post-index-change", "reference-transaction", "post-checkout", "pre-commit", "fsmonitor-watchman")
 MISSING = "12" * 20
@@ -129,6 +131,19 @@ def test_looking_executes_nothing(trap: Trap) -> None:
     trap.tree.write("a", "four\n")
     found = compare(before, take_full(place, before=before))
     assert [change.path for change in found.paths] == ["a"]
+    assert not trap.mark.exists()
+
+
+@pytest.mark.parametrize("how", ["auto", "watch", "compare"])
+def test_a_task_in_it_is_looked_at_without_executing_anything(trap: Trap, bench: Bench, how: str) -> None:
+    """Before, beside and after the command, and when its notice is read with files changed and HEAD moved."""
+    task = bench.launch("sleep 0.3; echo 4 > a", "--observe", how, "--session", "s-1", cwd=trap.tree.path)
+    bench.run("wait", task, "--no-ack", cwd=trap.tree.path)
+    wait_until(lambda: os.path.exists(bench.files(task).compared), "the comparison")
+    trap.tree.write("a", "5\n")
+    (trap.tree.path / ".git" / "refs" / "heads" / "main").write_text(trap.first + "\n")
+    (notice,) = bench.json("inbox", "--session", "s-1", cwd=trap.tree.path)["notices"]
+    assert (notice["drift"]["moved"], notice["task"]["effects"]["level"] != "unknown") == (True, True)
     assert not trap.mark.exists()
 
 

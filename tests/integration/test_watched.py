@@ -120,6 +120,19 @@ def test_a_directory_that_comes_back_is_watched_again(bench: Bench) -> None:
     assert seen(bench, task)["windows"][0]["duration_s"] >= 1.5
 
 
+@pytest.mark.usefixtures("tree")
+def test_every_attempt_is_watched(bench: Bench) -> None:
+    """The next try has a journal, a first look and a window of its own."""
+    text = "sleep 0.5; mv other.py x; sleep 1; mv x other.py; exit 3"
+    task = bench.launch(text, "--observe", "watch", "--retries", "1")
+    wait_until(lambda: bench.show(task)["state"] == "failed" and len(bench.show(task)["attempts"]) == 2, "both tries")
+    found = wait_until(
+        lambda: os.path.exists(bench.files(task, 2).compared) and bench.json("effects", task), "the comparison"
+    )
+    assert (found["level"], found["restored"]) == ("watched", paths(bench, "other.py"))
+    assert os.path.exists(bench.files(task, 1).compared)
+
+
 def test_what_nobody_knows_the_beginning_of_is_changed_and_no_more(bench: Bench, tree: Worktree) -> None:
     """A file beside the tracked ones was there; what it held was never looked at, so there is no window."""
     tree.write("notes", "mine\n")
