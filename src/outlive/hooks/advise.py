@@ -46,19 +46,21 @@ ADVICE = {
 _ORDER = tuple(ADVICE)
 
 
-def advise(event: Event, guard: str, put: Put) -> None:
-    """Say what should be done instead, or do it."""
+def advise(event: Event, guard: str, put: Put, held: str = "") -> None:
+    """Say what should be done instead, or do it; and first, what a task holds of what is about to be touched."""
     if event.command is None:
+        if held:
+            put(Answer(context=f"[outlive] {held}"))
         return
     found = [] if guard == "off" else kinds_in(event.command, is_background=event.is_background)
     if guard == "rewrite" and (better := rewritten(event, found)) is not None:
-        put(Answer(tool_input=better))
+        put(Answer(tool_input=better, context=f"[outlive] {held}" if held else ""))
         return
     own = _with_session(event)
     news = _not_said_before(event, found)
-    if news or own is not None:
-        said = f"[outlive] {' '.join(ADVICE[kind] for kind in news)}" if news else ""
-        put(Answer(context=said, tool_input=own))
+    said = " ".join((*([held] if held else ()), *(ADVICE[kind] for kind in news)))
+    if said or own is not None:
+        put(Answer(context=f"[outlive] {said}" if said else "", tool_input=own))
 
 
 def kinds_in(command: str, *, is_background: bool) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from outlive.domain.foreign import Seen
 from outlive.domain.session import SOURCES
 from outlive.hooks.event import Answer, Event, cut
 from outlive.hooks.process import words_of
@@ -29,6 +30,9 @@ KINDS: dict[str, Kind] = {
     "PreCompact": "compact",
     "Wake": "wake",
 }
+# Its tools that change a file, and where they name it.
+EDITORS = {"Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
+_STARTED, _WRITTEN_TO = "Command running in background with ID: ", "Output is being written to: "
 _MOST_BLOCKS = 8
 
 
@@ -58,8 +62,50 @@ def read(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) -> E
         tool_input=tool_input,
         command=command if isinstance(command, str) else None,
         is_background=tool_input.get("run_in_background") is True,
+        edits=_edits(name, payload, tool_input),
+        foreign=_foreign(name, payload),
+        foreign_are_all=name == "Stop" and isinstance(payload.get("background_tasks"), list),
         asks_nobody=payload.get("permission_mode") == "bypassPermissions",
     )
+
+
+def _calls(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    given = payload.get("tool_calls")
+    return [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+
+
+def _edits(name: str, payload: Mapping[str, Any], tool_input: Mapping[str, Any]) -> tuple[str, ...]:
+    """The files that it is about to change, or has changed since the model was asked last."""
+    calls: list[tuple[Any, Any]] = [(payload.get("tool_name"), tool_input)] if name == "PreToolUse" else []
+    if name == "PostToolBatch":
+        calls = [(each.get("tool_name"), each.get("tool_input")) for each in _calls(payload)]
+    found = (given.get(EDITORS[tool]) for tool, given in calls if tool in EDITORS and isinstance(given, dict))
+    return tuple(path for path in found if isinstance(path, str) and path)
+
+
+def _foreign(name: str, payload: Mapping[str, Any]) -> tuple[Seen, ...]:
+    """Its own background shells: all of them when it stops, and each as it is started, with where its output is."""
+    listed = payload.get("background_tasks") if name == "Stop" else None
+    found = [
+        Seen(id=str(each["id"]), command=str(each.get("command") or each.get("description") or "?"))
+        for each in (listed if isinstance(listed, list) else ())
+        if isinstance(each, dict) and each.get("id")
+    ]
+    for call in _calls(payload) if name == "PostToolBatch" else ():
+        given, said = call.get("tool_input"), call.get("tool_response")
+        text = said if isinstance(said, str) else ""
+        if call.get("tool_name") == "Bash" and isinstance(given, dict) and _STARTED in text:
+            shell, _, rest = text.partition(_STARTED)[2].partition(".")
+            output = rest.partition(_WRITTEN_TO)[2].partition(".output")
+            found.append(
+                Seen(
+                    id=shell.strip(),
+                    command=str(given.get("command", "?")),
+                    description=None if given.get("description") is None else str(given["description"]),
+                    output=output[0] + output[1] if output[1] else None,
+                )
+            )
+    return tuple(found)
 
 
 def _most_blocks(environ: Mapping[str, str]) -> int:

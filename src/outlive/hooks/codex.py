@@ -54,7 +54,17 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
         tool=str(payload.get("tool_name", "")),
         tool_input=tool_input,
         command=command if isinstance(command, str) else None,
+        edits=_edits(payload.get("tool_name"), tool_input),
     )
+
+
+def _edits(tool: object, tool_input: Mapping[str, Any]) -> tuple[str, ...]:
+    """The files that a patch is about."""
+    patch = tool_input.get("command") or tool_input.get("input") if tool == "apply_patch" else None
+    if not isinstance(patch, str):
+        return ()
+    heads = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
+    return tuple(line.partition(": ")[2].strip() for line in patch.splitlines() if line.startswith(heads))
 
 
 def _is_conversation(process: int | None) -> bool:

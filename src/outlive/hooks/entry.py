@@ -82,23 +82,34 @@ def _set_deadline(event: Event) -> None:
         os._exit(0)
 
     signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, _DEADLINES_S.get(event.kind, _DEADLINE_S))
+    signal.setitimer(signal.ITIMER_REAL, _deadline_s(event))
+
+
+def _deadline_s(event: Event) -> float:
+    """On a machine that is always busy, its owner may want answers rather than speed."""
+    try:
+        return max(0.05, float(os.environ.get("OUTLIVE_HOOK_DEADLINE_S", "")))
+    except ValueError:
+        return _DEADLINES_S.get(event.kind, _DEADLINE_S)
 
 
 def _act(event: Event, guard: str, put: Put) -> None:
     """Each event loads what it needs, and mostly that is not much."""
     if event.kind == "tool":
         from outlive.hooks.advise import advise
+        from outlive.hooks.held import held
 
-        advise(event, guard, put)
-        return
-    if event.is_sub_agent:
+        advise(event, guard, put, "" if guard == "off" else held(event, PATIENCE_S))
         return
     from outlive.bundle.home import Home, locate, open_home
 
     if event.kind != "begin" and not os.path.exists(Home(locate(os.environ)).ledger):
         return  # nobody has ever launched anything
     home = open_home(os.environ)
+    if event.edits or event.foreign or event.foreign_are_all:
+        _note(home, event)
+    if event.is_sub_agent:
+        return
     if event.kind in ("prompt", "results", "stop"):
         _look(home, event, put)
         return
@@ -123,6 +134,20 @@ def _act(event: Event, guard: str, put: Put) -> None:
         from outlive.hooks.wake import wake
 
         wake(home, event, project, put)
+
+
+def _note(home: Home, event: Event) -> None:
+    """What is told in passing is worth less than what we were called for: it may fail."""
+    from outlive.hooks.note import is_worth_noting, note
+    from outlive.ledger.opening import be_impatient
+    from outlive.service.origin import project_of
+
+    if is_worth_noting(home, event):
+        be_impatient(PATIENCE_S)
+        try:
+            note(home, event, project_of(event.cwd))
+        except OutliveError as error:
+            sys.stderr.write(f"outlive: {one_line(error.message, 400)}\n")
 
 
 def _look(home: Home, event: Event, put: Put) -> None:

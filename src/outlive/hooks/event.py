@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
+    from outlive.domain.foreign import Seen
     from outlive.domain.session import Source
 
     WokenBy = Literal["nobody", "hook", "queue"]
@@ -55,6 +56,11 @@ class Event(Value):
     """The text that its tool is about to give to a shell."""
     is_background: bool = False
     """Whether that is to go on in the background of the client."""
+    edits: tuple[str, ...] = ()
+    """Files that its own tools have changed, or before that, are about to change."""
+    foreign: tuple[Seen, ...] = ()
+    """What the client runs in the background by itself."""
+    foreign_are_all: bool = False
     asks_nobody: bool = False
     """Whether the client runs every command without asking and without rules."""
 

@@ -22,6 +22,7 @@ KINDS: dict[str, Kind] = {
     "AfterAgent": "stop",
     "PreCompress": "compact",
 }
+_EDITORS = ("write_file", "replace")
 
 
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
@@ -29,6 +30,7 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
     given = payload.get("tool_input")
     tool_input = given if isinstance(given, dict) else {}
     command = tool_input.get("command") if payload.get("tool_name") == "run_shell_command" else None
+    path = tool_input.get("file_path")
     source = payload.get("source")
     return Event(
         client="gemini",
@@ -46,6 +48,7 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
         tool_input=tool_input,
         command=command if isinstance(command, str) else None,
         is_background=tool_input.get("is_background") is True,
+        edits=(path,) if payload.get("tool_name") in _EDITORS and isinstance(path, str) and path else (),
     )
 
 

@@ -37,7 +37,10 @@ def groups(guard: str) -> dict[str, dict[str, object]]:
     }
     if guard != "off":
         more = () if guard == "advise" else ("--guard", guard)
-        found["PreToolUse"] = {"matcher": "Bash", "hooks": [_hook("PreToolUse", *more, timeout=5)]}
+        found["PreToolUse"] = {
+            "matcher": "Bash|Edit|MultiEdit|Write|NotebookEdit",
+            "hooks": [_hook("PreToolUse", *more, timeout=5)],
+        }
     return found
 
 
@@ -64,14 +67,21 @@ def targets(environ: Mapping[str, str], guard: str) -> list[Target]:
             Target(
                 path=config,
                 add=lambda text: jsonc.set_member(text, ("mcpServers", "outlive"), server),
-                strip=lambda text: jsonc.cut(text, ("mcpServers",), is_our_server),
+                strip=strip_server,
             )
         )
     return found
 
 
-def is_our_server(value: object) -> bool:
-    """Whether an MCP server is ours."""
+def strip_server(text: str) -> str:
+    """The settings without our MCP server, and without what is empty then."""
+    if not text.strip():
+        return text
+    shorter = jsonc.cut(text, ("mcpServers",), _is_our_server)
+    return jsonc.cut_empty(shorter, ("mcpServers",)) if shorter != text else text
+
+
+def _is_our_server(value: object) -> bool:
     words = [value.get("command"), *(value.get("args") or ())] if isinstance(value, dict) else []
     return words[1:] == ["-I", "-m", "outlive", "mcp"]
 

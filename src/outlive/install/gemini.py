@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from outlive.install import jsonc
-from outlive.install.claude import add_groups, is_our_server, strip_groups
+from outlive.install.claude import add_groups, strip_groups, strip_server
 from outlive.install.program import hook_text, mcp_words
 from outlive.install.target import Target
 
@@ -25,7 +25,10 @@ def directory(environ: Mapping[str, str]) -> str:
 def groups(guard: str) -> dict[str, dict[str, object]]:
     """One group of hooks for each event; the one before a tool also tells a command its session, whatever the guard."""
     found: dict[str, dict[str, object]] = {event: {"matcher": "*", "hooks": [_hook(event)]} for event in _EVENTS}
-    found["BeforeTool"] = {"matcher": "run_shell_command", "hooks": [_hook("BeforeTool", "--guard", guard)]}
+    found["BeforeTool"] = {
+        "matcher": "run_shell_command|write_file|replace",
+        "hooks": [_hook("BeforeTool", "--guard", guard)],
+    }
     return found
 
 
@@ -45,7 +48,6 @@ def targets(environ: Mapping[str, str], guard: str) -> list[Target]:
         return text
 
     def strip(text: str) -> str:
-        text = strip_groups(text, NAME)
-        return jsonc.cut(text, ("mcpServers",), is_our_server) if text.strip() else text
+        return strip_server(strip_groups(text, NAME))
 
     return [Target(path=f"{directory(environ)}/settings.json", add=add, strip=strip)]

@@ -1,0 +1,59 @@
+"""Before a tool is used: whether a task holds what it is about to touch away from how it was.
+
+Most often nothing runs at all, and that is known from the ledger's files without opening it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.bundle.home import Home, locate
+from outlive.hooks import marks
+from outlive.hooks.quiet import stamp_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.hooks.event import Event
+    from outlive.service.guard import Holder
+
+_MOST = 3
+
+
+def held(event: Event, patience_s: float) -> str:
+    """What the model should know before it goes on; empty if nothing is held."""
+    if event.command is None and not event.edits:
+        return ""
+    home = Home(locate(os.environ))
+    stamp = stamp_of(home)
+    if not os.path.exists(home.ledger) or (stamp and marks.word(home, event.session, "unheld") == stamp):
+        return ""
+    from outlive.ledger.opening import be_impatient  # noqa: PLC0415 - mostly nothing runs
+    from outlive.ledger.sqlite import SqliteLedger  # noqa: PLC0415
+    from outlive.service.clock import utc_now  # noqa: PLC0415
+
+    be_impatient(patience_s)
+    with SqliteLedger(home.ledger, utc_now(), create=False) as ledger:
+        is_busy = bool(ledger.unsettled())
+    if not is_busy:
+        marks.set_word(home, event.session, "unheld", stamp)
+        return ""
+    return _words(_holders(home, event))
+
+
+def _holders(home: Home, event: Event) -> list[Holder]:
+    from outlive.domain.command import from_shell_text  # noqa: PLC0415 - only if something runs
+    from outlive.service.guard import holders_of_command, holders_of_paths  # noqa: PLC0415
+
+    if event.command is not None:
+        return holders_of_command(home, from_shell_text(event.command).argv, event.cwd, os.environ)
+    return holders_of_paths(home, [os.path.join(event.cwd, path) for path in event.edits], os.environ)
+
+
+def _words(holders: list[Holder]) -> str:
+    from outlive.domain.digest import held_line  # noqa: PLC0415 - only if something is held
+    from outlive.service.clock import utc_now  # noqa: PLC0415
+
+    lines = [held_line(task, window, utc_now()) for task, window in holders[:_MOST]]
+    more = f" and {len(holders) - _MOST} more tasks" if len(holders) > _MOST else ""
+    advice = "What is there now is not how it was, and may be put back: wait for it (`outlive wait ID`) or ask first."
+    return f"{'; '.join(lines)}{more}. {advice}" if lines else ""

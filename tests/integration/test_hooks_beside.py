@@ -1,0 +1,122 @@
+"""What hooks tell and learn beside the endings: windows that tasks hold open, edits, the client's own shells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.git_steps import ENVIRON, Worktree
+from tests.integration.test_hooks import SESSION, call, context, launch, said
+from tests.session_steps import until
+from tests.support import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support import Bench
+
+pytestmark = pytest.mark.usefixtures("repo")
+
+
+@pytest.fixture
+def repo(bench: Bench) -> Path:
+    """A repository with one committed file, and a change to it."""
+    bench.env.update({name: each for name, each in ENVIRON.items() if name.startswith("GIT_")})
+    worktree = Worktree(bench.project)
+    worktree.commit(**{"a.py": "one\n"})
+    worktree.write("a.py", "two\n")
+    return bench.project
+
+
+def stashed(bench: Bench) -> str:
+    """A task that holds a.py away until `go` is there."""
+    task = launch(bench, f"git stash push -q; {until('go')}; git stash pop -q")
+    wait_until(lambda: bench.json("effects", task, "--open")["windows"], "the window")
+    return task
+
+
+def about_to(bench: Bench, tool: str, **tool_input: Any) -> str:
+    """What the model is told before a tool is used."""
+    return context(said(call(bench, "claude", "PreToolUse", tool_name=tool, tool_input=tool_input)))
+
+
+def test_who_is_about_to_touch_what_a_task_holds_is_told(bench: Bench, repo: Path) -> None:
+    """An edit of the file, a git command, the tests; not what has nothing to do with it, and not afterwards."""
+    assert about_to(bench, "Edit", file_path=str(repo / "a.py")) == ""
+    task = stashed(bench)
+    for tool, given in (
+        ("Edit", {"file_path": str(repo / "a.py")}),
+        ("Write", {"file_path": "a.py"}),
+        ("Bash", {"command": "git commit -am done"}),
+        ("Bash", {"command": "pytest -q"}),
+    ):
+        assert f"task {task} holds a.py away from how it found them" in about_to(bench, tool, **given), given
+    assert about_to(bench, "Edit", file_path=str(repo / "new.py")) == ""
+    assert about_to(bench, "Bash", command="cat /etc/hostname") == ""
+    (repo / "go").touch()
+    bench.run("wait", task, "--no-ack")
+    assert about_to(bench, "Edit", file_path=str(repo / "a.py")) == ""
+
+
+def test_advice_and_warning_are_one_answer(bench: Bench) -> None:
+    """A client takes one document."""
+    task = stashed(bench)
+    told = about_to(bench, "Bash", command="nohup git commit -am done &")
+    assert f"task {task} holds a.py" in told
+    assert "has no record" in told
+
+
+@pytest.mark.parametrize(
+    ("client", "event", "fields"),
+    [
+        ("claude", "PostToolBatch", {"tool_calls": [{"tool_name": "Edit", "tool_input": {"file_path": "a.py"}}]}),
+        ("gemini", "AfterTool", {"tool_name": "replace", "tool_input": {"file_path": "a.py"}}),
+        (
+            "codex",
+            "PostToolUse",
+            {"tool_name": "apply_patch", "tool_input": {"command": "*** Begin Patch\n*** Update File: a.py\n@@"}},
+        ),
+    ],
+)
+def test_what_the_session_edits_beside_a_task_is_named_at_its_ending(
+    bench: Bench, repo: Path, client: str, event: str, fields: dict[str, Any]
+) -> None:
+    """By the client's own tools, also those of its sub-agents."""
+    task = launch(bench, f"echo three > a.py; {until('go')}")
+    wait_until(lambda: bench.json("effects", task)["changed"], "its write")
+    assert call(bench, client, event, agent_id="sub", **fields).returncode == 0
+    (repo / "go").touch()
+    bench.run("wait", task, "--no-ack")
+    (notice,) = bench.json("inbox", "--session", SESSION)["notices"]
+    assert [(each["session"], each["paths"]) for each in notice["overlap"]] == [(SESSION, [str(repo / "a.py")])]
+
+
+def test_edits_without_a_running_task_are_nobodys_concern(bench: Bench) -> None:
+    """They cost no write."""
+    launch(bench, "true")
+    call(bench, "claude", "PostToolBatch", tool_calls=[{"tool_name": "Edit", "tool_input": {"file_path": "a.py"}}])
+    task = launch(bench, "echo three > a.py")
+    bench.run("wait", task, "--no-ack")
+    notices = bench.json("inbox", "--session", SESSION)["notices"]
+    assert all(notice["overlap"] == [] for notice in notices)
+
+
+def test_the_clients_own_shells_are_handed_over(bench: Bench, repo: Path) -> None:
+    """Known when they are started, with where they write; gone when the client says that they are."""
+    launch(bench, "true")
+    output = repo / "b1.output"
+    response = (
+        f"Command running in background with ID: b1. Output is being written to: {output}. You will be notified when"
+        " it completes."
+    )
+    given = {"command": "npm run dev", "run_in_background": True}
+    calls = [{"tool_name": "Bash", "tool_input": given, "tool_response": response}]
+    call(bench, "claude", "PostToolBatch", tool_calls=calls)
+    (found,) = bench.json("hand-off", "--session", SESSION)["foreign"]
+    assert (found["id"], found["command"], found["output"]) == ("b1", "npm run dev", str(output))
+    still = [{"id": "b1", "type": "shell", "status": "running", "description": "dev", "command": "npm run dev"}]
+    call(bench, "claude", "Stop", background_tasks=still)
+    assert [each["output"] for each in bench.json("hand-off", "--session", SESSION)["foreign"]] == [str(output)]
+    call(bench, "claude", "Stop", background_tasks=[])
+    assert bench.json("hand-off", "--session", SESSION)["foreign"] == []
