@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from outlive.domain.errors import UserError
 from outlive.install import jsonc, toml_text
-from outlive.install.claude import add_groups, groups, strip_groups
+from outlive.install.claude import add_groups, groups, strip_groups, with_server, without_server
 
 some = settings(max_examples=60, deadline=None)
 OURS = {"hooks": [{"type": "command", "command": "/p/python -I /p/outlive hook claude Stop"}]}
@@ -124,3 +124,15 @@ def test_comments_after_a_table_of_ours_are_not_ours() -> None:
     head = toml_text.header("mcp_servers", "outlive")
     text = toml_text.with_table("a = 1\n", head, {"command": "x"}) + "\n# mine\n[other]\nb = 2\n"
     assert toml_text.without_tables(text, lambda line: line == head) == "a = 1\n\n# mine\n[other]\nb = 2\n"
+
+
+def test_our_server_comes_and_goes_and_another_of_its_name_stays() -> None:
+    """MCP: what a person has named `outlive` is theirs."""
+    words = ["/p/python", "-I", "-m", "outlive", "mcp"]
+    text = with_server(COMMENTED, words, alwaysLoad=True)
+    assert parsed(text)["mcpServers"]["outlive"] == {"command": words[0], "args": words[1:], "alwaysLoad": True}
+    assert without_server(text) == COMMENTED
+    assert with_server(COMMENTED, None) == COMMENTED
+    theirs = '{"mcpServers": {"outlive": {"command": "mine"}}}'
+    assert with_server(theirs, words) == without_server(theirs) == theirs
+    assert parsed(with_server("", words))["mcpServers"]["outlive"]["args"] == words[1:]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 
 from outlive.install import jsonc
-from outlive.install.program import hook_words, is_ours, mcp_words
+from outlive.install.program import hook_words, is_ours
 from outlive.install.skill import is_skill, skill_text
 from outlive.install.target import Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 NAME = "claude"
 _DAY_S = 86400
@@ -49,35 +49,37 @@ def _hook(event: str, *more: str, timeout: int) -> dict[str, object]:
     return {"type": "command", "command": command, "args": args, "timeout": timeout}
 
 
-def targets(environ: Mapping[str, str], guard: str) -> list[Target]:
-    """Every file that is changed."""
+def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
+    """Every file that is changed; `server` are the words that start our MCP server, if there is one."""
     top = directory(environ)
-    found = [
+    # Servers of the user are kept beside what Claude Code remembers, and not in the settings.
+    memory = os.path.join(environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME", "/"), ".claude.json")
+    return [
         Target(path=f"{top}/settings.json", add=lambda text: add_groups(text, groups(guard)), strip=strip_groups),
         Target(
             path=f"{top}/skills/outlive/SKILL.md",
             add=lambda _: skill_text(),
             strip=lambda text: "" if is_skill(text) else text,
         ),
+        Target(
+            path=memory,
+            add=lambda text: with_server(text, server, alwaysLoad=True),
+            strip=without_server,
+        ),
     ]
-    if (words := mcp_words()) is not None:
-        server = {"command": words[0], "args": words[1:], "alwaysLoad": True}
-        config = os.path.join(environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME", "/"), ".claude.json")
-        found.append(
-            Target(
-                path=config,
-                add=lambda text: jsonc.set_member(text, ("mcpServers", "outlive"), server),
-                strip=strip_server,
-            )
-        )
-    return found
 
 
-def strip_server(text: str) -> str:
-    """The settings without our MCP server, and without what is empty then."""
-    if not text.strip():
+def with_server(text: str, words: Sequence[str] | None, **more: object) -> str:
+    """The configuration with our MCP server, if there is one and nobody has given its name to another."""
+    path = ("mcpServers", "outlive")
+    if words is None or (text.strip() and jsonc.find(jsonc.parse(text), path) is not None):
         return text
-    shorter = jsonc.cut(text, ("mcpServers",), _is_our_server)
+    return jsonc.set_member(text, path, {"command": words[0], "args": list(words[1:]), **more})
+
+
+def without_server(text: str) -> str:
+    """The configuration without our MCP server."""
+    shorter = jsonc.cut(text, ("mcpServers",), _is_our_server) if text.strip() else text
     return jsonc.cut_empty(shorter, ("mcpServers",)) if shorter != text else text
 
 

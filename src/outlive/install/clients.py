@@ -7,6 +7,7 @@ import shutil
 
 from outlive.domain.errors import UserError
 from outlive.install import claude, codex, gemini
+from outlive.install.program import mcp_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +43,6 @@ def targets_of(name: str, environ: Mapping[str, str], guard: str, *, is_trusted:
     if name == "codex":
         from outlive.install.codex_trust import ask_codex  # noqa: PLC0415 - it starts a program
 
-        return codex.targets(environ, guard, ask_codex if is_trusted else None)
-    found: list[Target] = CLIENTS[name].targets(environ, guard)
+        return codex.targets(environ, guard, mcp_words(), ask_codex if is_trusted else None)
+    found: list[Target] = CLIENTS[name].targets(environ, guard, mcp_words())
     return found

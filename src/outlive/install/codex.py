@@ -11,13 +11,13 @@ import os
 from outlive.domain.value import Value
 from outlive.install import toml_text
 from outlive.install.claude import add_groups, strip_groups
-from outlive.install.program import hook_text, is_ours, mcp_words
+from outlive.install.program import hook_text, is_ours
 from outlive.install.skill import is_skill, skill_text
 from outlive.install.target import Target, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 NAME = "codex"
 _TIMEOUTS_S = {
@@ -57,7 +57,10 @@ def _hook(event: str, timeout: int) -> dict[str, object]:
 
 
 def targets(
-    environ: Mapping[str, str], guard: str, trust: Callable[[str, str], list[Trusted]] | None = None
+    environ: Mapping[str, str],
+    guard: str,
+    server: Sequence[str] | None,
+    trust: Callable[[str, str], list[Trusted]] | None = None,
 ) -> list[Target]:
     """Every file that is changed; `trust` tells what Codex calls the hooks of a text at a path."""
     top = directory(environ)
@@ -67,9 +70,9 @@ def targets(
         planned = add_groups(strip_groups(read(hooks) or "", NAME), groups(guard))
         for each in trust(planned, hooks) if trust is not None else ():
             text = toml_text.with_table(text, toml_text.header("hooks", "state", each.key), {"trusted_hash": each.hash})
-        if (words := mcp_words()) is not None:
-            server = {"command": words[0], "args": words[1:]}
-            text = toml_text.with_table(text, toml_text.header("mcp_servers", "outlive"), server)
+        head = toml_text.header("mcp_servers", "outlive")
+        if server is not None and head not in text.splitlines():
+            text = toml_text.with_table(text, head, {"command": server[0], "args": list(server[1:])})
         return text
 
     def strip_trust(text: str) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 
-from outlive.install import jsonc
-from outlive.install.claude import add_groups, strip_groups, strip_server
-from outlive.install.program import hook_text, mcp_words
+from outlive.install.claude import add_groups, strip_groups, with_server, without_server
+from outlive.install.program import hook_text
 from outlive.install.target import Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 NAME = "gemini"
 _EVENTS = ("SessionStart", "SessionEnd", "BeforeAgent", "AfterTool", "AfterAgent")
@@ -37,17 +36,12 @@ def _hook(event: str, *more: str) -> dict[str, object]:
     return {"name": f"outlive {event}", "type": "command", "command": command, "timeout": 10_000}
 
 
-def targets(environ: Mapping[str, str], guard: str) -> list[Target]:
-    """Every file that is changed."""
-    words = mcp_words()
-
-    def add(text: str) -> str:
-        text = add_groups(text, groups(guard))
-        if words is not None:
-            text = jsonc.set_member(text, ("mcpServers", "outlive"), {"command": words[0], "args": words[1:]})
-        return text
-
-    def strip(text: str) -> str:
-        return strip_server(strip_groups(text, NAME))
-
-    return [Target(path=f"{directory(environ)}/settings.json", add=add, strip=strip)]
+def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
+    """Every file that is changed; `server` are the words that start our MCP server, if there is one."""
+    return [
+        Target(
+            path=f"{directory(environ)}/settings.json",
+            add=lambda text: with_server(add_groups(text, groups(guard)), server),
+            strip=lambda text: without_server(strip_groups(text, NAME)),
+        )
+    ]

@@ -86,12 +86,16 @@ def _without_us(each: Target, now: str | None, before: record.Before | None) -> 
 def install(home: Home, client: str, changes: Sequence[Change]) -> None:
     """Make the changes; what was there is on disk before anything is written over it."""
     _offer_command(home)
+    ours = [each for each in changes if each.original != each.after]
     kept = [
         record.Before(path=each.path, text=each.original, after=record.mark_of(each.after), made=each.made)
-        for each in changes
+        for each in ours
     ]
     record.keep(home, client, kept)
-    for index, each in enumerate(changes):
+    for each in changes:
+        if each not in ours and not each.is_none:
+            target.write(each.path, each.after)  # what an earlier version of us had added there
+    for index, each in enumerate(ours):
         if not each.is_none and (made := target.write(each.path, each.after)):
             kept[index] = kept[index].but(made=(*each.made, *made))
     record.keep(home, client, kept)
