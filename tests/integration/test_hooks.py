@@ -358,6 +358,8 @@ def test_a_corrupt_ledger_stands_in_nobodys_way(bench: Bench, event: str) -> Non
     assert len(done.stderr.splitlines()) <= 1
     if event in ("PostToolBatch", "Stop", "SessionStart"):
         assert "damaged" in done.stderr
+    if event == "SessionStart":
+        assert "damaged" in json.loads(done.stdout)["systemMessage"], "clients hide stderr from people"
 
 
 @pytest.mark.root
@@ -394,7 +396,15 @@ def test_an_unusable_home_stands_in_nobodys_way(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("claude",), ("claude", "Nonsense"), ("nobody", "Stop"), ("claude", "Stop", "--guard")]
+    "words",
+    [
+        (),
+        ("claude",),
+        ("claude", "Nonsense"),
+        ("nobody", "Stop"),
+        ("claude", "Stop", "--guard"),
+        ("claude", "Stop", "--guard", "x"),
+    ],
 )
 def test_wrong_words_never_block_a_client(bench: Bench, words: tuple[str, ...]) -> None:
     """An exit code of 2 would mean to block: a configuration of another version must not do that."""

@@ -39,8 +39,9 @@ def main(words: list[str]) -> int:
     said = _Said()
     try:
         event, name, guard = _listen(words)
+        said.to(event, name)
         _set_deadline(event)
-        _act(event, guard, lambda answer: said.put(event, name, answer))
+        _act(event, guard, said.put)
     except OutliveError as error:
         said.regret(f"{error.message}; {error.hint}")
     except Exception as error:  # noqa: BLE001 - the client must go on, whatever it was
@@ -49,10 +50,10 @@ def main(words: list[str]) -> int:
 
 
 def _listen(words: list[str]) -> tuple[Event, str, str]:
-    if len(words) not in (2, 4) or words[0] not in CLIENTS or (len(words) == 4 and words[2] != "--guard"):
+    client, name, *rest = words if len(words) >= 2 else ("", "")
+    if client not in CLIENTS or (rest and (rest[0] != "--guard" or len(rest) != 2 or rest[1] not in GUARDS)):
         raise UserError("hook takes a client and an event", f"outlive hook {'|'.join(CLIENTS)} EVENT")
-    client, name = words[:2]
-    guard = words[3] if len(words) == 4 else "advise"
+    guard = rest[1] if rest else "advise"
     module: Any = __import__(f"outlive.hooks.{client}", fromlist=["read"])
     if name not in module.KINDS:
         raise UserError(f"{client} has no event {name}", f"one of: {', '.join(module.KINDS)}")
@@ -186,20 +187,33 @@ class _Said:
 
     def __init__(self) -> None:
         self.code = 0
+        self._event: Event | None = None
+        self._name = ""
 
-    def put(self, event: Event, name: str, answer: Answer) -> None:
+    def to(self, event: Event, name: str) -> None:
+        """Know whom to answer, and how."""
+        self._event, self._name = event, name
+
+    def put(self, answer: Answer) -> None:
         """Write it, all of it, before anything counts as told."""
+        assert self._event is not None  # noqa: S101 - whoever acts was told of an event
         if answer.wake:
             _write_all(2, answer.wake.encode("utf-8", "backslashreplace") + b"\n")
             self.code = WAKE_CODE
             return
-        module: Any = __import__(f"outlive.hooks.{event.client}", fromlist=["write"])
-        if document := module.write(name, answer):
+        module: Any = __import__(f"outlive.hooks.{self._event.client}", fromlist=["write"])
+        if document := module.write(self._name, answer):
             _write_all(1, to_json(document).encode("ascii") + b"\n")
 
     def regret(self, why: str) -> None:
+        """One line for whoever looks; at a beginning also for the person, since clients hide stderr."""
         self.code = 0
-        sys.stderr.write(f"outlive: {one_line(why, 400)}\n")
+        line = f"outlive: {one_line(why, 400)}"
+        sys.stderr.write(line + "\n")
+        if self._event is not None and self._event.kind == "begin":
+            from outlive.hooks.event import Answer
+
+            self.put(Answer(note=line))
 
 
 def _write_all(fd: int, content: bytes) -> None:
