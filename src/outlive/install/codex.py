@@ -48,7 +48,7 @@ def groups(guard: str) -> dict[str, dict[str, object]]:
         event: {"hooks": [_hook(event, timeout=timeout)]} for event, timeout in _TIMEOUTS_S.items()
     }
     if guard != "off":
-        found["PreToolUse"] = {"matcher": "Bash", "hooks": [_hook("PreToolUse", timeout=5)]}
+        found["PreToolUse"] = {"matcher": "Bash|apply_patch", "hooks": [_hook("PreToolUse", timeout=5)]}
     return found
 
 
