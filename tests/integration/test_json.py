@@ -50,6 +50,7 @@ def test_every_verb_prints_one_json_document(bench: Bench) -> None:
         "audit": ("audit",),
         "completion": ("completion", "bash"),
         "install": ("install", "--client", "claude", "--dry-run"),
+        "doctor": ("doctor", "--client", "gemini"),
         "uninstall": ("uninstall", "--client", "claude", "--dry-run"),
     }
     # These two speak JSON by nature, and as long as somebody listens.

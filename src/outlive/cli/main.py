@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 VERBS = (
     "run", "list", "show", "output", "wait", "result", "cancel", "retry", "send", "effects",
     "session", "inbox", "ack", "dismiss", "gate", "guard", "hand-off", "sink", "sweep", "audit", "completion",
-    "install", "uninstall", "hook", "mcp",
+    "install", "uninstall", "doctor", "hook", "mcp",
 )  # fmt: skip
 ALIASES = {"ps": "list", "logs": "output"}
 # Surfaces of their own, which take their words as they are; named and not imported, because no

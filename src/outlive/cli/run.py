@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from outlive.bundle.sandbox import doomed_by
 from outlive.cli import place
 from outlive.cli.options import Command, Given, Option, whole_number
 from outlive.domain.command import check_environment, from_argv, from_shell_text
@@ -51,6 +52,11 @@ def act(given: Given) -> int:
     )
     if given.wait is not None and (given.after or given.after_any):
         check_not_waiting_for_itself(home, request)
+    if (maker := doomed_by()) is not None:
+        sys.stderr.write(
+            f"note: this runs in a sandbox of {maker}, and everything in it is killed when that ends: the task, too\n"
+            "hint: launch it from outside, or let `outlive` run without the sandbox; `outlive doctor` tells more\n"
+        )
     task = run(home, request, utc_now())
     if not home.can_punch:
         sys.stderr.write(

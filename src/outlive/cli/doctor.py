@@ -1,0 +1,47 @@
+"""`outlive doctor`: whether what is configured works here, shown by canaries."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.cli.options import Command, Given, Option
+from outlive.cli.render import print_json, table
+from outlive.domain.errors import UserError
+from outlive.install.canary import Canary
+from outlive.install.clients import CLIENTS
+
+_WORDS = {True: "works", False: "BLOCKED", None: "-"}
+
+
+def act(given: Given) -> int:
+    """Examine, and say what to do."""
+    if given.words:
+        raise UserError("doctor takes no words", "--client NAME says which client")
+    with Canary(os.environ) as canary:
+        found = list(canary.look_here())
+        for client in CLIENTS if given.client is None else (given.client,):
+            found += canary.look_at(client)
+    if given.json:
+        print_json({"findings": [each.__dict__ for each in found]})
+    else:
+        rows = [(each.of, each.what, _WORDS[each.works], each.why) for each in found]
+        print("\n".join(table(("OF", "PATH", "", "WHY"), rows, may_go=())))
+        for each in found:
+            if each.hint and each.works is not True:
+                print(f"hint: {each.of} {each.what}: {each.hint}")
+    return 1 if any(each.works is False and each.what != "observing" for each in found) else 0
+
+
+COMMAND = Command(
+    name="doctor",
+    summary="send a task through every path that is configured, and say which of them work here",
+    usage="outlive doctor [options]",
+    details=(
+        "For each client that Outlive was installed into: whether a beginning session is handed over, endings are\n"
+        "delivered, the gate holds, and an idle session is woken. It calls what the client would call. Exit code 1 if\n"
+        "something is blocked."
+    ),
+    options=(Option(name="--client", metavar="NAME", help="only this one", choices=tuple(CLIENTS)),),
+    examples=(("outlive doctor", "a line for each path, with what to do about those that are blocked"),),
+    act=act,
+)

@@ -1,0 +1,80 @@
+"""What a client would call, as its configuration has it now."""
+
+from __future__ import annotations
+
+from outlive.domain.text import from_json
+from outlive.install import jsonc
+from outlive.install.clients import CLIENTS
+from outlive.install.codex import keys_of
+from outlive.install.program import is_ours
+from outlive.install.target import read
+from outlive.install.toml_text import header
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_FILES = {"claude": "settings.json", "codex": "hooks.json", "gemini": "settings.json"}
+_MANAGED = "/etc/claude-code/managed-settings.json"
+
+
+def installed_hooks(client: str, environ: Mapping[str, str]) -> dict[str, list[list[str]]]:
+    """The commands of ours, by event, each as words; a text is given to a shell, as the client does."""
+    text = read(f"{CLIENTS[client].directory(environ)}/{_FILES[client]}")
+    hooks = _value(text, "hooks")
+    found: dict[str, list[list[str]]] = {}
+    for event, groups in hooks.items() if isinstance(hooks, dict) else ():
+        for group in groups if isinstance(groups, list) else ():
+            for hook in group.get("hooks", ()) if isinstance(group, dict) else ():
+                words = _words(hook)
+                if words and is_ours(" ".join(words), client):
+                    found.setdefault(event, []).append(words)
+    return found
+
+
+def why_blocked(client: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
+    """Why the client would not call what is installed, and what to do about it; None if nothing is known."""
+    top = CLIENTS[client].directory(environ)
+    if client == "claude":
+        for path in (_MANAGED, f"{top}/settings.json"):
+            for name in ("allowManagedHooksOnly", "disableAllHooks"):
+                if _value(read(path), name) is True:
+                    return f"{path} says {name}", "only who keeps that file can change it"
+    if client == "codex":
+        config = read(f"{top}/config.toml") or ""
+        keys = keys_of(f"{top}/hooks.json")
+        missing = [key for key in keys if header("hooks", "state", key) not in config.splitlines()]
+        if missing:
+            return (
+                f"{len(missing)} of {len(keys)} hooks are not trusted",
+                "`outlive install --client codex`, or /hooks in Codex",
+            )
+    return None
+
+
+def _value(text: str | None, name: str) -> object:
+    """One member of a configuration; None if it is not there, or nothing can be read."""
+    if not text or not text.strip():
+        return None
+    node = jsonc.find(jsonc.parse(text), (name,))
+    return None if node is None else jsonc.value_of(text, node)
+
+
+def _words(hook: object) -> list[str]:
+    if not isinstance(hook, dict) or not isinstance(hook.get("command"), str):
+        return []
+    args = hook.get("args")
+    return [hook["command"], *map(str, args)] if isinstance(args, list) else ["/bin/sh", "-c", hook["command"]]
+
+
+def context_of(answer: str) -> str:
+    """What a hook's answer says to the model, whichever client it is for."""
+    try:
+        said = from_json(answer) if answer.strip() else {}
+    except ValueError:
+        return ""
+    if not isinstance(said, dict):
+        return ""
+    specific = said.get("hookSpecificOutput")
+    more = specific.get("additionalContext", "") if isinstance(specific, dict) else ""
+    return f"{said.get('reason', '')} {more}".strip()

@@ -1,0 +1,90 @@
+"""The doctor: canaries through what is really installed, and the truth about what is in the way."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support import PATIENCE_S
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support import Bench
+
+
+@pytest.fixture
+def user(bench: Bench, tmp_path: Path) -> Path:
+    """Give the calls a home directory of their own; hooks may take their time."""
+    home = tmp_path / "user"
+    home.mkdir()
+    bench.env.update(HOME=str(home), OUTLIVE_HOOK_DEADLINE_S=str(PATIENCE_S))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
+        bench.env.pop(name, None)
+    return home
+
+
+def examined(bench: Bench, client: str) -> dict[str, Any]:
+    """What was found of a client, by path."""
+    found = bench.json("doctor", "--client", client)["findings"]
+    return {each["what"]: each for each in found if each["of"] == client}
+
+
+@pytest.mark.parametrize("client", ["claude", "gemini"])
+def test_every_path_that_works_is_seen_to(bench: Bench, user: Path, client: str) -> None:
+    """By calling what the client would call; and nothing of it is left behind."""
+    assert examined(bench, client)["hooks"]["why"] == "not installed"
+    bench.ok("install", "--client", client, "--yes")
+    found = examined(bench, client)
+    works = {what: each["works"] for what, each in found.items()}
+    assert works == {"gate": True, "hand-off": True, "delivery": True, "wake": True if client == "claude" else None}
+    assert bench.json("list", "--all", "--state", "running")["tasks"] == []
+    assert user.exists()
+
+
+def test_hooks_that_call_nothing_any_more_are_found_out(bench: Bench, user: Path) -> None:
+    """The interpreter that was installed is gone, say."""
+    bench.ok("install", "--client", "claude", "--yes")
+    settings = user / ".claude" / "settings.json"
+    settings.write_text(settings.read_text().replace(bench.command("x")[0], "/nonexistent/python"))
+    found = examined(bench, "claude")
+    assert [found[what]["works"] for what in ("gate", "hand-off", "delivery", "wake")] == [False] * 4
+    done = bench.run("doctor", "--client", "claude")
+    assert (done.returncode, "BLOCKED" in done.stdout, "hint: claude gate" in done.stdout) == (1, True, True)
+
+
+@pytest.mark.usefixtures("user")
+def test_what_the_client_itself_forbids_is_said(bench: Bench, user: Path) -> None:
+    """All hooks are off in its own settings; Codex does not trust ours."""
+    bench.ok("install", "--client", "claude", "--yes")
+    settings = user / ".claude" / "settings.json"
+    document = json.loads(settings.read_text())
+    settings.write_text(json.dumps({**document, "disableAllHooks": True}))
+    assert "says disableAllHooks" in examined(bench, "claude")["hooks"]["why"]
+    bench.ok("install", "--client", "codex", "--untrusted", "--yes")
+    assert "hooks are not trusted" in examined(bench, "codex")["hooks"]["why"]
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="util-linux's unshare is not installed")
+def test_a_sandbox_that_will_kill_the_task_is_named_beforehand(bench: Bench, tmp_path: Path) -> None:
+    """Not by a task that is never heard of again."""
+    maker = tmp_path / "bwrap"
+    shutil.copy("/bin/bash", maker)
+    script = f"{' '.join(bench.command('run', '--', 'sleep', '0.1'))}; true"
+    done = subprocess.run(
+        ["unshare", "--pid", "--fork", "--mount-proc", str(maker), "-c", script],
+        env=bench.env,
+        cwd=bench.project,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    if "Operation not permitted" in done.stderr:
+        pytest.skip("no PID namespace may be made here")
+    assert "note: this runs in a sandbox of bwrap, and everything in it is killed when that ends" in done.stderr
+    assert "sandbox" not in bench.run("run", "true").stderr
