@@ -152,6 +152,9 @@ def test_each_dialect_stays_in_its_era(bench: Bench) -> None:
             task = (await begin(client, "true"))["taskId"]
             await refused(NO_METHOD, client, "tasks/update", taskId=task)
             await refused(NO_METHOD, client, "tools/call", name="list", arguments={}, task={})
+            await refused(UNKNOWN, client, "tools/call", name="run", arguments={"colour": "blue"}, task={})
+            for_ever = {"ttl": 10**18}
+            await ask(client, "tools/call", name="run", arguments={"command": "true"}, task=for_ever)
             await refused(UNKNOWN, client, "tasks/get", taskId=task.partition(".")[0])
             await refused(UNKNOWN, client, "tasks/get", taskId=task[:-1] + ("0" if task[-1] != "0" else "1"))
         async with modern(bench) as client:

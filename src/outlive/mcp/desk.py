@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mcp.server.context import HandlerResult, ServerRequestContext
 
     from outlive.bundle.home import Home
-    from outlive.mcp.sessions import Callers
+    from outlive.mcp.sessions import Caller, Callers
     from outlive.mcp.tools.tool import Tool
 
 
@@ -38,7 +38,9 @@ class Desk:
 
     async def call_of(self, ctx: ServerRequestContext[Any, Any]) -> Call:
         """Who calls, and with which state directory."""
-        caller = await self._callers.of(ctx)
+        return await self._call(await self._callers.of(ctx))
+
+    async def _call(self, caller: Caller) -> Call:
         if caller.session is not None:
             # A client names a session when it starts us, and may have begun another one since.
             caller = caller.but(session=await cross(successor, self._home, caller.session, caller.project))
@@ -56,19 +58,23 @@ class Desk:
         if tool is None:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {params.name}")
         wants_task = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS and self._extension.wants_task(ctx, tool)
-        call = await self.call_of(ctx)
+        caller = await self._callers.of(ctx)
         try:
-            given = tool.check(params.arguments)
+            call, given = await self._call(caller), tool.check(params.arguments)
             if wants_task:
                 return await self._extension.begin(call, tool, given)
             answer = await cross(tool.act, call, given, patiently=tool.is_patient)
-        except (OutliveError, OSError) as error:
-            return complaint(call, error)
-        return answer.result(with_document=call.caller.wants_documents)
+        except Exception as error:  # noqa: BLE001 - a defect of ours is told as the others are
+            answer = error_answer(as_ours(error))
+        return answer.result(with_document=caller.wants_documents)
 
 
-def complaint(call: Call, error: OutliveError | OSError) -> types.CallToolResult:
-    """An error as a result: the fact, and what to do."""
+def as_ours(error: Exception) -> OutliveError:
+    """Any error as one that has a hint."""
+    if isinstance(error, OutliveError):
+        return error
     if isinstance(error, OSError):
-        error = OutliveError(f"the system refused: {error}", "check open files, memory and disk, then try again")
-    return error_answer(error).result(with_document=call.caller.wants_documents)
+        return OutliveError(f"the system refused: {error}", "check open files, memory and disk, then try again")
+    return OutliveError(
+        f"unexpected {type(error).__name__}: {error}", "a defect of Outlive; try it on the command line"
+    )

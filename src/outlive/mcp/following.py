@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from outlive.mcp.tools.tool import Call, Tool
 
 POLL_MS = 1000
+_LONGEST_MS = 365 * 86_400_000
 
 
 class Followed(Value):
@@ -72,7 +73,7 @@ def begin(call: Call, tool: Tool, given: Any, keep_ms: int | None = None) -> Fol
     """Launch what a tool launches, and follow it; what could not be started is on record, too."""
     assert tool.launch is not None  # noqa: S101 - only such tools are followed
     try:
-        task = tool.launch(call, given, None if keep_ms is None else timedelta(milliseconds=keep_ms))
+        task = tool.launch(call, given, None if keep_ms is None else timedelta(milliseconds=min(keep_ms, _LONGEST_MS)))
     except NotStarted as error:
         task = error.task
     return _followed(call, own_task(call, task))

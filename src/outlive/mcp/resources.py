@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     Context = ServerRequestContext[TaskGroup, Any]
 
+_log = logging.getLogger(__name__)
 TEMPLATE = "outlive://task/{id}/output"
 _PREFIX, _SUFFIX = "outlive://task/", "/output"
 _TEXT = "text/plain"
@@ -109,8 +111,9 @@ class Resources:
             with scope:
                 try:
                     await watch(call, task_of(uri), tell, ready.set)
-                except (OutliveError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    pass  # no such task for this caller, or nobody is there any more: then there is nothing to tell
+                except Exception as error:  # noqa: BLE001 - one watch must not end the server
+                    # No such task for this caller, or nobody is there any more: then there is nothing to tell.
+                    _log.debug("no longer watching %s: %r", uri, error)
             ready.set()
 
         ctx.lifespan_context.start_soon(follow)

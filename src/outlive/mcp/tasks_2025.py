@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
 
 from outlive.client.sdk import adopt
-from outlive.domain.errors import OutliveError
+from outlive.domain.errors import UserError
 from outlive.ledger.contract import Selection
 from outlive.mcp import following
 from outlive.mcp.crossing import cross
-from outlive.mcp.desk import complaint
+from outlive.mcp.desk import as_ours
 from outlive.mcp.secret import read_secret, sealed
+from outlive.mcp.words import error_answer
 from outlive.service.view import select
 
 if TYPE_CHECKING:
@@ -62,8 +63,10 @@ class Tasks2025:
         try:
             given = tool.check(params.get("arguments"))
             followed = await cross(following.begin, call, tool, given, keep)
-        except (OutliveError, OSError) as error:
-            return complaint(call, error).model_dump(by_alias=True, mode="json", exclude_none=True)
+        except Exception as error:
+            # Who has asked for a task can make nothing of a result.
+            code = INVALID_PARAMS if isinstance(error, UserError) else INTERNAL_ERROR
+            raise MCPError(code=code, message=error_answer(as_ours(error)).text) from error
         return {"task": view(followed)}
 
     async def get(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Any]:
