@@ -81,6 +81,8 @@ def test_advice_is_given_once_and_decides_nothing(bench: Bench) -> None:
     assert before(bench, "npm run dev", given={"run_in_background": True}) == {}
     assert "outlive wait" in context(before(bench, "sleep 300")), "another habit is news"
     assert before(bench, "pkill node", "--guard", "off") == {}
+    assert "outlive wait" in context(before(bench, "sleep 300", agent_id="a1")), "a sub-agent has not heard it"
+    assert before(bench, "sleep 300", agent_id="a2") == {}
 
 
 def test_rewriting_needs_a_client_that_asks_nobody(bench: Bench) -> None:

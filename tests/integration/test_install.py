@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support import SCRIPT
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -119,10 +121,12 @@ def test_what_was_edited_between_two_installations_is_what_is_given_back(bench: 
 
 def test_a_look_changes_nothing(bench: Bench, user: Path) -> None:
     """`--dry-run` shows what would be."""
-    settings(user, "claude")
+    key = "sk-ant-api03-" + "Ab3dEf6h" * 12
+    settings(user, "claude", MINE.replace('"x"', f'"{key}"'))
     before = tree(user)
     shown = install(bench, "claude", "--dry-run")
     assert "+++" in shown
+    assert key not in shown, "whoever looks over the shoulder sees no key"
     assert '"SessionStart"' in shown
     assert tree(user) == before
     assert '"model"' in shown, "with the lines around it"
@@ -169,6 +173,11 @@ def test_what_was_there_is_kept_where_nobody_else_reads(bench: Bench, user: Path
     install(bench, "claude")
     (kept,) = bench.state.glob("*/install/claude.json")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    (command,) = bench.state.glob("*/bin/*")
+    assert command.resolve() == SCRIPT
+    bench.ok("uninstall", "--client", "claude")
+    assert not kept.exists()
+    assert not os.path.lexists(command)
 
 
 @pytest.mark.parametrize("client", ["opencode", "openclaw", "cursor"])

@@ -9,7 +9,7 @@ from outlive.cli import place
 from outlive.cli.options import Command, Given, Option
 from outlive.cli.render import print_json
 from outlive.domain.errors import UserError
-from outlive.domain.text import plain
+from outlive.domain.text import shown
 from outlive.install.clients import CLIENTS, NOT_YET, chosen, targets_of
 from outlive.install.installing import diff, install, plan_install
 
@@ -61,7 +61,7 @@ def carry_out(
     changed = [change for _, changes in plans for change in changes if not change.is_none]
     if not given.json:
         for change in changed:
-            sys.stdout.write(plain(diff(change)))
+            sys.stdout.write(shown(diff(change)))
     is_wanted = not given.dry_run and (not changed or given.json or _is_confirmed(given))
     if is_wanted:
         for name, changes in plans:

@@ -163,14 +163,15 @@ def _with_session(event: Event) -> dict[str, object] | None:
 
 
 def _not_said_before(event: Event, found: list[str]) -> list[str]:
-    """Once in a session: a model that heard it and goes on has its reasons."""
+    """Once in a session, and once among its sub-agents: a model that heard it and goes on has its reasons."""
     if not found:
         return []
     home = Home(locate(os.environ))
-    said = marks.count(home, event.session, "advised")
+    kind_of_mark = "advised_below" if event.is_sub_agent else "advised"
+    said = marks.count(home, event.session, kind_of_mark)
     news = [kind for kind in found if not said >> _ORDER.index(kind) & 1]
     for kind in news:
         said |= 1 << _ORDER.index(kind)
     if news:
-        marks.set_count(home, event.session, "advised", said)
+        marks.set_count(home, event.session, kind_of_mark, said)
     return news

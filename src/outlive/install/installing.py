@@ -112,6 +112,8 @@ def uninstall(home: Home, client: str, changes: Sequence[Change]) -> None:
         except OSError:
             continue  # somebody else has put something there
     record.keep(home, client, [])
+    if not record.is_anywhere(home) and os.path.lexists(home.path + "/bin/outlive"):
+        os.unlink(home.path + "/bin/outlive")
 
 
 def _offer_command(home: Home) -> None:

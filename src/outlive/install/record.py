@@ -50,5 +50,13 @@ def keep(home: Home, client: str, files: list[Before]) -> None:
     target.write(_path(home, client), to_json(rows))
 
 
+def is_anywhere(home: Home) -> bool:
+    """Whether anything is kept of any client."""
+    try:
+        return bool(os.listdir(os.path.join(home.path, "install")))
+    except FileNotFoundError:
+        return False
+
+
 def _path(home: Home, client: str) -> str:
     return os.path.join(home.path, "install", f"{client}.json")
