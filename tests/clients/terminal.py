@@ -10,6 +10,7 @@ import signal
 import struct
 import termios
 import threading
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -47,9 +48,11 @@ class Terminal:
                 if question in part:
                     os.write(self._fd, answer)
 
-    def type(self, text: str) -> None:
-        """As a person does."""
+    def enter(self, text: str) -> None:
+        """Type a line, and press the key, as a person does: what comes all at once is taken for pasted."""
         os.write(self._fd, text.encode())
+        time.sleep(0.5)
+        os.write(self._fd, b"\r")
 
     def close(self) -> None:
         """The end of the client and of its terminal."""

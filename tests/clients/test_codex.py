@@ -176,3 +176,32 @@ def test_the_end_of_one_session_leaves_the_tasks_of_another_alone(codex: Codex, 
         assert "launch it" in codex.model.asked[4].all
     finally:
         terminal.close()
+
+
+def test_compacting_hands_over(codex: Codex, tmp_path: Path) -> None:
+    """In its terminal: what the summary may have lost, the hand-off says."""
+    codex.configure()
+    codex.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results and "launch it" in asked.last:
+            return [shell(f"outlive run --notify failure '{released(go)}; exit 3'")]
+        return [Say("fine")]
+
+    codex.model.answer = answer
+    terminal = Terminal([str(program("codex")), "--no-alt-screen", "launch it"], codex.bench.env, codex.bench.project)
+    try:
+        wait_until(lambda: len(codex.model.asked) == 2, "the end of the turn")
+        task = only_task(codex)
+        wait_until(lambda: list(codex.bench.state.glob("*/hooks/*.watch")), "the watcher")
+        terminal.enter("/compact")
+        wait_until(lambda: b"ompacted" in terminal.screen, "the summary")
+        terminal.enter("and now?")
+        wait_until(lambda: "and now?" in codex.model.asked[-1].all, "the next turn")
+        told = codex.model.asked[-1].all
+        assert codex.hand_offs(told) == 1
+        assert f"{task} running" in told
+    finally:
+        terminal.close()
+        go.touch()
