@@ -211,7 +211,7 @@ def test_a_pattern_is_not_waited_for_beyond_the_limit(bench: Bench) -> None:
 @pytest.mark.parametrize("shot", [("keeper",), ("keeper", "witness")])
 def test_the_end_of_an_outer_task_spares_an_inner_one_without_keeper(bench: Bench, shot: tuple[str, ...]) -> None:
     """The inner task's processes are nobody else's, whoever of them is left."""
-    inner_call = " ".join(bench.command("run", "--", "sh", "-c", "'sleep 1; exit 5'"))
+    inner_call = " ".join(bench.command("run", "--", "sh", "-c", "'while ! [ -e go ]; do sleep 0.05; done; exit 5'"))
     outer = bench.launch(f"{inner_call} > inner; sleep 60")
     path = bench.project / "inner"
     inner = wait_until(lambda: path.read_text().strip() if path.exists() else None)
@@ -219,6 +219,7 @@ def test_the_end_of_an_outer_task_spares_an_inner_one_without_keeper(bench: Benc
     command = bench.process(inner)
     bench.ok("cancel", outer)
     assert is_alive(command)
+    (bench.project / "go").touch()
     bench.run("wait", inner)
     # Of a stranger's child newer kernels alone tell how it ended.
     assert bench.show(inner)["exit_code"] in ((5,) if shot == ("keeper",) else (5, None))

@@ -248,7 +248,7 @@ def test_a_session_of_a_program(client: Outlive) -> None:
     """Begin, be told, be asked at the gate, end: as on the command line."""
     session = client.session("s-1")
     assert session.begin(client="mine", pid=os.getpid()) == {
-        "running": [], "ended": [], "lost": [], "elsewhere": 0, "open_windows": [], "text": "",
+        "running": [], "ended": [], "lost": [], "elsewhere": 0, "foreign": [], "open_windows": [], "text": "",
     }  # fmt: skip
     front = client.run("sleep 400", session="s-1", foreground=True)
     task = client.run("echo done; exit 3", session="s-1")
