@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import uuid
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.clients.terminal import Terminal
-from tests.support import SCRIPT, kill_tree, wait_until
+from tests.support import SCRIPT, kill, kill_tree, wait_until
 
 if TYPE_CHECKING:
     from tests.clients.model import Model
@@ -181,6 +182,17 @@ class Codex(Rig):
         # Its shell is a login shell, which begins with a search path of its own.
         (self.home / ".bash_profile").write_text(f'export PATH="{SCRIPT.parent}:$PATH"\n')
         return file
+
+    def clean(self) -> None:
+        """Also the server that a session in a terminal leaves behind, which lies in the user's own directory."""
+        super().clean()
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                is_ours = os.readlink(f"/proc/{pid}/exe").startswith(str(self.home))
+            except OSError:
+                continue
+            if is_ours:
+                kill(int(pid))
 
     def kill(self, client: subprocess.Popen[str]) -> None:
         """SIGKILL, to the client behind its wrapper too."""
