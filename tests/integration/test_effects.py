@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from outlive.bundle.seccomp import is_known_machine
+from tests.git_steps import Worktree
 from tests.session_steps import begin, until
 from tests.support import is_alive, kill, wait_until
 
@@ -307,6 +308,22 @@ def test_whoever_is_about_to_touch_something_can_ask(bench: Bench, repo: Path) -
     (repo / "go").touch()
     bench.run("wait", task)
     assert bench.run("guard", ".", "--exit-code").stdout == "clear\n"
+
+
+@pytest.mark.usefixtures("repo")
+def test_what_a_task_holds_in_a_repository_inside_of_its_own_is_held(bench: Bench) -> None:
+    """A submodule is a project of its own; the task that holds its file runs in the tree around it."""
+    inner = Worktree(bench.project / "inner")
+    inner.commit(x="old\n")
+    task = bench.launch(f"echo held > inner/x; {until('go')}; echo old > inner/x")
+    wait_until(lambda: bench.json("effects", task, "--open")["windows"], "the window")
+    for words in (("inner/x",), ("--command", "git add .", "--cwd", str(inner.path))):
+        assert [each["task"] for each in bench.json("guard", *words)["holders"]] == [task]
+    handed = begin(bench, "s-in", "--cwd", str(inner.path))["hand_off"]
+    assert [each["task"] for each in handed["open_windows"]] == [task]
+    (bench.project / "go").touch()
+    bench.run("wait", task)
+    assert bench.json("guard", "inner/x")["clear"]
 
 
 def test_guard_takes_paths_or_a_command(bench: Bench) -> None:

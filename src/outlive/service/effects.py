@@ -171,8 +171,14 @@ def open_windows(home: Home, tasks: Iterable[Task], project: str) -> list[tuple[
         (task.id, window)
         for task in tasks
         for window in effects_of(home, task).windows
-        if window.is_open and (window.scope == project or window.scope.startswith(project + "/"))
+        if window.is_open and _is_in(project, window)
     ]
+
+
+def _is_in(project: str, window: Window) -> bool:
+    """Whether a window is one of this tree, or of one around it and holds something in this one: a submodule, say."""
+    below, scope = project.rstrip("/") + "/", window.scope.rstrip("/") + "/"
+    return scope.startswith(below) or any(path.startswith(below) for path in window.paths)
 
 
 def overlaps_of(
