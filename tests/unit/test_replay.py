@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from outlive.domain.replay import Replay
-from outlive.domain.when import timedelta
+from outlive.domain.when import from_micros, timedelta
 
 if TYPE_CHECKING:
     from outlive.domain.effects import Effects, Window
@@ -60,3 +60,23 @@ def test_trees_have_windows_of_their_own() -> None:
     found = replayed.effects(lambda _: B)
     assert [(window.scope, window.paths) for window in found.windows] == [("/r", ("/r/x",)), ("/r/in", ("/r/in/x",))]
     assert [what for _, what, _ in found.git] == ["HEAD"]
+
+
+def test_more_windows_than_are_kept_are_told_as_a_number() -> None:
+    """The first ones and the last are kept: nobody is to think that it was over when room was."""
+    lines = [f"{at} write 9 {B if at % 2 else A} /r/x" for at in range(2, 61)]
+    replayed = Replay("/home/outlive")
+    replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", *lines))
+    found = replayed.effects(lambda _: A)
+    assert (len(found.windows), found.level) == (16, "partial")
+    assert found.windows[-1].closed_at == from_micros(59)
+    assert found.gaps == ("13 more windows, of files that were away and back very often",)
+
+
+def test_a_directory_that_was_there_is_not_made() -> None:
+    """Whoever runs git makes sure of its directories first: no worktree came or went by that."""
+    replayed = Replay("/home/outlive")
+    lines = ("1 begin 0 - /r /m/.git/worktrees/w /m/.git", "2 mkdir 9 d7 /m/.git/worktrees/w", "3 mkdir 9 d8 /r/x")
+    replayed.read(line.split(" ") for line in lines)
+    found = replayed.effects(lambda _: "d8")
+    assert (found.git, found.changed, found.rewritten) == ((), (), ())

@@ -28,7 +28,7 @@ _SHORTEST_POSSIBLE_US = 50_000
 class _Story:
     """What happened to one path."""
 
-    __slots__ = ("baseline", "closed", "last_at", "last_by", "opened_at", "opened_by", "state", "was_moved")
+    __slots__ = ("baseline", "closed", "last_at", "last_by", "opened_at", "opened_by", "state", "untold", "was_moved")
 
     def __init__(self, baseline: str) -> None:
         self.baseline = self.state = baseline
@@ -37,6 +37,8 @@ class _Story:
         self.closed: list[tuple[int, int, int]] = []
         self.last_at = self.last_by = 0
         self.was_moved = False
+        self.untold = 0
+        """Windows that there was no room for: all but the first ones and the last."""
 
     def found(self, state: str) -> None:
         """It holds this now, since the last change that we know of."""
@@ -48,8 +50,10 @@ class _Story:
         if not is_same and self.opened_at is None:
             self.opened_at, self.opened_by = self.last_at, self.last_by
         elif is_same and self.opened_at is not None:
-            if len(self.closed) < _MOST_WINDOWS_OF_A_PATH:
-                self.closed.append((self.opened_at, self.last_at, self.opened_by))
+            if len(self.closed) == _MOST_WINDOWS_OF_A_PATH:
+                self.closed.pop()
+                self.untold += 1
+            self.closed.append((self.opened_at, self.last_at, self.opened_by))
             self.opened_at = None
 
     @property
@@ -122,6 +126,8 @@ class Replay:
     def _operation(self, at: int, operation: str, thread: int, fields: list[str]) -> None:
         if operation == "make":
             del fields[:-2]  # what a new name is a name of stays as it is
+        if operation == "mkdir" and fields[0][:1] == "d":
+            return  # it is there: whoever makes sure of its directories changes nothing
         for state, path in zip(fields[::2], fields[1::2], strict=False):
             self._change(at, thread, state, path)
             if operation == "rename" and path in self._stories:
@@ -180,6 +186,7 @@ class Replay:
                 story.last_at = at  # of calls the last one is known; of what was watched, it may have been missed
             story.found(final)
         self._find_uncompared()
+        self._find_untold()
         stories = sorted(self._stories.items())
         known = [(path, story) for path, story in stories if story.baseline not in ("?", "s")]
         there = [(path, story) for path, story in known if story.baseline != ABSENT]
@@ -222,6 +229,12 @@ class Replay:
         found = sum(size[:1] == "u" and story.state.startswith(size + ":") and story.is_open for size, story in sizes)
         if found:
             self._gaps[f"{show_files(found)} too large to be compared: written, perhaps with the same content"] = None
+
+    def _find_untold(self) -> None:
+        """Of a path that came and went very often, not every window is told; that there were more is."""
+        untold = sum(story.untold for story in self._stories.values())
+        if untold:
+            self._gaps[f"{untold:,} more windows, of files that were away and back very often"] = None
 
     def _possible(self, stories: Iterable[tuple[str, _Story]]) -> Iterable[tuple[str, _Span]]:
         """A file that was opened for writing and last written a while later: what it held meanwhile nobody knows."""
