@@ -412,6 +412,14 @@ def test_what_the_text_says_is_known_before_the_first_write(bench: Bench) -> Non
 
 
 @pytest.mark.usefixtures("repo")
+def test_a_socket_that_gets_a_name_is_created(bench: Bench) -> None:
+    """By bind, which makes a name as mknod does; ports and sockets without a place are none."""
+    text = "import socket as s; s.socket(s.AF_UNIX).bind('dir/door'); s.socket(s.AF_UNIX).bind('\\0dir/none')"
+    found = touched(bench, f"{sys.executable} -c \"{text}; s.socket().bind(('127.0.0.1', 0))\"")
+    assert (found["level"], found["created"], found["gaps"]) == ("observed", paths(bench, "dir/door"), [])
+
+
+@pytest.mark.usefixtures("repo")
 def test_unobserved_is_said_and_compared(bench: Bench) -> None:
     """`--observe compare` sees the net effect on the repository, and says that it saw no more; `off` nothing."""
     found = touched(bench, "git commit -q -a -m second", "--observe", "compare")

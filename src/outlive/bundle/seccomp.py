@@ -53,6 +53,7 @@ CALLS: dict[int, dict[str, int]] = {
         "execve": 59,
         "execveat": 322,
         "connect": 42,
+        "bind": 49,
     },
     _I386: {
         "open": 5,
@@ -84,6 +85,7 @@ CALLS: dict[int, dict[str, int]] = {
         "execve": 11,
         "execveat": 358,
         "connect": 362,
+        "bind": 361,
         "open_by_handle_at": 342,
     },
     _AARCH64: {
@@ -107,6 +109,7 @@ CALLS: dict[int, dict[str, int]] = {
         "execve": 221,
         "execveat": 281,
         "connect": 203,
+        "bind": 200,
     },
 }
 _MACHINES = {"x86_64": (317, (_X86_64, _I386)), "aarch64": (277, (_AARCH64,))}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _HERE = 0xFFFFFF9C  # AT_FDCWD
 _I386 = 0x40000003
 _FRESH = os.O_CREAT | os.O_EXCL
+_LONGEST_ADDRESS = 128
 
 # Where the paths are: (argument of the directory, or None for the current one; argument of the path).
 _PATHS: dict[str, Places] = {
@@ -34,7 +35,7 @@ _OPERATIONS = {
     **dict.fromkeys(("rename", "renameat", "renameat2"), "rename"),
     **dict.fromkeys(("unlink", "unlinkat", "rmdir"), "remove"),
     **dict.fromkeys(("mkdir", "mkdirat"), "mkdir"),
-    **dict.fromkeys(("link", "linkat", "symlink", "symlinkat", "mknod", "mknodat"), "make"),
+    **dict.fromkeys(("link", "linkat", "symlink", "symlinkat", "mknod", "mknodat", "bind"), "make"),
     **dict.fromkeys(("execve", "execveat"), "exec"),
     "connect": "connect",
 }
@@ -78,6 +79,8 @@ class Calls:
             return kind.gap, ()
         if kind.operation == "connect":
             return self._address(thread, arguments), ()
+        if kind.name == "bind":
+            return "", self._socket_path(thread, arguments)
         flags = self._flags(kind, thread, arguments)
         if kind.name == "openat2" and not flags & CHANGING_FLAGS:
             return "", ()
@@ -111,7 +114,7 @@ class Calls:
 
     def _address(self, thread: int, arguments: Sequence[int]) -> str:
         """Where a connect goes."""
-        content = self.memory.read(thread, arguments[1], min(arguments[2], 128))
+        content = self.memory.read(thread, arguments[1], min(arguments[2] & 0xFFFFFFFF, _LONGEST_ADDRESS))
         family = int.from_bytes(content[:2], "little")
         port = int.from_bytes(content[2:4], "big")
         if family == socket.AF_INET:
@@ -123,11 +126,22 @@ class Calls:
             return "unix:" + os.fsdecode(b"@" + name[1:] if name[:1] == b"\0" else name.split(b"\0")[0])
         return f"family {family}"
 
+    def _socket_path(self, thread: int, arguments: Sequence[int]) -> Sequence[str]:
+        """The name that a bind makes; most make none: ports, and sockets that lie in no directory."""
+        content = self.memory.read(thread, arguments[1], min(arguments[2] & 0xFFFFFFFF, _LONGEST_ADDRESS))
+        name = content[2:].split(b"\0")[0]
+        if int.from_bytes(content[:2], "little") != socket.AF_UNIX or not name:
+            return ()
+        return (self._named(thread, _HERE, name.decode("utf-8", "surrogateescape")),)
+
     def _path(self, thread: int, place: int, address: int) -> str:
         raw = self.memory.text(thread, address)
         if raw is None:
             raise OSError(14, "no path")
-        text = raw.decode("utf-8", "surrogateescape")
+        return self._named(thread, place, raw.decode("utf-8", "surrogateescape"))
+
+    @staticmethod
+    def _named(thread: int, place: int, text: str) -> str:
         if text[:1] == "/":
             return name_of(thread, text)
         base = base_of(thread, None if place == _HERE else place)
