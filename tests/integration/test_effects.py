@@ -412,6 +412,15 @@ def test_what_the_text_says_is_known_before_the_first_write(bench: Bench) -> Non
 
 
 @pytest.mark.usefixtures("repo")
+def test_a_bare_repository_has_branches_too(bench: Bench) -> None:
+    """It is a git directory without a worktree: what becomes of its refs is seen."""
+    git(bench, "clone", "-q", "--bare", ".", "bare")
+    found = touched(bench, "git branch new; git tag old", "--cwd", str(bench.project / "bare"))
+    assert ([each["what"] for each in found["git"]], found["level"]) == (["branch new", "tag old"], "observed")
+    assert (found["created"], found["outside"]) == ([], [])
+
+
+@pytest.mark.usefixtures("repo")
 def test_a_socket_that_gets_a_name_is_created(bench: Bench) -> None:
     """By bind, which makes a name as mknod does; ports and sockets without a place are none."""
     text = "import socket as s; s.socket(s.AF_UNIX).bind('dir/door'); s.socket(s.AF_UNIX).bind('\\0dir/none')"

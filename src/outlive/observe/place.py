@@ -10,7 +10,7 @@ _POINTER = "gitdir: "
 
 
 class Place(Value):
-    """A directory's worktree and git directory; None outside of a repository."""
+    """A directory's worktree and git directory; None outside of a repository, and no worktree in a bare one."""
 
     top: str | None = None
     git_directory: str | None = None
@@ -29,6 +29,8 @@ def place_of(directory: str) -> Place:
             own = _pointed_to(mark, top, _POINTER)
             common = None if own is None else _pointed_to(own + "/commondir", own)
             return Place(top=top, git_directory=own, common_directory=common)
+        if os.path.isfile(top + "/HEAD") and os.path.isdir(top + "/objects") and os.path.isdir(top + "/refs"):
+            return Place(git_directory=top)
         above = os.path.dirname(top)
         if above == top:
             return Place()
