@@ -65,8 +65,15 @@ class Memory:
 
     def words(self, thread: int, address: int, width: int) -> list[bytes]:
         """The first words of an argument vector, whose pointers have this many bytes."""
-        room = min(_POINTERS_AT_ONCE * width, _PAGE - address % _PAGE)
-        vector = self.read(thread, address, room)
+        wanted = _POINTERS_AT_ONCE * width
+        vector = self.read(thread, address, min(wanted, _PAGE - address % _PAGE))
+        if len(vector) < wanted and bytes(width) not in (
+            vector[at : at + width] for at in range(0, len(vector), width)
+        ):
+            try:
+                vector += self.read(thread, address + len(vector), wanted - len(vector))
+            except OSError:
+                pass  # it ends with its page
         found = []
         for at in range(0, len(vector) - width + 1, width):
             pointer = int.from_bytes(vector[at : at + width], "little")
