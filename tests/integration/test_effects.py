@@ -411,6 +411,22 @@ def test_what_the_text_says_is_known_before_the_first_write(bench: Bench) -> Non
     bench.run("wait", task)
 
 
+def test_what_an_earlier_try_took_away_is_not_forgotten_by_the_next(bench: Bench, repo: Path) -> None:
+    """A try that died before the pop, and one that succeeded without: the ending says what is missing, first."""
+    begin(bench, "s-1")
+    text = "[ -e .git/second ] && exit; touch .git/second; git stash push -q; exit 1"
+    task = bench.launch(text, "--retries", "1", "--session", "s-1")
+    wait_until(lambda: bench.show(task)["state"] == "succeeded", "the second try")
+    (notice,) = [each for each in bench.json("inbox", "--session", "s-1")["notices"] if each["kind"] == "ended"]
+    assert "LEFT a.py, b.py, c.py not as it found them" in notice["text"].splitlines()[1]
+    (window,) = bench.json("effects", task, "--open")["windows"]
+    assert (window["paths"], window["by"]) == (paths(bench, *NAMES), "git stash push -q")
+    assert (repo / "a.py").read_text() == "old\n"
+    bench.ok("retry", task)
+    bench.run("wait", task)
+    assert bench.json("effects", task)["windows"] == []
+
+
 @pytest.mark.usefixtures("repo")
 def test_a_bare_repository_has_branches_too(bench: Bench) -> None:
     """It is a git directory without a worktree: what becomes of its refs is seen."""

@@ -80,3 +80,24 @@ def test_a_directory_that_was_there_is_not_made() -> None:
     replayed.read(line.split(" ") for line in lines)
     found = replayed.effects(lambda _: "d8")
     assert (found.git, found.changed, found.rewritten) == ((), (), ())
+
+
+def test_a_further_try_goes_on_where_the_last_one_ended() -> None:
+    """What it left is what the next one found; a try that was not seen is a gap in all of it."""
+    first = (
+        "1 begin 0 - /r /r/.git ",
+        f"2 write 9 {A} /r/x",
+        f"3 write 9 {A} /r/y",
+        f"4 final 0 {B} /r/x",
+        f"4 final 0 {B} /r/y",
+    )
+    second = ("5 begin 0 - /r /r/.git ", f"6 write 9 {B} /r/x", f"7 final 0 {A} /r/x")
+    replayed = Replay("/home/outlive")
+    replayed.read(line.split(" ") for line in (*first, *second))
+    found = replayed.effects(lambda _: "?")
+    assert (found.level, found.restored, found.changed) == ("observed", ("/r/x",), ("/r/y",))
+    for lines in ((*first, "5 unseen 0 - why"), ("0 unseen 0 - why", *second)):
+        replayed = Replay("/home/outlive")
+        replayed.read(line.split(" ") for line in lines)
+        found = replayed.effects(lambda _: B)
+        assert (found.level, len(found.gaps)) == ("partial", 1)

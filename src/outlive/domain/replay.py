@@ -104,6 +104,7 @@ class Replay:
         if operation in ("gap", "unobserved", "connect", "unseen"):
             self._word(at, operation, fields[1])
         elif operation in ("begin", "watch"):
+            self._begin_again(is_observed=operation == "begin")
             self._is_observed, self._is_watched = operation == "begin", operation == "watch"
             self._tops, self._own_gits, self._common_gits = (
                 tuple(field.rstrip("/") + "/" for field in fields[first::3] if field) for first in (1, 2, 3)
@@ -123,6 +124,14 @@ class Replay:
         else:
             self._operation(at, operation, thread, fields)
 
+    def _begin_again(self, *, is_observed: bool) -> None:
+        """A further attempt: how the one before left things is what they are now."""
+        for path, (_, state) in self._finals.items():
+            if path in self._stories:
+                self._stories[path].found(state)
+        if is_observed and self._why_unseen is not None:
+            self._gaps[f"an earlier attempt was not seen: {self._why_unseen}"] = None
+
     def _operation(self, at: int, operation: str, thread: int, fields: list[str]) -> None:
         if operation == "make":
             del fields[:-2]  # what a new name is a name of stays as it is
@@ -138,6 +147,8 @@ class Replay:
             self._remotes[word] = None
         elif operation == "unseen":
             self._why_unseen = word
+            if self._is_observed:
+                self._gaps[f"a later attempt was not seen: {word}"] = None
         else:
             self._gaps[word] = None
             if operation == "unobserved":

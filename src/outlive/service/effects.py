@@ -40,14 +40,14 @@ _WINDOW_WORDS = ("stash", "checkout", "switch", "restore", "bisect", "mv ", "cp 
 
 
 def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
-    """What an attempt touched, by default the newest."""
+    """What an attempt touched, by default the newest; one that was made by itself goes on where the last one ended."""
     files = AttemptFiles(home.bundle(task.id), attempt or task.current.number)
-    replay = _replayed(home, files)
+    replay = _replayed(home, task, files.number)
     before = snapshot_of(files.before)
     is_in_repository = before is not None and before.git is not None
     if is_in_repository and not replay.is_observed:
         _wait_for_comparison(files, task.attempts[files.number - 1].settled_at)
-        replay = _replayed(home, files)
+        replay = _replayed(home, task, files.number)
     after = snapshot_of(files.after) if is_in_repository else None
     return with_comparisons(
         replay.effects(state_of),
@@ -56,9 +56,13 @@ def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
     )
 
 
-def _replayed(home: Home, files: AttemptFiles) -> Replay:
+def _replayed(home: Home, task: Task, last: int) -> Replay:
+    first = last
+    while first > 1 and task.attempts[first - 1].automatic:
+        first -= 1
     replay = Replay(home.path)
-    replay.read(read_journal(files.effects))
+    for number in range(first, last + 1):
+        replay.read(read_journal(AttemptFiles(home.bundle(task.id), number).effects))
     return replay
 
 
