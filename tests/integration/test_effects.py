@@ -411,6 +411,16 @@ def test_what_the_text_says_is_known_before_the_first_write(bench: Bench) -> Non
     bench.run("wait", task)
 
 
+def test_what_is_changed_once_the_ending_is_known_is_not_its_doing(bench: Bench, repo: Path) -> None:
+    """Whoever waited goes on at once; how the task left its files was seen before, also if it left somebody behind."""
+    task = bench.launch(f"echo 1 > other.py; sleep 0.1; git checkout -q other.py; ({until('go')}) & echo done")
+    bench.run("wait", task)
+    (repo / "other.py").write_text("by hand\n")
+    found = bench.json("effects", task)
+    (repo / "go").touch()
+    assert (found["restored"], found["changed"]) == (paths(bench, "other.py"), [])
+
+
 def test_what_an_earlier_try_took_away_is_not_forgotten_by_the_next(bench: Bench, repo: Path) -> None:
     """A try that died before the pop, and one that succeeded without: the ending says what is missing, first."""
     begin(bench, "s-1")

@@ -101,3 +101,12 @@ def test_a_further_try_goes_on_where_the_last_one_ended() -> None:
         replayed.read(line.split(" ") for line in lines)
         found = replayed.effects(lambda _: B)
         assert (found.level, len(found.gaps)) == ("partial", 1)
+
+
+def test_who_was_left_behind_may_change_what_the_end_was_seen_to_be() -> None:
+    """A look at the end tells nothing of a change that came after it."""
+    replayed = Replay("/home/outlive")
+    lines = ("1 begin 0 - /r /r/.git ", f"2 write 9 {A} /r/x", f"3 final 0 {B} /r/x", f"4 write 9 {B} /r/x")
+    replayed.read(line.split(" ") for line in lines)
+    found = replayed.effects(lambda _: A)
+    assert (found.restored, found.changed) == (("/r/x",), ())

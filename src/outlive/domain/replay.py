@@ -192,7 +192,8 @@ class Replay:
         """All of it together; a path that was not looked at when the task ended is looked at now."""
         for path, story in self._stories.items():
             at, final = self._finals.get(path, (story.last_at, ""))
-            final = final or state_of(path)
+            if not final or at < story.last_at:
+                final = state_of(path)  # nobody looked, or whoever was left behind has gone on since
             if self._is_watched and final != story.state:
                 story.last_at = at  # of calls the last one is known; of what was watched, it may have been missed
             story.found(final)

@@ -142,6 +142,7 @@ def _supervise(plan: Plan, held: Held, prepared: Prepared) -> Supervision:
     supervision = Supervision(plan, held, prepared.sight, "keeper", lambda: _give(prepared.begin, witness.SETTLED))
     if prepared.observation is not None:
         supervision.on_rest = prepared.observation.take_time
+        supervision.on_end = prepared.observation.look_before_it_is_told
     return supervision
 
 

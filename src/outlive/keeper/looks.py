@@ -36,6 +36,7 @@ class Looks:
         self._baseline: int | None = None
         self._is_all = False
         self._work: Beside | None = None
+        self._quick: list[Snapshot] | None = None
 
     def directories(self) -> list[str]:
         """Where it runs, and the repositories of what it was said to touch."""
@@ -93,12 +94,18 @@ class Looks:
         self._work.wait()
         return self._baseline
 
-    def after(self, seen: Collection[str], own: Sequence[str]) -> None:
-        """A quick one, and one at all files, which is compared with the first.
+    def at_the_end(self, own: Sequence[str]) -> None:
+        """A quick one; of the paths that the task itself was seen to change it is kept what they hold."""
+        self._quick = self._keep_quick(self._files.after, own[:_MOST_FOLLOWED])
 
-        Those that were `seen` to change are not told again; of those the task's `own` doing it is kept what they hold.
+    def after(self, seen: Collection[str], own: Sequence[str]) -> None:
+        """A look at all files, which is compared with the first; and a quick one, if there was no time for it yet.
+
+        Those that were `seen` to change are not told again.
         """
-        quick = self._keep_quick(self._files.after, own[:_MOST_FOLLOWED])
+        if self._quick is None:
+            self.at_the_end(own)
+        quick = self._quick
         if self._first is None or self._work is None or quick is None:
             return
         if not self._work.is_done and not self._is_all:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from outlive.observe.observer import Observer
 
 _LOOKING_TAKES_AT_MOST = 2.0
+_WAITING_FOR_A_LOOK_TAKES_AT_MOST = 0.05
+_MOST_BEFORE_IT_IS_TOLD = 200
 _FEWEST_DESCRIPTORS = 64
 _SHORT_TURN = 0.0005
 _CANNOT = "system calls cannot be observed here, or are observed by somebody else"
@@ -64,6 +66,7 @@ class Observation:
         self._observer: Observer | None = None
         self._watch: Watch | None = None
         self._looks = Looks(plan, record)
+        self._looked_at: set[str] = set()
         self._launched, self._loaded, self._done = allocate_lock(), allocate_lock(), allocate_lock()
 
     def _reason_not_to(self, keeps_privileges: bool) -> str | None:
@@ -199,26 +202,53 @@ class Observation:
             return  # the installation was deleted while the task ran
         start_new_thread(tell_of_overlap, (self._plan, top))
 
-    def look_at_the_end(self) -> None:
-        """Write down what the touched paths hold now; later changes are not the task's."""
-        if self._has_begun:
-            self._loaded.acquire()
+    def look_before_it_is_told(self) -> None:
+        """Write down what the first touched paths hold, and where the repository stands.
+
+        Whoever waits for the ending may go on to change them at once, and that is not the task's doing. But
+        they wait for us: of very many paths the rest is looked at afterwards.
+        """
+        try:
+            own = [] if self._observer is None else list(self._observer.touched)
+            until = time.monotonic() + _WAITING_FOR_A_LOOK_TAKES_AT_MOST
+            lines = []
+            for path in own[:_MOST_BEFORE_IT_IS_TOLD]:
+                if time.monotonic() > until:
+                    break
+                lines.append(self._final(path))
+                self._looked_at.add(path)
+            self._append("".join(lines))
+            if len(own) <= _MOST_BEFORE_IT_IS_TOLD:
+                self._looks.at_the_end(own)
+        except Exception:  # noqa: BLE001 - whatever it was, the ending is told
+            return
+
+    def _final(self, path: str, *, is_outside: bool = False) -> str:
+        """The line that tells how a path was left."""
         from outlive.observe.content import glance, state_of, written_at  # noqa: PLC0415 - it has been loaded
         from outlive.observe.journal import escaped  # noqa: PLC0415
 
+        state = glance(path) if is_outside else state_of(path)
+        return f"{self._now()}\tfinal\t0\t{state}\t{escaped(path)}\t{written_at(path)}\n"
+
+    def look_at_the_end(self) -> None:
+        """Write down what the other touched paths hold now; later changes are not the task's."""
+        if self._has_begun:
+            self._loaded.acquire()
         own = [] if self._observer is None else list(self._observer.touched)
         touched = own if self._watch is None else self._watch.stop()
         elsewhere = [] if self._observer is None else list(self._observer.elsewhere)
         until = time.monotonic() + _LOOKING_TAKES_AT_MOST
         lines = []
         for done, path in enumerate((*touched, *elsewhere)):
+            if path in self._looked_at:
+                continue
             if time.monotonic() > until:
                 late = len(touched) + len(elsewhere) - done
                 words = f"{late} paths are told as they were when somebody asked, not as it left them"
                 lines.append(f"{self._now()}\tgap\t0\t-\t{words}\n")
                 break
-            state = state_of(path) if done < len(touched) else glance(path)
-            lines.append(f"{self._now()}\tfinal\t0\t{state}\t{escaped(path)}\t{written_at(path)}\n")
+            lines.append(self._final(path, is_outside=done >= len(touched)))
         self._append("".join(lines))
         self._looks.after(touched, own)
         if self._observer is not None and self._observer.met_gaining:

@@ -79,6 +79,8 @@ class Supervision:
         self._rehearsal: float | None = time.monotonic() + _REHEARSES_AFTER
         self.on_rest: Callable[[], None] = lambda: None
         """Called once, when the command has run for a moment and there is nothing else to do."""
+        self.on_end: Callable[[], None] = lambda: None
+        """Called once, when the command has ended and nobody has been told yet."""
 
     def _find_deadline(self, started_ns: int) -> float | None:
         """On the monotonic clock, which stands still while the machine sleeps."""
@@ -224,6 +226,8 @@ class Supervision:
 
     def settle(self, evidence: Evidence) -> Again | None:
         """Write the ending; the next attempt, if there is one."""
+        if evidence.started != "no":
+            self.on_end()
         settlement = plan_settlement(
             self._plan.launch,
             self._plan.files.number,
