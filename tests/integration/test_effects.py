@@ -411,6 +411,18 @@ def test_what_the_text_says_is_known_before_the_first_write(bench: Bench) -> Non
     bench.run("wait", task)
 
 
+def test_files_that_a_brief_command_read_may_have_moved_since(bench: Bench, repo: Path) -> None:
+    """It was over before all files could be looked at: what is written afterwards is known by its time."""
+    begin(bench, "s-1")
+    task = bench.launch("cat other.py", "--session", "s-1")
+    bench.run("wait", task, "--no-ack")
+    (before,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
+    assert before["drift"]["moved"] is False
+    (repo / "other.py").write_text("another\n")
+    (after,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
+    assert after["drift"]["summary"] == "1 file changed since it ran: other.py"
+
+
 def test_what_is_changed_once_the_ending_is_known_is_not_its_doing(bench: Bench, repo: Path) -> None:
     """Whoever waited goes on at once; how the task left its files was seen before, also if it left somebody behind."""
     task = bench.launch(f"echo 1 > other.py; sleep 0.1; git checkout -q other.py; ({until('go')}) & echo done")

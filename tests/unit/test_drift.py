@@ -142,6 +142,25 @@ def test_files_that_nobody_looked_at_are_unknown() -> None:
     assert drift(before, after.but(tree=converted)).moved is None
 
 
+def test_what_was_written_after_the_end_has_changed_since() -> None:
+    """Also if it was before anybody looked, or nobody did; one that is as git has it may be what it was."""
+    early, late = HASHED + stamp(at=5) + b"1", HASHED + stamp(at=15) + b"1"
+    clean, put_back = AS_INDEXED + stamp(at=5) + b"2", AS_INDEXED + stamp(at=15) + b"2"
+    for then, now, moved in (
+        ({b"x": late}, late, True),
+        ({b"x": late}, put_back, None),
+        ({b"x": early}, early, False),
+        (None, late, True),
+        (None, put_back, None),
+        (None, GONE, None),
+        (None, early, False),
+        (None, clean, False),
+    ):
+        after = seen(state(staged="s")).but(tree=Tree(tracked={b"x": now}, untracked={}))
+        before = seen(state(staged="s")).but(dirty=then)
+        assert drift(before, after, taken_ns=20 * 10**9, ended_ns=10 * 10**9).moved is moved, (then, now)
+
+
 def test_unknown_is_not_unmoved() -> None:
     """If something could not be read, nobody claims that nothing moved."""
     found = drift(seen(state()), seen(state(head=None), None, "HEAD: kept as a reftable"))

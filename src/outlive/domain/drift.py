@@ -50,11 +50,18 @@ class Drift(Value):
     unknown: tuple[str, ...] = ()
 
 
-def drift(then: Snapshot, now: Snapshot, distance: Distance | None = None, *, taken_ns: int | None = None) -> Drift:
+def drift(
+    then: Snapshot,
+    now: Snapshot,
+    distance: Distance | None = None,
+    *,
+    taken_ns: int | None = None,
+    ended_ns: int | None = None,
+) -> Drift:
     """What moved since `then`; `distance` is that of the two HEADs, if somebody counted.
 
-    Files by name need `files` in both; all tracked files need `dirty` then and `tree` now, and by the clock of
-    the file system when it was `taken`.
+    Files by name need `files` in both; all tracked files need `tree` now, `dirty` then, and by the clock of the
+    file system when that was `taken`, a little after the task had `ended`.
     """
     found: list[str] = []
     unknown = list(dict.fromkeys((*then.unknown, *now.unknown)))
@@ -67,7 +74,7 @@ def drift(then: Snapshot, now: Snapshot, distance: Distance | None = None, *, ta
             found.append("another repository lies where it ran")
         else:
             found += _git_drift(then.git, now.git, distance)
-            found += _tracked_drift(then, now, taken_ns, unknown)
+            found += _tracked_drift(then, now, taken_ns, ended_ns, unknown)
     elif now.git is not None:
         found.append("there was no repository where it ran, and now there is one")
     found += _file_drift(then, now, unknown)
@@ -128,9 +135,11 @@ def _file_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
     return [f"{files} changed since ({_named(changed)})"]
 
 
-def _tracked_drift(then: Snapshot, now: Snapshot, taken_ns: int | None, unknown: list[str]) -> list[str]:
+def _tracked_drift(
+    then: Snapshot, now: Snapshot, taken_ns: int | None, ended_ns: int | None, unknown: list[str]
+) -> list[str]:
     """The tracked files that changed, but for those that are told as files it touched."""
-    if then.dirty is None or then.git is None or now.git is None:
+    if then.git is None or now.git is None or (then.dirty is None and now.tree is None):
         return []
     if now.tree is None:
         unknown.append("files: nobody looked at them now")
@@ -138,12 +147,17 @@ def _tracked_drift(then: Snapshot, now: Snapshot, taken_ns: int | None, unknown:
     top = (then.git.top or "").rstrip("/")
     same_index = then.git.staged is not None and then.git.staged == now.git.staged
     changed, unsure = [], 0
-    for path in sorted({*then.dirty, *dirty_paths(now.tree)}):
+    dirty = dirty_paths(now.tree)
+    for path in sorted(now.tree.tracked if then.dirty is None else {*then.dirty, *dirty}):
         name = as_text(path)
         if then.files is not None and f"{top}/{name}" in then.files:
             continue
-        was, is_now = then.dirty.get(path), now.tree.tracked.get(path, UNSEEN)
-        if was is None:
+        was, is_now = (then.dirty or {}).get(path), now.tree.tracked.get(path, UNSEEN)
+        if then.dirty is None:
+            answer = _is_written(is_now, ended_ns, is_dirty=path in dirty)
+        elif was is not None and ended_ns is not None and stamp_of(was) and changed_at_ns(stamp_of(was)) >= ended_ns:
+            answer = path in dirty or None  # written when the task was over already, before anybody looked
+        elif was is None:
             answer = _is_dirtied(is_now, taken_ns, same_index=same_index)
         else:
             answer = _is_rewritten(was, is_now, now.tree)
@@ -154,6 +168,14 @@ def _tracked_drift(then: Snapshot, now: Snapshot, taken_ns: int | None, unknown:
         unknown.append(f"files: {unsure} could not be compared")
     files = "1 file" if len(changed) == 1 else f"{len(changed)} files"
     return [f"{files} changed since it ran: {_named(changed)}"] if changed else []
+
+
+def _is_written(is_now: bytes, ended_ns: int | None, *, is_dirty: bool) -> bool | None:
+    """Whether a file changed of which nobody knows what it was when the task ended."""
+    stamp = stamp_of(is_now)
+    if not stamp or ended_ns is None:
+        return None
+    return False if changed_at_ns(stamp) < ended_ns else is_dirty or None
 
 
 def _is_dirtied(is_now: bytes, taken_ns: int | None, *, same_index: bool) -> bool | None:

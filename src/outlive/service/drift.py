@@ -7,6 +7,7 @@ import time
 
 from outlive.bundle.attempt import AttemptFiles
 from outlive.domain.drift import drift
+from outlive.domain.when import to_micros
 from outlive.service.effects import snapshot_of
 
 TYPE_CHECKING = False
@@ -39,12 +40,14 @@ class World:
         from outlive.observe.commits import measure_distance  # noqa: PLC0415 - only who reads a notice counts commits
         from outlive.observe.snapshot import look_at_paths  # noqa: PLC0415
 
-        now = self._look(task.launch.cwd) if then.dirty is None else self._look_at_all(then, task.launch.cwd)
+        now = self._look(task.launch.cwd) if then.git is None else self._look_at_all(then, task.launch.cwd)
         if then.files:
             now = now.but(files=look_at_paths(then.files, time.monotonic() + _NAMED_FILES_S))
         has_moved = then.git is not None and now.git is not None and then.git.head != now.git.head
         distance = measure_distance(then.git, now.git) if has_moved and then.git and now.git else None
-        return drift(then, now, distance, taken_ns=_written_ns(files.after))
+        ended_at = task.attempts[attempt - 1].ended_at
+        ended_ns = None if ended_at is None else to_micros(ended_at) * 1000
+        return drift(then, now, distance, taken_ns=_written_ns(files.after), ended_ns=ended_ns)
 
     def _look(self, directory: str) -> Snapshot:
         from outlive.observe.snapshot import take_quick  # noqa: PLC0415 - only who reads a notice looks
