@@ -387,6 +387,22 @@ def test_what_a_session_edits_itself_is_named_by_the_task_that_changed_it_too(be
     assert "session s-1 edited b.py itself" in ending["text"]
 
 
+def test_tasks_of_two_projects_that_change_one_file_name_it(bench: Bench, repo: Path, tmp_path: Path) -> None:
+    """One runs where the file is, the other elsewhere and was said to touch it."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    begin(bench, "s-1")
+    here = bench.launch(f"echo 1 > a.py; {until('go')}", "--session", "s-1")
+    wait_until(lambda: bench.json("effects", here)["changed"], "the first write")
+    text = f"echo 2 > {repo}/a.py; {until(f'{repo}/go')}"
+    there = bench.launch(text, "--cwd", str(elsewhere), "--touches", str(repo))
+    wait_until(lambda: bench.json("effects", there)["changed"], "the second write")
+    (repo / "go").touch()
+    bench.run("wait", here, there, "--no-ack")
+    (ending,) = [each for each in bench.json("inbox", "--session", "s-1")["notices"] if each["kind"] == "ended"]
+    assert [(each["task"], each["paths"]) for each in ending["overlap"]] == [(there, paths(bench, "a.py"))]
+
+
 def test_edits_need_a_session_and_paths(bench: Bench) -> None:
     """Anything else is refused, and nothing is noted."""
     for words in (

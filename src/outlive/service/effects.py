@@ -190,7 +190,7 @@ def overlaps_of(
 ) -> list[Overlap]:
     """Who changed the same paths while this task ran: other tasks, and sessions by their own edits.
 
-    With `in_one_tree` also tasks that changed other files there.
+    With `in_one_tree` also tasks of its project that changed other files there.
     """
     mine = changed_paths(effects_of(home, task))
     if not mine:
@@ -202,7 +202,8 @@ def overlaps_of(
             continue
         theirs = changed_paths(effects_of(home, other))
         paths = in_both(mine, theirs)
-        if paths or (in_one_tree and theirs):
+        is_near = other.launch.project == task.launch.project
+        if paths or (in_one_tree and is_near and theirs):
             found.append(Overlap(task=other.id, paths=paths, since=span[0], until=span[1]))
     return found
 

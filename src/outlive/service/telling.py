@@ -82,11 +82,14 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
 
 
 def _overlaps(home: Home, ledger: SqliteLedger, task: Task, notice: Notice) -> tuple[Overlap, ...]:
-    """Who was in its way: of the tasks of this project that may have run beside it, and of the sessions' edits."""
+    """Who was in its way: of the tasks that may have run beside it, and of the sessions' edits."""
     attempt = task.attempts[notice.attempt - 1]
     if attempt.started_at is None:
         return ()
     neighbours = ledger.tasks(Selection(project=task.launch.project, limit=_MOST_NEIGHBOURS))
+    # Whoever runs elsewhere may write here: by --touches, or in a repository inside of this one, or around it.
+    others = ledger.tasks(Selection(limit=_MOST_NEIGHBOURS))
+    neighbours = [*neighbours, *(each for each in others if each.launch.project != task.launch.project)]
     edits = Edits(ledger).between(task.launch.project, attempt.started_at, attempt.ended_at or utc_now())
     return tuple(overlaps_of(home, task, neighbours, edits, in_one_tree=notice.kind == "overlap"))
 
