@@ -449,6 +449,20 @@ def test_what_is_changed_once_the_ending_is_known_is_not_its_doing(bench: Bench,
     assert (found["restored"], found["changed"]) == (paths(bench, "other.py"), [])
 
 
+def test_a_tree_that_is_moved_away_has_a_window(bench: Bench) -> None:
+    """All of it, by its own name; when it is back it is the same one."""
+    tree = Worktree(bench.project / "tree")
+    tree.commit(x="old\n")
+    task = bench.launch(f"cd ..; mv tree away; {until('go')}; mv away tree", "--cwd", str(tree.path))
+    (window,) = wait_until(lambda: bench.json("effects", task, "--open")["windows"], "the move")
+    assert (window["scope"], window["paths"]) == (str(tree.path), [str(tree.path)])
+    assert not bench.json("guard", "tree/x")["clear"]
+    (bench.project / "go").touch()
+    bench.run("wait", task)
+    found = bench.json("effects", task)
+    assert (found["level"], found["restored"], found["changed"]) == ("observed", [str(tree.path)], [])
+
+
 def test_what_an_earlier_try_took_away_is_not_forgotten_by_the_next(bench: Bench, repo: Path) -> None:
     """A try that died before the pop, and one that succeeded without: the ending says what is missing, first."""
     begin(bench, "s-1")

@@ -162,7 +162,8 @@ class Replay:
                 git = next(each for each in directories if path.startswith(each))
                 self._of_git(at, thread, _git_part(path[len(git) :], is_own=directories is self._own_gits))
                 return
-        if not path.startswith(self._tops):
+        # A directory that a worktree lies in takes all of it along, wherever it goes.
+        if not path.startswith(self._tops) and not any(top.startswith(path + "/") for top in self._tops):
             if not path.startswith(TEMPORARY):
                 self._outside.setdefault(path, state)
             return
@@ -259,7 +260,10 @@ class Replay:
         """Of each tree those of its own; a repository inside another one is a tree of its own."""
         by_top: dict[str, list[tuple[str, _Span]]] = {}
         for path, span in spans:
-            top = max((top for top in self._tops if path.startswith(top)), key=len, default="/")
+            tops = [top for top in self._tops if path.startswith(top)] or [
+                top for top in self._tops if top.startswith(path + "/")
+            ]
+            top = max(tops, key=len, default="/")
             by_top.setdefault(top, []).append((path, span))
         found = [window for top, inside in by_top.items() for window in self._windows_in(top, inside)]
         return tuple(sorted(found, key=lambda window: window.opened_at))

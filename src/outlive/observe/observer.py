@@ -55,7 +55,7 @@ class Scope:
         if path.startswith(self._gits):
             git = next(each for each in self._gits if path.startswith(each))
             return path.startswith(_SMALL_IN_GIT, len(git)) and not path.endswith(".lock")
-        return path.startswith(self._tops)
+        return path.startswith(self._tops) or any(top.startswith(path + "/") for top in self._tops)
 
     def is_private(self, path: str) -> bool:
         """Whether a path that it does not hold is told of to nobody: temporary ones, and git's own."""
