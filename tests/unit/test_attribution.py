@@ -96,3 +96,13 @@ def test_compared_without_a_difference_says_how_sure_it_is() -> None:
     assert summary_of(with_comparisons(Effects(), [comparison()], None), NOW).startswith("all is as before")
     late = summary_of(with_comparisons(Effects(), [comparison(late=True)], None), NOW)
     assert late.startswith("nothing is known to have changed")
+
+
+def test_what_comes_back_with_its_directory_is_nobody_elses_doing() -> None:
+    """The first look was taken while the task had it away; a file in it that changed is told all the same."""
+    names = {"d/x": "appeared", "d/in/x": "appeared", "d/y": "changed", "e/x": "appeared"}
+    paths = tuple(PathChange(path=name, how=how) for name, how in names.items())  # type: ignore[arg-type]
+    found = with_comparisons(
+        Effects(level="observed", restored=("/r/d",)), [comparison(paths=paths, counts={"all": 4})], None
+    )
+    assert ([each.name for each in found.unattributed or ()], found.unattributed_in_all) == (["d/y", "e/x"], 2)

@@ -110,3 +110,41 @@ def test_who_was_left_behind_may_change_what_the_end_was_seen_to_be() -> None:
     replayed.read(line.split(" ") for line in lines)
     found = replayed.effects(lambda _: A)
     assert (found.restored, found.changed) == (("/r/x",), ())
+
+
+def moved(*lines: str, now: dict[str, str]) -> Effects:
+    """The effects of a journal of calls, of which nobody looked at the end."""
+    replayed = Replay("/home/outlive")
+    replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", *lines))
+    return replayed.effects(lambda path: now.get(path, "0"))
+
+
+def test_a_file_is_followed_when_its_directory_is_moved() -> None:
+    """Changed under another name: it is the file that it was before which is another one now."""
+    away, back = "2 rename 9 d1 /r/d 0 /r/e", "4 rename 9 d1 /r/e 0 /r/d"
+    found = moved(away, f"3 write 9 {A} /r/e/x", back, now={"/r/d": "d1", "/r/d/x": B})
+    assert (found.changed, found.gone, found.created, found.restored) == (("/r/d/x",), (), (), ("/r/d",))
+    found = moved(away, f"3 write 9 {A} /r/e/x", "4 rename 9 d1 /r/e 0 /r/f", now={"/r/f": "d1", "/r/f/x": B})
+    assert (found.gone, found.created) == (("/r/d", "/r/d/x"), ("/r/f",))
+
+
+def test_a_directory_inside_of_one_that_moves_is_followed() -> None:
+    """Two moves there, and two back, in the order in which they came."""
+    there = ("2 rename 9 d1 /r/d/x 0 /r/d/y", "3 rename 9 d2 /r/d 0 /r/e", f"4 write 9 {A} /r/e/y/f")
+    back = ("5 rename 9 d2 /r/e 0 /r/d", "6 rename 9 d1 /r/d/y 0 /r/d/x")
+    found = moved(*there, *back, now={"/r/d": "d2", "/r/d/x": "d1", "/r/d/x/f": B})
+    assert (found.changed, found.restored, found.gone) == (("/r/d/x/f",), ("/r/d", "/r/d/x"), ())
+
+
+def test_what_was_removed_is_away_until_a_directory_brings_it_back() -> None:
+    """One call puts a whole directory in its place: the window of its files lasts until then."""
+    copied, removed = ("2 mkdir 9 0 /r/e", "2 make 9 0 /r/e/x"), f"3 remove 9 {A} /r/d/x"
+    found = moved(*copied, removed, "7 rename 9 d2 /r/e 0 /r/d", now={"/r/d": "d2", "/r/d/x": A})
+    assert found.restored == ("/r/d/x",)
+    assert [lasted(window) for window in found.windows if window.closed_at] == [timedelta(microseconds=4)]
+
+
+def test_very_many_moves_are_a_gap() -> None:
+    """Each is looked for in all that was heard of, which takes its time."""
+    found = moved(*(f"{at} rename 9 d{at} /r/{at} 0 /r/m{at}" for at in range(2, 210)), now={})
+    assert (found.level, len(found.gaps)) == ("partial", 1)

@@ -31,8 +31,9 @@ def with_comparisons(effects: Effects, comparisons: Sequence[Comparison], git: D
     if any(each.has_files for each in comparisons):
         # Whoever was left behind may have been seen at it after the comparison was begun.
         seen = frozenset((*effects.changed, *effects.created, *effects.restored, *effects.rewritten))
+        away = frozenset((*effects.changed, *effects.restored))  # a directory among them took along what is in it
         found = [each for comparison in comparisons for each in _unattributed(comparison)]
-        unseen = tuple(each for each in found if each.path not in seen)
+        unseen = tuple(each for each in found if each.path not in seen and not _came_along(each, away))
         in_all = sum(count for each in comparisons for count in each.counts.values())
         effects = effects.but(
             unattributed=unseen,
@@ -50,6 +51,14 @@ def with_comparisons(effects: Effects, comparisons: Sequence[Comparison], git: D
         created=tuple(by_how.get("appeared", ())),
         rewritten=tuple(by_how.get("rewritten", ())),
     )
+
+
+def _came_along(change: Unattributed, directories: frozenset[str]) -> bool:
+    """Whether it came or went with a directory that the task was seen moving."""
+    above = change.path.rpartition("/")[0] if change.how in ("appeared", "gone") else ""
+    while above and above not in directories:
+        above = above.rpartition("/")[0]
+    return bool(above)
 
 
 def _moves(comparisons: Sequence[Comparison], git: Drift | None) -> Iterator[str]:

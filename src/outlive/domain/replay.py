@@ -8,6 +8,7 @@ path is not as the task found it, and closes with the one after which it is agai
 from __future__ import annotations
 
 from outlive.domain.effects import SOMEBODY, Effects, Window
+from outlive.domain.moving import Moves, below
 from outlive.domain.places import TEMPORARY
 from outlive.domain.quantity import show_files
 from outlive.domain.when import from_micros
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 ABSENT, UNSEEN = "0", "-"
 _MOST_WINDOWS_OF_A_PATH = 16
 _SHORTEST_POSSIBLE_US = 50_000
+_MOST_MOVES = 200
 
 
 class _Story:
@@ -80,6 +82,7 @@ class Replay:
         self._stories: dict[str, _Story] = {}
         self._commands: dict[int, str] = {}
         self._parents: dict[int, int] = {}
+        self._moves = Moves()
         self._gaps: dict[str, None] = {}
         self._outside: dict[str, str] = {}
         self._remotes: dict[str, None] = {}
@@ -141,6 +144,23 @@ class Replay:
             self._change(at, thread, state, path)
             if operation == "rename" and path in self._stories:
                 self._stories[path].was_moved = True
+        if operation == "rename" and len(fields) > 3 and fields[0][:1] == "d" and fields[2] == ABSENT:
+            self._move(at, thread, fields[1], fields[3])
+
+    def _move(self, at: int, thread: int, source: str, target: str) -> None:
+        """A directory takes along all that is in it, to where nothing was. Each move is looked for in all stories."""
+        if not (source.startswith(self._tops) and target.startswith(self._tops)):
+            return  # out of the tree it may have been refused, and copied instead
+        if self._moves.count == _MOST_MOVES:
+            self._gaps[f"more than {_MOST_MOVES} directories were moved: what was in the others is not followed"] = None
+            return
+        self._moves.add(at, thread, source, target)
+        for path in below(target, self._stories):
+            self._stories[path].found(ABSENT)
+            self._stories[path].last_at, self._stories[path].last_by = at, thread
+        for path in below(source, self._stories):
+            self._stories[path].last_at, self._stories[path].last_by = at, thread
+            self._stories[path].found(ABSENT)
 
     def _word(self, at: int, operation: str, word: str) -> None:
         if operation == "connect":
@@ -171,10 +191,23 @@ class Replay:
             state = "?"
         story = self._stories.get(path)
         if story is None:
-            story = self._stories[path] = _Story(state)
+            story = self._stories[path] = self._begin(path, state)
         else:
             story.found(state)
         story.last_at, story.last_by = at, thread
+
+    def _begin(self, path: str, state: str) -> _Story:
+        """What is heard first of a path; of one that came with its directory, that it was another one before."""
+        origin = self._moves.origin_of(path) if state != ABSENT else None
+        if origin is None:
+            return _Story(state)
+        before, at, by = origin
+        was, is_now = _Story(state), _Story(ABSENT)
+        for story, holds in ((was, ABSENT), (is_now, state)):
+            story.last_at, story.last_by = at, by
+            story.found(holds)
+        self._stories.setdefault(before, was)
+        return is_now
 
     def _seen(self, at: int, before: str, path: str, state: str = UNSEEN, _: str = "") -> None:
         """A path that was watched holds something now; what it held before the task is known, or `?`."""
