@@ -67,6 +67,7 @@ class Observation:
         self._watch: Watch | None = None
         self._looks = Looks(plan, record)
         self._looked_at: set[str] = set()
+        self._is_shared = self.eyes is None  # where calls are seen, it is known when we are ready for them
         self._launched, self._loaded, self._done = allocate_lock(), allocate_lock(), allocate_lock()
 
     def _reason_not_to(self, keeps_privileges: bool) -> str | None:
@@ -177,6 +178,7 @@ class Observation:
             from outlive.observe.place import place_of  # noqa: PLC0415
 
             places = [place_of(directory) for directory in self._looks.directories()]
+            self._is_shared = any(each.git_directory is not None for each in places)
             roots = ((each.top, each.git_directory, each.common_directory) for each in places)
             self._note("begin", *(root or "" for those in roots for root in those))
             self._looks.before()
@@ -206,10 +208,12 @@ class Observation:
         """Write down what the first touched paths hold, and where the repository stands.
 
         Whoever waits for the ending may go on to change them at once, and that is not the task's doing. But
-        they wait for us: of very many paths the rest is looked at afterwards.
+        they wait for us: of very many paths the rest is looked at afterwards, and where nothing is shared, all.
         """
         try:
             own = [] if self._observer is None else list(self._observer.touched)
+            if not own and not self._is_shared:
+                return
             until = time.monotonic() + _WAITING_FOR_A_LOOK_TAKES_AT_MOST
             lines = []
             for path in own[:_MOST_BEFORE_IT_IS_TOLD]:
