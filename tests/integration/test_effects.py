@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from outlive import Outlive
 from outlive.bundle.seccomp import is_known_machine
 from tests.git_steps import Worktree
 from tests.session_steps import begin, until
@@ -677,3 +678,18 @@ def test_a_set_id_program_met_all_the_same_is_named_and_remembered(outsider: Out
     assert any("ran without its privileges; --observe compare keeps them" in gap for gap in document["effects"]["gaps"])
     done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(place), hidden + " # setpriv")
     assert json.loads(done.stdout)["effects"]["level"] == "unknown"
+
+
+def test_a_long_neighbour_is_not_forgotten_for_many_short_ones(bench: Bench, repo: Path) -> None:
+    """It was launched long before, and still runs."""
+    long = bench.launch(f"echo 1 >> a.py; {until('go')}")
+    wait_until(lambda: bench.json("effects", long)["changed"], "its write")
+    client = Outlive(home=bench.home.path)
+    short = [client.run(["true"], cwd=bench.project, observe="off") for _ in range(60)]
+    client.wait(*short)
+    late = bench.launch("echo 2 >> a.py", "--session", "s-1")
+    bench.run("wait", late, "--no-ack")
+    notices = bench.json("inbox", "--session", "s-1")["notices"]
+    assert {each["task"] for notice in notices for each in notice["overlap"]} == {long}
+    (repo / "go").touch()
+    bench.run("wait", long)

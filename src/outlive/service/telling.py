@@ -86,10 +86,11 @@ def _overlaps(home: Home, ledger: SqliteLedger, task: Task, notice: Notice) -> t
     attempt = task.attempts[notice.attempt - 1]
     if attempt.started_at is None:
         return ()
-    neighbours = ledger.tasks(Selection(project=task.launch.project, limit=_MOST_NEIGHBOURS))
+    near = ledger.tasks(Selection(project=task.launch.project, limit=_MOST_NEIGHBOURS))
     # Whoever runs elsewhere may write here: by --touches, or in a repository inside of this one, or around it.
-    others = ledger.tasks(Selection(limit=_MOST_NEIGHBOURS))
-    neighbours = [*neighbours, *(each for each in others if each.launch.project != task.launch.project)]
+    newest = ledger.tasks(Selection(limit=_MOST_NEIGHBOURS))
+    # One that runs for long was launched before very many others.
+    neighbours = {each.id: each for each in (*near, *newest, *ledger.unsettled())}.values()
     edits = Edits(ledger).between(task.launch.project, attempt.started_at, attempt.ended_at or utc_now())
     return tuple(overlaps_of(home, task, neighbours, edits, in_one_tree=notice.kind == "overlap"))
 
