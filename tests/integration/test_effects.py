@@ -684,7 +684,7 @@ def test_a_long_neighbour_is_not_forgotten_for_many_short_ones(bench: Bench, rep
     """It was launched long before, and still runs."""
     long = bench.launch(f"echo 1 >> a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", long)["changed"], "its write")
-    client = Outlive(home=bench.home.path)
+    client = Outlive(home=str(bench.state))
     short = [client.run(["true"], cwd=bench.project, observe="off") for _ in range(60)]
     client.wait(*short)
     late = bench.launch("echo 2 >> a.py", "--session", "s-1")

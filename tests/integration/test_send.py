@@ -80,7 +80,7 @@ def test_input_outlives_the_keeper(bench: Bench, observe: str) -> None:
 def test_a_task_that_does_not_read_is_told_of(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """How much was taken, and that the rest was not; the task goes on."""
     monkeypatch.setattr("outlive.service.send._PATIENCE_S", 0.2)
-    client = Outlive(home=bench.home.path)
+    client = Outlive(home=str(bench.state))
     task = client.run("exec sleep 60", stdin=True, cwd=bench.project)
     with pytest.raises(Exception, match=r"does not read: \d+ of 200000 bytes were taken"):
         task.send(b"x" * 200_000)
