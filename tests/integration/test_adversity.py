@@ -225,6 +225,22 @@ def test_the_end_of_an_outer_task_spares_an_inner_one_without_keeper(bench: Benc
     assert bench.show(inner)["exit_code"] in ((5,) if shot == ("keeper",) else (5, None))
 
 
+def test_a_keeper_that_finds_the_ledger_damaged_leaves_that_to_somebody_who_can_say_so(bench: Bench) -> None:
+    """Moved aside by a keeper, nobody would hear of it, and the next reader would find no tasks at all."""
+    task = bench.launch("while ! [ -e go ]; do sleep 0.05; done; exit 7")
+    keeper = bench.keeper(task)
+    for suffix in ("", "-wal", "-shm"):
+        path = Path(bench.home.ledger + suffix)
+        if path.exists():
+            path.write_bytes(b"no database " * 1000)
+    (bench.project / "go").touch()
+    wait_until(lambda: not is_alive(keeper), "the keeper's end")
+    done = bench.run("list")
+    assert (done.returncode, "is damaged" in done.stderr) == (3, True)
+    bench.ok("audit", "--rebuild")
+    assert bench.show(task)["exit_code"] == 7
+
+
 def test_a_ledger_that_vanished_is_reported(bench: Bench) -> None:
     """Emptied or deleted by somebody: told once, never taken for a first use."""
     for damage in ("empty", "delete"):

@@ -296,7 +296,7 @@ def test_a_locked_ledger_delays_and_loses_nothing(bench: Bench) -> None:
 def test_signals_to_the_launchers_group_do_not_reach_the_task(bench: Bench) -> None:
     """Ctrl-C in the terminal that launched it is not meant for the task."""
     launcher = subprocess.Popen(
-        bench.command("run", "--wait", "60s", "sleep 0.6; exit 49"),
+        bench.command("run", "--wait", "60s", "while ! [ -e go ]; do sleep 0.05; done; exit 49"),
         env=bench.env,
         cwd=bench.project,
         start_new_session=True,
@@ -306,5 +306,6 @@ def test_signals_to_the_launchers_group_do_not_reach_the_task(bench: Bench) -> N
     task = wait_until(lambda: next((t["id"] for t in bench.json("list")["tasks"]), None))
     os.killpg(launcher.pid, signal.SIGINT)
     assert launcher.wait() == 130
+    (bench.project / "go").touch()
     bench.run("wait", task)
     assert bench.show(task)["exit_code"] == 49

@@ -20,6 +20,7 @@ class LedgerFile:
         """Open the ledger; a keeper does not `create` one, since its row could not be in it."""
         self._path = path
         self._now = now
+        self._may_create = create
         forking.enter()
         try:
             self.db = opening.connect(path, now, create=create)
@@ -44,6 +45,8 @@ class LedgerFile:
         """The error as its reader can act on it; a damaged file has been moved aside."""
         if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
             self.db.close()
+            if not self._may_create:
+                return opening.damaged(self._path, error)
             return opening.quarantine(self._path, self._now, error)
         return opening.translated(error, self._path)
 

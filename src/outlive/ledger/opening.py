@@ -57,7 +57,7 @@ def connect(path: str, now: datetime, *, create: bool = True) -> apsw.Connection
     try:
         return _connect(path, create=create)
     except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise quarantine(path, now, error) from error
+        raise (quarantine(path, now, error) if create else damaged(path, error)) from error
     except apsw.Error as error:
         raise translated(error, path) from error
     except OSError as error:
@@ -212,6 +212,14 @@ def _is_short_of_descriptors() -> bool:
         return getrlimit(RLIMIT_NOFILE)[0] - len(os.listdir("/proc/self/fd")) < _DESCRIPTORS
     except OSError:
         return True
+
+
+def damaged(path: str, error: apsw.Error) -> OutliveError:
+    """The ledger is broken, and whoever found that out has nobody to tell: it stays where it is for somebody who has.
+
+    A keeper that moved it aside would leave an empty ledger to the next reader, without a word.
+    """
+    return Broken(f"the ledger {path} is damaged ({error})", "whoever is asked next will move it aside")
 
 
 def quarantine(path: str, now: datetime, error: apsw.Error) -> OutliveError:
