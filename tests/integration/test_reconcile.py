@@ -295,8 +295,10 @@ def test_a_locked_ledger_delays_and_loses_nothing(bench: Bench) -> None:
 
 def test_signals_to_the_launchers_group_do_not_reach_the_task(bench: Bench) -> None:
     """Ctrl-C in the terminal that launched it is not meant for the task."""
+    wanted = bench.command("run", "--wait", "60s", "while ! [ -e go ]; do sleep 0.05; done; exit 49")
     launcher = subprocess.Popen(
-        bench.command("run", "--wait", "60s", "while ! [ -e go ]; do sleep 0.05; done; exit 49"),
+        # Whoever runs these tests in the background of a shell ignores Ctrl-C, and all that it starts with it.
+        ["env", "--default-signal=INT", *wanted],
         env=bench.env,
         cwd=bench.project,
         start_new_session=True,
