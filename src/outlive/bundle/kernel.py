@@ -27,9 +27,11 @@ __all__ = [
     "exit_status_of",
     "file_system_magic",
     "has_capability",
+    "keep_freed_memory",
     "name_process",
     "pid_namespace",
     "punch_hole",
+    "read_proc",
     "read_small",
     "signal",
     "watch_modifications",
@@ -54,6 +56,11 @@ _known: dict[str, str] = {}  # what no process lives to see change
 _prctl = dlsym(_program, "prctl")
 _fallocate = dlsym(_program, "fallocate")
 _syscall = dlsym(_program, "syscall")
+try:
+    _mallopt: int | None = dlsym(_program, "mallopt")
+except OSError:
+    _mallopt = None  # a C library other than glibc
+_M_TRIM_THRESHOLD = -1
 _PIDFD_GETFD = 438  # on every machine
 
 
@@ -155,6 +162,27 @@ def read_small(path: str) -> bytes:
         return os.read(fd, 4096)
     finally:
         os.close(fd)
+
+
+def read_proc(path: str) -> bytes:
+    """The content of a file of /proc of any length, with as few calls as that takes."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = [os.read(fd, 1 << 16)]
+        while parts[-1]:
+            parts.append(os.read(fd, 1 << 16))
+        return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
+def keep_freed_memory() -> None:
+    """Do not give memory back to the kernel only to ask for it again: each page of it is a fault.
+
+    For a process that lives for a moment more, or that others are forked from.
+    """
+    if _mallopt is not None:
+        call_function(_mallopt, (_M_TRIM_THRESHOLD, 1 << 20))
 
 
 def boot_id() -> str:

@@ -12,7 +12,7 @@ import os
 import resource  # noqa: F401 - the witness needs it for the limits a request carries
 
 from outlive.bundle.home import Home
-from outlive.bundle.kernel import signal
+from outlive.bundle.kernel import keep_freed_memory, signal
 from outlive.domain.command import Command
 from outlive.domain.errors import OutliveError
 from outlive.domain.queueing import lock, slots
@@ -73,6 +73,7 @@ def serve(fd: int) -> None:
         os._exit(0)  # so that whoever kills the program with its descendants does not find our keepers
     _detach(fd)
     become_detached()
+    keep_freed_memory()
     load()
     while (request := receive(fd)) is not None:
         try:

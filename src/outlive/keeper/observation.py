@@ -39,7 +39,8 @@ def load() -> None:
     import outlive.domain.snapshot_json  # noqa: PLC0415
     import outlive.observe.observer  # noqa: PLC0415
     import outlive.observe.place  # noqa: PLC0415
-    import outlive.observe.snapshot  # noqa: F401, PLC0415
+    import outlive.observe.snapshot  # noqa: PLC0415
+    import outlive.observe.tried  # noqa: F401, PLC0415
     from outlive.bundle.seccomp import prepare_filter  # noqa: PLC0415
 
     prepare_filter()

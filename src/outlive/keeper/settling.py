@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from outlive.bundle.kernel import keep_freed_memory
 from outlive.domain.errors import DiskFull, OutliveError, Unavailable
 from outlive.domain.when import UTC, datetime
 from outlive.ledger.sqlite import SqliteLedger
@@ -66,6 +67,7 @@ class LedgerOfAnEnding:
 
     def prepare(self) -> None:
         """The command is gone: while its witness writes down how, we get the ledger."""
+        keep_freed_memory()
         try:
             self._opened = self._open()
         except OutliveError:
@@ -76,6 +78,7 @@ class LedgerOfAnEnding:
 
         If the ledger refuses for long, the exit record waits for a reader.
         """
+        keep_freed_memory()
         for attempt in range(_TRIES):
             try:
                 with self._open() as ledger:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from outlive.bundle.kernel import read_proc
 from outlive.bundle.processes import (
     KEEPER_NAME,
     WITNESS_NAME,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
 
 _MOST_LOOKS = 8
+_DEAD = (b"Z", b"X")
 
 
 class Member(Value):
@@ -47,20 +49,30 @@ def descendants(
     found: dict[int, None] = {}
     # Whoever loses its parent while we look below that moves up, to `root` or to one of `own`: they
     # inherit orphans. So it is looked again until what is directly below them stays the same.
-    heirs = (root, *own)
-    nearest = [_children(heir) for heir in heirs]
+    heirs = frozenset((root, *own))
+    nearest = {heir: _children(heir) for heir in heirs}
     for _ in range(_MOST_LOOKS):
-        layer = nearest[0]
+        layer = nearest[root]
         while layer:
-            layer = [child for child in layer if child not in found and (child in own or not is_foreign(child))]
+            layer = [child for child in layer if child not in found and _is_ours(child, own, is_foreign)]
             found.update(dict.fromkeys(layer))
-            layer = [child for parent in layer for child in _children(parent)]
-        before, nearest = nearest, [_children(heir) for heir in heirs]
+            layer = [child for parent in layer for child in (nearest.get(parent) or _children(parent))]
+        before, nearest = nearest, {heir: _children(heir) for heir in heirs}
         if nearest == before:
             break
         for pid in own:
             found.pop(pid, None)  # below them things have changed
     return [member for pid in found if (member := look(pid))]
+
+
+def _is_ours(pid: int, own: frozenset[int], is_foreign: Callable[[int], bool]) -> bool:
+    """Whether to look at a process and below it: not if it is another task's, or dead with all its threads."""
+    if pid in own:
+        return True
+    fields = stat_fields(pid)
+    if fields is not None and fields[0] in _DEAD and fields[17] == b"1":
+        return False
+    return not is_foreign(pid)
 
 
 def heirs_children(heirs: Iterable[int], is_foreign: Callable[[int], bool]) -> frozenset[int]:
@@ -117,8 +129,7 @@ def _is_named_by_record(pid: int, bundle: str) -> bool:
 def _environment(pid: int) -> list[bytes]:
     """What a process was started with; empty if we may not know."""
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return file.read().split(b"\0")
+        return read_proc(f"/proc/{pid}/environ").split(b"\0")
     except OSError:
         return []
 
@@ -165,8 +176,7 @@ def _children(pid: int) -> list[int]:
         threads = os.listdir(f"/proc/{pid}/task")
         found: list[int] = []
         for thread in threads:
-            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                found.extend(int(child) for child in file.read().split())
+            found.extend(map(int, read_proc(f"/proc/{pid}/task/{thread}/children").split()))
     except FileNotFoundError:
         # No such process, or a kernel without this file: then ask every process for its parent.
         return [child for child in _all_pids() if (stat_fields(child) or [b"", b""])[1] == b"%d" % pid]
@@ -182,7 +192,7 @@ def _all_pids() -> list[int]:
 def look(pid: int) -> Member | None:
     """A living process as a member; None if it is dead or dying."""
     fields = stat_fields(pid)
-    if fields is None or fields[0] in (b"Z", b"X"):
+    if fields is None or fields[0] in _DEAD:
         return None
     try:
         pidfd = os.pidfd_open(pid)
