@@ -24,12 +24,17 @@ _NICE = 5
 class Beside:
     """One piece of work, from its fork to its end."""
 
-    def __init__(self, work: Callable[[], None], keep: tuple[int, ...]) -> None:
-        """`keep` are the descriptors that the work needs, the record among them."""
+    def __init__(self, work: Callable[[], None], keep: tuple[int, ...], *, is_idle: bool = False) -> None:
+        """`keep` are the descriptors that the work needs, the record among them.
+
+        If it `is_idle`, it has a processor only when nobody else wants it.
+        """
         self._pid = os.fork()
         if self._pid == 0:
             try:
                 close_all_but(keep)
+                if is_idle:
+                    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
                 os.nice(_NICE)
                 work()
             finally:

@@ -81,7 +81,7 @@ class Looks:
             first, since_ns = self._open_nameless(), self._began_ns
             self._baseline = baseline = self._open_nameless() if for_watching else None
             keep = (self._record, first) if baseline is None else (self._record, first, baseline)
-            self._work = Beside(lambda: keep_first(first, directories, baseline, since_ns), keep)
+            self._work = Beside(lambda: keep_first(first, directories, baseline, since_ns), keep, is_idle=not is_all)
             self._first, self._is_all = first, is_all
         except (ImportError, OSError):
             return False

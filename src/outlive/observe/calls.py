@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import _socket as socket
 import os
+from errno import EFAULT
 
 from outlive.bundle.seccomp import CALLS, CHANGING_FLAGS
 from outlive.observe.memory import Memory
-from outlive.observe.naming import base_of, name_of, target_of
+from outlive.observe.naming import named, target_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,13 +49,13 @@ _GAPS = {
         for name in ("mount", "umount2", "move_mount", "pivot_root", "chroot")
     },
 }
-NAME_ONLY = frozenset(("rename", "remove", "mkdir", "make"))
+_OF_NAMES = frozenset(("rename", "remove", "mkdir", "make"))
 
 
 class Kind:
     """One kind of call; made once, looked at for every call."""
 
-    __slots__ = ("flags_at", "gap", "name", "operation", "places")
+    __slots__ = ("flags_at", "gap", "is_of_names", "is_plain", "name", "operation", "places")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -62,6 +63,9 @@ class Kind:
         self.places = _PATHS.get(name, ())
         self.gap = _GAPS.get(name, "")
         self.flags_at = {"open": 1, "openat": 2}.get(name)
+        self.is_of_names = self.operation in _OF_NAMES
+        self.is_plain = bool(self.places) and self.operation != "exec" and name != "openat2"
+        """Whether all there is to it are its paths."""
 
 
 KINDS = {(machine, number): Kind(name) for machine, known in CALLS.items() for name, number in known.items()}
@@ -75,31 +79,34 @@ class Calls:
 
     def understand(self, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> tuple[str, Sequence[str]]:
         """What is to be said of a call in words, and its paths; neither, if it changes nothing after all."""
+        if kind.is_plain:
+            return "", self._paths(kind, thread, arguments, 0 if kind.flags_at is None else arguments[kind.flags_at])
         if kind.gap:
             return kind.gap, ()
         if kind.operation == "connect":
             return self._address(thread, arguments), ()
         if kind.name == "bind":
             return "", self._socket_path(thread, arguments)
-        flags = self._flags(kind, thread, arguments)
-        if kind.name == "openat2" and not flags & CHANGING_FLAGS:
-            return "", ()
-        paths = [
-            self._path(thread, _HERE if place is None else arguments[place] & 0xFFFFFFFF, arguments[path])
-            for place, path in kind.places
-        ]
-        if kind.operation == "write" and not flags & os.O_NOFOLLOW and flags & _FRESH != _FRESH:
-            paths = [target_of(thread, path) for path in paths]
-        return self._words(kind, thread, machine, arguments) if kind.operation == "exec" else "", paths
+        if kind.operation == "exec":
+            paths = self._paths(kind, thread, arguments, 0)
+            return self._words(kind, thread, machine, arguments), paths
+        # The flags of an openat2: the kernel could not look at them for us, so this one may change nothing after all.
+        flags = int.from_bytes(self.memory.read(thread, arguments[2], 8), "little")
+        return "", self._paths(kind, thread, arguments, flags) if flags & CHANGING_FLAGS else ()
 
-    def _flags(self, kind: Kind, thread: int, arguments: Sequence[int]) -> int:
-        """Those of an open, wherever they are; of other calls none."""
-        if kind.flags_at is not None:
-            return arguments[kind.flags_at]
-        if kind.name != "openat2":
-            return 0
-        # The kernel could not look at them for us, so this one may change nothing after all.
-        return int.from_bytes(self.memory.read(thread, arguments[2], 8), "little")
+    def _paths(self, kind: Kind, thread: int, arguments: Sequence[int], flags: int) -> Sequence[str]:
+        """The paths of a call. One that writes follows a link, unless it says otherwise, or that nothing is there."""
+        found = []
+        for place, at in kind.places:
+            where = None if place is None else arguments[place] & 0xFFFFFFFF
+            text = self.memory.text(thread, arguments[at])
+            if text is None:
+                raise OSError(EFAULT, "no path")
+            path = named(thread, None if where == _HERE else where, text.decode("utf-8", "surrogateescape"))
+            if kind.operation == "write" and not flags & os.O_NOFOLLOW and flags & _FRESH != _FRESH:
+                path = target_of(thread, path)
+            found.append(path)
+        return found
 
     @staticmethod
     def is_fresh(kind: Kind, arguments: Sequence[int]) -> bool:
@@ -132,20 +139,4 @@ class Calls:
         name = content[2:].split(b"\0")[0]
         if int.from_bytes(content[:2], "little") != socket.AF_UNIX or not name:
             return ()
-        return (self._named(thread, _HERE, name.decode("utf-8", "surrogateescape")),)
-
-    def _path(self, thread: int, place: int, address: int) -> str:
-        raw = self.memory.text(thread, address)
-        if raw is None:
-            raise OSError(14, "no path")
-        return self._named(thread, place, raw.decode("utf-8", "surrogateescape"))
-
-    @staticmethod
-    def _named(thread: int, place: int, text: str) -> str:
-        if text[:1] == "/":
-            return name_of(thread, text)
-        base = base_of(thread, None if place == _HERE else place)
-        # The base is canonical; below it only names that go through links or upwards are not.
-        if "/" not in text and text not in ("", ".", ".."):
-            return f"{base}/{text}" if base != "/" else "/" + text
-        return name_of(thread, f"{base}/{text}") if text else base
+        return (named(thread, None, name.decode("utf-8", "surrogateescape")),)

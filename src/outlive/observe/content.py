@@ -17,6 +17,7 @@ else:
     from _sha1 import sha1  # all of `hashlib` would cost a launch more than it costs to use it
 
 LARGEST = 4 << 20
+_SHORT = 16 << 10
 ABSENT, SPECIAL, UNREADABLE = "0", "s", "?"
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -41,16 +42,20 @@ def glance(path: str) -> str:
 
 
 def pin(path: str) -> tuple[str, int | None]:
-    """The state of a path; of a regular file a descriptor that keeps its content, to be read a little later.
+    """The state of a path; of a longer file a descriptor that keeps its content, to be read a little later.
 
-    A name may be gone by then; what it named is not.
+    A name may be gone by then; what it named is not. A short one is read at once: whoever removes it would
+    leave it to us to give its blocks back, which takes longer than to read them.
     """
     try:
         found = os.lstat(path)
         mode = found.st_mode
         if stat.S_ISREG(mode):
             unread = f"u{found.st_size}:{found.st_mtime_ns}"
-            return unread, os.open(path, _OPEN) if found.st_size <= LARGEST else None
+            if found.st_size > LARGEST:
+                return unread, None
+            fd = os.open(path, _OPEN)
+            return (read_pinned(unread, fd), None) if found.st_size <= _SHORT else (unread, fd)
         if stat.S_ISLNK(mode):
             return "l" + sha1(os.fsencode(os.readlink(path))).hexdigest()[:16], None
     except (FileNotFoundError, NotADirectoryError):
@@ -63,8 +68,9 @@ def pin(path: str) -> tuple[str, int | None]:
 def read_pinned(unread: str, fd: int) -> str:
     """The blob id of what was pinned, or what is known of it without reading."""
     try:
-        content = os.read(fd, LARGEST + 1)
-        while more := os.read(fd, LARGEST + 1 - len(content)) if len(content) <= LARGEST else b"":
+        content = more = os.read(fd, _SHORT)
+        while more and len(content) <= LARGEST:
+            more = os.read(fd, _SHORT if len(content) < _SHORT else LARGEST + 1 - len(content))
             content += more
     except OSError:
         return unread

@@ -52,8 +52,7 @@ class Memory:
         """A text that ends with a zero byte; None for a null pointer. Never longer than a path can be."""
         if not address:
             return None
-        rest = _PAGE - address % _PAGE
-        content = self.read(thread, address, min(_GUESS, rest))
+        content = self.read(thread, address, min(_GUESS, _PAGE - address % _PAGE))
         end = content.find(b"\0")
         while end < 0 and content and len(content) < _LONGEST_PATH:
             more = self.read(thread, address + len(content), _PAGE - (address + len(content)) % _PAGE)

@@ -11,6 +11,7 @@ _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _MOST_LINKS = 40
 _SELF = ("/proc/self/", "/proc/thread-self/")
 _DELETED = " (deleted)"
+_NO_NAMES = ("", ".", "..")
 
 
 def base_of(thread: int, place: int | None) -> str:
@@ -20,11 +21,40 @@ def base_of(thread: int, place: int | None) -> str:
     return found.removesuffix(_DELETED) if found.endswith(_DELETED) and not os.path.lexists(found) else found
 
 
+def named(thread: int, place: int | None, text: str) -> str:
+    """What a text means to a thread, relative to its directory or to that of a descriptor; see `name_of`."""
+    above, slash, name = text.rpartition("/")
+    if text[:1] == "/":
+        return name_of(thread, text)
+    if name in _NO_NAMES:
+        base = base_of(thread, place)
+        return name_of(thread, f"{base}/{text}") if text else base
+    if slash:
+        try:
+            # Below its own directory as it sees that itself: both are resolved by one look.
+            fd = os.open(
+                f"/proc/{thread}/cwd/{above}" if place is None else f"/proc/{thread}/fd/{place}/{above}", _DIRECTORY
+            )
+            try:
+                real = os.readlink(f"/proc/self/fd/{fd}")
+            finally:
+                os.close(fd)
+            if not real.endswith(_DELETED) and not real.startswith("/proc/") and real != "/":
+                return f"{real}/{name}"
+        except OSError:
+            pass  # it is not there, or goes through something that is not
+    base = base_of(thread, place)
+    if slash:
+        return name_of(thread, f"{base}/{text}")
+    return f"{base}/{name}" if base != "/" else "/" + name
+
+
 def name_of(thread: int, path: str) -> str:
     """An absolute path with everything but its last name resolved: that one is what most calls are about."""
-    for start in _SELF:
-        if path.startswith(start):
-            path = f"/proc/{thread}/{path.removeprefix(start)}"
+    if path.startswith("/proc/"):
+        for start in _SELF:
+            if path.startswith(start):
+                path = f"/proc/{thread}/{path.removeprefix(start)}"
     path = path.rstrip("/") or "/"
     above, _, name = path.rpartition("/")
     if name in (".", ".."):

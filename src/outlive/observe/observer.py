@@ -15,7 +15,7 @@ from select import POLLIN, poll
 from outlive.bundle.kernel import read_small
 from outlive.bundle.seccomp import CALL, let_continue, receive, wake_on_same_processor
 from outlive.domain.places import TEMPORARY
-from outlive.observe.calls import KINDS, NAME_ONLY, Calls
+from outlive.observe.calls import KINDS, Calls
 from outlive.observe.content import ABSENT, glance, pin, read_pinned, state_of
 from outlive.observe.journal import UNSEEN, escaped, is_of_something
 from outlive.observe.privileges import gains_privileges
@@ -43,6 +43,7 @@ class Scope:
         gits = [git for each in places for git in (each.git_directory, each.common_directory) if git is not None]
         self._gits = tuple(git.rstrip("/") + "/" for git in gits)
         self._private = (*TEMPORARY, *self._gits)
+        self._above = frozenset(top[:at] for top in self._tops for at in range(1, len(top)) if top[at] == "/")
 
     def tree_of(self, path: str) -> str | None:
         """The worktree whose file it is; None for what git keeps itself, and elsewhere."""
@@ -50,12 +51,17 @@ class Scope:
             return None
         return next((top for top in self._tops if path.startswith(top)), None)
 
+    @property
+    def trees(self) -> frozenset[str]:
+        """All worktrees."""
+        return frozenset(self._tops)
+
     def holds(self, path: str) -> bool:
         """Whether what the path held before is worth knowing."""
         if path.startswith(self._gits):
             git = next(each for each in self._gits if path.startswith(each))
             return path.startswith(_SMALL_IN_GIT, len(git)) and not path.endswith(".lock")
-        return path.startswith(self._tops) or any(top.startswith(path + "/") for top in self._tops)
+        return path.startswith(self._tops) or path in self._above
 
     def is_private(self, path: str) -> bool:
         """Whether a path that it does not hold is told of to nobody: temporary ones, and git's own."""
@@ -89,7 +95,7 @@ class Observer:
         self.met_gaining: set[str] = set()
         self._loses_privileges = loses_privileges
         self._on_first_write = on_first_write
-        self._written: set[str] = set()
+        self._unwritten = set(scope.trees)
         wake_on_same_processor(listener)
 
     def run(self) -> None:
@@ -149,7 +155,7 @@ class Observer:
                 states.append(UNSEEN if self._scope.is_private(path) else glance(path))
             elif is_fresh and not os.path.lexists(path):
                 states.append(ABSENT)
-            elif kind.operation in NAME_ONLY:
+            elif kind.is_of_names:
                 state, fd = pin(path)
                 if fd is not None:
                     pinned.append((len(states), fd))
@@ -176,7 +182,7 @@ class Observer:
             self._note(at, "gap", thread, "it saw another file system than we do")
 
     def _write_paths(self, at: int, thread: int, kind: Kind, states: list[str], paths: Sequence[str]) -> None:
-        if all(path.startswith(_NOWHERE) for path in paths):
+        if paths[0].startswith(_NOWHERE) and paths[-1].startswith(_NOWHERE):
             return
         if thread not in self._known:
             self._introduce(at, thread)
@@ -187,9 +193,8 @@ class Observer:
             if state != UNSEEN and path not in self.touched and path not in self.elsewhere:
                 self._touch(at, thread, path)
         self._journal.add(f"{at}\t{kind.operation}\t{thread}{fields}\n")
-        for index, path in enumerate(paths):
-            if is_of_something(states[index]):
-                self._notice_write(path)
+        if self._unwritten:
+            self._notice_writes(states, paths)
 
     def _touch(self, at: int, thread: int, path: str) -> None:
         """Look at a path again when the task ends; not at more of them than there is memory for."""
@@ -199,12 +204,13 @@ class Observer:
             self._touched_more = True
             self._note(at, "gap", thread, f"of more than {_MOST_TOUCHED:,} paths it is not known how it left them")
 
-    def _notice_write(self, path: str) -> None:
-        top = self._scope.tree_of(path)
-        if top is not None and top not in self._written:
-            self._written.add(top)
-            self._journal.flush()
-            self._on_first_write(top)
+    def _notice_writes(self, states: Sequence[str], paths: Sequence[str]) -> None:
+        for state, path in zip(states, paths, strict=True):
+            top = self._scope.tree_of(path) if is_of_something(state) else None
+            if top in self._unwritten:
+                self._unwritten.discard(top)
+                self._journal.flush()
+                self._on_first_write(top)
 
     def _introduce(self, at: int, thread: int) -> None:
         """Somebody who was forked and has not executed anything: whose child or thread it is."""
