@@ -20,6 +20,7 @@ from tests.crash.farewell import Farewell
 from tests.crash.life import (
     ADOPTED,
     ADOPTER,
+    AGAIN,
     COMMAND,
     GATED,
     INTERMEDIATE,
@@ -58,6 +59,9 @@ SWEEPS: Final[dict[str, Sweep]] = {
     "kill the witness": Sweep(WITNESS),
     "kill witness and keeper": Sweep(WITNESS, also=(KEEPER,)),
     "kill witness and command": Sweep(WITNESS, also=(COMMAND,)),
+    "kill the keeper that had another task": Sweep(KEEPER, script=AGAIN, since="recvmsg", distinct=True),
+    "kill the witness that had another task": Sweep(WITNESS, script=AGAIN, since="recvmsg"),
+    "kill its spawner": Sweep(INTERMEDIATE, script=AGAIN, since="sendmsg", distinct=True),
     "kill the command": Sweep(COMMAND),
     "kill the intermediate": Sweep(INTERMEDIATE),
     "kill what cannot be executed": Sweep(COMMAND, script=UNSTARTABLE),

@@ -27,6 +27,7 @@ from outlive.domain.errors import OutliveError
 from outlive.domain.queueing import lock
 from outlive.keeper import adoption, settling, supervision  # noqa: F401 - warm, as everything a life needs
 from outlive.keeper import tree as process_tree
+from outlive.keeper.launching import become_detached
 from outlive.keeper.plan import Surroundings
 from outlive.ledger.contract import Selection
 from outlive.ledger.sqlite import SqliteLedger
@@ -53,6 +54,8 @@ GATED: Final = f"read go < gate; {ORDINARY}"
 ADOPTED: Final = f"{GATED} # adopted"
 # May have to wait for its turn, which has come.
 QUEUED: Final = f"{ORDINARY} # queued"
+# Its keeper and witness have had another task before, of another home.
+AGAIN: Final = f"{ORDINARY} # again"
 UNSTARTABLE: Final = "/no/such/program"
 NOWHERE: Final = KillAt("nobody", 0)  # follows the tree without stopping at its calls
 PATIENCE_S: Final = 4.0
@@ -95,8 +98,10 @@ class Life:
         (self._now / "place").mkdir(parents=True)
         os.mkfifo(self._now / "place/gate")
         self.home = open_home({"OUTLIVE_HOME": str(self._now / "state")})
-        with SqliteLedger(self.home.ledger, utc_now()):
-            pass
+        self._other_home = open_home({"OUTLIVE_HOME": str(self._now / "other")})
+        for home in (self.home, self._other_home):
+            with SqliteLedger(home.ledger, utc_now()):
+                pass
         self._request = Request(
             command=from_argv([script]) if script == UNSTARTABLE else from_shell_text(script),
             cwd=str(self._now / "place"),
@@ -137,6 +142,17 @@ class Life:
 
     def launch(self) -> int:
         """Do what `outlive run` does; then look at the task as any other command would."""
+        if self._script != AGAIN:
+            return self._launch()
+        spawner = os.fork()
+        if spawner == 0:
+            keepers = become_detached()
+            run(self._other_home, self._request.but(command=from_shell_text("exit 0"), key=None), utc_now())
+            select.select(list(keepers._channels), [], [])  # until its keeper is free
+            os._exit(self._launch())
+        return abs(os.waitstatus_to_exitcode(os.waitpid(spawner, 0)[1]))
+
+    def _launch(self) -> int:
         try:
             task = run(self.home, self._request, utc_now())
         except OutliveError as error:

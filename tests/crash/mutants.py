@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final, NoReturn
 
 from outlive.bundle import record
-from outlive.bundle.attempt import AttemptFiles, Held, discard_bundle
+from outlive.bundle.attempt import AttemptFiles, discard_bundle
 from outlive.bundle.home import Home
 from outlive.domain.errors import OutliveError
 from outlive.domain.evidence import Evidence
@@ -120,10 +120,10 @@ def begin_without_a_go() -> None:
     """The command does not wait until its row says that it runs."""
     become = witness._become_command
 
-    def begin_at_once(_: int, failure: int, held: Held, start: witness.Start) -> NoReturn:
+    def begin_at_once(failure: int, start: witness.Start) -> NoReturn:
         reader, writer = os.pipe()
         os.write(writer, b"g")
-        become(reader, failure, held, start)
+        become(failure, start.but(begin=reader))
 
     replace(witness, "_become_command", begin_at_once)
 

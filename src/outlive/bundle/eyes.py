@@ -12,24 +12,29 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from select import POLLHUP, POLLIN, poll
 
 from outlive.bundle.kernel import borrow_descriptor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
     from mmap import mmap
 
 _PAGE = 4096
 _REFUSED = b"n"
 _TAKEN = b"t"
+_UNOBSERVED = "its keeper died: what it did afterwards was not seen"
+_DESCRIPTORS = ("_journal", "_page", "_keeper", "_to_keeper", "_witness", "_to_witness", "_is_taken", "_taken")
 
 
 class Eyes:
     """Made before the witness is forked; then each side takes its part."""
 
-    def __init__(self, *, keep_privileges: bool) -> None:
+    def __init__(self, journal: int, wall: int, *, keep_privileges: bool) -> None:
+        """`journal` and `wall`: where, and by which clock, it is written down that nobody looks any more."""
+        self._journal, self._wall = journal, wall
         self.keep_privileges = keep_privileges
         self._page = os.memfd_create("outlive-page")
         os.ftruncate(self._page, _PAGE)
@@ -88,12 +93,32 @@ class Eyes:
             os.close(self._taken)
         return self._listener_from(self._keeper, command)
 
-    def stand_in(self, keeper: int, on_taking_over: Callable[[], None]) -> StandIn:
+    def as_parts(self) -> tuple[dict[str, int], tuple[int, ...]]:
+        """What another process needs to have these eyes: facts, and descriptors."""
+        facts = {"_wall": self._wall, "keep_privileges": self.keep_privileges, "_sends": self._sends}
+        return facts, tuple(getattr(self, name) for name in _DESCRIPTORS)
+
+    @classmethod
+    def from_parts(cls, facts: dict[str, int], descriptors: Sequence[int]) -> Eyes:
+        """The eyes of another process, from what it has sent."""
+        eyes = cls.__new__(cls)
+        eyes.__dict__.update(facts, **dict(zip(_DESCRIPTORS, descriptors, strict=True)))
+        return eyes
+
+    def stand_in(self, keeper: int) -> StandIn:
         """In the witness, before the command-to-be is forked: take over when the keeper's end of a pipe hangs up."""
         import outlive.bundle.seccomp  # noqa: F401, PLC0415 - for the command-to-be as well
 
         os.close(self._keeper)
-        return StandIn(self, keeper, on_taking_over)
+        return StandIn(self, keeper)
+
+    def note_taking_over(self) -> None:
+        """In the witness: from now on nobody looks any more."""
+        at = (self._wall + time.monotonic_ns()) // 1000
+        try:
+            os.write(self._journal, f"{at}\tunobserved\t0\t-\t{_UNOBSERVED}\n".encode("ascii"))
+        except OSError:
+            pass  # the disk is full; what is missing will be seen
 
     def take(self, command: int) -> int | None:
         """In the witness: its copy of the listener; the command-to-be may go on then."""
@@ -128,12 +153,11 @@ class Eyes:
 class StandIn:
     """The witness's thread that waits for the keeper's death, and lets every call continue from then on."""
 
-    def __init__(self, eyes: Eyes, keeper: int, on_taking_over: Callable[[], None]) -> None:
+    def __init__(self, eyes: Eyes, keeper: int) -> None:
         from _thread import allocate_lock  # noqa: PLC0415
 
         self._eyes = eyes
         self._keeper = keeper
-        self._on_taking_over = on_taking_over
         self._done = allocate_lock()
 
     def begin(self, command: int) -> None:
@@ -166,7 +190,7 @@ class StandIn:
                 return
             if self._keeper in ready:
                 break
-        self._on_taking_over()
+        self._eyes.note_taking_over()
         let_continue_what_waits(listener, page)
 
 

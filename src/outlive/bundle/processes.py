@@ -15,6 +15,7 @@ from outlive.domain.value import Value
 
 # What our own processes call themselves, so that they are told from a task's.
 KEEPER_NAME, WITNESS_NAME = "outlive-keeper", "outlive-witness"
+_STOPPED = (b"T", b"Z", b"X")
 _MOST_DESCRIPTORS = 1 << 30  # closed by one call each, however many numbers lie between
 
 
@@ -83,6 +84,11 @@ def stat_fields(pid: int) -> list[bytes] | None:
         return read_small(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
         return None
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process does nothing until somebody lets it, or never again; one that is traced does."""
+    return (stat_fields(pid) or [b"X"])[0] in _STOPPED
 
 
 def is_held_open(path: str) -> bool:

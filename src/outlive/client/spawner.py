@@ -10,6 +10,7 @@ from __future__ import annotations
 import marshal
 import os
 import resource  # noqa: F401 - the witness needs it for the limits a request carries
+from select import POLLIN, poll
 
 from outlive.bundle.home import Home
 from outlive.bundle.kernel import keep_freed_memory, signal
@@ -31,7 +32,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from outlive.keeper.recycling import Keepers
+
 _LENGTH = 8
+_KEEPERS_WAIT_MS = 2000
 
 
 def frame(message: dict[str, Any]) -> bytes:
@@ -72,10 +76,10 @@ def serve(fd: int) -> None:
     if os.fork():
         os._exit(0)  # so that whoever kills the program with its descendants does not find our keepers
     _detach(fd)
-    become_detached()
+    keepers = become_detached()
     keep_freed_memory()
     load()
-    while (request := receive(fd)) is not None:
+    while (request := _next_request(fd, keepers)) is not None:
         try:
             answer: dict[str, Any] = {"task": _act(request)}
         except OutliveError as error:
@@ -91,6 +95,16 @@ def serve(fd: int) -> None:
             _send(fd, answer)
         except OSError:
             return
+
+
+def _next_request(fd: int, keepers: Keepers) -> dict[str, Any] | None:
+    """What is asked next. Keepers that wait for it are let go if that takes long."""
+    if keepers.are_there:
+        waiting = poll()
+        waiting.register(fd, POLLIN)
+        if not waiting.poll(_KEEPERS_WAIT_MS):
+            keepers.dismiss()
+    return receive(fd)
 
 
 def _act(request: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from outlive.bundle.kernel import become_subreaper, name_process, signal
 from outlive.bundle.processes import KEEPER_NAME, close_all_but
 from outlive.domain.evidence import Evidence
 from outlive.domain.value import Value
-from outlive.keeper import owner, witness
+from outlive.keeper import owner, tree, witness
 from outlive.keeper.sight import OwnWitness, command_of, never_begun
 from outlive.keeper.supervision import Supervision
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from outlive.domain.evidence import IntentKind
     from outlive.keeper.observation import Observation
     from outlive.keeper.plan import Plan
+    from outlive.keeper.witness_at_hand import WitnessAtHand
 
 _IGNORED = (
     "SIGHUP",
@@ -90,7 +91,13 @@ def keep(plan: Plan, held: Held, go: int, ready: int) -> NoReturn:
     not at all if anybody has failed or died before.
     """
     come_to_life(plan, held, (go, ready))
-    prepared = _prepare(plan, held, (go, ready))
+    keep_until_settled(plan, held, go, ready)
+    os._exit(0)
+
+
+def keep_until_settled(plan: Plan, held: Held, go: int, ready: int, at_hand: WitnessAtHand | None = None) -> bool:
+    """See an attempt through; whether nothing and nobody of it is left, so that we could do something else."""
+    prepared = _prepare(plan, held, (go, ready), at_hand)
     called = wait_for_go(plan, held, go)
     if called is not None:
         from outlive.keeper.unbegun import refuse  # noqa: PLC0415 - the usual launch has no use for it
@@ -99,16 +106,20 @@ def keep(plan: Plan, held: Held, go: int, ready: int) -> NoReturn:
         refuse(plan, held, called)
         answer(ready, "ended")
         os._exit(0)
-    _begin(plan, held, prepared, ready)
+    return _begin(plan, held, prepared, ready) and at_hand is not None and _is_alone_with(at_hand)
 
 
 def run_now(plan: Plan, held: Held, ready: int | None) -> NoReturn:
     """Run an attempt whose row says that it runs: it has waited for its turn, and that has come."""
-    _begin(plan, held, _prepare(plan, held, () if ready is None else (ready,)), ready)
+    _begin(plan, held, _prepare(plan, held, () if ready is None else (ready,), None), ready)
+    os._exit(0)
 
 
-def _begin(plan: Plan, held: Held, prepared: Prepared, ready: int | None) -> NoReturn:
-    """Let the command begin, see it through, and if it is to be tried again, wait for that."""
+def _begin(plan: Plan, held: Held, prepared: Prepared, ready: int | None) -> bool:
+    """Let the command begin, see it through, and if it is to be tried again, wait for that.
+
+    Returns whether our own witness has seen its end.
+    """
     sight, begin, observation = prepared.sight, prepared.begin, prepared.observation
     first = sight.look()
     if first is sight:
@@ -123,7 +134,8 @@ def _begin(plan: Plan, held: Held, prepared: Prepared, ready: int | None) -> NoR
         answer(ready, "running")
     if observation is not None:
         observation.go_on()
-    again = _supervise(plan, held, prepared).see_through(first)
+    supervision = _supervise(plan, held, prepared)
+    again = supervision.see_through(first)
     ended = time.monotonic()
     if not began:
         answer(ready, "ended")
@@ -135,7 +147,12 @@ def _begin(plan: Plan, held: Held, prepared: Prepared, ready: int | None) -> NoR
         fall_asleep(again.plan, again.held, until=ended + again.delay_s)
     if observation is not None:
         observation.wait()
-    os._exit(0)
+    return began and isinstance(supervision.sight, OwnWitness)
+
+
+def _is_alone_with(at_hand: WitnessAtHand) -> bool:
+    """Whether our witness has nothing left to do, and is our only child."""
+    return at_hand.has_finished() and tree.children(os.getpid()) == [at_hand.pid]
 
 
 def _supervise(plan: Plan, held: Held, prepared: Prepared) -> Supervision:
@@ -192,34 +209,53 @@ def _prepare_observation(plan: Plan, held: Held) -> Observation | None:
         return None
 
 
-def _prepare(plan: Plan, held: Held, not_for_it: tuple[int, ...]) -> Prepared:
-    """Fork the witness, which prepares the command."""
+def _prepare(plan: Plan, held: Held, not_for_it: tuple[int, ...], at_hand: WitnessAtHand | None) -> Prepared:
+    """Let the witness prepare the command: the one at hand, or a new one."""
     observation = _prepare_observation(plan, held)
     voice_read, voice_write = os.pipe()
     begin_read, begin_write = os.pipe()
-    if os.fork() == 0:
-        try:
-            # A copy of ours in the witness would hide the keeper's death: from the launcher, which waits
-            # for an answer, and from the command-to-be, which waits for its go.
-            for fd in (*not_for_it, begin_write, voice_read):
-                os.close(fd)
-            around, launch = plan.surroundings, plan.launch
-            start = witness.Start(
-                argv=launch.argv,
-                cwd=launch.cwd,
-                environ=around.environ,
-                umask=around.umask,
-                limits=around.limits,
-                input=plan.files.input if launch.takes_input else None,
-            )
-            if observation is not None and observation.eyes is not None:
-                start = start.but(eyes=observation.eyes, on_taking_over=observation.note_taking_over)
-            witness.serve(held, voice_write, begin_read, start)
-        finally:
-            os._exit(1)
+    around, launch = plan.surroundings, plan.launch
+    assert held.lock is not None  # noqa: S101 - an adopter, which may have none, finds its witness there
+    start = witness.Start(
+        lock=held.lock,
+        record=held.record,
+        output=held.output,
+        voice=voice_write,
+        begin=begin_read,
+        argv=launch.argv,
+        cwd=launch.cwd,
+        environ=around.environ,
+        umask=around.umask,
+        limits=around.limits,
+        input=plan.files.input if launch.takes_input else None,
+        eyes=None if observation is None else observation.eyes,
+    )
+    if at_hand is None or not at_hand.give(start):
+        # A copy of ours in the witness would hide the keeper's death: from the launcher, which waits for an
+        # answer, from the command-to-be, which waits for its go, and from those who wait for the end.
+        _fork_witness(start, (*not_for_it, begin_write, voice_read, held.control, held.done), at_hand)
     os.close(voice_write)
     os.close(begin_read)
-    return Prepared(sight=OwnWitness(voice_read, held.record), begin=begin_write, observation=observation)
+    sight = OwnWitness(voice_read, held.record)
+    return Prepared(sight=sight, begin=begin_write, observation=observation)
+
+
+def _fork_witness(start: witness.Start, not_for_it: tuple[int, ...], at_hand: WitnessAtHand | None) -> None:
+    if at_hand is not None:
+        not_for_it += at_hand.not_for_it
+        at_hand.make_room()
+    child = os.fork()
+    if child == 0:
+        try:
+            for fd in not_for_it:
+                os.close(fd)
+            if at_hand is not None:
+                at_hand.serve(start)
+            witness.serve(start)
+        finally:
+            os._exit(1)
+    if at_hand is not None:
+        at_hand.made(child)
 
 
 def answer(ready: int | None, word: str) -> None:

@@ -19,19 +19,28 @@ if TYPE_CHECKING:
     from outlive.bundle.attempt import AttemptFiles, Held
     from outlive.bundle.home import Home
     from outlive.domain.task import Launch
+    from outlive.keeper.recycling import Keepers
 
     Answer = Literal["running", "queued", "ended", "died"]
     Life = Callable[[Plan, Held, int, int], NoReturn]
 
 
 _is_detached = False
+_keepers: Keepers | None = None
 
 
-def become_detached() -> None:
-    """Say that this process is nobody's child, and will not wait for its own: keepers need no other parent."""
-    global _is_detached  # noqa: PLW0603 - a fact about this process
+def become_detached() -> Keepers:
+    """Say that this process is nobody's child, and will not wait for its own: keepers need no other parent.
+
+    Returns those that it will have made, which are used again.
+    """
+    global _is_detached, _keepers  # noqa: PLW0603 - facts about this process
+    from outlive.keeper.recycling import Keepers  # noqa: PLC0415 - who launches one task needs none
+
     _is_detached = True
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    _keepers = Keepers()
+    return _keepers
 
 
 def _fork_away(life: Callable[[], NoReturn], wake: int, not_for_it: int) -> None:
@@ -67,21 +76,23 @@ class NewKeeper:
     the same, it settles that, and goes.
     """
 
-    def __init__(self, life: Callable[[int, int], NoReturn], held: Held) -> None:
+    def __init__(self, held: Held, life: Callable[[int, int], NoReturn], keepers: Callable[[int, int], bool]) -> None:
+        """A keeper that somebody gives it to, if there is such a one; otherwise a new process that has this life."""
         self._held = held
         pipes: list[int] = []
         try:
             pipes += os.pipe()
             pipes += os.pipe()
             go_read, self._go, self._answer, answer_write = pipes
-            _fork_away(lambda: life(go_read, answer_write), go_read, self._go)
+            if not keepers(go_read, answer_write):
+                _fork_away(lambda: life(go_read, answer_write), go_read, self._go)
+                self._tell(b"w")
         except OSError:
             for fd in pipes:
                 os.close(fd)
             raise
         os.close(go_read)
         os.close(answer_write)
-        self._tell(b"w")
         self._is_ours = True
 
     def __enter__(self) -> Self:
@@ -122,7 +133,41 @@ class NewKeeper:
 
 def stand_by(plan: Plan, held: Held, life: Life = keep) -> NewKeeper:
     """A new keeper for a held attempt, to begin its life once the attempt has its row."""
-    return NewKeeper(lambda go, ready: life(plan, held, go, ready), held)
+    if _keepers is None or life is not keep or not _is_short(plan):
+        return NewKeeper(held, lambda go, ready: life(plan, held, go, ready), _nobody)
+    return _one_of(_keepers, plan, held)
+
+
+def _nobody(_: int, __: int) -> bool:
+    return False
+
+
+def _is_short(plan: Plan) -> bool:
+    """Whether its keeper may be used again: nothing but the command itself decides when its attempt is over."""
+    launch = plan.launch
+    return plan.surroundings.owner is None and not launch.retries and not launch.takes_input
+
+
+def _one_of(keepers: Keepers, plan: Plan, held: Held) -> NewKeeper:
+    """Somebody who has time, or a new one that will have."""
+    from outlive.keeper.recycling import keep_one_after_the_other  # noqa: PLC0415 - it has been loaded
+
+    channel: list[int] = []
+
+    def live(go: int, ready: int) -> NoReturn:
+        keep_one_after_the_other(channel[0], plan, held, go, ready)
+
+    def give(go: int, ready: int) -> bool:
+        if keepers.give(plan, held, go, ready):
+            return True
+        channel.append(keepers.new_channel())
+        return False
+
+    try:
+        return NewKeeper(held, live, give)
+    finally:
+        for fd in channel:
+            os.close(fd)
 
 
 def launch_adopter(home: Home, launch: Launch, files: AttemptFiles, held: Held) -> Answer:
@@ -131,4 +176,4 @@ def launch_adopter(home: Home, launch: Launch, files: AttemptFiles, held: Held) 
 
     around = Surroundings(environ={}, umask=0o077)
     plan = Plan(home=home, launch=launch, files=files, surroundings=around)
-    return NewKeeper(lambda go, ready: adopt(plan, held, go, ready), held).begin()
+    return NewKeeper(held, lambda go, ready: adopt(plan, held, go, ready), _nobody).begin()

@@ -60,8 +60,10 @@ class Observation:
         keeps_privileges = has_capability(SYS_ADMIN)
         self._why_not = self._reason_not_to(keeps_privileges)
         self._fd = os.open(plan.files.effects, _CREATE | os.O_APPEND, 0o600)
-        self.eyes = Eyes(keep_privileges=keeps_privileges) if self._why_not is None else None
         self._wall = time.time_ns() - time.monotonic_ns()
+        self.eyes: Eyes | None = None
+        if self._why_not is None:
+            self.eyes = Eyes(self._fd, self._wall, keep_privileges=keeps_privileges)
         self._page: Any = None
         self._has_begun = False
         self._observer: Observer | None = None
@@ -260,14 +262,11 @@ class Observation:
             self._remember(self._observer.met_gaining)
 
     def wait(self) -> None:
-        """Go on until nobody that is filtered lives."""
+        """Go on until nobody that is filtered lives, and leave nothing behind that has a descriptor."""
         if self._has_begun:
             self._done.acquire()
-
-    def note_taking_over(self) -> None:
-        """In the witness: from now on nobody looks any more."""
-        words = "its keeper died: what it did afterwards was not seen"
-        self._append(f"{self._now()}\tunobserved\t0\t-\t{words}\n")
+        if self._page is not None:
+            self._page.close()
 
     def _now(self) -> int:
         return (self._wall + time.monotonic_ns()) // 1000

@@ -13,21 +13,19 @@ import marshal
 import os
 import sys
 
-from outlive.bundle.attempt import AttemptFiles, Held
-from outlive.bundle.home import Home
+from outlive.bundle.attempt import Held
 from outlive.bundle.kernel import signal
 from outlive.bundle.processes import KEEPER_NAME
 from outlive.installation import package_directories
-from outlive.keeper.plan import Plan, Surroundings
+from outlive.keeper.note import note_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
-    from outlive.domain.task import Launch
-
-    Note = dict[str, Any]
+    from outlive.keeper.note import Note
+    from outlive.keeper.plan import Plan
 
 # Run with -I -S: nothing is imported but what is built in, and `select`.
 _SLEEP = """
@@ -72,24 +70,11 @@ def fall_asleep(
 
     Wakes in `service.queue.wake`.
     """
-    around = plan.surroundings
-    content = {
-        "home": plan.home.path,
-        "can_punch": plan.home.can_punch,
-        "task": plan.launch.id,
-        "attempt": plan.files.number,
-        "held": held.__dict__,
-        "environ": around.environ,
-        "umask": around.umask,
-        "limits": around.limits,
-        "owner": around.owner,
-        "retries_left": plan.retries_left,
-        "queue_until": plan.queue_until,
-    }
     note = os.memfd_create("outlive-note")
-    os.write(note, marshal.dumps(content))
+    os.write(note, marshal.dumps({**note_of(plan), "held": held.__dict__}))
     signal.signal(signal.SIGIO, signal.SIG_IGN)  # of our output watch; unhandled it would end us
-    calls = [held.control] if around.owner is None else [held.control, around.owner]
+    owner = plan.surroundings.owner
+    calls = [held.control] if owner is None else [held.control, owner]
     for fd in (*held.fds(), *calls, *doors, note):
         os.set_inheritable(fd, True)
     program = getattr(sys, "_base_executable", None) or sys.executable
@@ -113,18 +98,3 @@ def read_note(fd: int) -> tuple[Note, Held]:
     for kept in (*held.fds(), *(() if note["owner"] is None else (note["owner"],))):
         os.set_inheritable(kept, False)
     return note, held
-
-
-def plan_from(note: Note, launch: Launch) -> Plan:
-    """The plan that a keeper had when it fell asleep."""
-    home = Home(note["home"], can_punch=note["can_punch"])
-    return Plan(
-        home=home,
-        launch=launch,
-        files=AttemptFiles(home.bundle(note["task"]), note["attempt"]),
-        surroundings=Surroundings(
-            environ=note["environ"], umask=note["umask"], limits=note["limits"], owner=note["owner"]
-        ),
-        retries_left=note["retries_left"],
-        queue_until=note["queue_until"],
-    )

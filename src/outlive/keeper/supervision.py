@@ -54,7 +54,8 @@ class Supervision:
     ) -> None:
         self._plan = plan
         self._held = held
-        self._sight = sight
+        self.sight = sight
+        """Whom we see the command through."""
         self._role = role
         self._output = OutputWatch(
             plan.files.path,
@@ -98,10 +99,10 @@ class Supervision:
         """Until the command has ended and its attempt is settled; the next attempt, if there is one."""
         self._resume()
         while not isinstance(seen, Evidence):
-            self._sight = seen
+            self.sight = seen
             ready = self._wait()
-            if self._sight.fd in ready:
-                seen = self._sight.look()
+            if self.sight.fd in ready:
+                seen = self.sight.look()
                 if isinstance(seen, OwnCommand):
                     signal.signal(signal.SIGCHLD, lambda *_: None)  # wakes us for each orphan that ends
                     seen.reap_others()
@@ -111,8 +112,8 @@ class Supervision:
                 self._ledger.prepare()
             if self._output.wake in ready:
                 self._output.notice_write()
-                if isinstance(self._sight, OwnCommand):
-                    self._sight.reap_others()
+                if isinstance(self.sight, OwnCommand):
+                    self.sight.reap_others()
             elif self._output.next_look is not None and not ready:
                 self._output.look()
             if self._held.control in ready:
@@ -153,12 +154,12 @@ class Supervision:
             self._end("session_ended")
 
     def _wait(self) -> set[int]:
-        if not self._is_watching and has_exited(self._sight.fd):
-            return {self._sight.fd}  # over before anything else could wake us: nothing else is needed
+        if not self._is_watching and has_exited(self.sight.fd):
+            return {self.sight.fd}  # over before anything else could wake us: nothing else is needed
         self._watch()
         waiting = poll()
         command = None if self._seen_exit else self._command
-        for fd in (self._sight.fd, self._held.control, self._output.wake, self._owner, command):
+        for fd in (self.sight.fd, self._held.control, self._output.wake, self._owner, command):
             if fd is not None:
                 waiting.register(fd, POLLIN)
         spans = [] if self._output.next_look is None else [self._output.next_look]

@@ -50,14 +50,14 @@ def descendants(
     # Whoever loses its parent while we look below that moves up, to `root` or to one of `own`: they
     # inherit orphans. So it is looked again until what is directly below them stays the same.
     heirs = frozenset((root, *own))
-    nearest = {heir: _children(heir) for heir in heirs}
+    nearest = {heir: children(heir) for heir in heirs}
     for _ in range(_MOST_LOOKS):
         layer = nearest[root]
         while layer:
             layer = [child for child in layer if child not in found and _is_ours(child, own, is_foreign)]
             found.update(dict.fromkeys(layer))
-            layer = [child for parent in layer for child in (nearest.get(parent) or _children(parent))]
-        before, nearest = nearest, {heir: _children(heir) for heir in heirs}
+            layer = [child for parent in layer for child in (nearest.get(parent) or children(parent))]
+        before, nearest = nearest, {heir: children(heir) for heir in heirs}
         if nearest == before:
             break
         for pid in own:
@@ -77,7 +77,7 @@ def _is_ours(pid: int, own: frozenset[int], is_foreign: Callable[[int], bool]) -
 
 def heirs_children(heirs: Iterable[int], is_foreign: Callable[[int], bool]) -> frozenset[int]:
     """Whoever is directly below those that inherit orphans, dead or alive, at this very moment."""
-    return frozenset(child for heir in heirs for child in _children(heir) if not is_foreign(child))
+    return frozenset(child for heir in heirs for child in children(heir) if not is_foreign(child))
 
 
 def keeps_another_task(pid: int) -> bool:
@@ -171,7 +171,8 @@ def describe(members: Iterable[Member]) -> tuple[LeftRunning, ...]:
     return tuple(LeftRunning(pid=member.pid, command=name) for member, name in named if look(member.pid) == member)
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """The children of a process, dead or alive."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")
         found: list[int] = []

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 from errno import EACCES, ECHILD, EIO, ENOENT, ENOTDIR
+from marshal import dumps, loads
 from select import POLLIN, poll
 
 from outlive.bundle import record
@@ -20,25 +21,28 @@ from outlive.domain.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import NoReturn
 
-    from outlive.bundle.attempt import Held
     from outlive.bundle.eyes import Eyes, StandIn
 
 _SHELL_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _OOM_PREFERENCE = 300
 _SETTLING_TAKES_MS = 100
 SETTLED = b"s"
-
-
-def _nothing() -> None:
-    """Nobody has to be told."""
+_DESCRIPTORS = ("lock", "record", "output", "voice", "begin")
+_PLAIN = ("argv", "cwd", "environ", "umask", "limits", "input")
 
 
 class Start(Value):
-    """How the command is to be started."""
+    """How the command is to be started, and what is held meanwhile."""
 
+    lock: int
+    record: int
+    output: int
+    voice: int
+    """Through which we speak to the keeper."""
+    begin: int
+    """Through which the keeper says when, and that it lives."""
     argv: tuple[str, ...]
     cwd: str
     environ: dict[str, str]
@@ -48,51 +52,91 @@ class Start(Value):
     """The FIFO that it is to read, if it reads anything."""
     eyes: Eyes | None = None
     """If it is to be observed."""
-    on_taking_over: Callable[[], None] = _nothing
 
 
-def serve(held: Held, voice: int, begin: int, start: Start) -> NoReturn:
+def note_of(start: Start) -> tuple[bytes, tuple[int, ...]]:
+    """What another process needs to start it: a note, and the descriptors that it speaks of."""
+    eyes = start.eyes
+    seen, fds = (None, ()) if eyes is None else eyes.as_parts()
+    fields = {name: getattr(start, name) for name in _PLAIN}
+    return dumps((fields, seen)), (*(getattr(start, name) for name in _DESCRIPTORS), *fds)
+
+
+def start_from(note: bytes, descriptors: list[int]) -> Start:
+    """How it is to be started, from what another process has sent."""
+    fields, seen = loads(note)  # noqa: S302 - our own keeper wrote it
+    own = len(_DESCRIPTORS)
+    fields.update(zip(_DESCRIPTORS, descriptors[:own], strict=True))
+    eyes = None
+    if seen is not None:
+        from outlive.bundle.eyes import Eyes  # noqa: PLC0415 - not everybody is observed
+
+        eyes = Eyes.from_parts(seen, descriptors[own:])
+    return Start(**fields, eyes=eyes)
+
+
+def serve(start: Start) -> NoReturn:
+    """Be the witness of one command. Never returns."""
+    become_witness()
+    witness_until_recorded(start)
+    os._exit(0)
+
+
+def become_witness() -> None:
+    """What others know us by."""
+    become_subreaper()
+    name_process(WITNESS_NAME)
+
+
+def witness_until_recorded(start: Start, own: tuple[int, ...] = ()) -> bool:
     """Prepare the command, let it begin at the keeper's go, watch it, record its end.
 
     Speaks to the keeper through `voice`: `ready` once the command could begin, `started` or
     `failed`, `exited`. The keeper may be dead by any line of this; then nobody hears the voice,
-    and the work is done all the same. Never returns.
+    and the work is done all the same. Returns whether nothing and nobody of it is left. `own` are
+    descriptors of ours that the command-to-be has no use for.
     """
-    become_subreaper()
-    name_process(WITNESS_NAME)
-    # Our copies would make the keeper look alive after its death, and let waiters sleep on.
-    os.close(held.control)
-    os.close(held.done)
+    voice, begin = start.voice, start.begin
     if start.input is not None:
         _open_input(start.input)
     failure_read, failure_write = os.pipe()
-    stand_in = None if start.eyes is None else start.eyes.stand_in(begin, start.on_taking_over)
+    stand_in = None if start.eyes is None else start.eyes.stand_in(begin)
     command = os.fork()
     if command == 0:
-        os.close(voice)  # or the keeper, which listens for our word, would not notice our death
-        _become_command(begin, failure_write, held, start)
+        for fd in (voice, *own):  # or the keeper, which listens for our word, would not notice our death
+            os.close(fd)
+        _become_command(failure_write, start)
     os.close(failure_write)
     if stand_in is not None:
         stand_in.begin(command)
     process = _identities(command)
-    record.write_slot(held.record, "process", durable=False, **process, started="unknown")
+    record.write_slot(start.record, "process", durable=False, **process, started="unknown")
     _say(voice, b"ready\n")
     failure = os.read(failure_read, 64).decode("ascii")  # nothing, if the exec closed the other end
     os.close(failure_read)
     if failure:
         os.waitpid(command, 0)
-        if record.read_slot(held.record, "exit") is None:  # it was not able to write it itself
+        if record.read_slot(start.record, "exit") is None:  # it was not able to write it itself
             step, _, number = failure.partition(" ")
-            record.write_slot(held.record, "exit", error=number, what=step, at=_now())
+            record.write_slot(start.record, "exit", error=number, what=step, at=_now())
         _say(voice, b"failed\n")
     else:
         process["monotonic"] = time.monotonic_ns()  # its time runs from now on, and not while it waited for the go
-        record.write_slot(held.record, "process", durable=False, **process, started="yes")
+        record.write_slot(start.record, "process", durable=False, **process, started="yes")
         _say(voice, b"started\n")
-        _watch(held.record, command, voice, begin)
+        _watch(start.record, command, voice, begin)
     if stand_in is not None:
-        _linger(held, stand_in)
-    os._exit(0)
+        _linger(start, stand_in)
+    return _is_alone()
+
+
+def _is_alone() -> bool:
+    """Whether we have no child, of whoever it was."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return True
+    return False
 
 
 def _open_input(path: str) -> None:
@@ -113,13 +157,13 @@ def _open_input(path: str) -> None:
     signal.signal(signal.SIGUSR1, end)
 
 
-def _linger(held: Held, stand_in: StandIn) -> None:
+def _linger(start: Start, stand_in: StandIn) -> None:
     """Stay for those that the command left behind: filtered as they are, they need somebody who can answer."""
-    for fd in (held.lock, held.record, held.output):
-        if fd is not None:
-            os.close(fd)  # nobody may think that the attempt is not over
+    for fd in (start.lock, start.record, start.output):
+        os.close(fd)  # nobody may think that the attempt is not over
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     stand_in.wait()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def _watch(record_fd: int, command: int, voice: int, keeper: int) -> None:
@@ -174,7 +218,7 @@ def _identities(command: int) -> dict[str, object]:
     }
 
 
-def _become_command(begin: int, failure: int, held: Held, start: Start) -> NoReturn:
+def _become_command(failure: int, start: Start) -> NoReturn:
     """Turn this fork into the command, but not before the keeper says so.
 
     Until then everything is prepared beside the keeper's own work: the attempt's row becomes
@@ -189,8 +233,8 @@ def _become_command(begin: int, failure: int, held: Held, start: Start) -> NoRet
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         _prefer_for_oom()
-        for source, target in ((held.output, 1), (held.output, 2)):  # 0 is /dev/null already
-            os.dup2(source, target)
+        for standard in (1, 2):  # 0 is /dev/null already
+            os.dup2(start.output, standard)
         if start.input is not None:
             # Only to be read: with a writing end of its own it would wait for itself at the end of its input.
             fd = os.open(start.input, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -207,7 +251,7 @@ def _become_command(begin: int, failure: int, held: Held, start: Start) -> NoRet
         if start.eyes is not None:
             start.eyes.open()
         step = "go"
-        if os.read(begin, 1) != b"g":
+        if os.read(start.begin, 1) != b"g":
             raise ChildProcessError(ECHILD, "nobody is left who would learn how we end")
         step = "exec"
         _execute(start.argv, start.environ)
@@ -216,7 +260,7 @@ def _become_command(begin: int, failure: int, held: Held, start: Start) -> NoRet
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         try:
             # Written here first: the witness may be dead, and the 127 below is nobody's exit code.
-            record.write_slot(held.record, "exit", error=number, what=step, at=_now())
+            record.write_slot(start.record, "exit", error=number, what=step, at=_now())
         finally:
             os.write(failure, f"{step} {number}".encode("ascii"))
     finally:

@@ -22,7 +22,8 @@ from outlive.domain.errors import Broken, Unavailable
 from outlive.domain.queueing import Turn, plan_turn
 from outlive.keeper.keeper import answer, come_to_life, run_now, wait_for_go
 from outlive.keeper.launching import launch_adopter
-from outlive.keeper.sleeping import fall_asleep, plan_from, read_note
+from outlive.keeper.note import plan_from
+from outlive.keeper.sleeping import fall_asleep, read_note
 from outlive.keeper.unbegun import read_call, refuse
 from outlive.ledger.line import Line
 from outlive.ledger.sqlite import SqliteLedger

@@ -1,0 +1,45 @@
+"""Descriptors that one process of ours gives to another, with a note that says what they are for."""
+
+from __future__ import annotations
+
+import sys
+from _socket import CMSG_LEN, MSG_CMSG_CLOEXEC, MSG_NOSIGNAL, SCM_RIGHTS, SOL_SOCKET
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+    from collections.abc import Sequence
+
+_HEAD, _NUMBER = 8, 4
+_MOST = 32
+
+
+def give(channel: socket, note: bytes, descriptors: Sequence[int]) -> None:
+    """Send a note with descriptors, which stay open here. OSError if nobody takes them."""
+    numbers = b"".join(fd.to_bytes(_NUMBER, sys.byteorder) for fd in descriptors)
+    channel.sendmsg([len(note).to_bytes(_HEAD, "big")], [(SOL_SOCKET, SCM_RIGHTS, numbers)], MSG_NOSIGNAL)
+    channel.sendall(note, MSG_NOSIGNAL)
+
+
+def take(channel: socket) -> tuple[bytes, list[int]] | None:
+    """Wait for a note with descriptors, which are ours then; None if nobody is left who could give any."""
+    try:
+        head, rights, *_ = channel.recvmsg(_HEAD, CMSG_LEN(_NUMBER * _MOST), MSG_CMSG_CLOEXEC)
+        note = _read(channel, int.from_bytes(head, "big")) if len(head) == _HEAD else b""
+    except OSError:
+        return None
+    if not note or not rights:
+        return None
+    numbers = rights[0][2]
+    return note, [int.from_bytes(numbers[at : at + _NUMBER], sys.byteorder) for at in range(0, len(numbers), _NUMBER)]
+
+
+def _read(channel: socket, size: int) -> bytes:
+    parts = []
+    while size > 0:
+        part = channel.recv(min(size, 1 << 20))
+        if not part:
+            return b""
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

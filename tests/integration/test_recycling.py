@@ -1,0 +1,227 @@
+"""Keepers that are used again: nobody can tell them from new ones, but by what they cost."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from outlive import Outlive
+from outlive.bundle.processes import KEEPER_NAME
+from outlive.client import sdk
+from outlive.client.spawning import Spawner
+from outlive.keeper.recycling import _MOST_CHANNELS, _MOST_LIVES
+from tests.support import is_alive, kill, open_files, processes_named, wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from outlive import Task
+    from tests.support import Bench
+
+
+@pytest.fixture
+def client(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Outlive:
+    """A client with a spawner of its own, so that no keeper of another test is there."""
+    monkeypatch.chdir(bench.project)
+    monkeypatch.delenv("OUTLIVE_SESSION", raising=False)
+    monkeypatch.setattr(sdk, "_spawner", Spawner())
+    client = Outlive(home=str(bench.state))
+    client.run("true").wait()
+    return client
+
+
+def keeper_of(bench: Bench, task: Task) -> tuple[int, int]:
+    """The keeper and the witness of a task that has ended, as long as they live."""
+    witness = bench.process(task.id, "witness")
+    with open(f"/proc/{witness}/stat", "rb") as file:
+        return int(file.read().rpartition(b")")[2].split()[1]), witness
+
+
+def free_keeper(bench: Bench, client: Outlive) -> tuple[int, int]:
+    """A keeper that waits for its next task, and its witness."""
+    for _ in range(20):
+        task = client.run("true").wait()
+        try:
+            keeper, witness = keeper_of(bench, task)
+        except FileNotFoundError:
+            continue  # it had lived long enough
+        if keeper not in processes_named(KEEPER_NAME):
+            continue
+        wait_until(partial(is_free, keeper), "a keeper that has let go of its task")
+        return keeper, witness
+    raise AssertionError("no keeper stays")
+
+
+def is_free(keeper: int) -> bool:
+    """Whether it has nothing of any task, and sleeps."""
+    with open(f"/proc/{keeper}/stat", "rb") as file:
+        state = file.read().rpartition(b")")[2].split()[0]
+    return state == b"S" and not any("/tasks/" in path for path in open_files(keeper))
+
+
+def is_gone(pid: int) -> bool:
+    """Whether it has ended."""
+    return not is_alive(pid)
+
+
+def run_by(bench: Bench, client: Outlive, keeper: int, command: str, **options: object) -> Task:
+    """A task that this keeper gets. It may need a moment to say that it is free."""
+    for _ in range(50):
+        task = client.run(command, **options)  # type: ignore[arg-type]
+        witness = bench.process(task.id, "witness")
+        try:
+            with open(f"/proc/{witness}/stat", "rb") as file:
+                is_its = int(file.read().rpartition(b")")[2].split()[1]) == keeper
+        except FileNotFoundError:
+            is_its = False
+        if is_its:
+            return task
+        task.wait()
+    raise AssertionError("the keeper was not used again")
+
+
+def test_a_keeper_sees_one_short_task_after_the_other(bench: Bench, client: Outlive) -> None:
+    """The same processes, and every ending is that of its own command."""
+    keeper, witness = free_keeper(bench, client)
+    for code in range(5):
+        task = run_by(bench, client, keeper, f"echo {code}; exit {code}").wait()
+        assert (task.exit_code, task.output()) == (code, f"{code}\n".encode())
+        assert bench.process(task.id, "witness") == witness
+
+
+def test_every_command_has_its_own_surroundings(
+    bench: Bench, client: Outlive, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Directory, environment, mask and limits are those of its launch, not of whoever was there before."""
+    keeper, _ = free_keeper(bench, client)
+    say = 'echo "$PWD|$MINE|$(umask)|$(ulimit -n)|$OUTLIVE_TASK"'
+    was = resource.getrlimit(resource.RLIMIT_NOFILE)
+    mask = os.umask(0o027)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (300, was[1]))
+        monkeypatch.setenv("MINE", "one")
+        first = run_by(bench, client, keeper, say, cwd=tmp_path).wait()
+    finally:
+        os.umask(mask)
+        resource.setrlimit(resource.RLIMIT_NOFILE, was)
+    monkeypatch.delenv("MINE")
+    second = run_by(bench, client, keeper, say).wait()
+    assert first.output().decode() == f"{tmp_path}|one|0027|300|{first.id}\n"
+    assert second.output().decode() == f"{bench.project}||{mask:04o}|{was[0]}|{second.id}\n"
+
+
+def test_what_each_of_them_touched_is_its_own(bench: Bench, client: Outlive) -> None:
+    """Observed one after the other by one keeper, each has the effects that it had."""
+    for words in (("init", "-q"), ("config", "user.name", "n"), ("config", "user.email", "n@example.org")):
+        subprocess.run(["git", *words], cwd=bench.project, check=True)
+    keeper, _ = free_keeper(bench, client)
+    first = run_by(bench, client, keeper, "echo 1 > first").wait()
+    wait_until(lambda: is_free(keeper), "the keeper")
+    second = run_by(bench, client, keeper, "echo 2 > second").wait()
+    wait_until(lambda: is_free(keeper), "the keeper")
+    created = [bench.json("effects", task.id)["created"] for task in (first, second)]
+    assert created == [[str(bench.project / "first")], [str(bench.project / "second")]]
+
+
+def test_nothing_gathers_in_a_keeper(bench: Bench, client: Outlive) -> None:
+    """After many tasks it has as few descriptors as after one."""
+    keeper, witness = free_keeper(bench, client)
+    few = [len(os.listdir(f"/proc/{pid}/fd")) for pid in (keeper, witness)]
+    for _ in range(10):
+        run_by(bench, client, keeper, "true").wait()
+    wait_until(lambda: is_free(keeper), "the keeper")
+    assert [len(os.listdir(f"/proc/{pid}/fd")) for pid in (keeper, witness)] == few
+
+
+def test_no_keeper_lives_for_ever(bench: Bench) -> None:
+    """What gathers all the same goes with it. One after the other, tasks need two keepers at most."""
+    program = (
+        "from outlive import Outlive; o = Outlive()\n"
+        f"for _ in range({2 * _MOST_LIVES + 2}): print(o.run('echo $PPID').wait().output().decode(), end='')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=bench.env, cwd=bench.project, capture_output=True, text=True, check=True
+    )
+    witnesses = Counter(done.stdout.split())
+    assert _MOST_LIVES / 2 <= max(witnesses.values()) <= _MOST_LIVES
+
+
+@pytest.mark.parametrize("observe", ["auto", "off"])
+def test_whoever_leaves_something_behind_keeps_its_keeper(bench: Bench, client: Outlive, observe: str) -> None:
+    """What lives on is still that task's, and the next one has another keeper."""
+    keeper, _ = free_keeper(bench, client)
+    task = run_by(bench, client, keeper, "sleep 60 >/dev/null 2>&1 & echo $!", observe=observe).wait()
+    left = int(task.output())
+    assert [each["pid"] for each in task.as_dict()["left_running"]] == [left]
+    for _ in range(5):
+        other = client.run("true").wait()
+        assert bench.process(other.id, "witness") != bench.process(task.id, "witness")
+    assert is_alive(left)
+    kill(left)
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["keeper", "witness"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_somebody_who_waits_for_a_task_is_no_loss(
+    bench: Bench, client: Outlive, which: int, number: signal.Signals
+) -> None:
+    """Killed or stopped while it has nothing to do: the next task does not notice."""
+    victim = free_keeper(bench, client)[which]
+    os.kill(victim, number)
+    if number == signal.SIGKILL:
+        wait_until(lambda: not is_alive(victim), "its end")
+    try:
+        for code in (4, 5):
+            assert client.run(f"exit {code}").wait(timeout=20).exit_code == code
+    finally:
+        kill(victim, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("who", ["keeper", "witness"])
+def test_somebody_who_is_used_again_can_be_killed_like_anybody(bench: Bench, client: Outlive, who: str) -> None:
+    """In the middle of its second task: that is adopted, or its end is seen by the other one."""
+    keeper, _ = free_keeper(bench, client)
+    go = bench.root / "go"
+    task = run_by(bench, client, keeper, f"while ! [ -e {go} ]; do sleep 0.02; done; exit 6")
+    bench.kill(task.id, who)
+    go.touch()
+    assert task.wait(timeout=30).exit_code == 6
+    assert task.state == "failed"
+
+
+def test_long_tasks_do_not_keep_keepers_from_short_ones(bench: Bench, client: Outlive) -> None:
+    """With more running than there are channels, those who are done sooner are still used again."""
+    long = [client.run(["sleep", "60"]) for _ in range(3 * _MOST_CHANNELS)]
+    spawner = int(sdk._spawner.ask({"verb": "who"}))
+    assert len(os.listdir(f"/proc/{spawner}/fd")) <= 4 + _MOST_CHANNELS
+    keeper, _ = free_keeper(bench, client)
+    run_by(bench, client, keeper, "true").wait()
+    for task in long:
+        client.cancel(task)
+
+
+def test_nobody_waits_for_a_program_that_has_ended(bench: Bench) -> None:
+    """Keeper and witness go with the program that would have had use for them."""
+    program = (
+        "from outlive import Outlive; o = Outlive(); t = o.run('echo $PPID').wait();"
+        "print(t.output().decode().strip(), o.run('echo $PPID').wait().output().decode().strip())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=bench.env, cwd=bench.project, capture_output=True, text=True, check=True
+    )
+    for witness in map(int, done.stdout.split()):
+        wait_until(partial(is_gone, witness), "the witness's end")
+
+
+def test_nobody_waits_for_long(bench: Bench, client: Outlive) -> None:
+    """A program that launches nothing more for a while has no idle keepers."""
+    keeper, witness = free_keeper(bench, client)
+    wait_until(lambda: not is_alive(keeper) and not is_alive(witness), "their end")
