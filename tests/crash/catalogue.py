@@ -40,7 +40,7 @@ from tests.crash.tree import drive
 # The longest first, so that none of them is left for the end.
 SWEEPS: Final[dict[str, Sweep]] = {
     "kill the keeper": Sweep(KEEPER),
-    "kill the keeper of a command that runs on": Sweep(KEEPER, script=GATED, since=PIPE_WRITE),
+    "kill the keeper of a command that runs on": Sweep(KEEPER, script=GATED, since=PIPE_WRITE, looks=7),
     "kill keeper and witness": Sweep(KEEPER, also=(WITNESS,), since="clone"),
     "kill who ends a session": Farewell(distinct=True),
     "kill the launcher": Sweep(LAUNCHER),

@@ -182,7 +182,7 @@ def test_what_a_link_leads_to_is_what_is_written(
         (repo / name).symlink_to(target)
     found = touched(bench, f'{sys.executable} -B -c "import os; {program}" || true')
     assert (found["changed"], found["created"]) == (paths(bench, *changed), paths(bench, *created))
-    assert found["rewritten"] == ([str(repo / "link")] if "os.open('link'" in program else [])
+    assert found["rewritten"] == [], "it was tried in vain, or not at all"
     assert (found["outside"], found["level"], found["gaps"]) == ([], "observed", [])
 
 
@@ -205,7 +205,7 @@ open("a.py", "r+").close()
     assert window["paths"] == paths(bench, "other.py")
     assert damaged - 0.2 <= moment(window["opened_at"]) <= damaged
     assert abs(moment(window["closed_at"]) - repaired) < 0.2
-    assert (found["windows"], found["changed"], found["rewritten"]) == ([], [], paths(bench, "a.py", "other.py"))
+    assert (found["windows"], found["changed"], found["rewritten"]) == ([], [], paths(bench, "other.py"))
     assert "1 file being written for a while, the same before and after" in found["summary"]
     assert "being written, the same before and after: from" in bench.ok("effects", task)
 

@@ -106,7 +106,8 @@ def test_a_bare_repository_has_no_tree_of_its_own(bench: Bench, tree: Worktree) 
 def test_a_repository_that_goes_to_pieces_breaks_nothing(bench: Bench, tree: Worktree, text: str) -> None:
     """Deleted, moved, corrupted by the task itself: the command succeeds, and the answer comes."""
     task = bench.launch(text, "--session", "s-1")
-    assert bench.run("wait", task, "--no-ack").returncode == 0, bench.ok("output", task)
+    done = bench.run("wait", task, "--no-ack", cwd=bench.root)
+    assert done.returncode == 0, bench.ok("output", task, cwd=bench.root)
     found = bench.json("effects", task, cwd=bench.root)
     assert (found["level"], found["gaps"]) == ("observed", [])
     assert "deleted)" not in str(found)

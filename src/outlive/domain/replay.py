@@ -24,16 +24,21 @@ if TYPE_CHECKING:
 ABSENT, UNSEEN = "0", "-"
 _MOST_WINDOWS_OF_A_PATH = 16
 _SHORTEST_POSSIBLE_US = 50_000
+_KERNELS_CLOCK_LAGS_US = 20_000
 _MOST_MOVES = 200
 
 
 class _Story:
     """What happened to one path."""
 
-    __slots__ = ("baseline", "closed", "last_at", "last_by", "opened_at", "opened_by", "state", "untold", "was_moved")
+    __slots__ = (
+        *("baseline", "closed", "first_at", "last_at", "last_by"),
+        *("opened_at", "opened_by", "state", "untold", "was_moved"),
+    )
 
-    def __init__(self, baseline: str) -> None:
+    def __init__(self, baseline: str, first_at: int = 0) -> None:
         self.baseline = self.state = baseline
+        self.first_at = first_at
         self.opened_at: int | None = None
         self.opened_by = 0
         self.closed: list[tuple[int, int, int]] = []
@@ -89,6 +94,7 @@ class Replay:
         self._git: list[tuple[int, str, int]] = []
         self._finals: dict[str, tuple[int, str]] = {}
         self._written: dict[str, int] = {}
+        self._touched: dict[str, int] = {}
         self._unobserved: int | None = None
         self._is_observed = self._is_watched = False
         self._why_unseen: str | None = None
@@ -124,6 +130,8 @@ class Replay:
             self._finals[fields[1]] = at, fields[0]
             if len(fields) > 2 and fields[2].isdecimal() and int(fields[2]) <= at:
                 self._written[fields[1]] = int(fields[2])
+            if len(fields) > 3 and fields[3].isdecimal():
+                self._touched[fields[1]] = int(fields[3])
         else:
             self._operation(at, operation, thread, fields)
 
@@ -191,16 +199,16 @@ class Replay:
             state = "?"
         story = self._stories.get(path)
         if story is None:
-            story = self._stories[path] = self._begin(path, state)
+            story = self._stories[path] = self._begin(path, state, at)
         else:
             story.found(state)
         story.last_at, story.last_by = at, thread
 
-    def _begin(self, path: str, state: str) -> _Story:
+    def _begin(self, path: str, state: str, now: int) -> _Story:
         """What is heard first of a path; of one that came with its directory, that it was another one before."""
         origin = self._moves.origin_of(path) if state != ABSENT else None
         if origin is None:
-            return _Story(state)
+            return _Story(state, now)
         before, at, by = origin
         was, is_now = _Story(state), _Story(ABSENT)
         for story, holds in ((was, ABSENT), (is_now, state)):
@@ -245,7 +253,7 @@ class Replay:
             gone=tuple(path for path, story in there if story.state == ABSENT),
             created=_without_filled(path for path, story in known if story.baseline == ABSENT != story.state),
             restored=tuple(path for path, story in there if story.closed and not story.is_open),
-            rewritten=tuple(path for path, story in there if not story.windows and story.baseline[:1] != "d"),
+            rewritten=tuple(path for path, story in there if self._is_rewritten(path, story)),
             git=tuple((from_micros(at), what, self._command(thread)) for at, what, thread in self._git),
             outside=_without_filled(sorted(path for path in self._outside if not self._is_as_before(path))),
             remotes=tuple(self._remotes),
@@ -263,6 +271,12 @@ class Replay:
         if story.baseline in ("?", "s"):
             return self._is_watched and story.baseline == "?"
         return story.baseline != ABSENT and story.is_open
+
+    def _is_rewritten(self, path: str, story: _Story) -> bool:
+        """Whether it was written and holds the same; where the kernel knows of no change, it was tried in vain."""
+        touched = self._touched.get(path, 0)
+        was_touched = not touched or touched >= story.first_at - _KERNELS_CLOCK_LAGS_US
+        return not story.windows and story.baseline[:1] != "d" and was_touched
 
     def _is_as_before(self, path: str) -> bool:
         """Whether stat says of a path outside what it said before: it was tried in vain, or made and removed again."""

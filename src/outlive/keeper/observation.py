@@ -232,11 +232,12 @@ class Observation:
 
     def _final(self, path: str, *, is_outside: bool = False) -> str:
         """The line that tells how a path was left."""
-        from outlive.observe.content import glance, state_of, written_at  # noqa: PLC0415 - it has been loaded
+        from outlive.observe.content import glance, moments_of, state_of  # noqa: PLC0415 - it has been loaded
         from outlive.observe.journal import escaped  # noqa: PLC0415
 
         state = glance(path) if is_outside else state_of(path)
-        return f"{self._now()}\tfinal\t0\t{state}\t{escaped(path)}\t{written_at(path)}\n"
+        written, touched = moments_of(path)
+        return f"{self._now()}\tfinal\t0\t{state}\t{escaped(path)}\t{written}\t{touched}\n"
 
     def look_at_the_end(self) -> None:
         """Write down what the other touched paths hold now; later changes are not the task's."""

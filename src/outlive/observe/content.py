@@ -81,9 +81,13 @@ def read_pinned(unread: str, fd: int) -> str:
     return "f" + sha1(b"blob %d\0" % len(content) + content).hexdigest()
 
 
-def written_at(path: str) -> int:
-    """When a path was written last, in microseconds since 1970; 0 if that is not known."""
+def moments_of(path: str) -> tuple[int, int]:
+    """When a path was written last, as it says itself, and when anything about it changed, as the kernel says.
+
+    In microseconds since 1970; 0 if that is not known.
+    """
     try:
-        return max(0, os.lstat(path).st_mtime_ns // 1000)
+        found = os.lstat(path)
     except OSError:
-        return 0
+        return 0, 0
+    return max(0, found.st_mtime_ns // 1000), max(0, found.st_ctime_ns // 1000)
