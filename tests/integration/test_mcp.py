@@ -341,6 +341,21 @@ def test_a_clients_roots_say_where_it_works(bench: Bench) -> None:
     play(steps)
 
 
+def test_a_server_that_is_told_no_session_serves_the_one_of_its_client(bench: Bench) -> None:
+    """Gemini CLI names none to its servers; its hooks have recorded which process the session is in."""
+    begin(bench, "not-this-process", "--source", "startup")
+    begin(bench, "gemini-session-1", "--pid", str(os.getpid()), "--source", "startup")
+
+    async def steps() -> None:
+        async with over_stdio(bench, "auto", NO_SESSION) as client:
+            launched = document_of(await client.call_tool("run", {"command": "true"}))
+            assert launched["session"] == "gemini-session-1"
+            bench.ok("session", "end", "--session", "gemini-session-1")
+            assert document_of(await client.call_tool("run", {"command": "true"}))["session"] is None
+
+    play(steps)
+
+
 def test_a_server_speaks_for_the_session_that_continues_its_own(bench: Bench, clients: Clients) -> None:
     """A client that clears its session starts no other server; what is owed is told to the new one."""
     pid = clients.start()

@@ -14,7 +14,7 @@ from outlive.mcp.crossing import cross
 from outlive.mcp.tasks_extension import TasksExtension
 from outlive.mcp.tools.tool import Call
 from outlive.mcp.words import error_answer
-from outlive.service.sessions import successor
+from outlive.service.sessions import session_of_process, successor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +41,11 @@ class Desk:
         return await self._call(await self._callers.of(ctx))
 
     async def _call(self, caller: Caller) -> Call:
-        if caller.session is not None:
+        if caller.session is None and caller.process is not None:
+            # What a client does not say, its hooks have recorded.
+            found = await cross(session_of_process, self._home, caller.process, caller.project)
+            caller = caller.but(session=found)
+        elif caller.session is not None:
             # A client names a session when it starts us, and may have begun another one since.
             caller = caller.but(session=await cross(successor, self._home, caller.session, caller.project))
         return Call(home=self._home, caller=caller, environ=self._environ)

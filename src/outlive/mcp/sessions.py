@@ -43,6 +43,8 @@ class Caller(Value):
     """The client's name for itself."""
     sandbox: str | None = None
     """What the client says of the sandbox of its shell; None if it says nothing."""
+    process: int | None = None
+    """The client's process, which started us; None if it did not."""
     is_distant: bool = False
     """It came over HTTP: our environment is not its environment."""
 
@@ -61,6 +63,7 @@ class Callers:
         self._environ = self._environ if is_distant else dict(environ)
         self._directory = directory
         self._is_distant = is_distant
+        self._process = os.getppid()
         self._roots: list[str] | None = None
         self._asking = Lock()
 
@@ -82,6 +85,7 @@ class Callers:
             project=await cross(project_of, directory),
             client=None if client is None else client.client_info.name,
             sandbox=_text(turn.get("sandbox")),
+            process=None if self._is_distant else self._process,
             is_distant=self._is_distant,
         )
 

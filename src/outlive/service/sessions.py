@@ -20,7 +20,7 @@ from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.cancel import ask_to_end
 from outlive.service.clock import utc_now
 from outlive.service.inbox import Owed, running_for
-from outlive.service.liveness import is_judged, is_over, process_of
+from outlive.service.liveness import is_judged, is_over, mark_of, process_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from outlive.service.reconcile import Adopter
 
 _LONGEST_NAME = 500
+_RECENT = 50
 
 
 class Beginning(Value):
@@ -153,6 +154,14 @@ def successor(home: Home, session: str, project: str) -> str:
         lineage = Sessions(ledger).lineage(found.lineage)
     heir = told_of(found.seq, lineage, lambda each: not is_over(each))
     return session if heir is None else lineage.sessions[heir].id
+
+
+def session_of_process(home: Home, pid: int, project: str) -> str | None:
+    """The session that a client's process is in now, for those whom the client tells no name; None if it is in none."""
+    process = mark_of(pid)
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        recent = Sessions(ledger).of_project(project, _RECENT)
+    return next((each.id for each in recent if each.process == process and each.ended_at is None), None)
 
 
 def owner_of(home: Home, session: str, project: str) -> int | None:
