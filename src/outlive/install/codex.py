@@ -28,6 +28,17 @@ _TIMEOUTS_S = {
     "PreCompact": 5,
     "Stop": 10,
 }
+# Codex tells its servers little of its environment; without these one would keep its tasks in another place than the
+# shell does, and forget what it is inside of.
+_PASSED_ON = (
+    "OUTLIVE_HOME",
+    "XDG_STATE_HOME",
+    "OUTLIVE_SESSION",
+    "OUTLIVE_TASK",
+    "OUTLIVE_DEPTH",
+    "OUTLIVE_MCP_RUN",
+    "OUTLIVE_TRACE",
+)
 
 
 class Trusted(Value):
@@ -72,7 +83,8 @@ def targets(
             text = toml_text.with_table(text, toml_text.header("hooks", "state", each.key), {"trusted_hash": each.hash})
         head = toml_text.header("mcp_servers", "outlive")
         if server is not None and head not in text.splitlines():
-            text = toml_text.with_table(text, head, {"command": server[0], "args": list(server[1:])})
+            words = {"command": server[0], "args": list(server[1:]), "env_vars": list(_PASSED_ON)}
+            text = toml_text.with_table(text, head, words)
         return text
 
     def strip_trust(text: str) -> str:
