@@ -480,3 +480,20 @@ def test_nothing_heavy_is_loaded(bench: Bench, event: str) -> None:
     assert not HEAVY.intersection(loaded - anyway)
     if event == "PreToolUse":
         assert "apsw" not in loaded
+
+
+@pytest.mark.parametrize(
+    ("event", "fields"), [("SessionStart", {"source": "clear"}), ("PreCompress", {"trigger": "manual"})]
+)
+def test_what_a_client_keeps_from_its_model_is_told_with_the_next_prompt(
+    bench: Bench, event: str, fields: dict[str, str]
+) -> None:
+    """Gemini CLI shows its model no answer then: nothing may count as told, and the hand-off comes with the prompt."""
+    said(call(bench, "gemini", "SessionStart", source="startup"))
+    task = ended(bench, "exit 3")
+    assert said(call(bench, "gemini", event, **fields)) == {}
+    assert bench.show(task)["notices"][0]["state"] == "pending"
+    told = context(said(call(bench, "gemini", "BeforeAgent", prompt="go on")))
+    assert "Hand-off of background tasks" in told
+    assert f"{task} failed (exit 3)" in told
+    assert said(call(bench, "gemini", "BeforeAgent", prompt="go on")) == {}

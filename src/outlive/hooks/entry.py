@@ -114,6 +114,11 @@ def _act(event: Event, guard: str, put: Put) -> None:
     if event.kind in ("prompt", "results", "stop"):
         _look(home, event, put)
         return
+    if event.is_unheard:
+        from outlive.hooks.marks import set_word
+
+        set_word(home, event.session, "begins", event.source)
+        return
     from outlive.service.origin import project_of
 
     project = project_of(event.cwd)
@@ -153,10 +158,12 @@ def _note(home: Home, event: Event) -> None:
 
 def _look(home: Home, event: Event, put: Put) -> None:
     """Nearly always there is nothing to say, and nothing has been committed since that was found."""
+    from outlive.hooks.marks import word
     from outlive.hooks.quiet import is_quiet, stamp_of
 
+    begins: Any = word(home, event.session, "begins") if event.kind == "prompt" else ""
     stamp = stamp_of(home)
-    if is_quiet(home, event.session, stamp):
+    if not begins and is_quiet(home, event.session, stamp):
         return
     from outlive.hooks.look import look
     from outlive.ledger.opening import be_impatient
@@ -164,7 +171,7 @@ def _look(home: Home, event: Event, put: Put) -> None:
 
     be_impatient(PATIENCE_S)
     project = project_of(event.cwd)
-    seen = look(home, event, project, stamp)
+    seen = "unbegun" if begins else look(home, event, project, stamp)
     if seen != "nothing":
         # The ledger can be read and there is something to say: that may take its time, and is worth it.
         signal.setitimer(signal.ITIMER_REAL, _TELLING_S)
@@ -175,7 +182,7 @@ def _look(home: Home, event: Event, put: Put) -> None:
     elif seen == "unbegun":
         from outlive.hooks.begin import begin
 
-        begin(home, event, project, put)
+        begin(home, event.but(source=begins or event.source), project, put)
     elif seen == "owed":
         from outlive.hooks.deliver import deliver
 

@@ -37,6 +37,8 @@ class Event(Value):
     is_turn: bool = False
     """Whether it shows that the model has read what was put before it until now."""
     source: Source = "startup"
+    is_unheard: bool = False
+    """Whether the client keeps what is answered from its model: a beginning is then told with the next prompt."""
     reason: str | None = None
     transcript: str | None = None
     process: int | None = None

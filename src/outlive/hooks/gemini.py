@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from outlive.hooks.event import Kind
 
+# What is answered when a person clears or compresses never reaches the model (seen with 0.61.0). That it compresses by
+# itself cannot be seen: PreCompress comes before every request, whether it will or not.
 KINDS: dict[str, Kind] = {
     "SessionStart": "begin",
     "SessionEnd": "end",
@@ -31,14 +33,16 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
     tool_input = given if isinstance(given, dict) else {}
     command = tool_input.get("command") if payload.get("tool_name") == "run_shell_command" else None
     path = tool_input.get("file_path")
-    source = payload.get("source")
+    is_compressed = name == "PreCompress" and payload.get("trigger") == "manual"
+    source: Any = "compact" if is_compressed else payload.get("source")
     return Event(
         client="gemini",
-        kind=KINDS[name],
+        kind="begin" if is_compressed else KINDS[name],
         session=str(payload["session_id"]),
         cwd=str(payload["cwd"]),
         is_turn=name == "AfterAgent",
         source=source if source in SOURCES else "startup",
+        is_unheard=source in ("clear", "compact"),
         reason=payload.get("reason"),
         transcript=payload.get("transcript_path"),
         process=nearest_client(),

@@ -24,6 +24,7 @@ def directory(environ: Mapping[str, str]) -> str:
 def groups(guard: str) -> dict[str, dict[str, object]]:
     """One group of hooks for each event; the one before a tool also tells a command its session, whatever the guard."""
     found: dict[str, dict[str, object]] = {event: {"matcher": "*", "hooks": [_hook(event)]} for event in _EVENTS}
+    found["PreCompress"] = {"matcher": "manual", "hooks": [_hook("PreCompress")]}
     found["BeforeTool"] = {
         "matcher": "run_shell_command|write_file|replace",
         "hooks": [_hook("BeforeTool", "--guard", guard)],
