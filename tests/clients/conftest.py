@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from tests.support import Bench
 
+T = TypeVar("T", bound=Rig)
+
 
 @pytest.fixture
 def model() -> Iterator[Model]:
@@ -22,34 +24,33 @@ def model() -> Iterator[Model]:
         yield running
 
 
-def _rig(kind: type[Rig], bench: Bench, model: Model) -> Rig:
+def _rig(kind: type[T], bench: Bench, model: Model) -> Iterator[T]:
     if not program(kind.name).exists():
         pytest.skip(f"{kind.name} is not installed: `make test-clients` does it")
-    return kind(bench, model)
+    rig = kind(bench, model)
+    yield rig
+    rig.clean()
+
+
+@pytest.fixture(params=(Claude, Codex, Gemini), ids=lambda kind: kind.name)
+def rig(request: pytest.FixtureRequest, bench: Bench, model: Model) -> Iterator[Rig]:
+    """Each client in turn, in a home of its own."""
+    yield from _rig(request.param, bench, model)
 
 
 @pytest.fixture
 def claude(bench: Bench, model: Model) -> Iterator[Claude]:
     """Claude Code, in a home of its own."""
-    rig = _rig(Claude, bench, model)
-    assert isinstance(rig, Claude)
-    yield rig
-    rig.clean()
+    yield from _rig(Claude, bench, model)
 
 
 @pytest.fixture
 def codex(bench: Bench, model: Model) -> Iterator[Codex]:
     """Codex, in a home of its own."""
-    rig = _rig(Codex, bench, model)
-    assert isinstance(rig, Codex)
-    yield rig
-    rig.clean()
+    yield from _rig(Codex, bench, model)
 
 
 @pytest.fixture
 def gemini(bench: Bench, model: Model) -> Iterator[Gemini]:
     """Gemini CLI, in a home of its own."""
-    rig = _rig(Gemini, bench, model)
-    assert isinstance(rig, Gemini)
-    yield rig
-    rig.clean()
+    yield from _rig(Gemini, bench, model)

@@ -31,6 +31,8 @@ class Use:
 
     tool: str
     given: dict[str, Any]
+    namespace: str = ""
+    """Where Codex looks for the tools of a server."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,10 @@ class _Exchange(BaseHTTPRequestHandler):
             return
         replies = self.server.model.reply(Asked(path, body, list(_texts(path, body))))
         try:
-            self._stream(speak(replies, body))
+            if path.endswith(":generateContent"):  # the only one that is not a stream
+                self._json(next(speak(replies, body)))
+            else:
+                self._stream(speak(replies, body))
         except OSError:
             pass  # the client was killed, which is what tests do
 
@@ -247,6 +252,8 @@ def _responses(replies: list[Any], _: Any) -> Iterator[dict[str, Any]]:
                 "name": reply.tool,
                 "arguments": json.dumps(reply.given),
             }
+            if reply.namespace:
+                item["namespace"] = reply.namespace
         items.append({**item, "status": "completed"})
         yield {"type": "response.output_item.done", "output_index": index, "item": items[-1]}
     usage = {
@@ -267,5 +274,5 @@ def _gemini(replies: list[Any], _: Any) -> Iterator[dict[str, Any]]:
     ]
     yield {
         "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
-        "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
+        "usageMetadata": {"promptTokenCount": 20_000, "candidatesTokenCount": 5, "totalTokenCount": 20_005},
     }

@@ -6,20 +6,23 @@ import json
 import os
 import signal
 import subprocess
+import time
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.clients.model import Use
 from tests.clients.terminal import Terminal
 from tests.support import SCRIPT, kill, kill_tree, wait_until
 
 if TYPE_CHECKING:
-    from tests.clients.model import Model
+    from tests.clients.model import Asked, Model
     from tests.support import Bench
 
 CLIENTS = Path(__file__).parent / ".clients"
 NODE = CLIENTS / "node/node_modules/node/bin"
 PATIENCE_S = 80
+_BUSY_S = 3
 
 
 def program(name: str) -> Path:
@@ -31,6 +34,12 @@ class Rig:
     """One user with one client: home, project, environment."""
 
     name = ""
+    is_woken = True
+    """Whether an idle session of it can be woken."""
+    compact = "/compact"
+    """What a person types to have the history summarised."""
+    compacted = b"ompacted"
+    """What is seen then."""
 
     def __init__(self, bench: Bench, model: Model) -> None:
         self.bench = bench
@@ -38,6 +47,7 @@ class Rig:
         self.home = bench.root / "home"
         self.home.mkdir(exist_ok=True)
         self._started: list[subprocess.Popen[str]] = []
+        self._terminals: list[Terminal] = []
         bench.env.update(self.environment())
 
     def environment(self) -> dict[str, str]:
@@ -45,9 +55,61 @@ class Rig:
         path = [str(NODE), str(program(self.name).parent), str(SCRIPT.parent), "/usr/local/bin", "/usr/bin", "/bin"]
         return {"PATH": ":".join(path), "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
 
+    def configure(self) -> Path:
+        """Its configuration, as a user would have it; the file that Outlive is installed into."""
+        raise NotImplementedError
+
     def install(self, *options: str) -> None:
         """As a user does it."""
         self.bench.ok("install", "--client", self.name, *options)
+
+    def shell(self, command: str) -> Use:
+        """The model uses the client's shell tool."""
+        raise NotImplementedError
+
+    def tool(self, name: str, **given: Any) -> Use:
+        """The model uses a tool of our MCP server, as this client calls it."""
+        raise NotImplementedError
+
+    def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
+        """One prompt, one answer."""
+        raise NotImplementedError
+
+    def begin(self, prompt: str) -> subprocess.Popen[str]:
+        """A session that can be resumed."""
+        raise NotImplementedError
+
+    def resume(self, prompt: str) -> subprocess.Popen[str]:
+        """The session that was begun last, by another process."""
+        raise NotImplementedError
+
+    def sit_down(self, prompt: str) -> Terminal:
+        """A session in a terminal, by somebody who has used the client before."""
+        terminal = Terminal(self.words_at_a_terminal(prompt), self.bench.env, self.bench.project)
+        self._terminals.append(terminal)
+        return terminal
+
+    def prompt(self, terminal: Terminal, text: str) -> Asked:
+        """What the model is asked for a prompt that somebody types; a client that is busy at first is asked again."""
+        before = len(self.model.asked)
+        terminal.enter(text)
+        pressed_at = time.monotonic()
+
+        def is_asked() -> bool:
+            nonlocal pressed_at
+            if len(self.model.asked) > before:
+                return True
+            if time.monotonic() - pressed_at > _BUSY_S:
+                terminal.press_enter()
+                pressed_at = time.monotonic()
+            return False
+
+        wait_until(is_asked, "the next turn")
+        return self.model.asked[before]
+
+    def words_at_a_terminal(self, prompt: str) -> list[str]:
+        """What a person types to begin with a prompt."""
+        raise NotImplementedError
 
     def start(self, *words: str, cwd: Path | None = None, **options: Any) -> subprocess.Popen[str]:
         """A client that the test will end, or wait for."""
@@ -76,6 +138,8 @@ class Rig:
 
     def clean(self) -> None:
         """Nothing of it is left."""
+        for terminal in self._terminals:
+            terminal.close()
         for client in self._started:
             if client.poll() is None:
                 kill_tree(client.pid)
@@ -88,9 +152,31 @@ class Rig:
         """How many hand-offs a text tells of."""
         return told.count("Hand-off of background tasks")
 
+    def until_idle(self) -> None:
+        """The turn is over: whoever wakes the session is there."""
+        if self.is_woken:
+            wait_until(lambda: list(self.bench.state.glob("*/hooks/*.watch")), "the watcher")
+
+    def until_cleared(self, _: Terminal) -> None:
+        """Another session has taken the place of the one at the terminal."""
+        wait_until(lambda: any(each["ended_at"] for each in self.bench.json("session", "list")["sessions"]), "its end")
+
     def notices(self, task: str) -> dict[str, str]:
         """What became of the notices of a task, without any reader having changed it."""
         return {notice["kind"]: notice["state"] for notice in self.bench.show(task)["notices"]}
+
+    def only_task(self) -> str:
+        """The one task there is, once there is one."""
+        found = self.tasks(1)
+        assert len(found) == 1
+        return found[0]
+
+    def tasks(self, count: int) -> list[str]:
+        """All tasks, oldest first, once there are so many."""
+        found = wait_until(
+            lambda: (all_ := self.bench.json("list", "--all")["tasks"])[count - 1 :] and all_, "the tasks"
+        )
+        return [str(task["id"]) for task in reversed(found)]
 
     def until_ended(self, task: str) -> None:
         """The task has an ending in the ledger."""
@@ -113,22 +199,45 @@ class Claude(Rig):
             "IS_SANDBOX": "1",
         }
 
+    def configure(self) -> Path:
+        """Somebody who has used it before, and has a hook of their own."""
+        known = {
+            "hasCompletedOnboarding": True,
+            "customApiKeyResponses": {"approved": [self.bench.env["ANTHROPIC_API_KEY"][-20:]], "rejected": []},
+            "projects": {str(self.bench.project): {"hasTrustDialogAccepted": True}},
+        }
+        (self.home / ".claude.json").write_text(json.dumps(known))
+        file = self.home / ".claude/settings.json"
+        file.parent.mkdir()
+        hook = '{"hooks": [{"type": "command", "command": "true"}]}'
+        file.write_text(f'{{\n\t"skipDangerousModePermissionPrompt": true,\n\t"hooks": {{"Stop": [{hook}]}}\n}}')
+        return file
+
+    def shell(self, command: str, **more: object) -> Use:
+        """Claude Code's shell tool."""
+        return Use("Bash", {"command": command, "description": "a step", **more})
+
+    def tool(self, name: str, **given: Any) -> Use:
+        """With the name of the server before it."""
+        return Use(f"mcp__outlive__{name}", given)
+
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
         """One prompt, one answer."""
         fixed = ("--output-format", "json", "--permission-mode", "bypassPermissions")
         return self.start("-p", prompt, *fixed, *options, cwd=cwd)
 
-    def sit_down(self, prompt: str) -> Terminal:
-        """A session in a terminal, by somebody who has used the client before."""
-        known = {
-            "hasCompletedOnboarding": True,
-            "customApiKeyResponses": {"approved": [self.bench.env["ANTHROPIC_API_KEY"][-20:]], "rejected": []},
-            "bypassPermissionsModeAccepted": True,
-            "projects": {str(self.bench.project): {"hasTrustDialogAccepted": True}},
-        }
-        (self.home / ".claude.json").write_text(json.dumps(known))
-        words = [str(program("claude")), "--permission-mode", "bypassPermissions", prompt]
-        return Terminal(words, self.bench.env, self.bench.project)
+    def begin(self, prompt: str) -> subprocess.Popen[str]:
+        """With a name that we give it."""
+        self._session = str(uuid.uuid4())
+        return self.ask(prompt, "--session-id", self._session)
+
+    def resume(self, prompt: str) -> subprocess.Popen[str]:
+        """It keeps its name."""
+        return self.ask(prompt, "--resume", self._session)
+
+    def words_at_a_terminal(self, prompt: str) -> list[str]:
+        """Asking nobody."""
+        return [str(program("claude")), "--permission-mode", "bypassPermissions", prompt]
 
     def converse(self, *options: str) -> Conversation:
         """A session that stays between two prompts."""
@@ -199,15 +308,45 @@ class Codex(Rig):
         kill_tree(client.pid)
         client.wait()
 
-    def ask(self, prompt: str, *resume: str, cwd: Path | None = None) -> subprocess.Popen[str]:
+    def shell(self, command: str) -> Use:
+        """Codex's shell tool."""
+        return Use("exec_command", {"cmd": command})
+
+    def tool(self, name: str, **given: Any) -> Use:
+        """In the namespace of its server."""
+        return Use(name, given, namespace="mcp__outlive")
+
+    def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
         """One prompt, one answer; hooks run because they are trusted, and for no other reason."""
-        return self.start("exec", "--skip-git-repo-check", *resume, "--json", prompt, cwd=cwd)
+        return self.start("exec", "--skip-git-repo-check", *options, "--json", prompt, cwd=cwd)
+
+    def begin(self, prompt: str) -> subprocess.Popen[str]:
+        """It tells its name first."""
+        client = self.ask(prompt)
+        assert client.stdout is not None
+        self._session = str(json.loads(client.stdout.readline())["thread_id"])
+        return client
+
+    def resume(self, prompt: str) -> subprocess.Popen[str]:
+        """It keeps its name."""
+        return self.ask(prompt, "resume", self._session)
+
+    def until_cleared(self, terminal: Terminal) -> None:
+        """It greets anew; its hooks hear of it with the next prompt."""
+        wait_until(lambda: terminal.screen.count(b"OpenAI Codex") > 1, "an empty screen")
+
+    def words_at_a_terminal(self, prompt: str) -> list[str]:
+        """On a screen that can be read."""
+        return [str(program("codex")), "--no-alt-screen", prompt]
 
 
 class Gemini(Rig):
     """Gemini CLI."""
 
     name = "gemini"
+    is_woken = False
+    compact = "/compress"
+    compacted = b"ompressed"
 
     def environment(self) -> dict[str, str]:
         """Offline, and without asking whether the folder is trusted."""
@@ -217,6 +356,8 @@ class Gemini(Rig):
             "GOOGLE_GEMINI_BASE_URL": self.model.url,
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
             "GEMINI_CLI_NO_RELAUNCH": "true",
+            # It says nothing of what its shell may do, so that its user has to.
+            "OUTLIVE_MCP_RUN": "on",
         }
 
     def configure(self) -> Path:
@@ -229,14 +370,37 @@ class Gemini(Rig):
         )
         return file
 
-    def ask(self, prompt: str, *options: str) -> subprocess.Popen[str]:
+    def shell(self, command: str) -> Use:
+        """Gemini CLI's shell tool."""
+        return Use("run_shell_command", {"command": command, "description": "a step"})
+
+    def tool(self, name: str, **given: Any) -> Use:
+        """With the name of the server before it."""
+        return Use(f"mcp_outlive_{name}", given)
+
+    def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
         """One prompt, one answer."""
-        return self.start("-p", prompt, "--yolo", "--output-format", "json", "-m", "gemini-2.5-pro", *options)
+        fixed = ("--yolo", "--output-format", "json", "-m", "gemini-2.5-pro")
+        return self.start("-p", prompt, *fixed, *options, cwd=cwd)
 
+    def begin(self, prompt: str) -> subprocess.Popen[str]:
+        """The latest is the one that is resumed."""
+        return self.ask(prompt)
 
-def new_session() -> str:
-    """A name as clients make them up."""
-    return str(uuid.uuid4())
+    def resume(self, prompt: str) -> subprocess.Popen[str]:
+        """It gets another name."""
+        return self.ask(prompt, "--resume", "latest")
+
+    def until_cleared(self, terminal: Terminal) -> None:
+        """It draws its screen with the hook's name, and once more without; what is typed before that is lost."""
+        wait_until(lambda: list(self.bench.state.glob("*/hooks/*.begins")), "the hook of the new session")
+        wait_until(
+            lambda: terminal.screen.rpartition(b"SessionStart")[2].count(b"Type your message") > 1, "an empty screen"
+        )
+
+    def words_at_a_terminal(self, prompt: str) -> list[str]:
+        """Asking nobody, and staying after the first prompt."""
+        return [str(program("gemini")), "--yolo", "-m", "gemini-2.5-pro", "-i", prompt]
 
 
 def released(path: Path) -> str:

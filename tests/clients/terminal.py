@@ -52,10 +52,16 @@ class Terminal:
         """Type a line, and press the key, as a person does: what comes all at once is taken for pasted."""
         os.write(self._fd, text.encode())
         time.sleep(0.5)
+        self.press_enter()
+
+    def press_enter(self) -> None:
+        """Press the key alone."""
         os.write(self._fd, b"\r")
 
     def close(self) -> None:
         """The end of the client and of its terminal."""
+        if not self._is_open:
+            return
         try:
             os.kill(self.pid, signal.SIGKILL)
         except ProcessLookupError:
