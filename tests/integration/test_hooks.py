@@ -486,7 +486,7 @@ def test_nothing_heavy_is_loaded(bench: Bench, event: str) -> None:
     ("event", "fields"), [("SessionStart", {"source": "clear"}), ("PreCompress", {"trigger": "manual"})]
 )
 def test_what_a_client_keeps_from_its_model_is_told_with_the_next_prompt(
-    bench: Bench, event: str, fields: dict[str, str]
+    bench: Bench, event: str, fields: dict[str, Any]
 ) -> None:
     """Gemini CLI shows its model no answer then: nothing may count as told, and the hand-off comes with the prompt."""
     said(call(bench, "gemini", "SessionStart", source="startup"))
