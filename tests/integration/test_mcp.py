@@ -150,6 +150,37 @@ def test_a_wait_comes_in_slices(bench: Bench) -> None:
     play(steps)
 
 
+def test_a_wait_until_a_line_says_so(bench: Bench) -> None:
+    """In slices as well; the ending stays to be told, and a pattern that takes ages keeps nobody else waiting."""
+    server = f"echo starting; {until('go')}; echo listening on 8080; {until('stop')}"
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy") as client:
+
+            async def wait(**given: Any) -> Any:
+                return document_of(await client.call_tool("wait", given))
+
+            task = document_of(await client.call_tool("run", {"command": server}))["id"]
+            slice_ = await wait(ids=[task], until="listening on [0-9]+", seconds=0.1)
+            assert (slice_["done"], slice_["timed_out"], slice_["matched"]) == (False, True, None)
+            (bench.project / "go").touch()
+            found = await wait(resume=slice_["resume"])
+            assert (found["done"], found["matched"], found["resume"]) == (True, "listening on 8080", None)
+            (bench.project / "stop").touch()
+            missed = await wait(ids=[task], until="never said")
+            assert (missed["done"], missed["matched"], missed["tasks"][0]["state"]) == (True, None, "succeeded")
+            assert bench.show(task)["notices"][0]["state"] == "pending"
+            assert (await client.call_tool("wait", {"ids": [task], "until": "("})).is_error
+
+            hard = document_of(await client.call_tool("run", {"command": f"echo {'a' * 40}; {until('never')}"}))["id"]
+            async with anyio.create_task_group() as group:
+                group.start_soon(lambda: wait(ids=[hard], until="(a+)+b", seconds=1))
+                assert document_of(await client.call_tool("list", {}))["tasks"]
+            bench.ok("cancel", hard)
+
+    play(steps)
+
+
 def test_a_client_that_leaves_ends_its_server(bench: Bench) -> None:
     """Also in the middle of a wait; the task lives on."""
     task = bench.launch(until("go"))

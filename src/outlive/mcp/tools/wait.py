@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -17,7 +17,8 @@ from outlive.domain.errors import UserError
 from outlive.domain.lifecycle import LIVE
 from outlive.domain.text import from_json, to_json
 from outlive.ledger.contract import Selection
-from outlive.mcp.tools.scope import own_tasks, session_or_project
+from outlive.mcp.tools.line import check_pattern, wait_for_line
+from outlive.mcp.tools.scope import own_task, own_tasks, session_or_project
 from outlive.mcp.tools.tool import Arguments, Call, Tool
 from outlive.mcp.words import Answer, framed, tail_lines, task_line
 from outlive.service.clock import utc_now
@@ -37,17 +38,21 @@ class Wait(Arguments):
     ids: Annotated[list[str], Field(description="default: every running task of this session")] = []
     group: Annotated[str | None, Field(description="the tasks of this group instead")] = None
     any_one: Annotated[bool, Field(description="until one of them has ended")] = False
+    until: Annotated[str | None, Field(description="of one task: until a line of its output matches this regex")] = None
     seconds: Annotated[float, Field(ge=0, le=SLICE_S, description="answer after so long at the latest")] = SLICE_S
     resume: Annotated[str | None, Field(description="from an earlier answer: go on with that wait")] = None
 
 
 def wait(call: Call, given: Wait) -> Answer:
     """One slice of waiting."""
-    any_one, tasks = _meant(call, given)
+    given = given if given.resume is None else _read_token(given.resume).model_copy(update={"seconds": given.seconds})
+    tasks = _meant(call, given)
+    return _wait_for_ends(call, given, tasks) if given.until is None else _wait_for_line(call, given, tasks)
+
+
+def _wait_for_ends(call: Call, given: Wait, tasks: list[Task]) -> Answer:
     ids = [task.id for task in tasks]
-    in_time = wait_for(
-        call.home, ids, any_one=any_one, timeout=timedelta(seconds=min(given.seconds, SLICE_S)), adopter=adopt
-    )
+    in_time = wait_for(call.home, ids, any_one=given.any_one, timeout=timedelta(seconds=given.seconds), adopter=adopt)
     after, now = own_tasks(call, ids), utc_now()
     ended = [task for task in after if task.current.settled_at is not None]
     running = [task for task in after if task.current.settled_at is None]
@@ -57,7 +62,7 @@ def wait(call: Call, given: Wait) -> Answer:
         "tasks": [task_document(call.home, task, now) for task in after],
         "timed_out": not in_time,
         "done": in_time,
-        "resume": None if in_time else _token(ids, any_one=any_one),
+        "resume": None if in_time else _token(given, ids),
     }
     head = "Nothing is running." if not ids else f"{len(ended)} of {len(ids)} have ended."
     if not in_time:
@@ -72,29 +77,50 @@ def wait(call: Call, given: Wait) -> Answer:
     return Answer(text=framed(head, lines), document=document)
 
 
-def _meant(call: Call, given: Wait) -> tuple[bool, list[Task]]:
-    if given.resume is not None:
-        any_one, ids = _read_token(given.resume)
-        return any_one, own_tasks(call, ids)
+def _wait_for_line(call: Call, given: Wait, tasks: list[Task]) -> Answer:
+    """Until its output says so. That it has ended meanwhile is not counted as told: the line was asked for."""
+    if len(tasks) != 1:
+        raise UserError("`until` looks at the output of one task", "give its id")
+    pattern = given.until or ""
+    check_pattern(pattern)
+    line = wait_for_line(call, tasks[0].id, pattern, given.seconds)
+    task, now = own_task(call, tasks[0].id), utc_now()
+    timed_out = line is None and task.current.settled_at is None
+    document = {
+        "tasks": [task_document(call.home, task, now)],
+        "matched": line,
+        "timed_out": timed_out,
+        "done": not timed_out,
+        "resume": _token(given, [task.id]) if timed_out else None,
+    }
+    head = "A line matches." if line is not None else "It has ended, and no line matches."
+    if timed_out:
+        head = f'No line matches yet. Go on with wait(resume="{document["resume"]}").'
+    return Answer(
+        text=framed(head, [task_line(task, now), *([] if line is None else [f"  | {line}"])]), document=document
+    )
+
+
+def _meant(call: Call, given: Wait) -> list[Task]:
     if given.ids:
-        return given.any_one, own_tasks(call, given.ids)
+        return own_tasks(call, given.ids)
     if given.group is not None:
-        return given.any_one, select(call.home, Selection(project=call.caller.project, group=given.group), adopt)
-    return given.any_one, select(call.home, session_or_project(call).but(states=LIVE), adopt)
+        return select(call.home, Selection(project=call.caller.project, group=given.group), adopt)
+    return select(call.home, session_or_project(call).but(states=LIVE), adopt)
 
 
-def _token(ids: list[str], *, any_one: bool) -> str:
-    return urlsafe_b64encode(to_json([any_one, *ids]).encode("ascii")).decode("ascii").rstrip("=")
+def _token(given: Wait, ids: list[str]) -> str:
+    content = to_json([given.any_one, given.until, *ids])
+    return urlsafe_b64encode(content.encode("ascii")).decode("ascii").rstrip("=")
 
 
-def _read_token(token: str) -> tuple[bool, list[str]]:
+def _read_token(token: str) -> Wait:
     try:
-        found = from_json(urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode("ascii"))
-    except ValueError:
-        found = None
-    if not isinstance(found, list) or len(found) < 2:
-        raise UserError("resume is not from an answer of this tool", "give the ids instead")
-    return bool(found[0]), [str(one) for one in found[1:]]
+        content: Any = from_json(urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode("ascii"))
+        any_one, until, first, *others = content
+        return Wait(any_one=any_one, until=until, ids=[first, *others])
+    except (ValueError, TypeError) as error:
+        raise UserError("resume is not from an answer of this tool", "give the ids instead") from error
 
 
 TOOL = Tool(
@@ -102,7 +128,8 @@ TOOL = Tool(
     title="Wait for background tasks",
     description=(
         "Block until tasks have ended, at no cost. Answers after 45 s at the latest; if `done` is false, call it again"
-        " with `resume`. Better: do other work, and read `inbox` later."
+        " with `resume`. With `until`: until a line of output matches, as when a server says that it listens. Better:"
+        " do other work, and read `inbox` later."
     ),
     takes=Wait,
     act=wait,

@@ -1,0 +1,53 @@
+"""Waiting for a line of output, for the tool `wait`."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+from outlive.domain.errors import UserError
+from outlive.domain.text import from_json
+
+if TYPE_CHECKING:
+    from outlive.mcp.tools.tool import Call
+
+# What the command line needs to begin and to end, beside the time that it waits.
+_MARGIN_S = 10
+
+
+def check_pattern(pattern: str) -> None:
+    """Refuse what is no regular expression."""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise UserError(f"until is not a regular expression: {error}", "quote special characters with \\") from error
+
+
+def wait_for_line(call: Call, task: str, pattern: str, seconds: float) -> str | None:
+    """The first line that matches; None if the task ended, or the time was up, without one.
+
+    By the command line: a pattern that takes ages would keep every other call of this server waiting, and a process
+    can be ended.
+    """
+    words = ("wait", task, "--no-ack", "--json", "--timeout", f"{seconds:.3f}s", f"--until={pattern}")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-m", "outlive", *words],
+            env=dict(call.environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=seconds + _MARGIN_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    said: Any = from_json(done.stdout) if done.stdout.strip() else {}
+    if "matched" not in said:
+        raise UserError(
+            f"the output of {task} cannot be looked at: {done.stderr.strip()[:200]}", "try `outlive wait --until`"
+        )
+    found = said["matched"]
+    return None if found is None else str(found)
