@@ -228,7 +228,7 @@ class Claude(Rig):
 
     def begin(self, prompt: str) -> subprocess.Popen[str]:
         """With a name that we give it."""
-        self._session = str(uuid.uuid4())
+        self._session = new_session()
         return self.ask(prompt, "--session-id", self._session)
 
     def resume(self, prompt: str) -> subprocess.Popen[str]:
@@ -401,6 +401,11 @@ class Gemini(Rig):
     def words_at_a_terminal(self, prompt: str) -> list[str]:
         """Asking nobody, and staying after the first prompt."""
         return [str(program("gemini")), "--yolo", "-m", "gemini-2.5-pro", "-i", prompt]
+
+
+def new_session() -> str:
+    """A name as clients make them up."""
+    return str(uuid.uuid4())
 
 
 def released(path: Path) -> str:

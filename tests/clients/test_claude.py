@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.clients.model import Asked, Reply, Say
-from tests.clients.rig import released
+from outlive.bundle.processes import is_held_open
+from tests.clients.model import Asked, Hang, Reply, Say
+from tests.clients.rig import new_session, released
 from tests.support import wait_until
 
 if TYPE_CHECKING:
@@ -157,3 +158,36 @@ def test_a_command_for_the_background_becomes_a_task_if_that_was_asked_for(claud
     assert "running in background with ID" not in told
     assert f"n{task}01ended" in told
     assert "from-the-background" in told
+
+
+def test_what_it_ran_in_its_own_background_is_told_to_the_successor(claude: Claude, tmp_path: Path) -> None:
+    """Killed, it leaves a shell behind that nobody keeps: told while it runs, and once that it is lost."""
+    claude.install()
+    session, go = new_session(), tmp_path / "go"
+    claude.bench.env["OUTLIVE_GRACE_S"] = "0"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if "again" in asked.last:
+            return [Say("fine")]
+        return [Hang()] if asked.results else [claude.shell(f"{released(go)}; echo bye", run_in_background=True)]
+
+    claude.model.answer = answer
+    first = claude.ask("first", "--session-id", session)
+    wait_until(lambda: len(claude.model.asked) == 2, "the shell to be started")
+    started = claude.model.asked[1].last
+    shell = started.partition("running in background with ID: ")[2].partition(".")[0]
+    output = started.partition("being written to: ")[2].partition(".output")[0] + ".output"
+    claude.kill(first)
+
+    claude.finish(claude.ask("again", "--resume", session))
+    told = claude.model.asked[2].last
+    assert "not kept by Outlive, but by the client itself (1)" in told
+    assert f"{shell} runs, told" in told
+    go.touch()
+    wait_until(lambda: not is_held_open(output), "the shell's end")
+    claude.finish(claude.ask("again, please", "--resume", session))
+    assert f"{shell} may run, or have ended" in claude.model.asked[3].last
+    claude.finish(claude.ask("again, at last", "--resume", session))
+    assert f"{shell} is lost, nobody saw how it ended" in claude.model.asked[4].last
+    claude.finish(claude.ask("again, for ever", "--resume", session))
+    assert shell not in claude.model.asked[5].last

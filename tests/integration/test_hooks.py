@@ -497,3 +497,16 @@ def test_what_a_client_keeps_from_its_model_is_told_with_the_next_prompt(
     assert "Hand-off of background tasks" in told
     assert f"{task} failed (exit 3)" in told
     assert said(call(bench, "gemini", "BeforeAgent", prompt="go on")) == {}
+
+
+def test_a_beginning_session_is_told_what_its_client_runs_itself(bench: Bench) -> None:
+    """Also if nothing of ours runs."""
+    said(call(bench, "claude", "SessionStart", source="startup"))
+    shell = (
+        "Command running in background with ID: b7. Output is being written to: /tmp/b7.output. You will be notified."
+    )
+    batch = {"tool_name": "Bash", "tool_input": {"command": "npm run dev"}, "tool_response": shell}
+    said(call(bench, "claude", "PostToolBatch", tool_calls=[batch]))
+    told = context(said(call(bench, "claude", "SessionStart", source="resume")))
+    assert "not kept by Outlive, but by the client itself (1)" in told
+    assert "npm run dev" in told

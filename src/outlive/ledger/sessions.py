@@ -43,6 +43,9 @@ _CONTINUE = "INSERT OR IGNORE INTO continuation (predecessor, heir, evidence, re
 _HEIRS = """
     SELECT continuation.predecessor, continuation.heir FROM continuation JOIN session ON session.seq = heir
     WHERE session.lineage = ? ORDER BY continuation.replaces DESC, continuation.seq"""
+_FOREIGN = """
+    SELECT 1 FROM foreign_task JOIN session ON session.seq = origin
+    WHERE foreign_task.state = 'running' AND session.project = ? LIMIT 1"""
 # How far back a predecessor is looked for; it is among the newest, or it was named.
 _RECENT = 200
 
@@ -155,6 +158,10 @@ class Sessions:
     def newest(self, limit: int) -> list[Session]:
         """The sessions of every project, newest first."""
         return self._sessions(f"{_SESSION} ORDER BY seq DESC LIMIT ?", (limit,))
+
+    def run_their_own(self, project: str) -> bool:
+        """Whether the clients of sessions here were last heard to run something by themselves."""
+        return bool(self._ledger.select(_FOREIGN, (rows.text(project),)))
 
     def boundary_of(self, seq: int) -> int:
         """How many boundaries a session has crossed."""

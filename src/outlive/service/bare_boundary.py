@@ -43,12 +43,13 @@ def cross_bare_boundary(home: Home, begun: Begun) -> bool:
 
 def _has_anything(ledger: SqliteLedger, begun: Begun) -> bool:
     """Whether anything runs, or has ended untold, in its project or for itself, wherever that was launched."""
-    known = Sessions(ledger).find(begun.id, begun.project)
+    sessions = Sessions(ledger)
+    known = sessions.find(begun.id, begun.project)
     projects = {begun.project, begun.project if known is None else known.project}
     if any(task.launch.project in projects or task.launch.session == begun.id for task in ledger.unsettled()):
         return True
     inbox = Inbox(ledger)
-    if any(inbox.origins_in(project) for project in projects):
+    if any(inbox.origins_in(project) or sessions.run_their_own(project) for project in projects):
         return True
-    kin = () if known is None else Sessions(ledger).lineage(known.lineage).sessions
+    kin = () if known is None else sessions.lineage(known.lineage).sessions
     return bool(inbox.owed(tuple(kin)))
