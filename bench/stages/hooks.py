@@ -1,7 +1,7 @@
 """Hooks: what a client waits for at each event, with 10,000 tasks in the ledger, beside a bare interpreter.
 
 Nearly always nothing was committed since the last look (`quiet`); sometimes somebody else's task has
-been (`after a commit`). A hook that has something to tell, and a session's beginning, may take longer.
+been (`after a commit`). A hook that has something to tell may take longer.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 TASKS, SESSIONS = 10_000, 1_000
 GOAL = 2.0
-# Held to the goal: what a client calls again and again.
-OFTEN = ("PreToolUse", "UserPromptSubmit", "PostToolBatch", "Stop")
-_SELDOM = ("SessionEnd", "PreCompact", "SessionStart")
+# What a client calls again and again, and the others.
+_OFTEN = ("PreToolUse", "UserPromptSubmit", "PostToolBatch", "Stop")
+_EVENTS = (*_OFTEN, "SessionEnd", "PreCompact", "SessionStart")
 _CALLS = 40
 _SESSION = "a-session-with-nothing-in-it"
 
@@ -47,17 +47,17 @@ def hooks(place: Path, share: float, say: Callable[[str], None]) -> Hooks:
     project.mkdir()
     env, client = fill({**os.environ, "OUTLIVE_HOME": str(place / "hooks-home")}, TASKS, SESSIONS)
     env = {**env, "CLAUDE_PID": str(os.getpid()), "CLAUDE_PROJECT_DIR": str(project)}
-    found = Hooks(Samples(), {name: Samples() for name in OFTEN}, {name: Samples() for name in (*OFTEN, *_SELDOM)})
+    found = Hooks(Samples(), {name: Samples() for name in _OFTEN}, {name: Samples() for name in _EVENTS})
     log = open_home(env).ledger + "-wal"
     _call("SessionStart", env, project)
     for _ in range(max(5, int(_CALLS * share))):
         found.bare.add(_timed([sys.executable, "-I", "-c", "pass"], env, ""))
-        for name in (*OFTEN, *_SELDOM):
+        for name in _EVENTS:
             os.utime(log)
             found.committed[name].add(_call(name, env, project))
         os.utime(log, ns=(0, time.time_ns() - 10**9))
         _call("Stop", env, project)
-        for name in OFTEN:
+        for name in _OFTEN:
             found.quiet[name].add(_call(name, env, project))
     client.cancel(*client.tasks(all_projects=True, state=("running",), limit=None))
     return found

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -510,3 +512,52 @@ def test_a_beginning_session_is_told_what_its_client_runs_itself(bench: Bench) -
     told = context(said(call(bench, "claude", "SessionStart", source="resume")))
     assert "not kept by Outlive, but by the client itself (1)" in told
     assert "npm run dev" in told
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_a_beginning_with_nothing_to_tell_waits_for_no_disk(bench: Bench, tmp_path: Path) -> None:
+    """A power failure ends the session as well; only what was told, or launched, must be there afterwards."""
+    said(call(bench, "claude", "SessionStart", source="startup"))
+    log = tmp_path / "calls"
+    payload = {"session_id": SESSION, "cwd": str(bench.project), "hook_event_name": "SessionStart", "source": "resume"}
+    subprocess.run(
+        [
+            "strace",
+            "-f",
+            "-o",
+            str(log),
+            "-e",
+            "trace=fsync,fdatasync",
+            *bench.command("hook", "claude", "SessionStart"),
+        ],
+        input=json.dumps(payload),
+        env=bench.env,
+        text=True,
+        check=True,
+    )
+    assert "sync" not in log.read_text()
+    assert bench.json("session", "list", "--all")["sessions"][0]["boundary"] == 2
+
+
+def test_a_running_task_that_changed_nothing_costs_a_tool_nothing(bench: Bench) -> None:
+    """What tasks hold is looked for only if one of them has changed something; then a command is read for it."""
+    launch(bench, until("go"))
+    loaded = subprocess.run(
+        [sys.executable, "-X", "importtime", *bench.command("hook", "claude", "PreToolUse")[1:]],
+        input=json.dumps(
+            {
+                "session_id": SESSION,
+                "cwd": str(bench.project),
+                "tool_name": "Bash",
+                "tool_input": {"command": "git status"},
+            }
+        ),
+        env={**bench.env, "OUTLIVE_HOOK_DEADLINE_S": str(PATIENCE_S)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stderr
+    assert "outlive.hooks.held" in loaded
+    assert "outlive.ledger.sqlite" in loaded
+    assert "outlive.service.effects" not in loaded
+    assert "outlive.observe.shell" not in loaded

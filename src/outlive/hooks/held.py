@@ -13,6 +13,7 @@ from outlive.hooks.quiet import stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from outlive.domain.task import Task
     from outlive.hooks.event import Event
     from outlive.service.guard import Holder
 
@@ -33,11 +34,19 @@ def held(event: Event, patience_s: float) -> str:
 
     be_impatient(patience_s)
     with SqliteLedger(home.ledger, utc_now(), create=False) as ledger:
-        is_busy = bool(ledger.unsettled())
-    if not is_busy:
+        running = ledger.unsettled()
+    if not running:
         marks.set_word(home, event.session, "unheld", stamp)
-        return ""
-    return _words(_holders(home, event))
+    return _words(_holders(home, event)) if any(_may_hold(home, task) for task in running) else ""
+
+
+def _may_hold(home: Home, task: Task) -> bool:
+    """Whether it has been seen to change anything; what exactly is dear to find out."""
+    from outlive.bundle.attempt import AttemptFiles  # noqa: PLC0415 - mostly nothing runs
+    from outlive.observe.journal import is_bare  # noqa: PLC0415
+
+    tries = (AttemptFiles(home.bundle(task.id), attempt.number) for attempt in task.attempts)
+    return any(os.path.exists(files.compared) or not is_bare(files.effects) for files in tries)
 
 
 def _holders(home: Home, event: Event) -> list[Holder]:

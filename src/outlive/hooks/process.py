@@ -57,10 +57,11 @@ def detach(life: Callable[[], None]) -> None:
         return
     try:
         os.setsid()
+        # Before the one that goes on is made: it may wait for its turn on a busy machine, and the client with it.
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(nothing, fd)
         if os.fork() == 0:
-            nothing = os.open(os.devnull, os.O_RDWR)
-            for fd in (0, 1, 2):
-                os.dup2(nothing, fd)
             os.chdir("/")
             life()
     finally:

@@ -41,6 +41,10 @@ class LedgerFile:
         """One write transaction, as a context; inside of another one, part of that."""
         return Write(self)
 
+    def be_hasty(self) -> None:
+        """Let what is written from now on be lost with the power of the machine; never with a process, nor in part."""
+        self.db.execute("PRAGMA synchronous=NORMAL")
+
     def failure(self, error: apsw.Error) -> Exception:
         """The error as its reader can act on it; a damaged file has been moved aside."""
         if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):

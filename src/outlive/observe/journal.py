@@ -20,6 +20,7 @@ UNSEEN = "-"
 _ESCAPES = {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}
 _MOST_GATHERED, _LONGEST_GATHERED_S = 500, 0.1
 _MOST_READ = 8 << 20
+_LONGEST_BEGINNING, _STARTS = 64 << 10, ([b"begin"], [b"exec"])
 CHANGES = ("write", "rename", "remove", "make")
 LARGEST = 128 << 20
 
@@ -102,6 +103,20 @@ class Journal:
 def is_of_something(state: str) -> bool:
     """Whether a state is that of a file or link which was there."""
     return state[:1] in ("f", "l", "u")
+
+
+def is_bare(path: str) -> bool:
+    """Whether a journal tells of nothing but programs that were started, or there is none: its task holds nothing."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    try:
+        content = os.read(fd, _LONGEST_BEGINNING)
+    finally:
+        os.close(fd)
+    *lines, rest = content.split(b"\n")
+    return not rest and all(line.split(b"\t", 2)[1:2] in _STARTS for line in lines)
 
 
 def first_write(path: str, top: str) -> bool:

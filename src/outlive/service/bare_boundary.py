@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
 def cross_bare_boundary(home: Home, begun: Begun) -> bool:
     """Record the beginning if there is nothing to tell, run or end; False, and nothing is recorded, if there is."""
-    with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        # A machine that loses its power ends the session as well, and nobody was told anything: no disk is waited for.
+        ledger.be_hasty()
+        return _recorded(home, ledger, begun)
+
+
+def _recorded(home: Home, ledger: SqliteLedger, begun: Begun) -> bool:
+    with ledger.write():
         if _has_anything(ledger, begun):
             return False
         sessions = Sessions(ledger)

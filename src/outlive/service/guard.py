@@ -10,7 +10,7 @@ import os
 
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from outlive.service.effects import open_windows
+from outlive.service.effects import effects_of, open_windows
 from outlive.service.origin import parent_of, project_of
 
 TYPE_CHECKING = False
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.domain.declared import Touch
     from outlive.domain.effects import Window
+    from outlive.domain.task import Task
 
     Holder = tuple[str, Window]
 
@@ -49,6 +50,8 @@ def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, enviro
 
     git, and what cannot be read (tests, builds), work with the whole tree.
     """
+    if not _is_anything_open(home, environ):
+        return []
     from outlive.observe.declared import declare  # noqa: PLC0415 - it is dear, and paths need it not
     from outlive.observe.shell import read  # noqa: PLC0415
 
@@ -75,9 +78,16 @@ def _is_of_tree(touch: Touch) -> bool:
 
 
 def _open_in(home: Home, project: str, environ: Mapping[str, str]) -> list[Holder]:
+    return open_windows(home, _others(home, environ), project)
+
+
+def _is_anything_open(home: Home, environ: Mapping[str, str]) -> bool:
+    return any(window.is_open for task in _others(home, environ) for window in effects_of(home, task).windows)
+
+
+def _others(home: Home, environ: Mapping[str, str]) -> list[Task]:
     with SqliteLedger(home.ledger, utc_now()) as ledger:
-        others = [task for task in ledger.unsettled() if task.id != parent_of(environ)]
-    return open_windows(home, others, project)
+        return [task for task in ledger.unsettled() if task.id != parent_of(environ)]
 
 
 def _concerns(path: str, held: str) -> bool:
