@@ -95,6 +95,62 @@ def test_an_idle_session_is_woken_once(claude: Claude, tmp_path: Path) -> None:
     assert len(claude.model.asked) == count + 2
     told = claude.model.asked[-1].all
     assert told.count(f"n{task}01ended") == 1
+    assert told.count("[outlive wakes ") == 1, "by its socket"
+
+
+def test_an_idle_session_that_takes_no_message_is_woken_by_a_hook(claude: Claude, tmp_path: Path) -> None:
+    """Its settings hold messages back: the ending comes all the same, once."""
+    claude.configure()
+    settings = claude.home / ".claude/settings.json"
+    settings.write_text('{"crossSessionInbound": "hold"}')
+    claude.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results:
+            return [claude.shell(f"outlive run '{released(go)}; exit 3'")]
+        return [Say("heard" if "(exit 3)" in asked.all else "idle")]
+
+    claude.model.answer = answer
+    session = claude.converse()
+    session.say("launch it")
+    assert session.result() == "idle"
+    go.touch()
+    assert session.result() == "heard"
+    assert "Stop hook feedback" in claude.model.asked[-1].last
+    session.say("anything else")
+    session.result()
+    assert claude.model.asked[-1].all.count(f"n{claude.only_task()}01ended") == 1
+
+
+def test_a_disposable_wait_in_its_own_background_wakes_it_and_tells_nothing_twice(
+    claude: Claude, tmp_path: Path
+) -> None:
+    """`outlive wait --no-ack` as a background shell: its end is the client's word, the ending is ours, once."""
+    claude.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        steps = (
+            claude.shell(f"outlive run '{released(go)}; exit 3'"),
+            claude.shell("outlive wait --no-ack", run_in_background=True),
+        )
+        if asked.results < 2:
+            return [steps[asked.results]]
+        return [Say("heard" if "(exit 3)" in asked.all else "idle")]
+
+    claude.model.answer = answer
+    session = claude.converse()
+    session.say("launch it")
+    assert session.result() == "idle"
+    go.touch()
+    task = claude.only_task()
+    wait_until(lambda: claude.notices(task) == {"ended": "acked"}, "the acknowledgement")
+    session.say("anything else")
+    wait_until(lambda: "anything else" in claude.model.asked[-1].all, "the next turn")
+    told = claude.model.asked[-1].all
+    assert told.count(f"n{task}01ended") == 1
+    assert "<task-notification>" in told
 
 
 def test_the_plugin_is_valid_and_does_the_same(claude: Claude, tmp_path: Path) -> None:

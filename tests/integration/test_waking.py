@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from tests.support import PATIENCE_S, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.session_steps import Clients
     from tests.support import Bench
@@ -148,3 +150,76 @@ def test_with_nothing_to_wait_for_nobody_watches(bench: Bench, watchers: Watcher
     said(call(bench, "claude", "PostToolBatch", env=watchers.env))
     assert watchers.end(watchers.start()) == (0, "", "")
     assert state(bench, task) == "presented"
+
+
+class Door:
+    """The socket on which a client takes messages."""
+
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.bind(str(path))
+        self._socket.listen()
+        self._socket.settimeout(PATIENCE_S)
+        self.env = {"CLAUDE_CODE_MESSAGING_SOCKET": str(path), "CLAUDE_CODE_MESSAGING_TOKEN": "t0ken"}
+
+    def message(self) -> str:
+        """What somebody says, after showing the token."""
+        connection, _ = self._socket.accept()
+        with connection, connection.makefile() as lines:
+            auth, message = (json.loads(line) for line in lines)
+        assert auth == {"type": "auth", "token": "t0ken"}
+        return str(message["message"]["content"])
+
+    def close(self) -> None:
+        """Nobody listens any more."""
+        self._socket.close()
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Iterator[Door]:
+    """A client that takes messages."""
+    found = Door(tmp_path / "door")
+    yield found
+    found.close()
+
+
+def test_a_message_wakes_the_session_and_its_prompt_is_told(bench: Bench, watchers: Watchers, door: Door) -> None:
+    """The message itself tells nothing; the watcher knows by its mark that it has come."""
+    task = launch(bench, f"{until('go')}; exit 3")
+    watcher = watchers.start(**door.env)
+    watchers.until_there()
+    (bench.project / "go").touch()
+    message = door.message()
+    assert task not in message
+    told = context(said(call(bench, "claude", "UserPromptSubmit", prompt=message)))
+    assert f"n{task}01ended" in told
+    assert watchers.end(watcher) == (0, "", "")
+    said(call(bench, "claude", "Stop"))
+    assert state(bench, task) == "acked"
+
+
+def test_a_message_that_is_not_taken_is_followed_by_a_hook(bench: Bench, watchers: Watchers, door: Door) -> None:
+    """Held back by the client it tells nothing, and when it comes after all, it is taken back."""
+    task = launch(bench, f"{until('go')}; exit 3")
+    watcher = watchers.start(**door.env)
+    watchers.until_there()
+    (bench.project / "go").touch()
+    message = door.message()
+    code, _, told = watchers.end(watcher)
+    assert code == 2
+    assert f"n{task}01ended" in told
+    late = said(call(bench, "claude", "UserPromptSubmit", prompt=message))
+    assert late == {"decision": "block", "reason": "outlive: what this was about has been told already"}
+    assert said(call(bench, "claude", "UserPromptSubmit", prompt="[outlive wakes nobody] says a person")) == {}
+
+
+def test_a_socket_that_nobody_listens_on_keeps_nobody_waiting(bench: Bench, watchers: Watchers, door: Door) -> None:
+    """Clients that were killed leave theirs behind."""
+    task = launch(bench, f"{until('go')}; exit 3")
+    door.close()
+    watcher = watchers.start(**door.env)
+    watchers.until_there()
+    (bench.project / "go").touch()
+    code, _, told = watchers.end(watcher)
+    assert code == 2
+    assert f"n{task}01ended" in told

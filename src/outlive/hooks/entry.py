@@ -112,13 +112,24 @@ def _act(event: Event, guard: str, put: Put) -> None:
     if event.is_sub_agent:
         return
     if event.kind in ("prompt", "results", "stop"):
-        _look(home, event, put)
-        return
-    if event.is_unheard:
+        from outlive.hooks.event import POKE
+
+        if event.text.startswith(POKE):
+            from outlive.hooks.poke import hear
+
+            hear(home, event, put, _look)
+        else:
+            _look(home, event, put)
+    elif event.is_unheard:
         from outlive.hooks.marks import set_word
 
         set_word(home, event.session, "begins", event.source)
-        return
+    else:
+        _cross(home, event, put)
+
+
+def _cross(home: Home, event: Event, put: Put) -> None:
+    """A session begins, ends, forgets or sleeps."""
     from outlive.service.origin import project_of
 
     project = project_of(event.cwd)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # A client that is given more puts it into a file, and shows the model its beginning.
 LONGEST_CONTEXT = 9_900
+# How a message begins that we send to an idle session for a prompt.
+POKE = "[outlive wakes "
 
 
 class Event(Value):

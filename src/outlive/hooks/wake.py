@@ -11,6 +11,7 @@ import os
 
 from outlive.hooks import marks
 from outlive.hooks.event import Answer
+from outlive.hooks.poke import poke
 from outlive.keeper.launching import launch_adopter
 from outlive.ledger.inbox import Inbox
 from outlive.ledger.sqlite import SqliteLedger
@@ -30,11 +31,22 @@ if TYPE_CHECKING:
 def wake(home: Home, event: Event, project: str, put: Put) -> None:
     """Watch, if there is anything to watch and nobody does; return when it has been said, or need not be."""
     if event.woken_by == "hook":
-        watch(home, event, project, lambda text: put(Answer(wake=text)))
+        watch(
+            home,
+            event,
+            project,
+            lambda text: put(Answer(wake=text)),
+            lambda: poke(home, event.session, os.environ),
+        )
 
 
-def watch(home: Home, event: Event, project: str, say: Callable[[str], None]) -> None:
-    """Sleep until something is to be told, tell it by `say`, and return; or when the client has ended."""
+def watch(
+    home: Home, event: Event, project: str, say: Callable[[str], None], poke: Callable[[], bool] | None = None
+) -> None:
+    """Sleep until something is to be told, tell it by `say`, and return; or when the client has ended.
+
+    If a `poke` is enough for the session to take a turn, what is to be told is left to that.
+    """
     if event.process is None or not _is_waited_for(home, event, project):
         return
     try:
@@ -44,7 +56,12 @@ def watch(home: Home, event: Event, project: str, say: Callable[[str], None]) ->
     if marks.watch(home, event.session) is None:
         return
     for claimed in follow_inbox(home, event.session, project, launch_adopter, life=life):
-        if claimed.owed is not None:
+        if poke is not None:
+            claimed.release()
+            if poke():
+                return
+            poke = None
+        elif claimed.owed is not None:
             say(text_of(home, claimed.tellings, claimed.owed.session))
             claimed.presented()
             return

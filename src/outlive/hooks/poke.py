@@ -1,0 +1,74 @@
+"""Poking an idle session through the socket on which Claude Code takes messages.
+
+The message says nothing but that there is something: what it is, the prompt's own hook claims from
+the inbox and puts beside it. That hook also notes our mark, which is how we know that the message has
+come. Held back, repeated or late, it tells nothing twice: with nothing left to tell it is taken back.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from outlive.domain.text import to_json
+from outlive.hooks import marks
+from outlive.hooks.event import POKE, Answer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from outlive.bundle.home import Home
+    from outlive.hooks.event import Event, Put
+
+_WORDS = "] A background task of this session has ended: an automated event. What is known of it stands beside this."
+_PATIENCE_S, _PAUSE_S = 5.0, 0.02
+
+
+def poke(home: Home, session: str, environ: Mapping[str, str]) -> bool:
+    """Whether the session has taken a message of ours for a prompt."""
+    from outlive.service.telling import new_mark  # noqa: PLC0415 - only now, when nobody waits
+
+    path, mark = environ.get("CLAUDE_CODE_MESSAGING_SOCKET"), new_mark()
+    if not path or not _send(path, environ.get("CLAUDE_CODE_MESSAGING_TOKEN"), POKE + mark + _WORDS):
+        return False
+    until = time.monotonic() + _PATIENCE_S
+    while marks.word(home, session, "heard") != mark:
+        if time.monotonic() > until:
+            return False
+        time.sleep(_PAUSE_S)
+    return True
+
+
+def hear(home: Home, event: Event, put: Put, look: Callable[[Home, Event, Put], None]) -> None:
+    """A prompt that looks like a message of ours: whoever sent it may know, and it need not be answered in vain."""
+    if not event.text.endswith(_WORDS):
+        look(home, event, put)
+        return
+    marks.set_word(home, event.session, "heard", event.text.removeprefix(POKE).partition("]")[0])
+    told: list[Answer] = []
+
+    def tell(answer: Answer) -> None:
+        put(answer)
+        told.append(answer)
+
+    look(home, event, tell)
+    if not told:
+        put(Answer(block="outlive: what this was about has been told already"))
+
+
+def _send(path: str, token: str | None, text: str) -> bool:
+    import socket  # noqa: PLC0415 - only now, when nobody waits
+
+    message = {"type": "user", "message": {"role": "user", "content": text}}
+    lines = [{"type": "auth", "token": token}, message] if token else [message]
+    try:
+        if os.stat(path).st_uid != os.getuid():
+            return False
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+            door.settimeout(_PATIENCE_S)
+            door.connect(path)
+            door.sendall("".join(to_json(line) + "\n" for line in lines).encode("ascii"))
+    except OSError:
+        return False
+    return True
