@@ -22,7 +22,8 @@ def user(bench: Bench, tmp_path: Path) -> Path:
     """Give the calls a home directory of their own; hooks may take their time."""
     home = tmp_path / "user"
     home.mkdir()
-    bench.env.update(HOME=str(home), OUTLIVE_HOOK_DEADLINE_S=str(PATIENCE_S))
+    # Without any client: those that are installed here are none of the test's business.
+    bench.env.update(HOME=str(home), OUTLIVE_HOOK_DEADLINE_S=str(PATIENCE_S), PATH="/usr/bin:/bin")
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
         bench.env.pop(name, None)
     return home
@@ -41,7 +42,14 @@ def test_every_path_that_works_is_seen_to(bench: Bench, user: Path, client: str)
     bench.ok("install", "--client", client, "--yes")
     found = examined(bench, client)
     works = {what: each["works"] for what, each in found.items()}
-    assert works == {"gate": True, "hand-off": True, "delivery": True, "wake": True if client == "claude" else None}
+    assert works == {
+        "hooks": None,
+        "launch": True,
+        "gate": True,
+        "hand-off": True,
+        "delivery": True,
+        "wake": True if client == "claude" else None,
+    }
     assert bench.json("list", "--all", "--state", "running")["tasks"] == []
     assert user.exists()
 

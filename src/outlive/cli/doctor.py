@@ -37,9 +37,10 @@ COMMAND = Command(
     summary="send a task through every path that is configured, and say which of them work here",
     usage="outlive doctor [options]",
     details=(
-        "For each client that Outlive was installed into: whether a beginning session is handed over, endings are\n"
-        "delivered, the gate holds, and an idle session is woken. It calls what the client would call. Exit code 1 if\n"
-        "something is blocked."
+        "For each client that Outlive was installed into: whether it calls our hooks (it is started once, in an empty\n"
+        "directory, with a model on loopback that refuses to answer), whether what its shell launches lasts, and by\n"
+        "calling what it calls, whether a beginning session is handed over, endings are delivered, the gate holds, and\n"
+        "an idle session is woken. Exit code 1 if something is blocked."
     ),
     options=(Option(name="--client", metavar="NAME", help="only this one", choices=tuple(CLIENTS)),),
     examples=(("outlive doctor", "a line for each path, with what to do about those that are blocked"),),

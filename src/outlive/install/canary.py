@@ -1,6 +1,6 @@
-"""A canary through every path that is configured: real tasks, and the very commands that a client would call.
+"""A canary through every path that is configured: real tasks, the client itself, and the very commands that it calls.
 
-Nothing is asked of the client itself; what only it can do is said to be untried.
+What only a person in front of the client could see is said to be untried.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from outlive.domain.text import from_json, to_json
 from outlive.domain.value import Value
 from outlive.install.installed import context_of, installed_hooks, why_blocked
 from outlive.install.program import program
+from outlive.install.trial import shell_of, start_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 30
 _RESULTS = {"claude": "PostToolBatch", "codex": "PostToolUse", "gemini": "AfterTool"}
+_WAKES = {
+    "codex": "by `codex queue`, which only a session in a terminal could show",
+    "gemini": "nobody can wake it; the next prompt tells",
+}
 _STOPS = {"claude": "Stop", "codex": "Stop", "gemini": "AfterAgent"}
 
 
@@ -83,9 +88,50 @@ class Canary:
         if not hooks:
             yield Finding(of=client, what="hooks", works=None, why="not installed", hint="outlive install")
             return
+        called = self._is_called(client)
+        yield called
+        yield self._shell(client)
+        for found in self._paths(client, hooks):
+            # Whatever a hook would say, nobody hears it.
+            yield (
+                found if called.works is not False else found.but(works=False, why="the client does not call its hook")
+            )
+
+    def _is_called(self, client: str) -> Finding:
+        """Whether the client calls our hooks, by starting it."""
         blocked = why_blocked(client, self._environ)
-        if blocked is not None:
-            yield Finding(of=client, what="hooks", works=False, why=blocked[0], hint=blocked[1])
+        if start_once(client, self._place, self._environ) is None and blocked is None:
+            return Finding(of=client, what="hooks", works=None, why=f"there is no {client} on the PATH to try it with")
+        listed: Any = from_json(self._outlive("session", "list", "--all", "--json").stdout or "{}")
+        here = os.path.realpath(self._place)
+        if any(each["project"] == here and each["client"] == client for each in listed.get("sessions", ())):
+            return Finding(of=client, what="hooks", works=True, why="the client calls them")
+        why, hint = blocked or (
+            "the client was started, and called none",
+            f"`outlive install --client {client}`; look for settings that disable hooks",
+        )
+        return Finding(of=client, what="hooks", works=False, why=why, hint=hint)
+
+    def _shell(self, client: str) -> Finding:
+        """Whether what the client's own shell launches lasts."""
+        shell = shell_of(client, self._environ)
+        if shell is None:
+            return Finding(of=client, what="launch", works=True, why="its shell has no sandbox that is known of")
+        hint = "let it run `outlive` outside of its sandbox, or launch from a terminal"
+        if isinstance(shell, str):
+            return Finding(of=client, what="launch", works=False, why=f"its shell is sandboxed: {shell}", hint=hint)
+        done = self._run([*shell, *program(), "run", "--session", self._session, "--retain", "1h", "sleep 300"], "")
+        task = done.stdout.strip()
+        if not task:
+            said = next(iter(done.stderr.strip().splitlines()[-2:]), "nothing")
+            return Finding(of=client, what="launch", works=False, why=f"in its sandbox: {said}", hint=hint)
+        self._tasks.append(task)
+        state = self._task(task).get("state")
+        works = state == "running"
+        why = "its sandbox lets a task live on" if works else f"its sandbox ended the task: {state}"
+        return Finding(of=client, what="launch", works=works, why=why, hint="" if works else hint)
+
+    def _paths(self, client: str, hooks: Mapping[str, list[list[str]]]) -> Iterator[Finding]:
         self._call(hooks, "SessionStart", source="startup")
         endless = self._launch("sleep 300")
         said = self._call(hooks, _STOPS[client])
@@ -97,7 +143,7 @@ class Canary:
             yield _told(client, "wake", endless, woken, "an idle session is woken by its end")
         else:
             self._outlive("cancel", endless)
-            yield Finding(of=client, what="wake", works=None, why="only the client itself could show it")
+            yield Finding(of=client, what="wake", works=None, why=_WAKES[client])
         self._call(hooks, _RESULTS[client])
         short = self._launch("true")
         said = self._call(hooks, _RESULTS[client])

@@ -1,0 +1,123 @@
+"""Trying the client itself: whether it really calls what is installed, and what its shell does to a task.
+
+It is started once in a directory of its own, with a model that refuses to answer: hooks of a session's
+beginning run before that, and nothing leaves the machine. Whoever forbids hooks, forbids them here too.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from outlive.domain.text import to_json
+from outlive.install import jsonc
+from outlive.install.clients import CLIENTS
+from outlive.install.target import read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+_PATIENCE_S = 40
+_ELSEWHERE = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
+
+
+def start_once(client: str, place: str, environ: Mapping[str, str]) -> bool | None:
+    """Let a client begin a session in a directory, and see it end; None if there is none to be started."""
+    program = shutil.which(client, path=environ.get("PATH"))
+    if program is None:
+        return None
+    with _Refusal() as model:
+        words, variables = _call(client, model.url)
+        own = {name: text for name, text in environ.items() if name not in (*_ELSEWHERE, "OUTLIVE_SESSION")}
+        try:
+            running = subprocess.Popen(
+                [program, *words],
+                cwd=place,
+                env={**own, **variables},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError:
+            return None
+        try:
+            running.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+    return True
+
+
+def _call(client: str, url: str) -> tuple[list[str], dict[str, str]]:
+    """What starts it for a single prompt, with a model of ours whatever the user has configured."""
+    if client == "claude":
+        variables = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none"}
+        words = ["-p", "hello", "--no-session-persistence", "--settings", to_json({"env": variables})]
+        return words, {**variables, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    if client == "codex":
+        provider = f'{{name = "none", base_url = "{url}/v1", wire_api = "responses", env_key = "OUTLIVE_NO_KEY"}}'
+        told = ["-c", 'model_provider="outlive_doctor"', "-c", f"model_providers.outlive_doctor={provider}"]
+        return ["exec", "--skip-git-repo-check", "--ephemeral", *told, "hello"], {"OUTLIVE_NO_KEY": "none"}
+    return ["-p", "hello"], {
+        "GEMINI_API_KEY": "none",
+        "GOOGLE_GEMINI_BASE_URL": url,
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    }
+
+
+def shell_of(client: str, environ: Mapping[str, str]) -> list[str] | str | None:
+    """How the client runs a command: the words before it, the setting that sandboxes it, or None if as anybody does."""
+    top = CLIENTS[client].directory(environ)
+    if client == "codex":
+        import tomllib  # noqa: PLC0415 - only the doctor asks
+
+        try:
+            settings = tomllib.loads(read(f"{top}/config.toml") or "")
+        except tomllib.TOMLDecodeError:
+            settings = {}
+        program = shutil.which(client, path=environ.get("PATH"))
+        is_free = settings.get("sandbox_mode") == "danger-full-access"
+        return None if is_free or program is None else [program, "sandbox", "--"]
+    path = f"{top}/settings.json"
+    name = ("sandbox", "enabled") if client == "claude" else ("tools", "sandbox")
+    text = read(path) or ""
+    node = jsonc.find(jsonc.parse(text), name) if text.strip() else None
+    if node is None or not jsonc.value_of(text, node):
+        return None
+    return f"{'.'.join(name)} in {path}"
+
+
+class _Refusal:
+    """A model on loopback that answers nobody."""
+
+    def __enter__(self) -> Self:
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _No)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _No(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        """A client does not ask again after this."""
+        content = to_json({"type": "error", "error": {"type": "invalid_request_error", "message": "no model"}})
+        self.send_response(400)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content.encode("ascii"))
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing on stderr."""

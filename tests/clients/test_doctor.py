@@ -1,0 +1,111 @@
+"""The doctor beside real clients: what it says works does, and what is in the way is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.clients.rig import PATIENCE_S
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.clients.rig import Claude, Codex, Gemini, Rig
+
+HOOKED = ("gate", "hand-off", "delivery", "wake")
+
+
+def examined(rig: Rig, *before: str) -> dict[str, dict[str, Any]]:
+    """What the doctor finds of a client, by path; called through what stands before it."""
+    rig.bench.env["OUTLIVE_HOOK_DEADLINE_S"] = "30"
+    done = subprocess.run(
+        [*before, *rig.bench.command("doctor", "--client", rig.name, "--json")],
+        env=rig.bench.env,
+        cwd=rig.bench.project,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.stdout, done.stderr
+    found = [each for each in json.loads(done.stdout)["findings"] if each["of"] == rig.name]
+    assert done.returncode == any(each["works"] is False for each in found), done.stdout
+    return {each["what"]: each for each in found}
+
+
+def test_what_works_is_said_to(rig: Rig) -> None:
+    """The client calls the hooks, and its model is never asked anything; no task of it is left."""
+    rig.configure()
+    rig.install()
+    found = examined(rig)
+    assert {what: each["works"] for what, each in found.items()} == {
+        "hooks": True,
+        "launch": True,
+        "gate": True,
+        "hand-off": True,
+        "delivery": True,
+        "wake": True if rig.name == "claude" else None,
+    }
+    assert rig.model.asked == []
+    assert rig.bench.json("list", "--all", "--state", "running")["tasks"] == []
+
+
+def test_hooks_that_codex_does_not_trust_are_named(codex: Codex) -> None:
+    """By what is missing in its configuration; and by Codex itself, where somebody has changed a hook since."""
+    config = codex.configure()
+    codex.install("--untrusted")
+    found = examined(codex)
+    assert "hooks are not trusted" in found["hooks"]["why"]
+    assert "/hooks in Codex" in found["hooks"]["hint"]
+    assert [found[what]["works"] for what in HOOKED] == [False] * 4
+
+    codex.install()
+    config.write_text(config.read_text().replace('trusted_hash = "sha256:', 'trusted_hash = "sha256:0'))
+    found = examined(codex)
+    assert (found["hooks"]["works"], found["hooks"]["why"]) == (False, "the client was started, and called none")
+
+
+def test_a_sandbox_that_ends_tasks_is_named(codex: Codex) -> None:
+    """Codex without the setting that turns its sandbox off: the canary is launched inside of it."""
+    config = codex.configure()
+    config.write_text(config.read_text().replace('sandbox_mode = "danger-full-access"\n', ""))
+    codex.install()
+    found = examined(codex)
+    assert found["hooks"]["works"] is True
+    assert found["launch"]["works"] is False
+    assert "sandbox" in found["launch"]["why"]
+    assert "outside of its sandbox" in found["launch"]["hint"]
+
+
+def test_hooks_that_are_turned_off_are_found_out(gemini: Gemini) -> None:
+    """By a setting that nobody told us of: the client is started, and calls nothing."""
+    file = gemini.configure()
+    file.write_text(file.read_text().replace("{\n", '{\n  "hooksConfig": {"enabled": false},\n', 1))
+    gemini.install()
+    found = examined(gemini)
+    assert (found["hooks"]["works"], found["hooks"]["why"]) == (False, "the client was started, and called none")
+    assert [found[what]["works"] for what in HOOKED] == [False] * 4
+
+
+@pytest.mark.skipif(os.getuid() != 0 or shutil.which("unshare") is None, reason="needs a file system of its own")
+@pytest.mark.parametrize("name", ["disableAllHooks", "allowManagedHooksOnly"])
+def test_a_managed_policy_is_named(claude: Claude, tmp_path: Path, name: str) -> None:
+    """By the file that says so, which only its keeper can change."""
+    claude.configure()
+    claude.install()
+    etc = tmp_path / "etc"
+    script = (
+        f"mkdir {etc} && cp -a /etc/. {etc} && mkdir -p {etc}/claude-code && "
+        f"echo '{{\"{name}\": true}}' > {etc}/claude-code/managed-settings.json && "
+        f'mount --bind {etc} /etc && exec "$@"'
+    )
+    found = examined(claude, "unshare", "--mount", "sh", "-c", script, "sh")
+    assert found["hooks"]["why"] == f"/etc/claude-code/managed-settings.json says {name}"
+    assert found["hooks"]["hint"] == "only who keeps that file can change it"
+    assert [found[what]["works"] for what in HOOKED] == [False] * 4
