@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 CLIENTS = Path(__file__).parent / ".clients"
 NODE = CLIENTS / "node/node_modules/node/bin"
 PATIENCE_S = 80
-_BUSY_S = 3
 
 
 def program(name: str) -> Path:
@@ -90,21 +88,9 @@ class Rig:
         return terminal
 
     def prompt(self, terminal: Terminal, text: str) -> Asked:
-        """What the model is asked for a prompt that somebody types; a client that is busy at first is asked again."""
+        """What the model is asked for a prompt that somebody types."""
         before = len(self.model.asked)
-        terminal.enter(text)
-        pressed_at = time.monotonic()
-
-        def is_asked() -> bool:
-            nonlocal pressed_at
-            if len(self.model.asked) > before:
-                return True
-            if time.monotonic() - pressed_at > _BUSY_S:
-                terminal.press_enter()
-                pressed_at = time.monotonic()
-            return False
-
-        wait_until(is_asked, "the next turn")
+        terminal.enter(text, lambda: len(self.model.asked) > before)
         return self.model.asked[before]
 
     def words_at_a_terminal(self, prompt: str) -> list[str]:
@@ -157,9 +143,9 @@ class Rig:
         if self.is_woken:
             wait_until(lambda: list(self.bench.state.glob("*/hooks/*.watch")), "the watcher")
 
-    def until_cleared(self, _: Terminal) -> None:
-        """Another session has taken the place of the one at the terminal."""
-        wait_until(lambda: any(each["ended_at"] for each in self.bench.json("session", "list")["sessions"]), "its end")
+    def is_cleared(self, _: Terminal) -> bool:
+        """Whether another session has taken the place of the one at the terminal."""
+        return any(each["ended_at"] for each in self.bench.json("session", "list")["sessions"])
 
     def notices(self, task: str) -> dict[str, str]:
         """What became of the notices of a task, without any reader having changed it."""
@@ -331,9 +317,9 @@ class Codex(Rig):
         """It keeps its name."""
         return self.ask(prompt, "resume", self._session)
 
-    def until_cleared(self, terminal: Terminal) -> None:
+    def is_cleared(self, terminal: Terminal) -> bool:
         """It greets anew; its hooks hear of it with the next prompt."""
-        wait_until(lambda: terminal.screen.count(b"OpenAI Codex") > 1, "an empty screen")
+        return terminal.screen.count(b"OpenAI Codex") > 1
 
     def words_at_a_terminal(self, prompt: str) -> list[str]:
         """On a screen that can be read."""
@@ -391,12 +377,10 @@ class Gemini(Rig):
         """It gets another name."""
         return self.ask(prompt, "--resume", "latest")
 
-    def until_cleared(self, terminal: Terminal) -> None:
+    def is_cleared(self, terminal: Terminal) -> bool:
         """It draws its screen with the hook's name, and once more without; what is typed before that is lost."""
-        wait_until(lambda: list(self.bench.state.glob("*/hooks/*.begins")), "the hook of the new session")
-        wait_until(
-            lambda: terminal.screen.rpartition(b"SessionStart")[2].count(b"Type your message") > 1, "an empty screen"
-        )
+        drawn = terminal.screen.rpartition(b"SessionStart")[2].count(b"Type your message")
+        return drawn > 1 and bool(list(self.bench.state.glob("*/hooks/*.begins")))
 
     def words_at_a_terminal(self, prompt: str) -> list[str]:
         """Asking nobody, and staying after the first prompt."""

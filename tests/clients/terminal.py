@@ -13,10 +13,13 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from tests.support import wait_until
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+_BUSY_S = 3.0
 # What clients ask a terminal, and what one answers: who are you, and where is the cursor.
 _ANSWERS = {b"\x1b[c": b"\x1b[?62;22c", b"\x1b[6n": b"\x1b[1;1R"}
 
@@ -48,15 +51,24 @@ class Terminal:
                 if question in part:
                     os.write(self._fd, answer)
 
-    def enter(self, text: str) -> None:
-        """Type a line, and press the key, as a person does: what comes all at once is taken for pasted."""
+    def enter(self, text: str, is_taken: Callable[[], bool]) -> None:
+        """Type a line, and press the key, as a person does: what comes all at once is taken for pasted.
+
+        A client that is busy with its screen does not take the key, and a person presses it again.
+        """
         os.write(self._fd, text.encode())
         time.sleep(0.5)
-        self.press_enter()
-
-    def press_enter(self) -> None:
-        """Press the key alone."""
         os.write(self._fd, b"\r")
+        pressed_at = time.monotonic()
+
+        def is_done() -> bool:
+            nonlocal pressed_at
+            if not is_taken() and time.monotonic() - pressed_at > _BUSY_S:
+                os.write(self._fd, b"\r")
+                pressed_at = time.monotonic()
+            return is_taken()
+
+        wait_until(is_done, f"what {text!r} leads to")
 
     def close(self) -> None:
         """The end of the client and of its terminal."""

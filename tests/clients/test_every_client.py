@@ -172,8 +172,7 @@ def test_clearing_hands_over(installed: Rig, tmp_path: Path) -> None:
     """It is another session then, and knows what runs; the ending is told to it."""
     rig, go = installed, tmp_path / "go"
     terminal, task = sit_down(rig, go)
-    terminal.enter("/clear")
-    rig.until_cleared(terminal)
+    terminal.enter("/clear", lambda: rig.is_cleared(terminal))
     told = rig.prompt(terminal, "who are you").all
     assert "launch it" not in told
     assert rig.hand_offs(told) == 1
@@ -190,8 +189,7 @@ def test_compacting_hands_over(installed: Rig, tmp_path: Path) -> None:
     """What the summary may have lost, the hand-off says."""
     rig, go = installed, tmp_path / "go"
     terminal, task = sit_down(rig, go)
-    terminal.enter(rig.compact)
-    wait_until(lambda: rig.compacted in terminal.screen, "the summary")
+    terminal.enter(rig.compact, lambda: rig.compacted in terminal.screen)
     told = rig.prompt(terminal, "and now").all
     assert rig.hand_offs(told) == 1
     assert f"{task} running" in told

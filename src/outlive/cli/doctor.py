@@ -39,7 +39,7 @@ COMMAND = Command(
     details=(
         "For each client that Outlive was installed into: whether it calls our hooks (it is started once, in an empty\n"
         "directory, with a model on loopback that refuses to answer), whether what its shell launches lasts, and by\n"
-        "calling what it calls, whether a beginning session is handed over, endings are delivered, the gate holds, and\n"
+        "calling what it calls, whether a beginning session is handed over, endings are delivered, the gate holds and\n"
         "an idle session is woken. Exit code 1 if something is blocked."
     ),
     options=(Option(name="--client", metavar="NAME", help="only this one", choices=tuple(CLIENTS)),),
