@@ -81,9 +81,9 @@ class Rig:
         """The session that was begun last, by another process."""
         raise NotImplementedError
 
-    def sit_down(self, prompt: str) -> Terminal:
+    def sit_down(self, prompt: str, *words: str) -> Terminal:
         """A session in a terminal, by somebody who has used the client before."""
-        terminal = Terminal(self.words_at_a_terminal(prompt), self.bench.env, self.bench.project)
+        terminal = Terminal(self.words_at_a_terminal(prompt, *words), self.bench.env, self.bench.project)
         self._terminals.append(terminal)
         return terminal
 
@@ -93,7 +93,7 @@ class Rig:
         terminal.enter(text, lambda: len(self.model.asked) > before)
         return self.model.asked[before]
 
-    def words_at_a_terminal(self, prompt: str) -> list[str]:
+    def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
         """What a person types to begin with a prompt."""
         raise NotImplementedError
 
@@ -221,9 +221,9 @@ class Claude(Rig):
         """It keeps its name."""
         return self.ask(prompt, "--resume", self._session)
 
-    def words_at_a_terminal(self, prompt: str) -> list[str]:
+    def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
         """Asking nobody."""
-        return [str(program("claude")), "--permission-mode", "bypassPermissions", prompt]
+        return [str(program("claude")), "--permission-mode", "bypassPermissions", *words, prompt]
 
     def converse(self, *options: str) -> Conversation:
         """A session that stays between two prompts."""
@@ -321,9 +321,9 @@ class Codex(Rig):
         """It greets anew; its hooks hear of it with the next prompt."""
         return terminal.screen.count(b"OpenAI Codex") > 1
 
-    def words_at_a_terminal(self, prompt: str) -> list[str]:
+    def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
         """On a screen that can be read."""
-        return [str(program("codex")), "--no-alt-screen", prompt]
+        return [str(program("codex")), "--no-alt-screen", *words, prompt]
 
 
 class Gemini(Rig):
@@ -382,9 +382,9 @@ class Gemini(Rig):
         drawn = terminal.screen.rpartition(b"SessionStart")[2].count(b"Type your message")
         return drawn > 1 and bool(list(self.bench.state.glob("*/hooks/*.begins")))
 
-    def words_at_a_terminal(self, prompt: str) -> list[str]:
+    def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
         """Asking nobody, and staying after the first prompt."""
-        return [str(program("gemini")), "--yolo", "-m", "gemini-2.5-pro", "-i", prompt]
+        return [str(program("gemini")), "--yolo", "-m", "gemini-2.5-pro", *words, "-i", prompt]
 
 
 def new_session() -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from outlive.domain.foreign import Seen
-from outlive.domain.session import SOURCES
-from outlive.hooks.event import Answer, Event, cut
+from outlive.hooks.event import Answer, Event, as_read, as_told
 from outlive.hooks.process import words_of
 
 TYPE_CHECKING = False
@@ -38,31 +37,17 @@ _MOST_BLOCKS = 8
 
 def read(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) -> Event:
     """The event that Claude Code tells of."""
-    given = payload.get("tool_input")
-    tool_input = given if isinstance(given, dict) else {}
-    command = tool_input.get("command") if payload.get("tool_name") == "Bash" else None
-    source = payload.get("source")
+    event = as_told("claude", KINDS[name], payload, "Bash")
     process = environ.get("CLAUDE_PID", "")
-    return Event(
-        client="claude",
-        kind=KINDS[name],
-        session=str(payload["session_id"]),
-        cwd=environ.get("CLAUDE_PROJECT_DIR") or str(payload["cwd"]),
+    return event.but(
+        cwd=environ.get("CLAUDE_PROJECT_DIR") or event.cwd,
         is_sub_agent=bool(payload.get("agent_id")) or name == "SubagentStop",
         is_turn=name in {"PostToolBatch", "Stop"},
-        source=source if source in SOURCES else "startup",
-        reason=payload.get("reason"),
-        transcript=payload.get("transcript_path"),
         process=int(process) if process.isascii() and process.isdigit() else None,
-        is_again=bool(payload.get("stop_hook_active")),
         most_blocks=_most_blocks(environ),
         woken_by="hook" if name in {"Stop", "Wake"} and _is_conversation(environ) else "nobody",
-        text=str(payload.get("prompt", "")),
-        tool=str(payload.get("tool_name", "")),
-        tool_input=tool_input,
-        command=command if isinstance(command, str) else None,
-        is_background=tool_input.get("run_in_background") is True,
-        edits=_edits(name, payload, tool_input),
+        is_background=event.tool_input.get("run_in_background") is True,
+        edits=_edits(name, payload, event.tool_input),
         foreign=_foreign(name, payload),
         foreign_are_all=name == "Stop" and isinstance(payload.get("background_tasks"), list),
         asks_nobody=payload.get("permission_mode") == "bypassPermissions",
@@ -125,16 +110,4 @@ def _is_conversation(environ: Mapping[str, str]) -> bool:
 
 def write(name: str, answer: Answer) -> dict[str, object]:
     """The answer as Claude Code reads it."""
-    said: dict[str, object] = {}
-    if answer.block:
-        said.update(decision="block", reason=cut(answer.block))
-    if answer.note:
-        said["systemMessage"] = answer.note
-    specific: dict[str, object] = {}
-    if answer.context:
-        specific["additionalContext"] = cut(answer.context)
-    if answer.tool_input is not None:
-        specific["updatedInput"] = dict(answer.tool_input)
-    if specific:
-        said["hookSpecificOutput"] = {"hookEventName": name, **specific}
-    return said
+    return as_read(name, answer, "updatedInput")

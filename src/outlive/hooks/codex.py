@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from outlive.bundle.processes import name_of
-from outlive.domain.session import SOURCES
-from outlive.hooks import claude
-from outlive.hooks.event import Answer, Event
+from outlive.hooks.event import Answer, Event, as_read, as_reason, as_told
 from outlive.hooks.process import nearest_client, words_of
 
 TYPE_CHECKING = False
@@ -32,33 +30,17 @@ _ONE_TURN = frozenset(("exec", "e", "review", "mcp-server"))
 
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
     """The event that Codex tells of."""
-    given = payload.get("tool_input")
-    tool_input = given if isinstance(given, dict) else {}
-    command = tool_input.get("command") if payload.get("tool_name") == "Bash" else None
-    source = payload.get("source")
-    process = nearest_client()
-    return Event(
-        client="codex",
-        kind=KINDS[name],
-        session=str(payload["session_id"]),
-        cwd=str(payload["cwd"]),
+    event, process = as_told("codex", KINDS[name], payload, "Bash"), nearest_client()
+    return event.but(
         is_sub_agent=bool(payload.get("agent_id")) or name == "SubagentStop",
         is_turn=name == "Stop",
-        source=source if source in SOURCES else "startup",
-        reason=payload.get("reason"),
-        transcript=payload.get("transcript_path"),
         process=process,
         woken_by="queue" if name == "Stop" and _is_conversation(process) else "nobody",
-        is_again=bool(payload.get("stop_hook_active")),
-        text=str(payload.get("prompt", "")),
-        tool=str(payload.get("tool_name", "")),
-        tool_input=tool_input,
-        command=command if isinstance(command, str) else None,
-        edits=_edits(payload.get("tool_name"), tool_input),
+        edits=_edits(event.tool, event.tool_input),
     )
 
 
-def _edits(tool: object, tool_input: Mapping[str, Any]) -> tuple[str, ...]:
+def _edits(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, ...]:
     """The files that a patch is about."""
     patch = tool_input.get("command") or tool_input.get("input") if tool == "apply_patch" else None
     if not isinstance(patch, str):
@@ -75,7 +57,5 @@ def _is_conversation(process: int | None) -> bool:
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:
-    """The answer as Codex reads it; a turn that is over goes on only for a reason."""
-    if name == "Stop" and answer.context:
-        answer = answer.but(block=answer.context, context="")
-    return claude.write(name, answer)
+    """The answer as Codex reads it."""
+    return as_read(name, as_reason(answer) if name == "Stop" else answer, "updatedInput")

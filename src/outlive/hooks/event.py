@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from outlive.domain.session import SOURCES
 from outlive.domain.value import Value
 
 TYPE_CHECKING = False
@@ -87,3 +88,46 @@ class Answer(Value):
 def cut(text: str) -> str:
     """The text as a client takes it whole."""
     return text if len(text) <= LONGEST_CONTEXT else text[: LONGEST_CONTEXT - 1] + "…"
+
+
+def as_told(client: str, kind: Kind, payload: Mapping[str, Any], shell: str) -> Event:
+    """The event with what all of these clients tell in the same words; `shell` is the tool that takes commands."""
+    given, source = payload.get("tool_input"), payload.get("source")
+    tool_input = given if isinstance(given, dict) else {}
+    command = tool_input.get("command") if payload.get("tool_name") == shell else None
+    return Event(
+        client=client,
+        kind=kind,
+        session=str(payload["session_id"]),
+        cwd=str(payload["cwd"]),
+        source=source if source in SOURCES else "startup",
+        reason=payload.get("reason"),
+        transcript=payload.get("transcript_path"),
+        is_again=bool(payload.get("stop_hook_active")),
+        text=str(payload.get("prompt", "")),
+        tool=str(payload.get("tool_name", "")),
+        tool_input=tool_input,
+        command=command if isinstance(command, str) else None,
+    )
+
+
+def as_read(name: str, answer: Answer, tool_input: str) -> dict[str, object]:
+    """The answer as all of these clients read it; `tool_input` is what the tool's other input is called."""
+    said: dict[str, object] = {}
+    if answer.block:
+        said.update(decision="block", reason=cut(answer.block))
+    if answer.note:
+        said["systemMessage"] = answer.note
+    specific: dict[str, object] = {}
+    if answer.context:
+        specific["additionalContext"] = cut(answer.context)
+    if answer.tool_input is not None:
+        specific[tool_input] = dict(answer.tool_input)
+    if specific:
+        said["hookSpecificOutput"] = {"hookEventName": name, **specific}
+    return said
+
+
+def as_reason(answer: Answer) -> Answer:
+    """The answer to the end of a turn for a client whose turns go on only for a reason."""
+    return answer.but(block=answer.context, context="") if answer.context else answer
