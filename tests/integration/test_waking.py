@@ -194,6 +194,7 @@ def test_a_message_wakes_the_session_and_its_prompt_is_told(bench: Bench, watche
     told = context(said(call(bench, "claude", "UserPromptSubmit", prompt=message)))
     assert f"n{task}01ended" in told
     assert watchers.end(watcher) == (0, "", "")
+    assert said(call(bench, "claude", "UserPromptSubmit", prompt=message)) == {}, "as where it is installed twice"
     said(call(bench, "claude", "Stop"))
     assert state(bench, task) == "acked"
 

@@ -2,7 +2,7 @@
 
 The message says nothing but that there is something: what it is, the prompt's own hook claims from
 the inbox and puts beside it. That hook also notes our mark, which is how we know that the message has
-come. Held back, repeated or late, it tells nothing twice: with nothing left to tell it is taken back.
+come. Held back, repeated or late, it tells nothing twice: one that was given up on is taken back.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ def poke(home: Home, session: str, environ: Mapping[str, str]) -> bool:
     until = time.monotonic() + _PATIENCE_S
     while marks.word(home, session, "heard") != mark:
         if time.monotonic() > until:
+            marks.set_word(home, session, "missed", mark)
             return False
         time.sleep(_PAUSE_S)
     return True
@@ -45,7 +46,8 @@ def hear(home: Home, event: Event, put: Put, look: Callable[[Home, Event, Put], 
     if not event.text.endswith(_WORDS):
         look(home, event, put)
         return
-    marks.set_word(home, event.session, "heard", event.text.removeprefix(POKE).partition("]")[0])
+    mark = event.text.removeprefix(POKE).partition("]")[0]
+    marks.set_word(home, event.session, "heard", mark)
     told: list[Answer] = []
 
     def tell(answer: Answer) -> None:
@@ -53,7 +55,8 @@ def hear(home: Home, event: Event, put: Put, look: Callable[[Home, Event, Put], 
         told.append(answer)
 
     look(home, event, tell)
-    if not told:
+    # Whoever sent it has told it otherwise. Without that, another of us may just have said it.
+    if not told and marks.word(home, event.session, "missed") == mark:
         put(Answer(block="outlive: what this was about has been told already"))
 
 
