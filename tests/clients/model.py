@@ -79,6 +79,10 @@ class Asked:
         """Whether it is part of the conversation, and not a client asking for a title."""
         return bool(self.body.get("tools"))
 
+    def offers(self, use: Use) -> bool:
+        """Whether the model may use this; some clients do not wait for the servers that have their tools."""
+        return f'"{use.namespace or use.tool}"' in json.dumps(self.body["tools"])
+
 
 class Model:
     """The server; a context that runs it in a thread."""
