@@ -698,3 +698,18 @@ def test_a_long_neighbour_is_not_forgotten_for_many_short_ones(bench: Bench, rep
     assert {each["task"] for notice in notices for each in notice["overlap"]} == {long}
     (repo / "go").touch()
     bench.run("wait", long)
+
+
+def test_an_earlier_attempt_keeps_its_effects(bench: Bench, repo: Path) -> None:
+    """Tried again by hand, a task has the newest effects; those of the first are still to be seen."""
+    task = bench.launch("echo $(ls | wc -l) > made-$(ls | wc -l); exit 3")
+    bench.run("wait", task)
+    bench.ok("retry", task)
+    bench.run("wait", task)
+    first, second = (bench.json("effects", task, "--attempt", number)["created"] for number in ("1", "2"))
+    assert len(first) == len(second) == 1
+    assert first != second == bench.json("effects", task)["created"]
+    refused = bench.run("effects", task, "--attempt", "3")
+    assert refused.returncode == 2
+    assert "has 2 attempts" in refused.stderr
+    assert str(repo) in first[0]

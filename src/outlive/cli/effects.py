@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive.cli import place
-from outlive.cli.options import Command, Given, Option
+from outlive.cli.options import Command, Given, Option, whole_number
 from outlive.cli.render import print_json
 from outlive.domain.effects_words import summary_of
 from outlive.domain.errors import UserError
@@ -13,6 +13,7 @@ from outlive.domain.text import one_line, shown
 from outlive.keeper.launching import launch_adopter
 from outlive.service.clock import utc_now
 from outlive.service.effects import declared_document, declared_of, effects_document, effects_of, window_document
+from outlive.service.output import files_of_attempt
 from outlive.service.view import find
 
 TYPE_CHECKING = False
@@ -32,7 +33,8 @@ def act(given: Given) -> int:
         raise UserError("effects takes one id", "outlive effects ID")
     home, now = place.here(), utc_now()
     task = find(home, given.words, launch_adopter)[0]
-    found, declared = effects_of(home, task), declared_of(task)
+    attempt = files_of_attempt(home, task, given.attempt).number
+    found, declared = effects_of(home, task, attempt), declared_of(task)
     if given.open:
         windows = [window for window in found.windows if window.is_open]
         if given.json:
@@ -121,7 +123,10 @@ COMMAND = Command(
         "how sure that is: `observed` by system calls, `partial` with a gap that is named, `watched` by the file\n"
         "system, `compared` by two looks at all files; of the last two nobody knows who did it."
     ),
-    options=(Option(name="--open", help="only windows that are open now"),),
+    options=(
+        Option(name="--open", help="only windows that are open now"),
+        Option(name="--attempt", metavar="N", help="of an earlier attempt", parse=whole_number),
+    ),
     examples=(("outlive effects t7k2 --open", "what it holds away from how it found it, right now"),),
     act=act,
 )
