@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.clients.model import Model
-from tests.clients.rig import Claude, Codex, Gemini, Rig, program
+from tests.clients.rig import Claude, Codex, Gemini, OpenCode, Rig, program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,5 +51,14 @@ def gemini(bench: Bench, model: Model) -> Iterator[Gemini]:
     """Gemini CLI, in a home of its own."""
     rig = _rig(Gemini, bench, model)
     assert isinstance(rig, Gemini)
+    yield rig
+    rig.clean()
+
+
+@pytest.fixture
+def opencode(bench: Bench, model: Model) -> Iterator[OpenCode]:
+    """OpenCode, in a home of its own."""
+    rig = _rig(OpenCode, bench, model)
+    assert isinstance(rig, OpenCode)
     yield rig
     rig.clean()

@@ -1,4 +1,4 @@
-"""A model on loopback that says what a test scripts: the three streaming APIs that the clients speak.
+"""A model on loopback that says what a test scripts: the streaming APIs that the clients speak.
 
 A test gives a function from what was asked to what is answered. Every request is kept, so that a
 test can look at what the model was really told.
@@ -186,6 +186,11 @@ def _texts(path: str, body: Any) -> Iterator[tuple[str, str]]:
                 kind = part.get("type") if isinstance(part, dict) else None
                 who = {"assistant": "model"}.get(message["role"], message["role"])
                 yield ("result" if kind == "tool_result" else who), _text(part)
+    elif path.endswith("/completions"):
+        for message in body["messages"]:
+            who = {"assistant": "model", "tool": "result", "developer": "system"}.get(message["role"], message["role"])
+            calls = [json.dumps(call) for call in message.get("tool_calls") or ()]
+            yield who, "\n".join([_text(message.get("content")), *calls])
     elif path.endswith("/responses"):
         for item in body["input"]:
             kind = item.get("type", "message")
@@ -208,6 +213,8 @@ def _dialect(path: str) -> Callable[[list[Any], Any], Iterator[dict[str, Any]]] 
         return _anthropic
     if path.endswith("/responses"):
         return _responses
+    if path.endswith("/completions"):
+        return _completions
     return _gemini if "enerateContent" in path else None
 
 
@@ -258,6 +265,26 @@ def _responses(replies: list[Any], _: Any) -> Iterator[dict[str, Any]]:
     }
     done = {**response, "status": "completed", "output": items, "usage": usage}
     yield {"type": "response.completed", "response": done}
+
+
+def _completions(replies: list[Any], body: Any) -> Iterator[dict[str, Any]]:
+    head = {"id": f"chatcmpl-{uuid4().hex}", "object": "chat.completion.chunk", "created": int(time.time())}
+
+    def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        return {**head, "model": body["model"], "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+    calls = 0
+    for reply in replies:
+        if isinstance(reply, Say):
+            yield chunk({"role": "assistant", "content": reply.text})
+        else:
+            function = {"name": reply.tool, "arguments": json.dumps(reply.given)}
+            call = {"index": calls, "id": f"call_{uuid4().hex}", "type": "function", "function": function}
+            yield chunk({"role": "assistant", "tool_calls": [call]})
+            calls += 1
+    yield chunk({}, "tool_calls" if calls else "stop")
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    yield {**head, "model": body["model"], "choices": [], "usage": usage}
 
 
 def _gemini(replies: list[Any], _: Any) -> Iterator[dict[str, Any]]:

@@ -234,6 +234,51 @@ class Gemini(Rig):
         return self.start("-p", prompt, "--yolo", "--output-format", "json", "-m", "gemini-2.5-pro", *options)
 
 
+class OpenCode(Rig):
+    """OpenCode."""
+
+    name = "opencode"
+
+    def environment(self) -> dict[str, str]:
+        """Offline: nothing is updated, fetched or downloaded. Of its tools it asks nobody about ours that launch."""
+        return {
+            **super().environment(),
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+            "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+            "OUTLIVE_MCP_RUN": "on",
+        }
+
+    def configure(self) -> Path:
+        """Its configuration, as a user would have it, comments and all."""
+        file = self.home / ".config/opencode/opencode.json"
+        file.parent.mkdir(parents=True)
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "Scripted",
+            "options": {"baseURL": f"{self.model.url}/v1", "apiKey": "not-a-key"},
+            "models": {"scripted": {"name": "Scripted", "limit": {"context": 100_000, "output": 8_000}}},
+        }
+        file.write_text(
+            '{\n  "$schema": "https://opencode.ai/config.json",\n  // mine\n'
+            '  "model": "scripted/scripted", "small_model": "scripted/scripted",\n'
+            f'  "provider": {{"scripted": {json.dumps(provider)}}},\n  "share": "disabled", "autoupdate": false\n}}\n'
+        )
+        # Before its first plugin is loaded it waits for npm to fetch this package, which none of them may need; where
+        # these files say that it is there, it does not ask.
+        package = {"dependencies": {"@opencode-ai/plugin": "1.18.33"}}
+        (file.parent / "node_modules").mkdir()
+        (file.parent / "package.json").write_text(json.dumps(package))
+        (file.parent / "package-lock.json").write_text(json.dumps({"lockfileVersion": 3, "packages": {"": package}}))
+        (file.parent / ".gitignore").write_text("node_modules\n")
+        return file
+
+    def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
+        """One prompt, one answer."""
+        return self.start("run", "--format", "json", *options, prompt, cwd=cwd)
+
+
 def new_session() -> str:
     """A name as clients make them up."""
     return str(uuid.uuid4())

@@ -104,7 +104,7 @@ def rewritten(event: Event, found: list[str]) -> dict[str, object] | None:
         or found not in (["background"], ["detached"], ["background", "detached"])
     ):
         return None
-    if _has_rules(event):
+    if event.client == "claude" and _has_rules(event):
         return None
     text = _without_detaching(event.command)
     if text is None:

@@ -28,6 +28,7 @@ def begin(home: Home, event: Event, project: str, put: Put) -> None:
         client=event.client,
         process=mark(event.process),
         transcript=event.transcript,
+        shares_process=event.shares_process,
     )
     if not cross_bare_boundary(home, begun):
         _hand_over(home, event, begun, put)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from outlive.domain.foreign import Seen
-from outlive.domain.session import SOURCES
-from outlive.hooks.event import Answer, Event, cut
+from outlive.hooks.event import cut, event_of
 from outlive.hooks.process import words_of
 
 TYPE_CHECKING = False
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from outlive.hooks.event import Kind
+    from outlive.hooks.event import Answer, Event, Kind
 
 # PostToolBatch and not PostToolUse: it comes once between two requests to the model, so what was said
 # at the one before has been read. Calls of one batch would confirm each other.
@@ -38,31 +37,19 @@ _MOST_BLOCKS = 8
 
 def read(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) -> Event:
     """The event that Claude Code tells of."""
-    given = payload.get("tool_input")
-    tool_input = given if isinstance(given, dict) else {}
-    command = tool_input.get("command") if payload.get("tool_name") == "Bash" else None
-    source = payload.get("source")
+    heard = event_of("claude", KINDS[name], payload)
+    command = heard.tool_input.get("command") if heard.tool == "Bash" else None
     process = environ.get("CLAUDE_PID", "")
-    return Event(
-        client="claude",
-        kind=KINDS[name],
-        session=str(payload["session_id"]),
-        cwd=environ.get("CLAUDE_PROJECT_DIR") or str(payload["cwd"]),
+    return heard.but(
+        cwd=environ.get("CLAUDE_PROJECT_DIR") or heard.cwd,
         is_sub_agent=bool(payload.get("agent_id")) or name == "SubagentStop",
         is_turn=name in {"PostToolBatch", "Stop"},
-        source=source if source in SOURCES else "startup",
-        reason=payload.get("reason"),
-        transcript=payload.get("transcript_path"),
         process=int(process) if process.isascii() and process.isdigit() else None,
-        is_again=bool(payload.get("stop_hook_active")),
         most_blocks=_most_blocks(environ),
         woken_by="hook" if name in {"Stop", "Wake"} and _is_conversation(environ) else "nobody",
-        text=str(payload.get("prompt", "")),
-        tool=str(payload.get("tool_name", "")),
-        tool_input=tool_input,
         command=command if isinstance(command, str) else None,
-        is_background=tool_input.get("run_in_background") is True,
-        edits=_edits(name, payload, tool_input),
+        is_background=heard.tool_input.get("run_in_background") is True,
+        edits=_edits(name, payload, heard.tool_input),
         foreign=_foreign(name, payload),
         foreign_are_all=name == "Stop" and isinstance(payload.get("background_tasks"), list),
         asks_nobody=payload.get("permission_mode") == "bypassPermissions",

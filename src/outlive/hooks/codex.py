@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from outlive.bundle.processes import name_of
-from outlive.domain.session import SOURCES
 from outlive.hooks import claude
-from outlive.hooks.event import Answer, Event
+from outlive.hooks.event import event_of
+from outlive.hooks.patch import files_of
 from outlive.hooks.process import nearest_client, words_of
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from outlive.hooks.event import Kind
+    from outlive.hooks.event import Answer, Event, Kind
 
 # Without an event between two requests, only the end of a turn shows that everything has been read.
 KINDS: dict[str, Kind] = {
@@ -32,39 +32,18 @@ _ONE_TURN = frozenset(("exec", "e", "review", "mcp-server"))
 
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
     """The event that Codex tells of."""
-    given = payload.get("tool_input")
-    tool_input = given if isinstance(given, dict) else {}
-    command = tool_input.get("command") if payload.get("tool_name") == "Bash" else None
-    source = payload.get("source")
+    heard = event_of("codex", KINDS[name], payload)
+    command = heard.tool_input.get("command")
+    patch = command or heard.tool_input.get("input")
     process = nearest_client()
-    return Event(
-        client="codex",
-        kind=KINDS[name],
-        session=str(payload["session_id"]),
-        cwd=str(payload["cwd"]),
+    return heard.but(
         is_sub_agent=bool(payload.get("agent_id")) or name == "SubagentStop",
         is_turn=name == "Stop",
-        source=source if source in SOURCES else "startup",
-        reason=payload.get("reason"),
-        transcript=payload.get("transcript_path"),
         process=process,
         woken_by="queue" if name == "Stop" and _is_conversation(process) else "nobody",
-        is_again=bool(payload.get("stop_hook_active")),
-        text=str(payload.get("prompt", "")),
-        tool=str(payload.get("tool_name", "")),
-        tool_input=tool_input,
-        command=command if isinstance(command, str) else None,
-        edits=_edits(payload.get("tool_name"), tool_input),
+        command=command if heard.tool == "Bash" and isinstance(command, str) else None,
+        edits=files_of(patch) if heard.tool == "apply_patch" else (),
     )
-
-
-def _edits(tool: object, tool_input: Mapping[str, Any]) -> tuple[str, ...]:
-    """The files that a patch is about."""
-    patch = tool_input.get("command") or tool_input.get("input") if tool == "apply_patch" else None
-    if not isinstance(patch, str):
-        return ()
-    heads = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
-    return tuple(line.partition(": ")[2].strip() for line in patch.splitlines() if line.startswith(heads))
 
 
 def _is_conversation(process: int | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from outlive.domain.session import SOURCES
 from outlive.domain.value import Value
 
 TYPE_CHECKING = False
@@ -41,6 +42,10 @@ class Event(Value):
     transcript: str | None = None
     process: int | None = None
     """The client's process."""
+    shares_process: bool = False
+    """Whether that process has several sessions at a time, each of which keeps its name for good."""
+    lets_go: bool = False
+    """It is over if its client's process ends now; otherwise the client only begins anew with it."""
     is_again: bool = False
     """Whether its turn goes on because we did not let it stop before."""
     most_blocks: int = 8
@@ -78,6 +83,24 @@ class Answer(Value):
     """For the person, in one line."""
     wake: str = ""
     """For the model of a session that is idle."""
+
+
+def event_of(client: str, kind: Kind, payload: Mapping[str, Any]) -> Event:
+    """What all clients tell in the same words; what one of them alone tells is added by whoever knows it."""
+    given, source = payload.get("tool_input"), payload.get("source")
+    return Event(
+        client=client,
+        kind=kind,
+        session=str(payload["session_id"]),
+        cwd=str(payload["cwd"]),
+        source=source if source in SOURCES else "startup",
+        reason=payload.get("reason"),
+        transcript=payload.get("transcript_path"),
+        is_again=bool(payload.get("stop_hook_active")),
+        text=str(payload.get("prompt", "")),
+        tool=str(payload.get("tool_name", "")),
+        tool_input=given if isinstance(given, dict) else {},
+    )
 
 
 def cut(text: str) -> str:

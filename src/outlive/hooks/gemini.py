@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from outlive.domain.session import SOURCES
-from outlive.hooks.event import Answer, Event, cut
+from outlive.hooks.event import cut, event_of
 from outlive.hooks.process import nearest_client
 
 TYPE_CHECKING = False
@@ -11,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from outlive.hooks.event import Kind
+    from outlive.hooks.event import Answer, Event, Kind
 
 KINDS: dict[str, Kind] = {
     "SessionStart": "begin",
@@ -27,28 +26,14 @@ _EDITORS = ("write_file", "replace")
 
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
     """The event that Gemini CLI tells of."""
-    given = payload.get("tool_input")
-    tool_input = given if isinstance(given, dict) else {}
-    command = tool_input.get("command") if payload.get("tool_name") == "run_shell_command" else None
-    path = tool_input.get("file_path")
-    source = payload.get("source")
-    return Event(
-        client="gemini",
-        kind=KINDS[name],
-        session=str(payload["session_id"]),
-        cwd=str(payload["cwd"]),
+    heard = event_of("gemini", KINDS[name], payload)
+    command, path = heard.tool_input.get("command"), heard.tool_input.get("file_path")
+    return heard.but(
         is_turn=name == "AfterAgent",
-        source=source if source in SOURCES else "startup",
-        reason=payload.get("reason"),
-        transcript=payload.get("transcript_path"),
         process=nearest_client(),
-        is_again=bool(payload.get("stop_hook_active")),
-        text=str(payload.get("prompt", "")),
-        tool=str(payload.get("tool_name", "")),
-        tool_input=tool_input,
-        command=command if isinstance(command, str) else None,
-        is_background=tool_input.get("is_background") is True,
-        edits=(path,) if payload.get("tool_name") in _EDITORS and isinstance(path, str) and path else (),
+        command=command if heard.tool == "run_shell_command" and isinstance(command, str) else None,
+        is_background=heard.tool_input.get("is_background") is True,
+        edits=(path,) if heard.tool in _EDITORS and isinstance(path, str) and path else (),
     )
 
 

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 _PATIENCE_S = 30
-_RESULTS = {"claude": "PostToolBatch", "codex": "PostToolUse", "gemini": "AfterTool"}
-_STOPS = {"claude": "Stop", "codex": "Stop", "gemini": "AfterAgent"}
+_WOKEN_BY_HOOK = ("claude", "opencode")
+_STARTS = {"opencode": "chat.message"}
+_RESULTS = {"claude": "PostToolBatch", "codex": "PostToolUse", "gemini": "AfterTool", "opencode": "tool.execute.after"}
+_STOPS = {"claude": "Stop", "codex": "Stop", "gemini": "AfterAgent", "opencode": "session.idle"}
 
 
 class Finding(Value):
@@ -86,13 +88,14 @@ class Canary:
         blocked = why_blocked(client, self._environ)
         if blocked is not None:
             yield Finding(of=client, what="hooks", works=False, why=blocked[0], hint=blocked[1])
-        self._call(hooks, "SessionStart", source="startup")
+        start = _STARTS.get(client, "SessionStart")
+        self._call(hooks, start, source="startup")
         endless = self._launch("sleep 300")
-        said = self._call(hooks, _STOPS[client])
+        said = self._call(hooks, _STOPS[client], is_one_turn=True)
         yield _told(client, "gate", endless, said, "the end of a turn waits for it")
-        said = self._call(hooks, "SessionStart", source="resume")
+        said = self._call(hooks, start, source="resume")
         yield _told(client, "hand-off", endless, said, "a beginning session is told of it")
-        if client == "claude":
+        if client in _WOKEN_BY_HOOK:
             woken = self._wake(hooks, endless)
             yield _told(client, "wake", endless, woken, "an idle session is woken by its end")
         else:
@@ -129,7 +132,7 @@ class Canary:
 
     def _wake(self, hooks: Mapping[str, list[list[str]]], task: str) -> str:
         """What the watcher of an idle session says when the task ends."""
-        ours = [words for words in hooks.get("Stop", ()) if "Wake" in words]
+        ours = [words for words in (*hooks.get("Stop", ()), *hooks.get("Wake", ())) if "Wake" in words]
         if not ours:
             return ""
         payload = {"session_id": self._session, "cwd": self._place, "hook_event_name": "Stop"}

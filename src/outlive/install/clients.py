@@ -6,7 +6,7 @@ import os
 import shutil
 
 from outlive.domain.errors import UserError
-from outlive.install import claude, codex, gemini
+from outlive.install import claude, codex, gemini, opencode
 from outlive.install.program import mcp_words
 
 TYPE_CHECKING = False
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from outlive.install.target import Target
 
-CLIENTS = {"claude": claude, "codex": codex, "gemini": gemini}
-NOT_YET = ("opencode", "openclaw", "cursor")
+CLIENTS = {"claude": claude, "codex": codex, "gemini": gemini, "opencode": opencode}
+NOT_YET = ("openclaw", "cursor")
 
 
 def chosen(name: str, environ: Mapping[str, str]) -> list[str]:

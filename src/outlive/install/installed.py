@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive.domain.text import from_json
-from outlive.install import jsonc
+from outlive.install import jsonc, opencode
 from outlive.install.clients import CLIENTS
 from outlive.install.codex import keys_of
 from outlive.install.program import is_ours
@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FILES = {"claude": "settings.json", "codex": "hooks.json", "gemini": "settings.json"}
+_OPENCODE_EVENTS = ("chat.message", "tool.execute.after", "session.idle", "Wake")
 _MANAGED = "/etc/claude-code/managed-settings.json"
 
 
 def installed_hooks(client: str, environ: Mapping[str, str]) -> dict[str, list[list[str]]]:
     """The commands of ours, by event, each as words; a text is given to a shell, as the client does."""
+    if client == opencode.NAME:
+        words = opencode.plugin_words(read(opencode.plugin_path(environ)) or "")
+        return {event: [[*words, event]] for event in _OPENCODE_EVENTS} if words else {}
     text = read(f"{CLIENTS[client].directory(environ)}/{_FILES[client]}")
     hooks = _value(text, "hooks")
     found: dict[str, list[list[str]]] = {}

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 CODEX_TURN = "x-codex-turn-metadata"
 # Codex tells this only to servers that say they want it.
 CODEX_SANDBOX = "codex/sandbox-state-meta"
+# OpenCode tells its servers nothing; our plugin inside of it adds this to what our tools are given.
+_GIVEN_SESSION = "outlive_session"
+_OPENCODE = "opencode"
 _PATIENCE_WITH_ROOTS_S = 5.0
 # Seen with Claude Code 2.1.325 and Codex 0.166.0: of an answer with both, the model gets the JSON only. That is
 # long, and what tasks say in it has no frame around it.
@@ -64,23 +67,27 @@ class Callers:
         self._roots: list[str] | None = None
         self._asking = Lock()
 
-    async def of(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
-        """Who sent this request."""
+    async def of(self, ctx: ServerRequestContext[Any, Any], given: Mapping[str, Any] | None = None) -> Caller:
+        """Who sent this request, which may be a call of a tool that is given something."""
         meta: Mapping[str, Any] = ctx.meta or {}
         turn, sandbox = _mapping(meta.get(CODEX_TURN)), _mapping(meta.get(CODEX_SANDBOX))
-        session = self._environ.get("OUTLIVE_SESSION") or _text(turn.get("session_id")) or session_of(self._environ)
+        client = ctx.session.client_params
+        name = None if client is None else client.client_info.name
+        told = _text((given or {}).get(_GIVEN_SESSION)) if name == _OPENCODE else None
+        session = (
+            told or self._environ.get("OUTLIVE_SESSION") or _text(turn.get("session_id")) or session_of(self._environ)
+        )
         directory = (
             _directory(_text(sandbox.get("sandboxCwd")))
             or _directory(self._environ.get("CLAUDE_PROJECT_DIR"))
             or await self._root(ctx.session)
             or self._directory
         )
-        client = ctx.session.client_params
         return Caller(
             session=session,
             directory=directory,
             project=await cross(project_of, directory),
-            client=None if client is None else client.client_info.name,
+            client=name,
             sandbox=_text(turn.get("sandbox")),
             is_distant=self._is_distant,
         )
@@ -99,6 +106,12 @@ class Callers:
     async def roots_changed(self, *_: object) -> None:
         """The client has other roots now: they are asked for anew."""
         self._roots = None
+
+
+def without_session(caller: Caller, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a tool was given by the model, and not by our plugin."""
+    is_told = caller.client == _OPENCODE
+    return {name: each for name, each in (given or {}).items() if not is_told or name != _GIVEN_SESSION}
 
 
 async def _ask_for_roots(session: ServerSession) -> list[str]:

@@ -15,6 +15,8 @@ from outlive.service.liveness import is_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from outlive.bundle.home import Home
     from outlive.domain.session import Begun
 
@@ -51,4 +53,11 @@ def _has_anything(ledger: SqliteLedger, begun: Begun) -> bool:
     if any(inbox.origins_in(project) for project in projects):
         return True
     kin = () if known is None else Sessions(ledger).lineage(known.lineage).sessions
-    return bool(inbox.owed(tuple(kin)))
+    return bool(inbox.owed(tuple(kin))) or (bool(kin) and _runs_by_itself(ledger, kin))
+
+
+def _runs_by_itself(ledger: SqliteLedger, kin: Iterable[int]) -> bool:
+    """Whether a client has said that it runs anything in its own background, and not that it has ended."""
+    from outlive.ledger.foreign import ForeignTasks  # noqa: PLC0415 - a session that is new has no need
+
+    return any(ForeignTasks(ledger).running(seq) for seq in kin)
