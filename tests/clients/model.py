@@ -180,32 +180,45 @@ def _text(value: Any) -> str:
 
 def _texts(path: str, body: Any) -> Iterator[tuple[str, str]]:
     if path.endswith("/messages"):
-        for message in body["messages"]:
-            parts = message["content"] if isinstance(message["content"], list) else [message["content"]]
-            for part in parts:
-                kind = part.get("type") if isinstance(part, dict) else None
-                who = {"assistant": "model"}.get(message["role"], message["role"])
-                yield ("result" if kind == "tool_result" else who), _text(part)
-    elif path.endswith("/completions"):
-        for message in body["messages"]:
-            who = {"assistant": "model", "tool": "result", "developer": "system"}.get(message["role"], message["role"])
-            calls = [json.dumps(call) for call in message.get("tool_calls") or ()]
-            yield who, "\n".join([_text(message.get("content")), *calls])
-    elif path.endswith("/responses"):
-        for item in body["input"]:
-            kind = item.get("type", "message")
-            if kind == "message":
-                who = {"assistant": "model", "developer": "system"}.get(item["role"], item["role"])
-                yield who, _text(item["content"])
-            elif kind.endswith("_output"):
-                yield "result", _text(item["output"])
-            else:
-                yield "model", json.dumps(item)
-    else:
-        for message in body["contents"]:
-            for part in message["parts"]:
-                is_result = "functionResponse" in part
-                yield ("result" if is_result else message["role"]), _text(part)
+        return _texts_of_messages(body)
+    if path.endswith("/completions"):
+        return _texts_of_completions(body)
+    return _texts_of_responses(body) if path.endswith("/responses") else _texts_of_contents(body)
+
+
+def _texts_of_messages(body: Any) -> Iterator[tuple[str, str]]:
+    for message in body["messages"]:
+        parts = message["content"] if isinstance(message["content"], list) else [message["content"]]
+        for part in parts:
+            kind = part.get("type") if isinstance(part, dict) else None
+            who = {"assistant": "model"}.get(message["role"], message["role"])
+            yield ("result" if kind == "tool_result" else who), _text(part)
+
+
+def _texts_of_responses(body: Any) -> Iterator[tuple[str, str]]:
+    for item in body["input"]:
+        kind = item.get("type", "message")
+        if kind == "message":
+            who = {"assistant": "model", "developer": "system"}.get(item["role"], item["role"])
+            yield who, _text(item["content"])
+        elif kind.endswith("_output"):
+            yield "result", _text(item["output"])
+        else:
+            yield "model", json.dumps(item)
+
+
+def _texts_of_contents(body: Any) -> Iterator[tuple[str, str]]:
+    for message in body["contents"]:
+        for part in message["parts"]:
+            is_result = "functionResponse" in part
+            yield ("result" if is_result else message["role"]), _text(part)
+
+
+def _texts_of_completions(body: Any) -> Iterator[tuple[str, str]]:
+    for message in body["messages"]:
+        calls = [json.dumps(call) for call in message.get("tool_calls") or ()]
+        who = {"assistant": "model", "tool": "result"}.get(message["role"], message["role"])
+        yield who, "\n".join([_text(message.get("content")), *calls])
 
 
 def _dialect(path: str) -> Callable[[list[Any], Any], Iterator[dict[str, Any]]] | None:

@@ -9,6 +9,8 @@ import subprocess
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+from urllib.request import Request, urlopen
 
 from tests.clients.terminal import Terminal
 from tests.support import SCRIPT, kill, kill_tree, wait_until
@@ -54,7 +56,7 @@ class Rig:
         client = subprocess.Popen(
             [str(program(self.name)), *words],
             cwd=cwd or self.bench.project,
-            env=self.bench.env,
+            env={**self.bench.env, "PWD": str(cwd or self.bench.project)},
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -250,12 +252,12 @@ class OpenCode(Rig):
             "OUTLIVE_MCP_RUN": "on",
         }
 
-    def configure(self) -> Path:
+    def configure(self, dialect: str = "openai-compatible") -> Path:
         """Its configuration, as a user would have it, comments and all."""
         file = self.home / ".config/opencode/opencode.json"
         file.parent.mkdir(parents=True)
         provider = {
-            "npm": "@ai-sdk/openai-compatible",
+            "npm": f"@ai-sdk/{dialect}",
             "name": "Scripted",
             "options": {"baseURL": f"{self.model.url}/v1", "apiKey": "not-a-key"},
             "models": {"scripted": {"name": "Scripted", "limit": {"context": 100_000, "output": 8_000}}},
@@ -277,6 +279,53 @@ class OpenCode(Rig):
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
         """One prompt, one answer."""
         return self.start("run", "--format", "json", *options, prompt, cwd=cwd)
+
+    def serve(self) -> Server:
+        """Sessions that stay between two prompts."""
+        return Server(self.start("serve", "--port", "0", "--hostname", "127.0.0.1"), self.bench.project)
+
+
+class Server:
+    """A server of OpenCode, as its own interfaces talk to it."""
+
+    def __init__(self, client: subprocess.Popen[str], project: Path) -> None:
+        self.client = client
+        self._project = project
+        assert client.stdout is not None
+        line = next(line for line in client.stdout if "listening on" in line)
+        self._url = line.split()[-1]
+
+    def begin(self) -> str:
+        """A new session."""
+        return str(self.post("/session", {})["id"])
+
+    def say(self, session: str, prompt: str) -> None:
+        """A prompt that nobody waits for."""
+        self.post(f"/session/{session}/prompt_async", {"parts": [{"type": "text", "text": prompt}]})
+
+    def is_idle(self, session: str) -> bool:
+        """Whether its turn is over."""
+        return session not in self.get("/session/status")
+
+    def get(self, path: str) -> Any:
+        """What it answers."""
+        return self._call(path, None)
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        """What it answers."""
+        return self._call(path, json.dumps(body).encode())
+
+    def delete(self, path: str) -> None:
+        """It is gone."""
+        self._call(path, None, "DELETE")
+
+    def _call(self, path: str, content: bytes | None, method: str | None = None) -> Any:
+        url = f"{self._url}{path}?directory={quote(str(self._project))}"
+        request = Request(  # noqa: S310 - it has told us its address
+            url, content, {"Content-Type": "application/json"}, method=method
+        )
+        with urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310
+            return json.loads(answer.read() or b"null")
 
 
 def new_session() -> str:

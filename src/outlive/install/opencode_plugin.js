@@ -135,10 +135,9 @@ export const Outlive = async ({ client, directory }) => {
   }
 
   function about(it, more) {
-    const children = [...it.children].map(([id, title]) => ({ id, title }))
     // What was told has been read once the model has been asked again since.
     const hasRead = it.requests > it.told && it.owed.length === 0
-    return { session_id: it.id, cwd: directory, has_read: hasRead, is_one_turn: isOneTurn, children, ...more }
+    return { session_id: it.id, cwd: directory, has_read: hasRead, is_one_turn: isOneTurn, ...more }
   }
 
   /** What there is to say to a session here; told by whoever calls. */
@@ -155,8 +154,18 @@ export const Outlive = async ({ client, directory }) => {
     return said
   }
 
+  function childrenOf(it) {
+    return [...it.children].map(([id, title]) => ({ id, title }))
+  }
+
   function noteChildren(top, child) {
-    top.noting = (top.noting ?? Promise.resolve()).then(() => call("session.created", about(top, { agent_id: child })))
+    const note = () => call("session.created", about(top, { agent_id: child, children: childrenOf(top) }))
+    top.noting = (top.noting ?? Promise.resolve()).then(note)
+  }
+
+  /** What is said at the end of a turn. */
+  function stop(it) {
+    return ask("session.idle", about(it, { stop_hook_active: it.isAgain, children: childrenOf(it) }))
   }
 
   /** A message to a session; it takes a turn for it, unless one is about to be taken anyway. */
@@ -186,7 +195,7 @@ export const Outlive = async ({ client, directory }) => {
         if (code === WAKE_CODE) await wake(it, "wake", err.trim())
       },
     )
-    const { context, reason } = await ask("session.idle", about(it, { stop_hook_active: it.isAgain }))
+    const { context, reason } = await stop(it)
     if (it.isBusy && context) it.owed.push(context)
     if (it.isBusy) return
     const said = taken(it, context)
@@ -196,17 +205,23 @@ export const Outlive = async ({ client, directory }) => {
 
   /** The turn may be over after this text, and everything with it: a message that is there by then makes it go on. */
   async function hold(it) {
-    const { context, reason } = await ask("session.idle", about(it, { stop_hook_active: it.isAgain }))
+    const request = it.requests
+    const { context, reason } = await stop(it)
     const said = taken(it, context)
     if (!said && !reason) return
+    if (it.usedTools === request) {
+      if (said) it.owed.push(said)
+      return
+    }
     const text = [said, reason].filter(Boolean).join("\n\n")
     const message = await speak(it, "gate", text, true)
     it.isAgain = true
-    it.held = { message: message?.info?.id, said, request: it.requests }
+    it.held = { message: message?.info?.id, said, request }
   }
 
   /** It was not over: a tool is used after that text. What was to be told is told beside its result. */
   async function letGo(it) {
+    await it.holding
     const held = it.held
     it.held = undefined
     if (!held || held.request !== it.requests) return
@@ -225,7 +240,7 @@ export const Outlive = async ({ client, directory }) => {
     const it = known.get(id)
     if (!it) return
     if (type === "message.part.updated") {
-      if (properties.part.type === "tool") it.usesTools = properties.part.messageID
+      if (properties.part.type === "tool") it.usedTools = it.requests
     } else if (type === "session.error") {
       it.hasFailed = true
     } else if (type === "session.compacted") {
@@ -298,7 +313,8 @@ export const Outlive = async ({ client, directory }) => {
       const top = await root(it)
       // OpenCode does not tell the servers of its tools which session calls.
       if (input.tool.startsWith("outlive_") && output.args) output.args.outlive_session = top.id
-      if (it.held) await letGo(it)
+      it.usedTools = it.requests
+      await letGo(it)
       if (GUARD === "off" || !GUARDED.includes(input.tool)) return
       const payload = about(top, {
         agent_id: top === it ? undefined : it.id,
@@ -327,8 +343,10 @@ export const Outlive = async ({ client, directory }) => {
 
     "experimental.text.complete": quietly(async (input) => {
       const it = known.get(input.sessionID)
-      if (!isOneTurn || !it || it.parent || it.isSummary || it.hasFailed || it.usesTools === input.messageID) return
-      await hold(it)
+      if (!isOneTurn || !it || it.parent || it.isSummary || it.hasFailed || it.usedTools === it.requests) return
+      // The stream goes on meanwhile, and a tool may be used before we have said a word.
+      it.holding = hold(it)
+      await it.holding
     }),
 
     "experimental.session.compacting": quietly(async (input) => {
