@@ -33,7 +33,7 @@ crash: .venv/.stamp-test bytecode ## kill every process before every system call
 # Real agent clients and the official MCP suite, pinned, against a model on loopback: nothing leaves the
 # machine once they are installed. Node itself comes from npm, for some need a newer one than many systems have.
 agent_clients := node=node@24.21.0 claude=@anthropic-ai/claude-code@2.1.325 codex=@openai/codex@0.166.0 \
-	gemini=@google/gemini-cli@0.61.0
+	gemini=@google/gemini-cli@0.61.0 opencode=opencode-ai@1.18.33
 
 test-clients: .venv/.stamp-test bytecode ## Outlive in real agent clients, and the official MCP suite, offline
 	@if ! command -v npm >/dev/null; then echo "test-clients: skipped, npm is not installed"; exit 0; fi; \

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from tests.clients.model import Asked, Hang, Reply, Say, Use
 from tests.clients.rig import released
@@ -144,6 +147,31 @@ def test_what_a_killed_session_launched_is_told_to_its_successor_once(opencode: 
     told = opencode.model.asked[-1].all
     assert "again, please" in told
     assert told.count(f"{by_shell} failed (exit 3)") == told.count(f"{by_mcp} failed (exit 4)") == 1
+
+
+def test_what_stands_in_its_history_is_not_told_again(opencode: OpenCode) -> None:
+    """Killed with an ending before the model that nothing could confirm: the client has kept it, and says so."""
+    opencode.configure()
+    opencode.install()
+
+    def answer(asked: Asked) -> list[Reply]:
+        if "carry on" in asked.all:
+            return [Say("fine")]
+        return [Hang()] if asked.results else [shell("outlive run 'exit 3'; outlive wait --no-ack")]
+
+    opencode.model.answer = answer
+    first = opencode.ask("launch it")
+    session = session_of(first)
+    until_asked(opencode, 2)
+    (task,) = tasks(opencode)
+    assert f"notice n{task}01ended" in opencode.model.asked[1].last
+    assert opencode.notices(task) == {"ended": "presented"}
+    opencode.kill(first)
+    opencode.finish(opencode.ask("carry on", "-s", session))
+    told = opencode.model.asked[-1].all
+    assert told.count(f"notice n{task}01ended") == 1
+    assert opencode.hand_offs(told) == 0
+    assert opencode.notices(task) == {"ended": "acked"}
 
 
 def test_a_new_session_of_the_project_is_told_what_a_killed_one_left(opencode: OpenCode, tmp_path: Path) -> None:
@@ -347,6 +375,26 @@ def test_the_end_of_one_session_leaves_the_tasks_of_another_alone(opencode: Open
     woken = until_asked(opencode, 6)
     assert f"n{task}01ended" in woken.last
     assert "launch it" in woken.all
+
+
+# --- never in the way ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("program", ["/nonexistent/python", "/bin/echo", "/bin/false"])
+def test_a_plugin_that_calls_nothing_sensible_stands_in_nobodys_way(opencode: OpenCode, program: str) -> None:
+    """The interpreter that was installed is gone, or is something else by now: the client goes on without us."""
+    file = opencode.configure()
+    opencode.install()
+    plugin = file.parent / "plugin/outlive.js"
+    was = plugin.read_text()
+    plugin.write_text(was.replace(json.dumps(sys.executable), json.dumps(program)))
+    assert plugin.read_text() != was
+    opencode.model.answer = lambda asked: [Say("finished") if asked.results else shell("echo out; env")]
+    opencode.finish(opencode.ask("begin"))
+    told = opencode.model.asked[-1].last
+    assert told.startswith("out\n")
+    assert "OUTLIVE_SESSION=ses_" in told, "the plugin was there"
+    assert "hook opencode" not in told
 
 
 # --- coming and going ------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ def user(bench: Bench, tmp_path: Path) -> Path:
     home = tmp_path / "user"
     home.mkdir()
     bench.env.update(HOME=str(home), OUTLIVE_HOOK_DEADLINE_S=str(PATIENCE_S))
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME", "OPENCODE_CONFIG_DIR"):
         bench.env.pop(name, None)
     return home
 
@@ -34,14 +34,14 @@ def examined(bench: Bench, client: str) -> dict[str, Any]:
     return {each["what"]: each for each in found if each["of"] == client}
 
 
-@pytest.mark.parametrize("client", ["claude", "gemini"])
+@pytest.mark.parametrize("client", ["claude", "gemini", "opencode"])
 def test_every_path_that_works_is_seen_to(bench: Bench, user: Path, client: str) -> None:
     """By calling what the client would call; and nothing of it is left behind."""
     assert examined(bench, client)["hooks"]["why"] == "not installed"
     bench.ok("install", "--client", client, "--yes")
     found = examined(bench, client)
     works = {what: each["works"] for what, each in found.items()}
-    assert works == {"gate": True, "hand-off": True, "delivery": True, "wake": True if client == "claude" else None}
+    assert works == {"gate": True, "hand-off": True, "delivery": True, "wake": None if client == "gemini" else True}
     assert bench.json("list", "--all", "--state", "running")["tasks"] == []
     assert user.exists()
 

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 MINE = '{\n    // mine\n    "model": "x",\n    "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}]}\n}'
-CLIENTS = {"claude": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json"}
+CLIENTS = {
+    "claude": ".claude/settings.json",
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+    "opencode": ".config/opencode/opencode.jsonc",
+}
 
 
 @pytest.fixture
@@ -28,7 +33,7 @@ def user(bench: Bench) -> Path:
     home = bench.root / "user"
     home.mkdir()
     bench.env["HOME"] = str(home)
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME", "OPENCODE_CONFIG_DIR"):
         bench.env.pop(name, None)
     return home
 
@@ -44,7 +49,7 @@ def tree(top: Path) -> dict[str, tuple[int, bytes]]:
 def settings(user: Path, client: str, text: str = MINE) -> Path:
     """A configuration that was there before us."""
     file = user / CLIENTS[client]
-    file.parent.mkdir()
+    file.parent.mkdir(parents=True)
     file.write_text(text)
     return file
 
@@ -105,7 +110,7 @@ def test_without_the_record_only_ours_goes(bench: Bench, user: Path, client: str
     shutil.rmtree(bench.state)
     bench.ok("uninstall", "--client", client)
     assert file.read_text() == MINE
-    assert [path for path in tree(user) if path.endswith("SKILL.md")] == []
+    assert [path for path in tree(user) if path.endswith(("SKILL.md", ".js"))] == []
 
 
 def test_what_was_edited_between_two_installations_is_what_is_given_back(bench: Bench, user: Path) -> None:
@@ -144,6 +149,35 @@ def test_what_is_called_is_ours_by_absolute_path_and_isolated(bench: Bench, user
         assert os.path.exists(hook["args"][1])
 
 
+def test_opencode_calls_the_same_and_its_server_is_added_to_the_file_that_it_reads(bench: Bench, user: Path) -> None:
+    """Beside what is there; without a rule that would allow anything."""
+    plain = user / ".config/opencode/opencode.json"
+    plain.parent.mkdir(parents=True)
+    plain.write_text('{"permission": {"bash": "ask"}}')
+    install(bench, "opencode", "--guard", "rewrite")
+    found = json.loads(plain.read_text())
+    assert found["permission"] == {"bash": "ask"}
+    assert found["mcp"]["outlive"]["command"] == [sys.executable, "-I", "-m", "outlive", "mcp"]
+    assert not plain.with_suffix(".jsonc").exists()
+    plugin = (plain.parent / "plugin/outlive.js").read_text()
+    words = [sys.executable, "-I", str(SCRIPT), "hook", "opencode"]
+    assert [json.loads(line[16:]) for line in plugin.splitlines() if line.startswith("const COMMAND = ")] == [words]
+    assert 'const GUARD = "rewrite"' in plugin
+
+
+@pytest.mark.parametrize("name", ["XDG_CONFIG_HOME", "OPENCODE_CONFIG_DIR"])
+def test_opencode_is_found_where_its_variables_say(bench: Bench, user: Path, name: str) -> None:
+    """As it finds its configuration itself."""
+    place = bench.root / "elsewhere"
+    bench.env[name] = str(place)
+    install(bench, "opencode")
+    top = place / "opencode" if name == "XDG_CONFIG_HOME" else place
+    assert (top / "plugin/outlive.js").exists()
+    assert tree(user) == {}
+    bench.ok("uninstall", "--client", "opencode")
+    assert not place.exists()
+
+
 def test_a_link_stays_a_link(bench: Bench, user: Path) -> None:
     """People keep their configuration elsewhere."""
     real = bench.root / "dotfiles.json"
@@ -180,7 +214,7 @@ def test_what_was_there_is_kept_where_nobody_else_reads(bench: Bench, user: Path
     assert not os.path.lexists(command)
 
 
-@pytest.mark.parametrize("client", ["opencode", "openclaw", "cursor"])
+@pytest.mark.parametrize("client", ["openclaw", "cursor"])
 def test_what_is_not_supported_says_so(bench: Bench, user: Path, client: str) -> None:
     """Honestly, and without a trace."""
     done = bench.run("install", "--client", client)

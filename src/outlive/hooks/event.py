@@ -40,6 +40,8 @@ class Event(Value):
     source: Source = "startup"
     reason: str | None = None
     transcript: str | None = None
+    kept: str | None = None
+    """What its history shows of what we have said, where that is no file that we could read."""
     process: int | None = None
     """The client's process."""
     shares_process: bool = False

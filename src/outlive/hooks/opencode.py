@@ -42,6 +42,7 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
     return heard.but(
         is_sub_agent=is_sub_agent,
         is_turn=payload.get("has_read") is True,
+        kept=str(payload["kept"]) if payload.get("kept") else None,
         process=nearest_client(),
         shares_process=True,
         lets_go=name == "dispose",

@@ -10,10 +10,11 @@ import { randomBytes } from "node:crypto"
 const COMMAND = []
 const GUARD = "advise"
 
-const PATIENCE_MS = 8000
+const PATIENCE_MS = 6000
 const FAREWELL_MS = 1500
 const MOST_FAREWELLS = 8
 const WAKE_CODE = 2
+const LAST_MESSAGES = 50
 // Before these the guard is asked; of what they are given, it needs these.
 const GUARDED = ["bash", "edit", "write", "apply_patch", "patch"]
 const TELLING = ["command", "description", "filePath", "patchText"]
@@ -86,7 +87,8 @@ function idAfter(id) {
 function areOpen(rules) {
   if (rules === undefined || rules === "allow") return true
   if (typeof rules !== "object" || rules === null) return false
-  return Object.entries(rules).every(([name, rule]) => (name !== "bash" && !/[*?]/.test(name)) || rule === "allow")
+  const listed = Array.isArray(rules) ? rules.map((each) => [each.permission, each.action]) : Object.entries(rules)
+  return listed.every(([name, rule]) => (name !== "bash" && !/[*?]/.test(name)) || rule === "allow")
 }
 
 function brief(args) {
@@ -104,6 +106,7 @@ export const Outlive = async ({ client, directory }) => {
       id,
       title: info?.title,
       parent: info?.parentID,
+      isOpen: areOpen(info?.permission),
       source,
       requests: 0,
       told: -1,
@@ -140,11 +143,19 @@ export const Outlive = async ({ client, directory }) => {
     return { session_id: it.id, cwd: directory, has_read: hasRead, is_one_turn: isOneTurn, ...more }
   }
 
+  /** The notices that stand in the history of a session that is resumed: killed or not, it has got them. */
+  async function keptBy(it) {
+    const options = { path: { id: it.id }, query: { limit: LAST_MESSAGES } }
+    const { data } = await client.session.messages(options)
+    return [...new Set(JSON.stringify(data ?? []).match(/\bnotice n\w+/g))].join(" ")
+  }
+
   /** What there is to say to a session here; told by whoever calls. */
   async function news(it, event, more) {
     const source = it.source
     it.source = undefined
-    const answer = await ask(event, about(it, { source, ...more }))
+    const kept = source === "resume" ? await keptBy(it).catch(() => "") : undefined
+    const answer = await ask(event, about(it, { source, kept, ...more }))
     return taken(it, answer.context)
   }
 
@@ -320,7 +331,7 @@ export const Outlive = async ({ client, directory }) => {
         agent_id: top === it ? undefined : it.id,
         tool_name: input.tool,
         tool_input: brief(output.args),
-        asks_nobody: asksNobody,
+        asks_nobody: asksNobody && it.isOpen,
       })
       const { context, input: better } = await ask("tool.execute.before", payload, ["--guard", GUARD])
       if (context) advice.set(input.callID, context)
