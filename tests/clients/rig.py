@@ -280,6 +280,11 @@ class OpenCode(Rig):
         """One prompt, one answer."""
         return self.start("run", "--format", "json", *options, prompt, cwd=cwd)
 
+    def sit_down(self, prompt: str) -> Terminal:
+        """A session in a terminal, with something typed already."""
+        words = [str(program(self.name)), "--prompt", prompt]
+        return Terminal(words, {**self.bench.env, "PWD": str(self.bench.project)}, self.bench.project)
+
     def serve(self) -> Server:
         """Sessions that stay between two prompts."""
         return Server(self.start("serve", "--port", "0", "--hostname", "127.0.0.1"), self.bench.project)

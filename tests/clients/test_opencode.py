@@ -285,6 +285,32 @@ def test_an_idle_session_is_woken_once(opencode: OpenCode, tmp_path: Path) -> No
     assert "This session waits" not in told, "the gate lets it be: somebody wakes it"
 
 
+def test_an_idle_session_in_a_terminal_is_woken(opencode: OpenCode, tmp_path: Path) -> None:
+    """The same plugin, in the client that people look at."""
+    opencode.configure()
+    opencode.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results:
+            return [shell(f"outlive run '{released(go)}; exit 3'")]
+        return [Say("heard" if "(exit 3)" in asked.all else "idle")]
+
+    opencode.model.answer = answer
+    terminal = opencode.sit_down("launch it")
+    try:
+        wait_until(lambda: b"launch it" in terminal.screen, "the prompt")
+        terminal.enter("")
+        until_asked(opencode, 2)
+        (task,) = tasks(opencode)
+        until_watched(opencode)
+        go.touch()
+        assert f"n{task}01ended" in until_asked(opencode, 3).last
+        wait_until(lambda: opencode.notices(task) == {"ended": "acked"}, "the acknowledgement")
+    finally:
+        terminal.close()
+
+
 def test_who_was_interrupted_is_not_made_to_go_on(opencode: OpenCode, tmp_path: Path) -> None:
     """A person has stopped it; what ended meanwhile is told with the next prompt."""
     opencode.configure()
