@@ -40,7 +40,14 @@ class Hang:
     seconds: float = 60.0
 
 
-Reply = Say | Use | Hang
+@dataclass(frozen=True)
+class Pause:
+    """The model thinks between two things that it says; only in Anthropic's dialect."""
+
+    seconds: float = 2.0
+
+
+Reply = Say | Use | Hang | Pause
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ class Model:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
-    def reply(self, asked: Asked) -> list[Say | Use]:
+    def reply(self, asked: Asked) -> list[Say | Use | Pause]:
         """What is answered, after whatever time it takes."""
         if not asked.has_tools:
             return [Say("a title")]
@@ -236,7 +243,12 @@ def _anthropic(replies: list[Any], body: Any) -> Iterator[dict[str, Any]]:
     message = {"id": f"msg_{uuid4().hex}", "type": "message", "role": "assistant", "model": body["model"]}
     head = {**message, "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
     yield {"type": "message_start", "message": head}
-    for index, reply in enumerate(replies):
+    index = -1
+    for reply in replies:
+        if isinstance(reply, Pause):
+            time.sleep(reply.seconds)
+            continue
+        index += 1
         if isinstance(reply, Say):
             block: dict[str, Any] = {"type": "text", "text": ""}
             delta = {"type": "text_delta", "text": reply.text}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.clients.model import Asked, Hang, Reply, Say, Use
+from tests.clients.model import Asked, Hang, Pause, Reply, Say, Use
 from tests.clients.rig import released
 from tests.support import wait_until
 
@@ -99,6 +99,8 @@ def test_text_before_a_tool_is_not_the_end_of_a_turn(opencode: OpenCode, tmp_pat
             return [Say("I launch it."), shell(f"outlive run '{released(go)}; exit 3'")]
         if asked.results == 1:
             return [Say("I look at something else."), shell("echo else")]
+        if asked.results == 2:
+            return [Say("And at something else."), Pause(), shell("echo more")]
         if "This session waits" in asked.last:
             go.touch()
             return [Say("I wait."), shell("outlive wait --no-ack")]
@@ -106,7 +108,7 @@ def test_text_before_a_tool_is_not_the_end_of_a_turn(opencode: OpenCode, tmp_pat
 
     opencode.model.answer = answer
     opencode.finish(opencode.ask("begin"))
-    assert "This session waits" not in opencode.model.asked[2].all, "it was at work"
+    assert "This session waits" not in opencode.model.asked[3].all, "it was at work"
     told = opencode.model.asked[-1].all
     assert told.count("This session waits for background tasks") == 1
     assert told.count("(exit 3)") == 1
@@ -337,6 +339,7 @@ def test_who_was_interrupted_is_not_made_to_go_on(opencode: OpenCode, tmp_path: 
     assert "go on" in told
     assert told.count(f"notice n{task}01ended") == 1
     assert "This session waits" not in told
+    assert not list(opencode.bench.state.glob("*/hooks/*.watch")), "nobody would have woken it"
 
 
 def test_compacting_hands_over(opencode: OpenCode, tmp_path: Path) -> None:

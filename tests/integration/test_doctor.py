@@ -59,7 +59,7 @@ def test_hooks_that_call_nothing_any_more_are_found_out(bench: Bench, user: Path
 
 @pytest.mark.usefixtures("user")
 def test_what_the_client_itself_forbids_is_said(bench: Bench, user: Path) -> None:
-    """All hooks are off in its own settings; Codex does not trust ours."""
+    """All hooks are off in its own settings; Codex does not trust ours; OpenCode is to load no plugin."""
     bench.ok("install", "--client", "claude", "--yes")
     settings = user / ".claude" / "settings.json"
     document = json.loads(settings.read_text())
@@ -67,6 +67,9 @@ def test_what_the_client_itself_forbids_is_said(bench: Bench, user: Path) -> Non
     assert "says disableAllHooks" in examined(bench, "claude")["hooks"]["why"]
     bench.ok("install", "--client", "codex", "--untrusted", "--yes")
     assert "hooks are not trusted" in examined(bench, "codex")["hooks"]["why"]
+    bench.ok("install", "--client", "opencode", "--yes")
+    bench.env["OPENCODE_PURE"] = "true"
+    assert "keeps plugins out" in examined(bench, "opencode")["hooks"]["why"]
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="util-linux's unshare is not installed")

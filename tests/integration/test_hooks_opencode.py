@@ -29,7 +29,7 @@ CLIENT = """
 import json, subprocess, sys
 for line in sys.stdin:
     words, given = json.loads(line)
-    done = subprocess.run(words, input=json.dumps(given), capture_output=True, text=True)
+    done = subprocess.run(words, input=json.dumps(given), capture_output=True, text=True, timeout=60)
     print(json.dumps([done.returncode, done.stdout, done.stderr]), flush=True)
 """
 

@@ -53,6 +53,8 @@ def why_blocked(client: str, environ: Mapping[str, str]) -> tuple[str, str] | No
                 f"{len(missing)} of {len(keys)} hooks are not trusted",
                 "`outlive install --client codex`, or /hooks in Codex",
             )
+    if client == opencode.NAME and environ.get("OPENCODE_PURE", "").lower() in ("1", "true", "yes", "on"):
+        return "OPENCODE_PURE keeps plugins out", "unset it"
     return None
 
 
