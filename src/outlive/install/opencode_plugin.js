@@ -227,7 +227,7 @@ export const Outlive = async ({ client, directory }) => {
     const text = [said, reason].filter(Boolean).join("\n\n")
     const message = await speak(it, "gate", text, true)
     it.isAgain = true
-    it.held = { message: message?.info?.id, said, request }
+    it.held = { part: message.parts[0], said, request }
   }
 
   /** It was not over: a tool is used after that text. What was to be told is told beside its result. */
@@ -236,10 +236,12 @@ export const Outlive = async ({ client, directory }) => {
     const held = it.held
     it.held = undefined
     if (!held || held.request !== it.requests) return
+    // A message cannot be deleted while a turn is taken, but what it says can, and one that says nothing is not sent.
+    const path = { id: it.id, messageID: held.part.messageID, partID: held.part.id }
+    const { error } = await client._client.delete({ url: "/session/{id}/message/{messageID}/part/{partID}", path })
+    if (error) return
     it.isAgain = false
     if (held.said) it.owed.push(held.said)
-    const path = { id: it.id, messageID: held.message }
-    await client._client.delete({ url: "/session/{id}/message/{messageID}", path })
   }
 
   async function hear(type, properties) {
