@@ -34,6 +34,7 @@ JSON5 = """// mine
     allow: ['discord'],  // what I have looked at
     entries: { discord: { enabled: true } },
   },
+  'channels': { },
   $include: './more.json5',
 }
 """

@@ -68,7 +68,7 @@ class Begun(Value):
     lease: str = ""
     """Held by whoever tells it what it should know."""
     shares_process: bool = False
-    """Whether other sessions live in its process, too: then it goes on under its own name, or nowhere."""
+    """Whether other sessions live in its process, too: then its own name or its client's word says where it goes on."""
 
 
 class Lineage(Value):

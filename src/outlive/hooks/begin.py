@@ -26,6 +26,7 @@ def begin(home: Home, event: Event, project: str, put: Put) -> None:
         project=project,
         source=event.source,
         client=event.client,
+        continues=event.continues,
         process=mark(event.process),
         transcript=event.transcript,
         shares_process=event.shares_process,

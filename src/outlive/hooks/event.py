@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from outlive.domain.foreign import Seen
     from outlive.domain.session import Source
 
-    WokenBy = Literal["nobody", "hook", "queue"]
+    WokenBy = Literal["nobody", "hook", "queue", "nudge"]
     Kind = Literal["begin", "end", "prompt", "tool", "results", "stop", "compact", "wake"]
     Put = Callable[["Answer"], None]
 
@@ -38,6 +38,8 @@ class Event(Value):
     is_turn: bool = False
     """Whether it shows that the model has read what was put before it until now."""
     source: Source = "startup"
+    continues: str | None = None
+    """The session that it goes on from, by the client's own word."""
     reason: str | None = None
     transcript: str | None = None
     kept: str | None = None
@@ -54,7 +56,7 @@ class Event(Value):
     """How often in a row the client lets a stop be blocked."""
     woken_by: WokenBy = "nobody"
     """Who makes it take a turn when it is idle: a hook that its client keeps running, a message that is queued for it,
-    or nobody, because it is over when its turn is."""
+    a nudge after which it asks what there is, or nobody, because it is over when its turn is."""
     text: str = ""
     """What it was asked."""
     tool: str = ""

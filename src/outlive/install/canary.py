@@ -23,9 +23,27 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 30
 _WOKEN_BY_HOOK = ("claude", "opencode")
-_STARTS = {"opencode": "chat.message"}
-_RESULTS = {"claude": "PostToolBatch", "codex": "PostToolUse", "gemini": "AfterTool", "opencode": "tool.execute.after"}
-_STOPS = {"claude": "Stop", "codex": "Stop", "gemini": "AfterAgent", "opencode": "session.idle"}
+_STARTS = {"opencode": "chat.message", "openclaw": "session_start", "cursor": "sessionStart"}
+_RESULTS = {
+    "claude": "PostToolBatch",
+    "codex": "PostToolUse",
+    "gemini": "AfterTool",
+    "opencode": "tool.execute.after",
+    "openclaw": "after_tool_call",
+    "cursor": "postToolUse",
+}
+_STOPS = {
+    "claude": "Stop",
+    "codex": "Stop",
+    "gemini": "AfterAgent",
+    "opencode": "session.idle",
+    "openclaw": "before_agent_finalize",
+    "cursor": "stop",
+}
+_UNSEEN_WAKES = {
+    "openclaw": "the plugin asks the gateway for a turn, without a webhook or a token; only a gateway could show it",
+    "cursor": "it has no way; what ended is told beside its next result or at the end of its turn",
+}
 
 
 class Finding(Value):
@@ -100,7 +118,12 @@ class Canary:
             yield _told(client, "wake", endless, woken, "an idle session is woken by its end")
         else:
             self._outlive("cancel", endless)
-            yield Finding(of=client, what="wake", works=None, why="only the client itself could show it")
+            yield Finding(
+                of=client,
+                what="wake",
+                works=None,
+                why=_UNSEEN_WAKES.get(client, "only the client itself could show it"),
+            )
         self._call(hooks, _RESULTS[client])
         short = self._launch("true")
         said = self._call(hooks, _RESULTS[client])

@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 CODEX_TURN = "x-codex-turn-metadata"
 # Codex tells this only to servers that say they want it.
 CODEX_SANDBOX = "codex/sandbox-state-meta"
-# OpenCode tells its servers nothing; our plugin inside of it adds this to what our tools are given.
-_GIVEN_SESSION = "outlive_session"
-_OPENCODE = "opencode"
+# OpenCode and OpenClaw tell their servers nothing; our plugins in them add these to what our tools are given. The
+# latter starts them all where its gateway was started, whatever a session works on.
+_GIVEN_SESSION, _GIVEN_PLACE = "outlive_session", "outlive_directory"
+_TOLD_BY_PLUGIN = ("opencode", "openclaw-bundle-mcp")
 _PATIENCE_WITH_ROOTS_S = 5.0
-# Seen with Claude Code 2.1.325 and Codex 0.166.0: of an answer with both, the model gets the JSON only. That is
-# long, and what tasks say in it has no frame around it.
-_WORDS_ONLY = ("claude-code", "codex-mcp-client")
+# Seen with Claude Code 2.1.325 and Codex 0.166.0: of an answer with both, the model gets the JSON only; OpenClaw
+# 2026.9.6 puts it first. That is long, and what tasks say in it has no frame around it.
+_WORDS_ONLY = ("claude-code", "codex-mcp-client", "openclaw-bundle-mcp")
 
 
 class Caller(Value):
@@ -73,12 +74,16 @@ class Callers:
         turn, sandbox = _mapping(meta.get(CODEX_TURN)), _mapping(meta.get(CODEX_SANDBOX))
         client = ctx.session.client_params
         name = None if client is None else client.client_info.name
-        told = _text((given or {}).get(_GIVEN_SESSION)) if name == _OPENCODE else None
+        told = (given or {}) if name in _TOLD_BY_PLUGIN else {}
         session = (
-            told or self._environ.get("OUTLIVE_SESSION") or _text(turn.get("session_id")) or session_of(self._environ)
+            _text(told.get(_GIVEN_SESSION))
+            or self._environ.get("OUTLIVE_SESSION")
+            or _text(turn.get("session_id"))
+            or session_of(self._environ)
         )
         directory = (
-            _directory(_text(sandbox.get("sandboxCwd")))
+            _directory(_text(told.get(_GIVEN_PLACE)))
+            or _directory(_text(sandbox.get("sandboxCwd")))
             or _directory(self._environ.get("CLAUDE_PROJECT_DIR"))
             or await self._root(ctx.session)
             or self._directory
@@ -110,8 +115,8 @@ class Callers:
 
 def without_session(caller: Caller, given: Mapping[str, Any] | None) -> dict[str, Any]:
     """What a tool was given by the model, and not by our plugin."""
-    is_told = caller.client == _OPENCODE
-    return {name: each for name, each in (given or {}).items() if not is_told or name != _GIVEN_SESSION}
+    ours = (_GIVEN_SESSION, _GIVEN_PLACE) if caller.client in _TOLD_BY_PLUGIN else ()
+    return {name: each for name, each in (given or {}).items() if name not in ours}
 
 
 async def _ask_for_roots(session: ServerSession) -> list[str]:

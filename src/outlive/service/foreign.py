@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 # Their tasks are sessions of sub-agents, which live in the client's own process and end with it.
-_KEEP_THEIRS_INSIDE = ("opencode",)
+_KEEP_THEIRS_INSIDE = ("opencode", "openclaw", "cursor")
 
 
 def note_foreign(home: Home, session: str, project: str, client: str, seen: Sequence[Seen], *, are_all: bool) -> None:
