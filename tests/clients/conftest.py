@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.clients.model import Model
-from tests.clients.rig import Claude, Codex, Gemini, OpenCode, Rig, program
+from tests.clients.rig import Claude, Codex, Gemini, OpenClaw, OpenCode, Rig, program
+from tests.support import Bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from tests.support import Bench
 
 
 @pytest.fixture
@@ -62,3 +61,18 @@ def opencode(bench: Bench, model: Model) -> Iterator[OpenCode]:
     assert isinstance(rig, OpenCode)
     yield rig
     rig.clean()
+
+
+@pytest.fixture(scope="module")
+def openclaw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenClaw]:
+    """OpenClaw with Outlive installed and its gateway up: one for all tests, because that takes long."""
+    bench = Bench(tmp_path_factory.mktemp("openclaw"))
+    with Model() as model:
+        rig = _rig(OpenClaw, bench, model)
+        assert isinstance(rig, OpenClaw)
+        rig.configure()
+        rig.install()
+        rig.serve()
+        yield rig
+        rig.clean()
+    bench.clean()

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
+import time
 import uuid
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -58,9 +62,7 @@ class Rig:
             cwd=cwd or self.bench.project,
             env={**self.bench.env, "PWD": str(cwd or self.bench.project)},
             text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            **{"stdin": subprocess.DEVNULL, **options},
+            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
         )
         self._started.append(client)
         return client
@@ -331,6 +333,119 @@ class Server:
         )
         with urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310
             return json.loads(answer.read() or b"null")
+
+
+class OpenClaw(Rig):
+    """OpenClaw: a gateway that stays, and turns that are asked of it over HTTP."""
+
+    name = "openclaw"
+    _token = "of-this-test-only"  # noqa: S105 - nobody else can reach it
+
+    def __init__(self, bench: Bench, model: Model) -> None:
+        super().__init__(bench, model)
+        self.other = bench.root / "other"
+        self.other.mkdir()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = free.getsockname()[1]
+        self.gateway: subprocess.Popen[str] | None = None
+
+    def environment(self) -> dict[str, str]:
+        """Offline, without channels; its hooks may take their time on a busy machine."""
+        return {
+            **super().environment(),
+            "OPENCLAW_DISABLE_BONJOUR": "1",
+            "OPENCLAW_SKIP_CHANNELS": "1",
+            "OPENCLAW_NO_RESPAWN": "1",
+            "OUTLIVE_HOOK_DEADLINE_S": "8",
+        }
+
+    def configure(self) -> Path:
+        """Its configuration, as a user would have it: JSON5, with two agents in two projects."""
+        file = self.home / ".openclaw/openclaw.json"
+        file.parent.mkdir()
+        file.write_text(
+            f"""// mine
+{{
+  gateway: {{
+    mode: 'local', port: {self._port}, bind: "loopback",
+    auth: {{ mode: "token", token: "{self._token}" }},
+    http: {{ endpoints: {{ chatCompletions: {{ enabled: true }} }} }},  // for my editor
+  }},
+  logging: {{ file: "{self.home}/gateway.log" }},
+  models: {{
+    mode: "replace",
+    providers: {{
+      scripted: {{
+        baseUrl: "{self.model.url}/v1", apiKey: "x", api: "openai-completions",
+        models: [{{ id: "model", name: "Model", input: ["text"], contextWindow: 100000, maxTokens: 4000 }}],
+      }},
+    }},
+  }},
+  agents: {{
+    defaults: {{
+      model: {{ primary: "scripted/model" }}, skipBootstrap: true, heartbeat: {{ every: "0m" }},
+    }},
+    ownership: "explicit",
+    entries: {{ main: {{ workspace: "{self.bench.project}" }}, other: {{ workspace: "{self.other}" }} }},
+  }},
+}}
+"""
+        )
+        return file
+
+    def serve(self) -> None:
+        """Start the gateway, and wait until it listens."""
+        with (self.home / "gateway.out").open("a") as log:
+            self.gateway = self.start("gateway", "run", stdout=log, stderr=log)
+        until = time.monotonic() + PATIENCE_S
+        while not self._is_up():
+            assert self.gateway.poll() is None, (self.home / "gateway.out").read_text()[-2000:]
+            assert time.monotonic() < until, "the gateway does not listen"
+            time.sleep(0.1)
+
+    def _is_up(self) -> bool:
+        try:
+            return self._request("GET", "/healthz")[0] == 200
+        except OSError:
+            return False
+
+    def kill_gateway(self) -> None:
+        """SIGKILL, to the gateway and nothing else."""
+        assert self.gateway is not None
+        self.kill(self.gateway)
+
+    def ask(self, prompt: str, session: str, agent: str = "main") -> str:
+        """One turn of a session, and what it ended with."""
+        content = {"model": f"openclaw/{agent}", "messages": [{"role": "user", "content": prompt}]}
+        key = {"x-openclaw-session-key": f"agent:{agent}:{session}"}
+        status, said = self._request("POST", "/v1/chat/completions", json.dumps(content), key)
+        assert status == 200, said
+        return str(json.loads(said)["choices"][0]["message"]["content"])
+
+    def ask_alone(self, prompt: str, session: str) -> str:
+        """One turn of a session, by its id, in a process of its own without a gateway; what it printed."""
+        words = ("agent", "--local", "--agent", "main", "--session-id", session, "--message", prompt, "--json")
+        return self.finish(self.start(*words))
+
+    def call(self, method: str, **given: Any) -> Any:
+        """A method of the gateway, by its own command line."""
+        words = ("gateway", "call", method, "--json", "--token", self._token, "--params", json.dumps(given))
+        return json.loads(self.finish(self.start(*words)))
+
+    def wake(self, session: str, agent: str = "main") -> None:
+        """Somebody else wakes a session, by the client's own command line."""
+        words = ("system", "event", "--text", "look around", "--mode", "now", "--token", self._token)
+        self.finish(self.start(*words, "--session-key", f"agent:{agent}:{session}"))
+
+    def _request(
+        self, method: str, path: str, content: str | None = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        known = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        with closing(HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE_S)) as line:
+            line.request(method, path, content, {**known, **(headers or {})})
+            answer = line.getresponse()
+            return answer.status, answer.read()
 
 
 def new_session() -> str:
