@@ -8,6 +8,8 @@ import { spawn } from "node:child_process";
 const PATIENCE_MS = 10000;
 const LONGEST_ANSWER = 1 << 20;
 const WAKE_CODE = 2;
+// So often a session is asked to take a turn without being told anything in it: every turn costs its owner something.
+const MOST_NUDGES = 3;
 // Tools that run a command or change files.
 const TOUCHING = ["exec", "write", "edit", "apply_patch"];
 // Turns that nobody asked for, whose words are not kept: nothing is told there, unless we asked for the turn.
@@ -33,6 +35,7 @@ function register(api) {
   const command = api.pluginConfig?.command;
   if (!Array.isArray(command) || command.length === 0) return;
   const guard = api.pluginConfig.guard ?? "advise";
+  const isOurServer = api.config?.mcp?.servers?.outlive?.args?.join(" ") === "-I -m outlive mcp";
   // Work that goes on after a hook must not go on with the hook's rights, which end with it.
   const outside = AsyncLocalStorage.snapshot();
   const on = (name, act, options) => api.on(name, (event, ctx) => calmly(api, () => act(event, ctx ?? {})), options);
@@ -48,6 +51,8 @@ function register(api) {
       one.turn = turn;
       one.run = ctx.runId;
       one.isNudged = false;
+      if (one.told?.context) one.isUnconfirmed = true;
+      if (one.told?.context || !UNSEEN.includes(ctx.trigger)) one.nudges = 0;
     }
     return one.told?.context ? { prependContext: one.told.context } : undefined;
   });
@@ -62,10 +67,10 @@ function register(api) {
     if (!one?.cwd) return;
     one.usedTools = ctx.runId;
     // OpenClaw tells our server neither the session nor where it works.
-    if (event.toolName.startsWith("outlive__")) {
+    if (isOurServer && event.toolName.startsWith("outlive__")) {
       return { params: { ...event.params, outlive_session: root(one).id, outlive_directory: one.cwd } };
     }
-    if (!TOUCHING.includes(event.toolName)) return;
+    if (guard === "off" || !TOUCHING.includes(event.toolName)) return;
     const fields = { tool_name: event.toolName, tool_input: event.params, paths: event.derivedPaths };
     const said = await ask("before_tool_call", one, { ...fields, guard });
     if (said?.context && event.toolCallId) advice.set(event.toolCallId, said.context);
@@ -80,7 +85,9 @@ function register(api) {
         advice.delete(event.toolCallId);
         if (one?.cwd && one.isBegun) {
           const fields = { tool_name: event.toolName, tool_input: event.args };
-          words.push((await ask("after_tool_call", one, fields))?.context);
+          const told = (await ask("after_tool_call", one, fields))?.context;
+          if (told) one.isUnconfirmed = true;
+          words.push(told);
         }
         const text = words.filter(Boolean).join("\n");
         if (!text) return;
@@ -96,11 +103,12 @@ function register(api) {
     // After tools that may have changed something OpenClaw lets no turn go on, and does not say so: nothing may be told
     // then. What the turn was told before has been read all the same.
     if (one.usedTools === ctx.runId) {
-      await ask("agent_end", one);
+      await confirm(ask, one);
       return;
     }
     const said = await ask("before_agent_finalize", one, { is_again: one.revisions > 0, can_be_woken: canBeWoken() });
     const reason = said?.block || said?.context;
+    one.isUnconfirmed = Boolean(said?.context) || (one.isUnconfirmed && !said);
     if (!reason) return;
     one.revisions += 1;
     const idempotencyKey = `outlive ${ctx.runId} ${one.revisions}`;
@@ -110,10 +118,12 @@ function register(api) {
   on("agent_end", async (event, ctx) => {
     const one = known(ctx);
     if (!one?.isBegun || isChild(one)) return;
-    // OpenClaw asks only so often before a turn ends: what was said at the last time has been read now.
-    if (event.success && one.revisions > 0) await ask("agent_end", one);
+    // OpenClaw does not ask before the end of every turn. What was told in one that failed may have been read by nobody:
+    // it is told again at the next, which begins anew.
+    if (event.success) await confirm(ask, one);
     one.revisions = 0;
     watch(command, api, outside, ask, one);
+    if (one.isUnconfirmed && !event.success) Object.assign(one, { isBegun: false, isUnconfirmed: false, turn: undefined });
   });
 
   on("before_compaction", async (_, ctx) => {
@@ -198,6 +208,12 @@ async function begin(ask, one, event) {
 async function end(ask, one, reason) {
   one.isBegun = false;
   await ask("session_end", one, { reason });
+  if (reason === "answered" && !one.isBegun) sessions.delete(one.key);
+}
+
+// What the session was told until now has been read.
+async function confirm(ask, one) {
+  if (one.isUnconfirmed && (await ask("agent_end", one))) one.isUnconfirmed = false;
 }
 
 // --- waking ------------------------------------------------------------------------------------------
@@ -220,6 +236,8 @@ function watch(command, api, outside, ask, one) {
 }
 
 function nudge(api, one) {
+  one.nudges = (one.nudges ?? 0) + 1;
+  if (one.nudges > MOST_NUDGES) return;
   one.isNudged = true;
   api.runtime.system.enqueueSystemEvent(NUDGE, { sessionKey: one.key, contextKey: "outlive" });
   api.runtime.system.requestHeartbeat({
