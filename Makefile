@@ -33,7 +33,7 @@ crash: .venv/.stamp-test bytecode ## kill every process before every system call
 # Real agent clients and the official MCP suite, pinned, against a model on loopback: nothing leaves the
 # machine once they are installed. Node itself comes from npm, for some need a newer one than many systems have.
 agent_clients := node=node@24.21.0 claude=@anthropic-ai/claude-code@2.1.325 codex=@openai/codex@0.166.0 \
-	gemini=@google/gemini-cli@0.61.0
+	gemini=@google/gemini-cli@0.61.0 opencode=opencode-ai@1.18.33 openclaw=openclaw@2026.9.6
 
 test-clients: .venv/.stamp-test bytecode ## Outlive in real agent clients, and the official MCP suite, offline
 	@if ! command -v npm >/dev/null; then echo "test-clients: skipped, npm is not installed"; exit 0; fi; \
@@ -41,7 +41,8 @@ test-clients: .venv/.stamp-test bytecode ## Outlive in real agent clients, and t
 		place=tests/clients/.clients/$${each%%=*}; \
 		[ "$$(cat $$place/.version 2>/dev/null)" = "$${each#*=}" ] || { \
 			echo "installing $${each#*=}"; rm -rf $$place; mkdir -p $$place; \
-			npm install --silent --no-audit --no-fund --no-save --prefix $$place $${each#*=} >/dev/null 2>&1 && \
+			case $$place in */openclaw) scripts=--ignore-scripts;; *) scripts=;; esac; \
+			npm install $$scripts --silent --no-audit --no-fund --no-save --prefix $$place $${each#*=} >/dev/null 2>&1 && \
 			echo "$${each#*=}" > $$place/.version || \
 			{ echo "note: $${each#*=} could not be installed; its tests are skipped"; rm -rf $$place; }; }; \
 	done; \

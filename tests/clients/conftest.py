@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from tests.clients.model import Model
-from tests.clients.rig import Claude, Codex, Gemini, Rig, program
+from tests.clients.rig import Claude, Codex, Gemini, OpenClaw, OpenCode, Rig, program
+from tests.support import Bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support import Bench
 
 T = TypeVar("T", bound=Rig)
 
@@ -54,3 +54,22 @@ def codex(bench: Bench, model: Model) -> Iterator[Codex]:
 def gemini(bench: Bench, model: Model) -> Iterator[Gemini]:
     """Gemini CLI, in a home of its own."""
     yield from _rig(Gemini, bench, model)
+
+
+@pytest.fixture
+def opencode(bench: Bench, model: Model) -> Iterator[OpenCode]:
+    """OpenCode, in a home of its own."""
+    yield from _rig(OpenCode, bench, model)
+
+
+@pytest.fixture(scope="module")
+def openclaw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenClaw]:
+    """OpenClaw with Outlive installed and its gateway up: one for all tests, because that takes long."""
+    bench = Bench(tmp_path_factory.mktemp("openclaw"))
+    with Model() as model:
+        for rig in _rig(OpenClaw, bench, model):
+            rig.configure()
+            rig.install()
+            rig.serve()
+            yield rig
+    bench.clean()

@@ -1,4 +1,4 @@
-"""A model on loopback that says what a test scripts: the three streaming APIs that the clients speak.
+"""A model on loopback that says what a test scripts: the streaming APIs that the clients speak.
 
 A test gives a function from what was asked to what is answered. Every request is kept, so that a
 test can look at what the model was really told.
@@ -42,7 +42,14 @@ class Hang:
     seconds: float = 60.0
 
 
-Reply = Say | Use | Hang
+@dataclass(frozen=True)
+class Pause:
+    """The model thinks between two things that it says; only in Anthropic's dialect."""
+
+    seconds: float = 2.0
+
+
+Reply = Say | Use | Hang | Pause
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,7 @@ class Model:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
-    def reply(self, asked: Asked) -> list[Say | Use]:
+    def reply(self, asked: Asked) -> list[Say | Use | Pause]:
         """What is answered, after whatever time it takes."""
         if not asked.has_tools:
             return [Say("a title")]
@@ -189,27 +196,45 @@ def _text(value: Any) -> str:
 
 def _texts(path: str, body: Any) -> Iterator[tuple[str, str]]:
     if path.endswith("/messages"):
-        for message in body["messages"]:
-            parts = message["content"] if isinstance(message["content"], list) else [message["content"]]
-            for part in parts:
-                kind = part.get("type") if isinstance(part, dict) else None
-                who = {"assistant": "model"}.get(message["role"], message["role"])
-                yield ("result" if kind == "tool_result" else who), _text(part)
-    elif path.endswith("/responses"):
-        for item in body["input"]:
-            kind = item.get("type", "message")
-            if kind == "message":
-                who = {"assistant": "model", "developer": "system"}.get(item["role"], item["role"])
-                yield who, _text(item["content"])
-            elif kind.endswith("_output"):
-                yield "result", _text(item["output"])
-            else:
-                yield "model", json.dumps(item)
-    else:
-        for message in body["contents"]:
-            for part in message["parts"]:
-                is_result = "functionResponse" in part
-                yield ("result" if is_result else message["role"]), _text(part)
+        return _texts_of_messages(body)
+    if path.endswith("/completions"):
+        return _texts_of_completions(body)
+    return _texts_of_responses(body) if path.endswith("/responses") else _texts_of_contents(body)
+
+
+def _texts_of_messages(body: Any) -> Iterator[tuple[str, str]]:
+    for message in body["messages"]:
+        parts = message["content"] if isinstance(message["content"], list) else [message["content"]]
+        for part in parts:
+            kind = part.get("type") if isinstance(part, dict) else None
+            who = {"assistant": "model"}.get(message["role"], message["role"])
+            yield ("result" if kind == "tool_result" else who), _text(part)
+
+
+def _texts_of_responses(body: Any) -> Iterator[tuple[str, str]]:
+    for item in body["input"]:
+        kind = item.get("type", "message")
+        if kind == "message":
+            who = {"assistant": "model", "developer": "system"}.get(item["role"], item["role"])
+            yield who, _text(item["content"])
+        elif kind.endswith("_output"):
+            yield "result", _text(item["output"])
+        else:
+            yield "model", json.dumps(item)
+
+
+def _texts_of_contents(body: Any) -> Iterator[tuple[str, str]]:
+    for message in body["contents"]:
+        for part in message["parts"]:
+            is_result = "functionResponse" in part
+            yield ("result" if is_result else message["role"]), _text(part)
+
+
+def _texts_of_completions(body: Any) -> Iterator[tuple[str, str]]:
+    for message in body["messages"]:
+        calls = [json.dumps(call) for call in message.get("tool_calls") or ()]
+        who = {"assistant": "model", "tool": "result"}.get(message["role"], message["role"])
+        yield who, "\n".join([_text(message.get("content")), *calls])
 
 
 def _dialect(path: str) -> Callable[[list[Any], Any], Iterator[dict[str, Any]]] | None:
@@ -217,6 +242,8 @@ def _dialect(path: str) -> Callable[[list[Any], Any], Iterator[dict[str, Any]]] 
         return _anthropic
     if path.endswith("/responses"):
         return _responses
+    if path.endswith("/completions"):
+        return _completions
     return _gemini if "enerateContent" in path else None
 
 
@@ -225,7 +252,12 @@ def _anthropic(replies: list[Any], body: Any) -> Iterator[dict[str, Any]]:
     message = {"id": f"msg_{uuid4().hex}", "type": "message", "role": "assistant", "model": body["model"]}
     head = {**message, "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
     yield {"type": "message_start", "message": head}
-    for index, reply in enumerate(replies):
+    index = -1
+    for reply in replies:
+        if isinstance(reply, Pause):
+            time.sleep(reply.seconds)
+            continue
+        index += 1
         if isinstance(reply, Say):
             block: dict[str, Any] = {"type": "text", "text": ""}
             delta = {"type": "text_delta", "text": reply.text}
@@ -269,6 +301,26 @@ def _responses(replies: list[Any], _: Any) -> Iterator[dict[str, Any]]:
     }
     done = {**response, "status": "completed", "output": items, "usage": usage}
     yield {"type": "response.completed", "response": done}
+
+
+def _completions(replies: list[Any], body: Any) -> Iterator[dict[str, Any]]:
+    head = {"id": f"chatcmpl-{uuid4().hex}", "object": "chat.completion.chunk", "created": int(time.time())}
+
+    def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        return {**head, "model": body["model"], "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+    calls = 0
+    for reply in replies:
+        if isinstance(reply, Say):
+            yield chunk({"role": "assistant", "content": reply.text})
+        else:
+            function = {"name": reply.tool, "arguments": json.dumps(reply.given)}
+            call = {"index": calls, "id": f"call_{uuid4().hex}", "type": "function", "function": function}
+            yield chunk({"role": "assistant", "tool_calls": [call]})
+            calls += 1
+    yield chunk({}, "tool_calls" if calls else "stop")
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    yield {**head, "model": body["model"], "choices": [], "usage": usage}
 
 
 def _gemini(replies: list[Any], _: Any) -> Iterator[dict[str, Any]]:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
+import time
 import uuid
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+from urllib.request import Request, urlopen
 
 from tests.clients.model import Use
 from tests.clients.terminal import Terminal
@@ -102,11 +108,9 @@ class Rig:
         client = subprocess.Popen(
             [str(program(self.name)), *words],
             cwd=cwd or self.bench.project,
-            env=self.bench.env,
+            env={**self.bench.env, "PWD": str(cwd or self.bench.project)},
             text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            **{"stdin": subprocess.DEVNULL, **options},
+            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
         )
         self._started.append(client)
         return client
@@ -385,6 +389,216 @@ class Gemini(Rig):
     def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
         """Asking nobody, and staying after the first prompt."""
         return [str(program("gemini")), "--yolo", "-m", "gemini-2.5-pro", *words, "-i", prompt]
+
+
+class OpenCode(Rig):
+    """OpenCode."""
+
+    name = "opencode"
+
+    def environment(self) -> dict[str, str]:
+        """Offline: nothing is updated, fetched or downloaded. Of its tools it asks nobody about ours that launch."""
+        return {
+            **super().environment(),
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+            "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+            "OUTLIVE_MCP_RUN": "on",
+        }
+
+    def configure(self, dialect: str = "openai-compatible") -> Path:
+        """Its configuration, as a user would have it, comments and all."""
+        file = self.home / ".config/opencode/opencode.json"
+        file.parent.mkdir(parents=True)
+        provider = {
+            "npm": f"@ai-sdk/{dialect}",
+            "name": "Scripted",
+            "options": {"baseURL": f"{self.model.url}/v1", "apiKey": "not-a-key"},
+            "models": {"scripted": {"name": "Scripted", "limit": {"context": 100_000, "output": 8_000}}},
+        }
+        file.write_text(
+            '{\n  "$schema": "https://opencode.ai/config.json",\n  // mine\n'
+            '  "model": "scripted/scripted", "small_model": "scripted/scripted",\n'
+            f'  "provider": {{"scripted": {json.dumps(provider)}}},\n  "share": "disabled", "autoupdate": false\n}}\n'
+        )
+        # Before its first plugin is loaded it waits for npm to fetch this package, which none of them may need; where
+        # these files say that it is there, it does not ask.
+        package = {"dependencies": {"@opencode-ai/plugin": "1.18.33"}}
+        (file.parent / "node_modules").mkdir()
+        (file.parent / "package.json").write_text(json.dumps(package))
+        (file.parent / "package-lock.json").write_text(json.dumps({"lockfileVersion": 3, "packages": {"": package}}))
+        (file.parent / ".gitignore").write_text("node_modules\n")
+        return file
+
+    def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
+        """One prompt, one answer."""
+        return self.start("run", "--format", "json", *options, prompt, cwd=cwd)
+
+    def sit_down(self, prompt: str) -> Terminal:
+        """A session in a terminal, with something typed already."""
+        words = [str(program(self.name)), "--prompt", prompt]
+        return Terminal(words, {**self.bench.env, "PWD": str(self.bench.project)}, self.bench.project)
+
+    def serve(self) -> Server:
+        """Sessions that stay between two prompts."""
+        return Server(self.start("serve", "--port", "0", "--hostname", "127.0.0.1"), self.bench.project)
+
+
+class Server:
+    """A server of OpenCode, as its own interfaces talk to it."""
+
+    def __init__(self, client: subprocess.Popen[str], project: Path) -> None:
+        self.client = client
+        self._project = project
+        assert client.stdout is not None
+        line = next(line for line in client.stdout if "listening on" in line)
+        self._url = line.split()[-1]
+
+    def begin(self) -> str:
+        """A new session."""
+        return str(self.post("/session", {})["id"])
+
+    def say(self, session: str, prompt: str) -> None:
+        """A prompt that nobody waits for."""
+        self.post(f"/session/{session}/prompt_async", {"parts": [{"type": "text", "text": prompt}]})
+
+    def is_idle(self, session: str) -> bool:
+        """Whether its turn is over."""
+        return session not in self.get("/session/status")
+
+    def get(self, path: str) -> Any:
+        """What it answers."""
+        return self._call(path, None)
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        """What it answers."""
+        return self._call(path, json.dumps(body).encode())
+
+    def delete(self, path: str) -> None:
+        """It is gone."""
+        self._call(path, None, "DELETE")
+
+    def _call(self, path: str, content: bytes | None, method: str | None = None) -> Any:
+        url = f"{self._url}{path}?directory={quote(str(self._project))}"
+        request = Request(  # noqa: S310 - it has told us its address
+            url, content, {"Content-Type": "application/json"}, method=method
+        )
+        with urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310
+            return json.loads(answer.read() or b"null")
+
+
+class OpenClaw(Rig):
+    """OpenClaw: a gateway that stays, and turns that are asked of it over HTTP."""
+
+    name = "openclaw"
+    _token = "of-this-test-only"  # noqa: S105 - nobody else can reach it
+
+    def __init__(self, bench: Bench, model: Model) -> None:
+        super().__init__(bench, model)
+        self.other = bench.root / "other"
+        self.other.mkdir()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = free.getsockname()[1]
+        self.gateway: subprocess.Popen[str] | None = None
+
+    def environment(self) -> dict[str, str]:
+        """Offline, without channels; its hooks may take their time on a busy machine."""
+        return {
+            **super().environment(),
+            "OPENCLAW_DISABLE_BONJOUR": "1",
+            "OPENCLAW_SKIP_CHANNELS": "1",
+            "OPENCLAW_NO_RESPAWN": "1",
+            "OUTLIVE_HOOK_DEADLINE_S": "8",
+        }
+
+    def configure(self) -> Path:
+        """Its configuration, as a user would have it: JSON5, with two agents in two projects."""
+        file = self.home / ".openclaw/openclaw.json"
+        file.parent.mkdir()
+        file.write_text(
+            f"""// mine
+{{
+  gateway: {{
+    mode: 'local', port: {self._port}, bind: "loopback",
+    auth: {{ mode: "token", token: "{self._token}" }},
+    http: {{ endpoints: {{ chatCompletions: {{ enabled: true }} }} }},  // for my editor
+  }},
+  logging: {{ file: "{self.home}/gateway.log" }},
+  models: {{
+    mode: "replace",
+    providers: {{
+      scripted: {{
+        baseUrl: "{self.model.url}/v1", apiKey: "x", api: "openai-completions",
+        models: [{{ id: "model", name: "Model", input: ["text"], contextWindow: 100000, maxTokens: 4000 }}],
+      }},
+    }},
+  }},
+  agents: {{
+    defaults: {{
+      model: {{ primary: "scripted/model" }}, skipBootstrap: true, heartbeat: {{ every: "0m" }},
+    }},
+    ownership: "explicit",
+    entries: {{ main: {{ workspace: "{self.bench.project}" }}, other: {{ workspace: "{self.other}" }} }},
+  }},
+}}
+"""
+        )
+        return file
+
+    def serve(self) -> None:
+        """Start the gateway, and wait until it listens."""
+        with (self.home / "gateway.out").open("a") as log:
+            self.gateway = self.start("gateway", "run", stdout=log, stderr=log)
+        until = time.monotonic() + PATIENCE_S
+        while not self._is_up():
+            assert self.gateway.poll() is None, (self.home / "gateway.out").read_text()[-2000:]
+            assert time.monotonic() < until, "the gateway does not listen"
+            time.sleep(0.1)
+
+    def _is_up(self) -> bool:
+        try:
+            return self._request("GET", "/healthz")[0] == 200
+        except OSError:
+            return False
+
+    def kill_gateway(self) -> None:
+        """SIGKILL, to the gateway and nothing else."""
+        assert self.gateway is not None
+        self.kill(self.gateway)
+
+    def ask(self, prompt: str, session: str, agent: str = "main") -> str:
+        """One turn of a session, and what it ended with."""
+        content = {"model": f"openclaw/{agent}", "messages": [{"role": "user", "content": prompt}]}
+        key = {"x-openclaw-session-key": f"agent:{agent}:{session}"}
+        status, said = self._request("POST", "/v1/chat/completions", json.dumps(content), key)
+        assert status == 200, said
+        return str(json.loads(said)["choices"][0]["message"]["content"])
+
+    def ask_alone(self, prompt: str, session: str) -> str:
+        """One turn of a session, by its id, in a process of its own without a gateway; what it printed."""
+        words = ("agent", "--local", "--agent", "main", "--session-id", session, "--message", prompt, "--json")
+        return self.finish(self.start(*words))
+
+    def call(self, method: str, **given: Any) -> Any:
+        """A method of the gateway, by its own command line."""
+        words = ("gateway", "call", method, "--json", "--token", self._token, "--params", json.dumps(given))
+        return json.loads(self.finish(self.start(*words)))
+
+    def wake(self, session: str, agent: str = "main") -> None:
+        """Somebody else wakes a session, by the client's own command line."""
+        words = ("system", "event", "--text", "look around", "--mode", "now", "--token", self._token)
+        self.finish(self.start(*words, "--session-key", f"agent:{agent}:{session}"))
+
+    def _request(
+        self, method: str, path: str, content: str | None = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        known = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        with closing(HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE_S)) as line:
+            line.request(method, path, content, {**known, **(headers or {})})
+            answer = line.getresponse()
+            return answer.status, answer.read()
 
 
 def new_session() -> str:

@@ -24,7 +24,7 @@ def user(bench: Bench, tmp_path: Path) -> Path:
     home.mkdir()
     # Without any client: those that are installed here are none of the test's business.
     bench.env.update(HOME=str(home), OUTLIVE_HOOK_DEADLINE_S=str(PATIENCE_S), PATH="/usr/bin:/bin")
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME", "OPENCODE_CONFIG_DIR"):
         bench.env.pop(name, None)
     return home
 
@@ -35,20 +35,21 @@ def examined(bench: Bench, client: str) -> dict[str, Any]:
     return {each["what"]: each for each in found if each["of"] == client}
 
 
-@pytest.mark.parametrize("client", ["claude", "gemini"])
+@pytest.mark.parametrize("client", ["claude", "gemini", "opencode", "openclaw", "cursor"])
 def test_every_path_that_works_is_seen_to(bench: Bench, user: Path, client: str) -> None:
     """By calling what the client would call; and nothing of it is left behind."""
     assert examined(bench, client)["hooks"]["why"] == "not installed"
     bench.ok("install", "--client", client, "--yes")
     found = examined(bench, client)
     works = {what: each["works"] for what, each in found.items()}
+    woken = ("claude", "opencode")  # the others' own part in it can only be seen in them
     assert works == {
         "hooks": None,
         "launch": True,
         "gate": True,
         "hand-off": True,
         "delivery": True,
-        "wake": True if client == "claude" else None,
+        "wake": True if client in woken else None,
     }
     assert bench.json("list", "--all", "--state", "running")["tasks"] == []
     assert user.exists()
@@ -67,7 +68,7 @@ def test_hooks_that_call_nothing_any_more_are_found_out(bench: Bench, user: Path
 
 @pytest.mark.usefixtures("user")
 def test_what_the_client_itself_forbids_is_said(bench: Bench, user: Path) -> None:
-    """All hooks are off in its own settings; Codex does not trust ours."""
+    """All hooks are off in its own settings; Codex does not trust ours; OpenCode is to load no plugin."""
     bench.ok("install", "--client", "claude", "--yes")
     settings = user / ".claude" / "settings.json"
     document = json.loads(settings.read_text())
@@ -75,6 +76,28 @@ def test_what_the_client_itself_forbids_is_said(bench: Bench, user: Path) -> Non
     assert "says disableAllHooks" in examined(bench, "claude")["hooks"]["why"]
     bench.ok("install", "--client", "codex", "--untrusted", "--yes")
     assert "hooks are not trusted" in examined(bench, "codex")["hooks"]["why"]
+    bench.ok("install", "--client", "opencode", "--yes")
+    bench.env["OPENCODE_PURE"] = "true"
+    assert "keeps plugins out" in examined(bench, "opencode")["hooks"]["why"]
+
+
+def test_what_keeps_openclaw_from_loading_the_plugin_is_said(bench: Bench, user: Path) -> None:
+    """Somebody has switched it off, taken its permission, or a file of it away."""
+    bench.ok("install", "--client", "openclaw", "--yes")
+    file = user / ".openclaw/openclaw.json"
+    text = file.read_text()
+    assert "hooks" not in examined(bench, "openclaw")
+    for old, new, why in (
+        ('"enabled": true', '"enabled": false', "has the plugin disabled"),
+        ('"allowConversationAccess": true', '"allowConversationAccess": false', "from the events of a turn"),
+        ('"entries": {', '"deny": ["outlive"], "entries": {', "does not let the plugin load"),
+    ):
+        assert old in text
+        file.write_text(text.replace(old, new))
+        assert why in examined(bench, "openclaw")["hooks"]["why"]
+    file.write_text(text)
+    (user / ".openclaw/extensions/outlive/index.js").unlink()
+    assert "lacks index.js" in examined(bench, "openclaw")["hooks"]["why"]
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="util-linux's unshare is not installed")

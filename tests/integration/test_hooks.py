@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import pytest
 
-from outlive.hooks import claude, codex, gemini
+from outlive.hooks import claude, codex, gemini, opencode
 from outlive.hooks.event import Answer
 from outlive.hooks.quiet import stamp_of
 from outlive.install.clients import CLIENTS
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 PAYLOADS = Path(__file__).parents[1] / "clients/payloads"
 SESSION = "0d413d96-f387-4132-a51a-c0d99b18c65d"
-MODULES: dict[str, Any] = {"claude": claude, "codex": codex, "gemini": gemini}
-STOPS = {"claude": "Stop", "codex": "Stop", "gemini": "AfterAgent"}
+MODULES: dict[str, Any] = {"claude": claude, "codex": codex, "gemini": gemini, "opencode": opencode}
+STOPS = {"claude": "Stop", "codex": "Stop", "gemini": "AfterAgent", "opencode": "session.idle"}
 RESULTS = {"claude": "PostToolBatch", "codex": "PostToolUse", "gemini": "AfterTool"}
 
 
@@ -90,7 +90,7 @@ def state(bench: Bench, task: str) -> str:
 # --- every client, every event --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
+@pytest.mark.parametrize("client", MODULES)
 def test_every_recorded_payload_is_understood(bench: Bench, client: str) -> None:
     """Whatever the client sends is answered with JSON or nothing, exit code 0, not a word on stderr."""
     kinds = MODULES[client].KINDS

@@ -7,19 +7,39 @@ import os
 import shutil
 import stat
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from outlive.install import jsonc, openclaw
+from outlive.install.openclaw import FILES
 from tests.support import SCRIPT
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.support import Bench
 
 MINE = '{\n    // mine\n    "model": "x",\n    "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}]}\n}'
-CLIENTS = {"claude": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json"}
+CLIENTS = {
+    "claude": ".claude/settings.json",
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+    "opencode": ".config/opencode/opencode.jsonc",
+    "openclaw": ".openclaw/openclaw.json",
+    "cursor": ".cursor/hooks.json",
+}
+OTHERWISE_MINE = {
+    "openclaw": "// mine\n{\n  gateway: { mode: 'local', name: \"x\" },  // a\n  plugins: {\n    allow: ['a'],\n  }\n}",
+    "cursor": '{\n  "version": 1,\n  "name": "x",\n  "hooks": {"stop": [{"command": "./a.sh"}]}\n}\n',
+}
+
+
+OPENCLAW = ("OPENCLAW_STATE_DIR", "OPENCLAW_CONFIG_PATH")
+
+
+def mine(client: str) -> str:
+    """What somebody had in a client's configuration before us."""
+    return OTHERWISE_MINE.get(client, MINE)
 
 
 @pytest.fixture
@@ -28,7 +48,14 @@ def user(bench: Bench) -> Path:
     home = bench.root / "user"
     home.mkdir()
     bench.env["HOME"] = str(home)
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
+    for name in (
+        "CLAUDE_CONFIG_DIR",
+        "CODEX_HOME",
+        "GEMINI_CLI_HOME",
+        "XDG_CONFIG_HOME",
+        "OPENCODE_CONFIG_DIR",
+        *OPENCLAW,
+    ):
         bench.env.pop(name, None)
     return home
 
@@ -41,11 +68,11 @@ def tree(top: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
-def settings(user: Path, client: str, text: str = MINE) -> Path:
+def settings(user: Path, client: str, text: str | None = None) -> Path:
     """A configuration that was there before us."""
     file = user / CLIENTS[client]
-    file.parent.mkdir()
-    file.write_text(text)
+    file.parent.mkdir(parents=True)
+    file.write_text(mine(client) if text is None else text)
     return file
 
 
@@ -94,7 +121,7 @@ def test_what_was_edited_meanwhile_stays_edited(bench: Bench, user: Path, client
     install(bench, client)
     file.write_text(file.read_text().replace('"x"', '"y"'))
     bench.ok("uninstall", "--client", client)
-    assert file.read_text() == MINE.replace('"x"', '"y"')
+    assert file.read_text() == mine(client).replace('"x"', '"y"')
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -104,8 +131,8 @@ def test_without_the_record_only_ours_goes(bench: Bench, user: Path, client: str
     install(bench, client)
     shutil.rmtree(bench.state)
     bench.ok("uninstall", "--client", client)
-    assert file.read_text() == MINE
-    assert [path for path in tree(user) if path.endswith("SKILL.md")] == []
+    assert file.read_text() == mine(client)
+    assert [path for path in tree(user) if path.endswith(("SKILL.md", ".js"))] == []
 
 
 def test_what_was_edited_between_two_installations_is_what_is_given_back(bench: Bench, user: Path) -> None:
@@ -144,6 +171,52 @@ def test_what_is_called_is_ours_by_absolute_path_and_isolated(bench: Bench, user
         assert os.path.exists(hook["args"][1])
 
 
+def test_opencode_calls_the_same_and_its_server_is_added_to_the_file_that_it_reads(bench: Bench, user: Path) -> None:
+    """Beside what is there; without a rule that would allow anything."""
+    plain = user / ".config/opencode/opencode.json"
+    plain.parent.mkdir(parents=True)
+    plain.write_text('{"permission": {"bash": "ask"}}')
+    install(bench, "opencode", "--guard", "rewrite")
+    found = json.loads(plain.read_text())
+    assert found["permission"] == {"bash": "ask"}
+    assert found["mcp"]["outlive"]["command"] == [sys.executable, "-I", "-m", "outlive", "mcp"]
+    assert not plain.with_suffix(".jsonc").exists()
+    plugin = (plain.parent / "plugin/outlive.js").read_text()
+    words = [sys.executable, "-I", str(SCRIPT), "hook", "opencode"]
+    assert [json.loads(line[16:]) for line in plugin.splitlines() if line.startswith("const COMMAND = ")] == [words]
+    assert 'const GUARD = "rewrite"' in plugin
+
+
+@pytest.mark.parametrize("name", ["XDG_CONFIG_HOME", "OPENCODE_CONFIG_DIR"])
+def test_opencode_is_found_where_its_variables_say(bench: Bench, user: Path, name: str) -> None:
+    """As it finds its configuration itself."""
+    place = bench.root / "elsewhere"
+    bench.env[name] = str(place)
+    install(bench, "opencode")
+    top = place / "opencode" if name == "XDG_CONFIG_HOME" else place
+    assert (top / "plugin/outlive.js").exists()
+    assert tree(user) == {}
+    bench.ok("uninstall", "--client", "opencode")
+    assert not place.exists()
+
+
+def test_openclaw_is_told_what_to_call_and_no_webhook_is_opened(bench: Bench, user: Path) -> None:
+    """The plugin is whole, enabled, and among those that may load; its command is ours, by absolute path, isolated."""
+    settings(user, "openclaw")
+    install(bench, "openclaw", "--guard", "off")
+    text = (user / CLIENTS["openclaw"]).read_text()
+    found: Any = jsonc.value_of(text, jsonc.parse(text))
+    entry = found["plugins"]["entries"]["outlive"]
+    assert entry["config"] == {"command": [sys.executable, "-I", str(SCRIPT)], "guard": "off"}
+    assert entry["hooks"] == {"allowConversationAccess": True}
+    assert found["plugins"]["allow"] == ["a", "outlive"]
+    assert found["mcp"]["servers"]["outlive"]["args"] == ["-I", "-m", "outlive", "mcp"]
+    assert "hooks" not in found, "waking needs neither a webhook nor a token"
+    for name in FILES:
+        shipped = Path(openclaw.__file__).parent / "openclaw_plugin" / name
+        assert (user / ".openclaw/extensions/outlive" / name).read_bytes() == shipped.read_bytes()
+
+
 def test_a_link_stays_a_link(bench: Bench, user: Path) -> None:
     """People keep their configuration elsewhere."""
     real = bench.root / "dotfiles.json"
@@ -178,15 +251,6 @@ def test_what_was_there_is_kept_where_nobody_else_reads(bench: Bench, user: Path
     bench.ok("uninstall", "--client", "claude")
     assert not kept.exists()
     assert not os.path.lexists(command)
-
-
-@pytest.mark.parametrize("client", ["opencode", "openclaw", "cursor"])
-def test_what_is_not_supported_says_so(bench: Bench, user: Path, client: str) -> None:
-    """Honestly, and without a trace."""
-    done = bench.run("install", "--client", client)
-    assert done.returncode == 2
-    assert "not supported yet" in done.stderr
-    assert tree(user) == {}
 
 
 def test_auto_finds_the_clients_that_are_there(bench: Bench, user: Path) -> None:

@@ -27,6 +27,18 @@ COMMENTED = """{
 }
 """
 
+JSON5 = """// mine
+{
+  gateway: { mode: 'local', port: +18789, bind: "loopback", ratio: .5 },
+  plugins: {
+    allow: ['discord'],  // what I have looked at
+    entries: { discord: { enabled: true } },
+  },
+  'channels': { },
+  $include: './more.json5',
+}
+"""
+
 words = st.text(alphabet="ab\\\"'/*,:{}[]é\n \t", max_size=6)
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | words,
@@ -59,6 +71,29 @@ def test_what_was_added_can_be_cut_out_again() -> None:
     """Also after somebody has edited around it."""
     text = jsonc.append(COMMENTED, ("hooks", "Stop"), OURS).replace('"x"', '"y"')
     assert strip_groups(text) == COMMENTED.replace('"x"', '"y"')
+
+
+def test_json5_is_read_and_stays_as_it_is() -> None:
+    """Names without quotes, single quotes, numbers that JSON has not."""
+    text = jsonc.append(JSON5, ("plugins", "allow"), "outlive")
+    text = jsonc.set_member(text, ("plugins", "entries", "outlive"), OURS)
+    text = jsonc.set_member(text, ("mcp", "servers", "outlive"), OURS)
+    value = parsed(text)
+    assert value["plugins"] == {
+        "allow": ["discord", "outlive"],
+        "entries": {"discord": {"enabled": True}, "outlive": OURS},
+    }
+    assert (value["$include"], value["gateway"]["mode"]) == ("./more.json5", "local")
+    for path in (("plugins", "allow"), ("plugins", "entries"), ("mcp", "servers")):
+        text = jsonc.cut(text, path, lambda each: each in ("outlive", OURS))
+    assert jsonc.cut_empty(jsonc.cut_empty(text, ("mcp", "servers")), ("mcp",)) == JSON5
+
+
+@pytest.mark.parametrize("text", ["{1a: 2}", "{a-b: 1}", "{'a: 1}", '{"a: 1}', "{a 1}"])
+def test_what_is_no_json5_either_is_left_alone(text: str) -> None:
+    """A name without quotes is letters; quotes are closed by their like."""
+    with pytest.raises(UserError):
+        jsonc.parse(text)
 
 
 @some

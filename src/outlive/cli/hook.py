@@ -13,8 +13,8 @@ def act(_: Given) -> int:
 COMMAND = Command(
     name="hook",
     summary="answer an event of an agent client: JSON in, JSON out",
-    usage="outlive hook claude|codex|gemini EVENT [options]",
-    takes=("claude", "codex", "gemini"),
+    usage="outlive hook claude|codex|gemini|opencode|openclaw|cursor EVENT [options]",
+    takes=("claude", "codex", "gemini", "opencode", "openclaw", "cursor"),
     details=(
         "`outlive install` writes these calls into a client's configuration. Whatever goes wrong, the exit code is 0\n"
         "and the client goes on; one line on stderr says what it was. Only the event Wake, with which an idle session\n"

@@ -10,7 +10,7 @@ from outlive.cli.options import Command, Given, Option
 from outlive.cli.render import print_json
 from outlive.domain.errors import UserError
 from outlive.domain.text import shown
-from outlive.install.clients import CLIENTS, NOT_YET, chosen, targets_of
+from outlive.install.clients import CLIENTS, chosen, targets_of
 from outlive.install.installing import diff, install, plan_install
 
 TYPE_CHECKING = False
@@ -93,7 +93,7 @@ CLIENT = Option(
     name="--client",
     metavar="NAME",
     help="which client (default: auto, all that are found)",
-    choices=("auto", *CLIENTS, *NOT_YET),
+    choices=("auto", *CLIENTS),
 )
 DRY_RUN = Option(name="--dry-run", help="show the changes, and make none")
 PLUGIN = Option(name="--plugin", metavar="DIR", takes="directory", help="claude: as a plugin in this folder instead")

@@ -67,6 +67,8 @@ class Begun(Value):
     """When, on the clock that nobody sets."""
     lease: str = ""
     """Held by whoever tells it what it should know."""
+    shares_process: bool = False
+    """Whether other sessions live in its process, too: then its own name or its client's word says where it goes on."""
 
 
 class Lineage(Value):
@@ -102,7 +104,7 @@ def predecessor(
     named = next((other for other in others if begun.continues is not None and other.id == begun.continues), None)
     if named is not None:
         return named, "named"
-    if begun.source == "startup":
+    if begun.source == "startup" or begun.shares_process:
         return None
     others = [other for other in others if None in (other.client, begun.client) or other.client == begun.client]
     if known is not None and known.source is not None:

@@ -44,6 +44,7 @@ ADVICE = {
     ),
 }
 _ORDER = tuple(ADVICE)
+_TELL_NO_SESSION = ("gemini", "cursor")
 
 
 def advise(event: Event, guard: str, put: Put, held: str = "") -> None:
@@ -104,7 +105,7 @@ def rewritten(event: Event, found: list[str]) -> dict[str, object] | None:
         or found not in (["background"], ["detached"], ["background", "detached"])
     ):
         return None
-    if _has_rules(event):
+    if event.client == "claude" and _has_rules(event):
         return None
     text = _without_detaching(event.command)
     if text is None:
@@ -155,11 +156,11 @@ def _has_rules(event: Event) -> bool:
 
 def _with_session(event: Event) -> dict[str, object] | None:
     """For a client that does not tell its commands which session they belong to: only where it matters."""
-    if event.client != "gemini" or event.command is None:
+    if event.client not in _TELL_NO_SESSION or event.command is None:
         return None
     if not any(program(part)[:1] == ("outlive",) for part in pieces(event.command)):
         return None
-    return {"command": f"export OUTLIVE_SESSION={quote(event.session)}; {event.command}"}
+    return {**event.tool_input, "command": f"export OUTLIVE_SESSION={quote(event.session)}; {event.command}"}
 
 
 def _not_said_before(event: Event, found: list[str]) -> list[str]:

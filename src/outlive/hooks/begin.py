@@ -26,8 +26,10 @@ def begin(home: Home, event: Event, project: str, put: Put) -> None:
         project=project,
         source=event.source,
         client=event.client,
+        continues=event.continues,
         process=mark(event.process),
         transcript=event.transcript,
+        shares_process=event.shares_process,
     )
     if not cross_bare_boundary(home, begun):
         _hand_over(home, event, begun, put)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from outlive.domain.foreign import Seen
-from outlive.hooks.event import Answer, Event, as_read, as_told
+from outlive.hooks.event import as_read, as_told
 from outlive.hooks.process import words_of
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from outlive.hooks.event import Kind
+    from outlive.hooks.event import Answer, Event, Kind
 
 # PostToolBatch and not PostToolUse: it comes once between two requests to the model, so what was said
 # at the one before has been read. Calls of one batch would confirm each other.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from outlive.bundle.processes import name_of
-from outlive.hooks.event import Answer, Event, as_read, as_reason, as_told
+from outlive.hooks.event import as_read, as_reason, as_told
+from outlive.hooks.patch import files_of
 from outlive.hooks.process import nearest_client, words_of
 
 TYPE_CHECKING = False
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from outlive.hooks.event import Kind
+    from outlive.hooks.event import Answer, Event, Kind
 
 # Without an event between two requests, only the end of a turn shows that everything has been read.
 KINDS: dict[str, Kind] = {
@@ -31,22 +32,14 @@ _ONE_TURN = frozenset(("exec", "e", "review", "mcp-server"))
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
     """The event that Codex tells of."""
     event, process = as_told("codex", KINDS[name], payload, "Bash"), nearest_client()
+    patch = event.tool_input.get("command") or event.tool_input.get("input")
     return event.but(
         is_sub_agent=bool(payload.get("agent_id")) or name == "SubagentStop",
         is_turn=name == "Stop",
         process=process,
         woken_by="queue" if name == "Stop" and _is_conversation(process) else "nobody",
-        edits=_edits(event.tool, event.tool_input),
+        edits=files_of(patch) if event.tool == "apply_patch" else (),
     )
-
-
-def _edits(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, ...]:
-    """The files that a patch is about."""
-    patch = tool_input.get("command") or tool_input.get("input") if tool == "apply_patch" else None
-    if not isinstance(patch, str):
-        return ()
-    heads = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
-    return tuple(line.partition(": ")[2].strip() for line in patch.splitlines() if line.startswith(heads))
 
 
 def _is_conversation(process: int | None) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.hooks.event import Answer, Event, Put
 
-CLIENTS = ("claude", "codex", "gemini")
+CLIENTS = ("claude", "codex", "gemini", "opencode", "openclaw", "cursor")
 GUARDS = ("advise", "rewrite", "off")
 WAKE_CODE = 2
 # Enough for the largest result of a tool that a client tells of; more is not ours to keep in memory.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from outlive.domain.foreign import Seen
     from outlive.domain.session import Source
 
-    WokenBy = Literal["nobody", "hook", "queue"]
+    WokenBy = Literal["nobody", "hook", "queue", "nudge"]
     Kind = Literal["begin", "end", "prompt", "tool", "results", "stop", "compact", "wake"]
     Put = Callable[["Answer"], None]
 
@@ -42,17 +42,25 @@ class Event(Value):
     source: Source = "startup"
     is_unheard: bool = False
     """Whether the client keeps what is answered from its model: a beginning is then told with the next prompt."""
+    continues: str | None = None
+    """The session that it goes on from, by the client's own word."""
     reason: str | None = None
     transcript: str | None = None
+    kept: str | None = None
+    """What its history shows of what we have said, where that is no file that we could read."""
     process: int | None = None
     """The client's process."""
+    shares_process: bool = False
+    """Whether that process has several sessions at a time, each of which keeps its name for good."""
+    lets_go: bool = False
+    """It is over if its client's process ends now; otherwise the client only begins anew with it."""
     is_again: bool = False
     """Whether its turn goes on because we did not let it stop before."""
     most_blocks: int = 8
     """How often in a row the client lets a stop be blocked."""
     woken_by: WokenBy = "nobody"
     """Who makes it take a turn when it is idle: a hook that its client keeps running, a message that is queued for it,
-    or nobody, because it is over when its turn is."""
+    a nudge after which it asks what there is, or nobody, because it is over when its turn is."""
     text: str = ""
     """What it was asked."""
     tool: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive.hooks.event import Answer, Event, as_read, as_reason, as_told
+from outlive.hooks.event import as_read, as_reason, as_told
 from outlive.hooks.process import nearest_client
 
 TYPE_CHECKING = False
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from outlive.hooks.event import Kind
+    from outlive.hooks.event import Answer, Event, Kind
 
 # What is answered when a person clears or compresses never reaches the model (seen with 0.61.0). That it compresses by
 # itself cannot be seen: PreCompress comes before every request, whether it will or not.

@@ -51,7 +51,7 @@ def _tell(home: Home, event: Event, project: str, put: Put, *, may_block: bool) 
     """Confirm what was told before, and tell what has ended; whether there was anything."""
     reconcile(home, utc_now(), None, launch_adopter)
     wanted = None if may_block else lambda *_: False
-    with claim(home, event.session, project, is_turn=True, wanted=wanted) as claimed:
+    with claim(home, event.session, project, is_turn=event.is_turn, wanted=wanted) as claimed:
         if not claimed.tellings or claimed.owed is None:
             return False
         put(Answer(context=text_of(home, claimed.tellings, claimed.owed.session)))

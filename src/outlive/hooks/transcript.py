@@ -24,7 +24,7 @@ _LAST_BYTES = 4 << 20
 
 def confirm_from_transcript(home: Home, event: Event, project: str) -> None:
     """Acknowledge what was presented to this session and stands in its transcript."""
-    if event.transcript is None:
+    if event.transcript is None and event.kept is None:
         return
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, event.session, project)
@@ -37,7 +37,7 @@ def confirm_from_transcript(home: Home, event: Event, project: str) -> None:
         ]
         if not presented:
             return
-        text = _last_bytes(event.transcript)
+        text = _last_bytes(event.transcript) if event.transcript else (event.kept or "").encode()
         seen = [notice for notice in presented if notice.id.encode("ascii") in text]
         for name in Inbox(ledger).acknowledge(seen, utc_now()):
             trace(home, event.session, "acknowledged", notice=name, by="the transcript")

@@ -22,22 +22,21 @@ from outlive.service.telling import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from outlive.bundle.home import Home
     from outlive.hooks.event import Event, Put
+    from outlive.service.inbox import Claim
 
 
 def wake(home: Home, event: Event, project: str, put: Put) -> None:
     """Watch, if there is anything to watch and nobody does; return when it has been said, or need not be."""
     if event.woken_by == "hook":
-        watch(
-            home,
-            event,
-            project,
-            lambda text: put(Answer(wake=text)),
-            lambda: poke(home, event.session, os.environ),
-        )
+        by_socket = (lambda: poke(home, event.session, os.environ)) if event.client == "claude" else None
+        watch(home, event, project, lambda text: put(Answer(wake=text)), by_socket)
+    # Its turn asks for itself what there is: a nudge that leads to no turn must not have told anything.
+    if event.woken_by == "nudge" and next(_claims(home, event, project), None) is not None:
+        put(Answer(wake="something has ended"))
 
 
 def watch(
@@ -47,15 +46,7 @@ def watch(
 
     If a `poke` is enough for the session to take a turn, what is to be told is left to that.
     """
-    if event.process is None or not _is_waited_for(home, event, project):
-        return
-    try:
-        life = os.pidfd_open(event.process)
-    except OSError:
-        return
-    if marks.watch(home, event.session) is None:
-        return
-    for claimed in follow_inbox(home, event.session, project, launch_adopter, life=life):
+    for claimed in _claims(home, event, project):
         if poke is not None:
             claimed.release()
             if poke():
@@ -65,6 +56,19 @@ def watch(
             say(text_of(home, claimed.tellings, claimed.owed.session))
             claimed.presented()
             return
+
+
+def _claims(home: Home, event: Event, project: str) -> Iterator[Claim]:
+    """What is to be told, as it comes, if anything is waited for and nobody else watches."""
+    if event.process is None or not _is_waited_for(home, event, project):
+        return
+    try:
+        life = os.pidfd_open(event.process)
+    except OSError:
+        return
+    if marks.watch(home, event.session) is None:
+        return
+    yield from follow_inbox(home, event.session, project, launch_adopter, life=life)
 
 
 def _is_waited_for(home: Home, event: Event, project: str) -> bool:

@@ -23,12 +23,30 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 _PATIENCE_S = 30
-_RESULTS = {"claude": "PostToolBatch", "codex": "PostToolUse", "gemini": "AfterTool"}
+_WOKEN_BY_HOOK = ("claude", "opencode")
+_STARTS = {"opencode": "chat.message", "openclaw": "session_start", "cursor": "sessionStart"}
+_RESULTS = {
+    "claude": "PostToolBatch",
+    "codex": "PostToolUse",
+    "gemini": "AfterTool",
+    "opencode": "tool.execute.after",
+    "openclaw": "after_tool_call",
+    "cursor": "postToolUse",
+}
+_STOPS = {
+    "claude": "Stop",
+    "codex": "Stop",
+    "gemini": "AfterAgent",
+    "opencode": "session.idle",
+    "openclaw": "before_agent_finalize",
+    "cursor": "stop",
+}
 _WAKES = {
     "codex": "by `codex queue`, which only a session in a terminal could show",
     "gemini": "nobody can wake it; the next prompt tells",
+    "openclaw": "the plugin asks the gateway for a turn, without a webhook or a token; only a gateway could show it",
+    "cursor": "it has no way; what ended is told beside its next result or at the end of its turn",
 }
-_STOPS = {"claude": "Stop", "codex": "Stop", "gemini": "AfterAgent"}
 
 
 class Finding(Value):
@@ -132,13 +150,14 @@ class Canary:
         return Finding(of=client, what="launch", works=works, why=why, hint="" if works else hint)
 
     def _paths(self, client: str, hooks: Mapping[str, list[list[str]]]) -> Iterator[Finding]:
-        self._call(hooks, "SessionStart", source="startup")
+        start = _STARTS.get(client, "SessionStart")
+        self._call(hooks, start, source="startup")
         endless = self._launch("sleep 300")
-        said = self._call(hooks, _STOPS[client])
+        said = self._call(hooks, _STOPS[client], is_one_turn=True)
         yield _told(client, "gate", endless, said, "the end of a turn waits for it")
-        said = self._call(hooks, "SessionStart", source="resume")
+        said = self._call(hooks, start, source="resume")
         yield _told(client, "hand-off", endless, said, "a beginning session is told of it")
-        if client == "claude":
+        if client in _WOKEN_BY_HOOK:
             woken = self._wake(hooks, endless)
             yield _told(client, "wake", endless, woken, "an idle session is woken by its end")
         else:
@@ -175,7 +194,7 @@ class Canary:
 
     def _wake(self, hooks: Mapping[str, list[list[str]]], task: str) -> str:
         """What the watcher of an idle session says when the task ends."""
-        ours = [words for words in hooks.get("Stop", ()) if "Wake" in words]
+        ours = [words for words in (*hooks.get("Stop", ()), *hooks.get("Wake", ())) if "Wake" in words]
         if not ours:
             return ""
         payload = {"session_id": self._session, "cwd": self._place, "hook_event_name": "Stop"}

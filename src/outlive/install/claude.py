@@ -69,18 +69,20 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
     ]
 
 
-def with_server(text: str, words: Sequence[str] | None, **more: object) -> str:
+def with_server(
+    text: str, words: Sequence[str] | None, under: tuple[str, ...] = ("mcpServers",), **more: object
+) -> str:
     """The configuration with our MCP server, if there is one and nobody has given its name to another."""
-    path = ("mcpServers", "outlive")
+    path = (*under, "outlive")
     if words is None or (text.strip() and jsonc.find(jsonc.parse(text), path) is not None):
         return text
     return jsonc.set_member(text, path, {"command": words[0], "args": list(words[1:]), **more})
 
 
-def without_server(text: str) -> str:
+def without_server(text: str, under: tuple[str, ...] = ("mcpServers",)) -> str:
     """The configuration without our MCP server."""
-    shorter = jsonc.cut(text, ("mcpServers",), _is_our_server) if text.strip() else text
-    return jsonc.cut_empty(shorter, ("mcpServers",)) if shorter != text else text
+    shorter = jsonc.cut(text, under, _is_our_server) if text.strip() else text
+    return jsonc.cut_empty(shorter, under) if shorter != text else text
 
 
 def _is_our_server(value: object) -> bool:

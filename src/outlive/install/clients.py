@@ -1,4 +1,4 @@
-"""The clients that Outlive can be installed into, and those that it cannot yet."""
+"""The clients that Outlive can be installed into."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shutil
 
 from outlive.domain.errors import UserError
-from outlive.install import claude, codex, gemini
+from outlive.install import claude, codex, cursor, gemini, openclaw, opencode
 from outlive.install.program import mcp_words
 
 TYPE_CHECKING = False
@@ -15,17 +15,18 @@ if TYPE_CHECKING:
 
     from outlive.install.target import Target
 
-CLIENTS = {"claude": claude, "codex": codex, "gemini": gemini}
-NOT_YET = ("opencode", "openclaw", "cursor")
+CLIENTS = {
+    "claude": claude,
+    "codex": codex,
+    "gemini": gemini,
+    "opencode": opencode,
+    "openclaw": openclaw,
+    "cursor": cursor,
+}
 
 
 def chosen(name: str, environ: Mapping[str, str]) -> list[str]:
     """The clients that are meant: the one that is named, or all that this user has."""
-    if name in NOT_YET:
-        raise UserError(
-            f"{name} is not supported yet",
-            f"its sessions can still call `outlive session begin`, `inbox` and `gate`; supported: {', '.join(CLIENTS)}",
-        )
     if name != "auto":
         return [name]
     found = [

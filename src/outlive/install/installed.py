@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive.domain.text import from_json
-from outlive.install import jsonc
+from outlive.install import jsonc, openclaw, opencode
 from outlive.install.clients import CLIENTS
 from outlive.install.codex import keys_of
 from outlive.install.program import is_ours
@@ -14,22 +14,39 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_FILES = {"claude": "settings.json", "codex": "hooks.json", "gemini": "settings.json"}
+_FILES = {"claude": "settings.json", "codex": "hooks.json", "gemini": "settings.json", "cursor": "hooks.json"}
+_OPENCODE_EVENTS = ("chat.message", "tool.execute.after", "session.idle", "Wake")
+# Where answers have what they say: Claude Code and its like, our plugin in OpenClaw, Cursor.
+_SAID = ("reason", "context", "block", "additional_context", "followup_message")
 _MANAGED = "/etc/claude-code/managed-settings.json"
 
 
 def installed_hooks(client: str, environ: Mapping[str, str]) -> dict[str, list[list[str]]]:
     """The commands of ours, by event, each as words; a text is given to a shell, as the client does."""
+    if client == opencode.NAME:
+        words = opencode.plugin_words(read(opencode.plugin_path(environ)) or "")
+        return {event: [[*words, event]] for event in _OPENCODE_EVENTS} if words else {}
+    if client == openclaw.NAME:
+        return _called_by_plugin(environ)
     text = read(f"{CLIENTS[client].directory(environ)}/{_FILES[client]}")
     hooks = _value(text, "hooks")
     found: dict[str, list[list[str]]] = {}
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         for group in groups if isinstance(groups, list) else ():
-            for hook in group.get("hooks", ()) if isinstance(group, dict) else ():
+            for hook in group.get("hooks", [group]) if isinstance(group, dict) else ():
                 words = _words(hook)
                 if words and is_ours(" ".join(words), client):
                     found.setdefault(event, []).append(words)
     return found
+
+
+def _called_by_plugin(environ: Mapping[str, str]) -> dict[str, list[list[str]]]:
+    """What the plugin in OpenClaw's gateway calls: the command of its own configuration, for every event."""
+    entry = _value(read(openclaw.configuration(environ)), "plugins", "entries", "outlive")
+    if not isinstance(entry, dict) or not openclaw.is_our_entry(entry):
+        return {}
+    command = [str(word) for word in entry["config"]["command"]]
+    return {event: [[*command, "hook", "openclaw", event]] for event in openclaw.EVENTS}
 
 
 def why_blocked(client: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
@@ -49,14 +66,38 @@ def why_blocked(client: str, environ: Mapping[str, str]) -> tuple[str, str] | No
                 f"{len(missing)} of {len(keys)} hooks are not trusted",
                 "`outlive install --client codex`, or /hooks in Codex",
             )
+    if client == opencode.NAME and environ.get("OPENCODE_PURE", "").lower() in ("1", "true", "yes", "on"):
+        return "OPENCODE_PURE keeps plugins out", "unset it"
+    if client == openclaw.NAME:
+        return _why_openclaw_loads_no_plugin(environ)
     return None
 
 
-def _value(text: str | None, name: str) -> object:
+def _why_openclaw_loads_no_plugin(environ: Mapping[str, str]) -> tuple[str, str] | None:
+    path = openclaw.configuration(environ)
+    plugins = _value(read(path), "plugins")
+    found: dict[str, object] = plugins if isinstance(plugins, dict) else {}
+    allow, deny = found.get("allow"), found.get("deny")
+    hooks = _value(read(path), "plugins", "entries", "outlive", "hooks")
+    allowed = hooks if isinstance(hooks, dict) else {}
+    folder = f"{openclaw.directory(environ)}/extensions/outlive"
+    missing = [name for name in openclaw.FILES if read(f"{folder}/{name}") is None]
+    if found.get("enabled") is False or _value(read(path), "plugins", "entries", "outlive", "enabled") is not True:
+        return f"{path} has the plugin disabled", "enable it there, or `outlive install --client openclaw`"
+    if (isinstance(allow, list) and "outlive" not in allow) or (isinstance(deny, list) and "outlive" in deny):
+        return f"{path} does not let the plugin load", "only who keeps plugins.allow and plugins.deny can change it"
+    if allowed.get("allowConversationAccess") is not True or allowed.get("allowPromptInjection") is False:
+        return f"{path} keeps the plugin from the events of a turn", "see plugins.entries.outlive.hooks there"
+    if missing:
+        return f"{folder} lacks {', '.join(missing)}", "`outlive install --client openclaw` writes it anew"
+    return None
+
+
+def _value(text: str | None, *path: str) -> object:
     """One member of a configuration; None if it is not there, or nothing can be read."""
     if not text or not text.strip():
         return None
-    node = jsonc.find(jsonc.parse(text), (name,))
+    node = jsonc.find(jsonc.parse(text), path)
     return None if node is None else jsonc.value_of(text, node)
 
 
@@ -77,4 +118,4 @@ def context_of(answer: str) -> str:
         return ""
     specific = said.get("hookSpecificOutput")
     more = specific.get("additionalContext", "") if isinstance(specific, dict) else ""
-    return f"{said.get('reason', '')} {more}".strip()
+    return " ".join([more, *(str(said[name]) for name in _SAID if said.get(name))]).strip()

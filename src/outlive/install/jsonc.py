@@ -1,4 +1,4 @@
-"""JSON with comments, edited as text: every byte that is not ours stays as it is.
+"""JSON with comments, or JSON5, edited as text: every byte that is not ours stays as it is.
 
 A parser that gives back values would lose comments, order and spacing, so this one gives back
 places. Edits are insertions and cuts at those places.
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _SPACE = " \t\r\n\ufeff"
+_QUOTES = "\"'"
 
 
 class Node(Value):
@@ -52,7 +53,17 @@ def value_of(text: str, node: Node) -> object:
         return {member.key: value_of(text, member.node) for member in node.members}
     if node.kind == "array":
         return [value_of(text, member.node) for member in node.members]
-    return from_json(text[node.start : node.end])
+    return _scalar(text[node.start : node.end])
+
+
+def _scalar(text: str) -> object:
+    """What a word stands for. One that only JSON5 has (`'it'`, `.5`) is not ours, and need not be understood."""
+    if text[:1] == "'":
+        return text[1:-1]
+    try:
+        return from_json(text)
+    except ValueError:
+        return text
 
 
 def find(root: Node, path: Sequence[str]) -> Node | None:
@@ -229,7 +240,7 @@ class _Reader:
         if letter in ("{", "["):
             return self._container(is_object=letter == "{")
         start = self.at
-        if letter == '"':
+        if letter and letter in _QUOTES:
             self._string()
         else:
             while self.at < len(self.text) and self.text[self.at] not in ",]}/" + _SPACE:
@@ -250,7 +261,7 @@ class _Reader:
                 return Node(kind="object" if is_object else "array", start=start, end=self.at, members=tuple(members))
             begin, key = self.at, ""
             if is_object:
-                key = str(from_json(self._string()))
+                key = self._key()
                 self.skip()
                 self._expect(":")
                 self.skip()
@@ -259,12 +270,24 @@ class _Reader:
             if self.text[self.at : self.at + 1] != close:
                 self._expect(",")
 
+    def _key(self) -> str:
+        """A name in quotes, or, in JSON5, without."""
+        start = self.at
+        if self.text[start : start + 1] in ('"', "'"):
+            return str(_scalar(self._string()))
+        while self.text[self.at : self.at + 1].isalnum() or self.text[self.at : self.at + 1] in ("_", "$"):
+            self.at += 1
+        if start == self.at or self.text[start].isdigit():
+            raise self.wrong()
+        return self.text[start : self.at]
+
     def _string(self) -> str:
         start = self.at
-        self._expect('"')
-        while self.at < len(self.text) and self.text[self.at] not in '"\n':
+        quote = self.text[start]
+        self._expect(quote)
+        while self.at < len(self.text) and self.text[self.at] not in (quote, "\n"):
             self.at += 2 if self.text[self.at] == "\\" else 1
-        self._expect('"')
+        self._expect(quote)
         return self.text[start : self.at]
 
     def _expect(self, letter: str) -> None:

@@ -11,6 +11,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from outlive.domain.errors import OutliveError
 from outlive.mcp.crossing import cross
+from outlive.mcp.sessions import without_session
 from outlive.mcp.tasks_extension import TasksExtension
 from outlive.mcp.tools.tool import Call
 from outlive.mcp.words import error_answer
@@ -62,9 +63,9 @@ class Desk:
         if tool is None:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {params.name}")
         wants_task = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS and self._extension.wants_task(ctx, tool)
-        caller = await self._callers.of(ctx)
+        caller = await self._callers.of(ctx, params.arguments)
         try:
-            call, given = await self._call(caller), tool.check(params.arguments)
+            call, given = await self._call(caller), tool.check(without_session(caller, params.arguments))
             if wants_task:
                 return await self._extension.begin(call, tool, given)
             answer = await cross(tool.act, call, given, patiently=tool.is_patient)

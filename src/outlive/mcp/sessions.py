@@ -27,10 +27,14 @@ if TYPE_CHECKING:
 CODEX_TURN = "x-codex-turn-metadata"
 # Codex tells this only to servers that say they want it.
 CODEX_SANDBOX = "codex/sandbox-state-meta"
+# OpenCode and OpenClaw tell their servers nothing; our plugins in them add these to what our tools are given. The
+# latter starts them all where its gateway was started, whatever a session works on.
+_GIVEN_SESSION, _GIVEN_PLACE = "outlive_session", "outlive_directory"
+_TOLD_BY_PLUGIN = ("opencode", "openclaw-bundle-mcp")
 _PATIENCE_WITH_ROOTS_S = 5.0
-# Seen with Claude Code 2.1.325 and Codex 0.166.0: of an answer with both, the model gets the JSON only. That is
-# long, and what tasks say in it has no frame around it.
-_WORDS_ONLY = ("claude-code", "codex-mcp-client")
+# Seen with Claude Code 2.1.325 and Codex 0.166.0: of an answer with both, the model gets the JSON only; OpenClaw
+# 2026.9.6 puts it first. That is long, and what tasks say in it has no frame around it.
+_WORDS_ONLY = ("claude-code", "codex-mcp-client", "openclaw-bundle-mcp")
 
 
 class Caller(Value):
@@ -67,23 +71,31 @@ class Callers:
         self._roots: list[str] | None = None
         self._asking = Lock()
 
-    async def of(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
-        """Who sent this request."""
+    async def of(self, ctx: ServerRequestContext[Any, Any], given: Mapping[str, Any] | None = None) -> Caller:
+        """Who sent this request, which may be a call of a tool that is given something."""
         meta: Mapping[str, Any] = ctx.meta or {}
         turn, sandbox = _mapping(meta.get(CODEX_TURN)), _mapping(meta.get(CODEX_SANDBOX))
-        session = self._environ.get("OUTLIVE_SESSION") or _text(turn.get("session_id")) or session_of(self._environ)
+        client = ctx.session.client_params
+        name = None if client is None else client.client_info.name
+        told = (given or {}) if name in _TOLD_BY_PLUGIN else {}
+        session = (
+            _text(told.get(_GIVEN_SESSION))
+            or self._environ.get("OUTLIVE_SESSION")
+            or _text(turn.get("session_id"))
+            or session_of(self._environ)
+        )
         directory = (
-            _directory(_text(sandbox.get("sandboxCwd")))
+            _directory(_text(told.get(_GIVEN_PLACE)))
+            or _directory(_text(sandbox.get("sandboxCwd")))
             or _directory(self._environ.get("CLAUDE_PROJECT_DIR"))
             or await self._root(ctx.session)
             or self._directory
         )
-        client = ctx.session.client_params
         return Caller(
             session=session,
             directory=directory,
             project=await cross(project_of, directory),
-            client=None if client is None else client.client_info.name,
+            client=name,
             sandbox=_text(turn.get("sandbox")),
             process=None if self._is_distant else self._process,
             is_distant=self._is_distant,
@@ -103,6 +115,12 @@ class Callers:
     async def roots_changed(self, *_: object) -> None:
         """The client has other roots now: they are asked for anew."""
         self._roots = None
+
+
+def without_session(caller: Caller, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a tool was given by the model, and not by our plugin."""
+    ours = (_GIVEN_SESSION, _GIVEN_PLACE) if caller.client in _TOLD_BY_PLUGIN else ()
+    return {name: each for name, each in (given or {}).items() if name not in ours}
 
 
 async def _ask_for_roots(session: ServerSession) -> list[str]:

@@ -13,7 +13,7 @@ from outlive.ledger.foreign import ForeignTasks
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import tick, utc_now
-from outlive.service.liveness import grace_s, is_over
+from outlive.service.liveness import grace_s, is_gone, is_over
 from outlive.service.sessions import check_name
 
 TYPE_CHECKING = False
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.domain.foreign import Foreign, Seen, Sight
     from outlive.domain.session import Session
+
+
+# Their tasks are sessions of sub-agents, which live in the client's own process and end with it.
+_KEEP_THEIRS_INSIDE = ("opencode", "openclaw", "cursor")
 
 
 def note_foreign(home: Home, session: str, project: str, client: str, seen: Sequence[Seen], *, are_all: bool) -> None:
@@ -78,7 +82,9 @@ def foreign_document(one: Foreign) -> dict[str, object]:
 
 
 def _look_for(one: Foreign) -> Sight:
-    """Whoever runs it has its output open; nobody else would."""
+    """Whoever runs it has its output open, and nobody else would; what runs inside of its client ends with that."""
+    if one.client in _KEEP_THEIRS_INSIDE and one.process is not None:
+        return "absent" if is_gone(one.process) else "unknown"
     if one.seen.output is None or not os.path.exists(one.seen.output):
         return "unknown"
     return "present" if is_held_open(one.seen.output) else "absent"

@@ -37,11 +37,12 @@ def is_over(session: Session) -> bool:
 
     Of one that nothing is known of, or whose process is none that we could see, it is not said.
     """
-    if session.ended_at is not None:
-        return True
-    identity = _identity(session)
-    if identity is None:
-        return False
+    return session.ended_at is not None or (session.process is not None and is_gone(session.process))
+
+
+def is_gone(process: str) -> bool:
+    """Whether a process, as a session's record names it, has ended; not if it is none that we could see."""
+    identity = _identity(process)
     if identity.boot != boot_id():
         return True
     if identity.namespace != pid_namespace():
@@ -57,8 +58,7 @@ def is_over(session: Session) -> bool:
 
 def process_of(session: Session) -> int | None:
     """A pidfd of the session's process, while that lives."""
-    identity = _identity(session)
-    return None if identity is None else open_verified(identity)
+    return None if session.process is None else open_verified(_identity(session.process))
 
 
 def is_judged(session: Session) -> bool:
@@ -66,8 +66,6 @@ def is_judged(session: Session) -> bool:
     return session.process is not None or session.ended_at is not None
 
 
-def _identity(session: Session) -> Identity | None:
-    if session.process is None:
-        return None
-    pid, inode, start, boot, namespace = session.process.split()
+def _identity(process: str) -> Identity:
+    pid, inode, start, boot, namespace = process.split()
     return Identity(pid=int(pid), inode=int(inode), start=int(start), boot=boot, namespace=int(namespace))

@@ -1,0 +1,79 @@
+"""Cursor: hooks in the user's own file, and the MCP server where there is one. By its documentation; never run."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.install import jsonc
+from outlive.install.claude import with_server, without_server
+from outlive.install.program import hook_text, is_ours
+from outlive.install.target import Target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+NAME = "cursor"
+# How often a message of ours may follow in a row: Cursor's own default, which might change.
+LOOP_LIMIT = 5
+_TIMEOUTS_S = {"sessionStart": 10, "sessionEnd": 5, "preCompact": 5, "subagentStart": 5}
+
+
+def directory(environ: Mapping[str, str]) -> str:
+    """Where its configuration lies."""
+    return os.path.join(environ.get("HOME", "/"), ".cursor")
+
+
+def groups(guard: str) -> dict[str, list[dict[str, object]]]:
+    """The hooks of each event; the one before a tool only tells a command its session."""
+    found = {event: [_hook(event, timeout=timeout)] for event, timeout in _TIMEOUTS_S.items()}
+    found["preToolUse"] = [_hook("preToolUse", "--guard", "off", timeout=5, matcher="Shell")]
+    found["postToolUse"] = [_hook("postToolUse", timeout=5)]
+    if guard != "off":
+        found["postToolUse"].append(_hook("advise", timeout=5, matcher="Shell"))
+    found["stop"] = [_hook("stop", timeout=10, loop_limit=LOOP_LIMIT)]
+    return found
+
+
+def _hook(event: str, *more: str, **fields: object) -> dict[str, object]:
+    return {"command": hook_text(NAME, event, *more), **fields}
+
+
+def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
+    """Every file that is changed; `server` are the words that start our MCP server, if there is one."""
+    top = directory(environ)
+    return [
+        Target(path=f"{top}/hooks.json", add=lambda text: add_hooks(text, guard), strip=strip_hooks),
+        Target(path=f"{top}/mcp.json", add=lambda text: with_server(text, server), strip=_without_server),
+    ]
+
+
+def add_hooks(text: str, guard: str) -> str:
+    """The file with our hooks after whatever is there."""
+    if not text.strip() or jsonc.find(jsonc.parse(text), ("version",)) is None:
+        text = jsonc.set_member(text, ("version",), 1)
+    for event, hooks in groups(guard).items():
+        for hook in hooks:
+            text = jsonc.append(text, ("hooks", event), hook)
+    return text
+
+
+def strip_hooks(text: str) -> str:
+    """The file without our hooks, and without what is empty then."""
+    if not text.strip():
+        return text
+    hooks = jsonc.find(jsonc.parse(text), ("hooks",))
+    for event in [member.key for member in hooks.members] if hooks is not None else ():
+        shorter = jsonc.cut(text, ("hooks", event), _is_our_hook)
+        text = jsonc.cut_empty(shorter, ("hooks", event)) if shorter != text else text
+    text = jsonc.cut_empty(text, ("hooks",))
+    return "" if jsonc.value_of(text, jsonc.parse(text)) in ({}, {"version": 1}) else text
+
+
+def _without_server(text: str) -> str:
+    shorter = without_server(text)
+    return "" if shorter.strip() == "{}" else shorter
+
+
+def _is_our_hook(value: object) -> bool:
+    return isinstance(value, dict) and is_ours(value.get("command", ""), NAME)

@@ -1,0 +1,116 @@
+"""OpenClaw: a plugin in its own folder, enabled in its configuration, a skill, and the MCP server where there is one.
+
+The configuration is JSON5. The plugin is told there what to call; it needs no webhook and no token to wake a session.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.install import jsonc
+from outlive.install.claude import with_server, without_server
+from outlive.install.program import program
+from outlive.install.skill import is_skill, skill_text
+from outlive.install.target import Target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+NAME = "openclaw"
+# What the plugin calls.
+EVENTS = (
+    "session_start",
+    "session_end",
+    "before_prompt_build",
+    "before_tool_call",
+    "after_tool_call",
+    "before_agent_finalize",
+    "agent_end",
+    "before_compaction",
+    "subagent_spawned",
+    "subagent_ended",
+    "wake",
+)
+FILES = ("openclaw.plugin.json", "package.json", "index.js")
+_SHIPPED = os.path.join(os.path.dirname(__file__), "openclaw_plugin")
+_ENTRIES, _ALLOWED, _SERVERS = ("plugins", "entries"), ("plugins", "allow"), ("mcp", "servers")
+
+
+def directory(environ: Mapping[str, str]) -> str:
+    """Where its configuration and its plugins lie."""
+    return environ.get("OPENCLAW_STATE_DIR") or os.path.join(environ.get("HOME", "/"), ".openclaw")
+
+
+def configuration(environ: Mapping[str, str]) -> str:
+    """The file that its configuration is."""
+    return environ.get("OPENCLAW_CONFIG_PATH") or f"{directory(environ)}/openclaw.json"
+
+
+def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
+    """Every file that is changed; `server` are the words that start our MCP server, if there is one."""
+    top = directory(environ)
+    # It keeps its own environment from the servers that it starts.
+    known = {name: environ[name] for name in ("OUTLIVE_HOME", "XDG_STATE_HOME") if environ.get(name)}
+    more = {"env": known} if known else {}
+    return [
+        Target(
+            path=configuration(environ),
+            add=lambda text: with_server(add_plugin(text, guard), server, under=_SERVERS, **more),
+            strip=strip_plugin,
+        ),
+        *(_shipped(f"{top}/extensions/outlive", name) for name in FILES),
+        Target(
+            path=f"{top}/skills/outlive/SKILL.md",
+            add=lambda _: skill_text(),
+            strip=lambda text: "" if is_skill(text) else text,
+        ),
+    ]
+
+
+def _shipped(folder: str, name: str) -> Target:
+    with open(f"{_SHIPPED}/{name}", encoding="utf-8") as file:
+        text = file.read()
+    return Target(path=f"{folder}/{name}", add=lambda _: text, strip=lambda _: "")
+
+
+def add_plugin(text: str, guard: str) -> str:
+    """The configuration with the plugin enabled, and among those that may load if only some may."""
+    entry = {
+        "enabled": True,
+        # Without it OpenClaw calls none of the events of a turn.
+        "hooks": {"allowConversationAccess": True},
+        "config": {"command": program(), "guard": "off" if guard == "off" else "advise"},
+    }
+    if not text.strip() or jsonc.find(jsonc.parse(text), (*_ENTRIES, "outlive")) is None:
+        text = jsonc.set_member(text, (*_ENTRIES, "outlive"), entry)
+    allowed = jsonc.find(jsonc.parse(text), _ALLOWED)
+    if allowed is not None and "outlive" not in _list(text, allowed):
+        text = jsonc.append(text, _ALLOWED, "outlive")
+    return text
+
+
+def _list(text: str, node: jsonc.Node) -> list[object]:
+    found = jsonc.value_of(text, node)
+    return found if isinstance(found, list) else []
+
+
+def strip_plugin(text: str) -> str:
+    """The configuration without the plugin and the server, and without what is empty then."""
+    if not text.strip():
+        return text
+    before = text
+    text = jsonc.cut(text, _ENTRIES, is_our_entry)
+    if text != before:
+        text = jsonc.cut(text, _ALLOWED, lambda value: value == "outlive")
+        text = jsonc.cut_empty(jsonc.cut_empty(text, _ENTRIES), ("plugins",))
+    shorter = without_server(text, under=_SERVERS)
+    text = jsonc.cut_empty(shorter, ("mcp",)) if shorter != text else text
+    return "" if text.strip() == "{}" and text != before else text
+
+
+def is_our_entry(value: object) -> bool:
+    """Whether a plugin's entry is the one that we wrote."""
+    config = value.get("config") if isinstance(value, dict) else None
+    command = config.get("command") if isinstance(config, dict) else None
+    return isinstance(command, list) and command[1:2] == ["-I"] and "outlive" in " ".join(map(str, command))

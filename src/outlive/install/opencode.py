@@ -1,0 +1,110 @@
+"""OpenCode: a plugin that calls our hooks, a skill, and the MCP server where there is one."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.domain.text import from_json, to_json
+from outlive.install import jsonc
+from outlive.install.program import hook_words
+from outlive.install.skill import is_skill, skill_text
+from outlive.install.target import Target, read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+NAME = "opencode"
+_SCHEMA = "https://opencode.ai/config.json"
+_SOURCE = os.path.join(os.path.dirname(__file__), "opencode_plugin.js")
+_FIRST_WORDS = "// Outlive in OpenCode:"
+_COMMAND, _GUARD = "const COMMAND = ", "const GUARD = "
+# It gives up on a tool after 30 s, and a slice of waiting may be longer.
+_TIMEOUT_MS = 60_000
+
+
+def directory(environ: Mapping[str, str]) -> str:
+    """Where its configuration lies."""
+    above = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME", "/"), ".config")
+    return environ.get("OPENCODE_CONFIG_DIR") or os.path.join(above, "opencode")
+
+
+def plugin_path(environ: Mapping[str, str]) -> str:
+    """Where our plugin lies."""
+    return f"{directory(environ)}/plugin/outlive.js"
+
+
+def plugin_text(guard: str) -> str:
+    """The plugin, with what it calls."""
+    words = {_COMMAND: to_json(hook_words(NAME, "")[:-1]), _GUARD: to_json(guard)}
+    with open(_SOURCE, encoding="utf-8") as file:
+        lines = file.read().splitlines(keepends=True)
+    for index, line in enumerate(lines):
+        for head, value in words.items():
+            if line.startswith(head):
+                lines[index] = f"{head}{value}\n"
+    return "".join(lines)
+
+
+def plugin_words(text: str) -> list[str]:
+    """What a plugin of ours calls, before the event; empty if it is none."""
+    line = next((line for line in text.splitlines() if line.startswith(_COMMAND)), "")
+    try:
+        words = from_json(line.removeprefix(_COMMAND)) if is_plugin(text) else []
+    except ValueError:
+        return []
+    return [str(word) for word in words] if isinstance(words, list) else []
+
+
+def is_plugin(text: str) -> bool:
+    """Whether a file is a plugin that we wrote, of this or another version."""
+    return text.startswith(_FIRST_WORDS)
+
+
+def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
+    """Every file that is changed; `server` are the words that start our MCP server, if there is one."""
+    top = directory(environ)
+    # It reads both, the second over the first, and writes to the second where there is neither.
+    plain, commented = f"{top}/opencode.json", f"{top}/opencode.jsonc"
+    chosen = plain if read(plain) is not None and read(commented) is None else commented
+    return [
+        Target(
+            path=plugin_path(environ),
+            add=lambda _: plugin_text(guard),
+            strip=lambda text: "" if is_plugin(text) else text,
+        ),
+        Target(
+            path=f"{top}/skills/outlive/SKILL.md",
+            add=lambda _: skill_text(),
+            strip=lambda text: "" if is_skill(text) else text,
+        ),
+        *(
+            Target(
+                path=path,
+                add=(lambda text: _with_server(text, server)) if path == chosen else (lambda text: text),
+                strip=_without_server,
+            )
+            for path in (plain, commented)
+        ),
+    ]
+
+
+def _with_server(text: str, words: Sequence[str] | None) -> str:
+    """The configuration with our MCP server, if there is one and nobody has given its name to another."""
+    path = ("mcp", "outlive")
+    if words is None or (text.strip() and jsonc.find(jsonc.parse(text), path) is not None):
+        return text
+    if not text.strip():
+        text = jsonc.set_member("", ("$schema",), _SCHEMA)  # otherwise it would add that itself
+    entry = {"type": "local", "command": list(words), "enabled": True, "timeout": _TIMEOUT_MS}
+    return jsonc.set_member(text, path, entry)
+
+
+def _without_server(text: str) -> str:
+    shorter = jsonc.cut(text, ("mcp",), _is_our_server) if text.strip() else text
+    return jsonc.cut_empty(shorter, ("mcp",)) if shorter != text else text
+
+
+def _is_our_server(value: object) -> bool:
+    words = value.get("command") if isinstance(value, dict) else None
+    return isinstance(words, list) and words[1:] == ["-I", "-m", "outlive", "mcp"]

@@ -1,0 +1,442 @@
+"""Outlive in the real OpenCode, offline: a plugin inside of it, in runs of one turn and in sessions that stay."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.clients.model import Asked, Hang, Pause, Reply, Say, Use
+from tests.clients.rig import released
+from tests.support import wait_until
+
+if TYPE_CHECKING:
+    import subprocess
+    from pathlib import Path
+
+    from tests.clients.rig import OpenCode
+
+
+def shell(command: str) -> Use:
+    """OpenCode's shell tool."""
+    return Use("bash", {"command": command, "description": "a step"})
+
+
+def tasks(opencode: OpenCode, number: int = 1) -> list[str]:
+    """The tasks there are, oldest first, once there are so many."""
+
+    def found() -> list[Any]:
+        rows: list[Any] = opencode.bench.json("list", "--all")["tasks"]
+        return rows if len(rows) == number else []
+
+    rows = sorted(wait_until(found, "the tasks"), key=lambda row: str(row["created_at"]))
+    return [str(row["id"]) for row in rows]
+
+
+def session_of(client: subprocess.Popen[str]) -> str:
+    """The name of a session that answers one prompt, from the first thing it prints."""
+    assert client.stdout is not None
+    return str(json.loads(client.stdout.readline())["sessionID"])
+
+
+def until_asked(opencode: OpenCode, number: int) -> Asked:
+    """The model's request of that number, once it has come."""
+    wait_until(lambda: len(opencode.model.asked) >= number, f"request {number}")
+    return opencode.model.asked[number - 1]
+
+
+def until_watched(opencode: OpenCode) -> None:
+    """Somebody watches over an idle session."""
+    wait_until(lambda: list(opencode.bench.state.glob("*/hooks/*.watch")), "the watcher")
+
+
+# --- sessions that answer one prompt ---------------------------------------------------------------
+
+
+def test_the_gate_holds_a_session_that_answers_one_prompt(opencode: OpenCode, tmp_path: Path) -> None:
+    """Its end would be the session's end: held while the task runs, then told of its ending, then free."""
+    opencode.configure()
+    opencode.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results:
+            return [shell(f"outlive run '{released(go)}; exit 3'")]
+        if "This session waits" in asked.last:
+            go.touch()
+            return [shell("outlive wait --no-ack")]
+        return [Say("finished")]
+
+    opencode.model.answer = answer
+    opencode.finish(opencode.ask("begin"))
+    told = opencode.model.asked[-1].all
+    assert told.count("This session waits for background tasks") == 1
+    assert told.count("(exit 3)") == 1
+    assert "<name>outlive</name>" in told, "the skill is offered"
+    (task,) = tasks(opencode)
+    assert opencode.notices(task) == {"ended": "acked"}
+    assert opencode.bench.show(task)["project"] == str(opencode.bench.project)
+
+    def how() -> Any:
+        return opencode.bench.json("session", "list", "--all")["sessions"][0]["end_reason"]
+
+    assert wait_until(how, "the session's end") == "dispose"
+
+
+def test_text_before_a_tool_is_not_the_end_of_a_turn(opencode: OpenCode, tmp_path: Path) -> None:
+    """A model that says something and then uses a tool is not held: the message that would have held it is taken back.
+
+    In Anthropic's dialect the text is over before anybody can know of the tool.
+    """
+    opencode.configure(dialect="anthropic")
+    opencode.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results:
+            return [Say("I launch it."), shell(f"outlive run '{released(go)}; exit 3'")]
+        if asked.results == 1:
+            return [Say("I look at something else."), shell("echo else")]
+        if asked.results == 2:
+            return [Say("And at something else."), Pause(), shell("echo more")]
+        if "This session waits" in asked.last:
+            go.touch()
+            return [Say("I wait."), shell("outlive wait --no-ack")]
+        return [Say("finished")]
+
+    opencode.model.answer = answer
+    opencode.finish(opencode.ask("begin"))
+    assert "This session waits" not in opencode.model.asked[3].all, "it was at work"
+    told = opencode.model.asked[-1].all
+    assert told.count("This session waits for background tasks") == 1
+    assert told.count("(exit 3)") == 1
+    assert opencode.notices(tasks(opencode)[0]) == {"ended": "acked"}
+
+
+def test_what_a_killed_session_launched_is_told_to_its_successor_once(opencode: OpenCode, tmp_path: Path) -> None:
+    """By its shell and over MCP; SIGKILL, then `-s`: the hand-off names both, and the next one neither."""
+    opencode.configure()
+    opencode.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results:
+            return [shell(f"outlive run '{released(go)}; exit 3'")]
+        if asked.results == 1:
+            return [Use("outlive_run", {"command": f"{released(go)}; exit 4"})]
+        return [Hang()] if "again" not in asked.all else [Say("fine")]
+
+    opencode.model.answer = answer
+    first = opencode.ask("first")
+    session = session_of(first)
+    until_asked(opencode, 3)
+    opencode.kill(first)
+    by_shell, by_mcp = tasks(opencode, 2)
+    assert opencode.bench.show(by_mcp)["session"] == opencode.bench.show(by_shell)["session"] == session
+    go.touch()
+    for task in (by_shell, by_mcp):
+        opencode.until_ended(task)
+
+    opencode.finish(opencode.ask("again", "-s", session))
+    told = opencode.model.asked[3].all
+    assert opencode.hand_offs(told) == 1
+    assert f"{by_shell} failed (exit 3)" in told
+    assert f"{by_mcp} failed (exit 4)" in told
+    assert opencode.notices(by_shell) == opencode.notices(by_mcp) == {"ended": "acked"}
+    opencode.finish(opencode.ask("again, please", "-c"))
+    told = opencode.model.asked[-1].all
+    assert "again, please" in told
+    assert told.count(f"{by_shell} failed (exit 3)") == told.count(f"{by_mcp} failed (exit 4)") == 1
+
+
+def test_what_stands_in_its_history_is_not_told_again(opencode: OpenCode) -> None:
+    """Killed with an ending before the model that nothing could confirm: the client has kept it, and says so."""
+    opencode.configure()
+    opencode.install()
+
+    def answer(asked: Asked) -> list[Reply]:
+        if "carry on" in asked.all:
+            return [Say("fine")]
+        return [Hang()] if asked.results else [shell("outlive run 'exit 3'; outlive wait --no-ack")]
+
+    opencode.model.answer = answer
+    first = opencode.ask("launch it")
+    session = session_of(first)
+    until_asked(opencode, 2)
+    (task,) = tasks(opencode)
+    assert f"notice n{task}01ended" in opencode.model.asked[1].last
+    assert opencode.notices(task) == {"ended": "presented"}
+    opencode.kill(first)
+    opencode.finish(opencode.ask("carry on", "-s", session))
+    told = opencode.model.asked[-1].all
+    assert told.count(f"notice n{task}01ended") == 1
+    assert opencode.hand_offs(told) == 0
+    assert opencode.notices(task) == {"ended": "acked"}
+
+
+def test_a_new_session_of_the_project_is_told_what_a_killed_one_left(opencode: OpenCode, tmp_path: Path) -> None:
+    """It continues nobody, and should know all the same; whom it is owed to is still told."""
+    opencode.configure()
+    opencode.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if "launch it" in asked.all and not asked.results:
+            return [shell(f"outlive run '{released(go)}; exit 3'")]
+        return [Hang()] if asked.results and "carry on" not in asked.all else [Say("fine")]
+
+    opencode.model.answer = answer
+    first = opencode.ask("launch it")
+    session = session_of(first)
+    until_asked(opencode, 2)
+    opencode.kill(first)
+    (task,) = tasks(opencode)
+    opencode.finish(opencode.ask("another"))
+    assert f"{task} (of an earlier session) running" in opencode.model.asked[2].all
+    go.touch()
+    opencode.until_ended(task)
+    opencode.finish(opencode.ask("carry on", "-s", session))
+    assert f"{task} failed (exit 3)" in opencode.model.asked[3].all
+    assert opencode.notices(task) == {"ended": "acked"}
+
+
+def test_sessions_of_two_projects_hear_of_their_own(opencode: OpenCode) -> None:
+    """At the same time, under the same user."""
+    opencode.configure()
+    opencode.install()
+    other = opencode.bench.root / "other"
+    other.mkdir()
+
+    def answer(asked: Asked) -> list[Reply]:
+        name = "alpha" if "say alpha" in asked.all else "beta"
+        if not asked.results:
+            return [shell(f"outlive run 'sleep 0.5; echo of-{name}; exit 4'")]
+        return [Say("finished")]
+
+    opencode.model.answer = answer
+    first, second = opencode.ask("say alpha"), opencode.ask("say beta", cwd=other)
+    opencode.finish(first)
+    opencode.finish(second)
+    for mine, theirs in (("alpha", "beta"), ("beta", "alpha")):
+        told = [asked.all for asked in opencode.model.asked if f"say {mine}" in asked.all][-1]
+        assert f"| of-{mine}" in told
+        assert f"of-{theirs}" not in told
+
+
+def test_a_sub_agent_that_died_with_its_client_is_told_of(opencode: OpenCode) -> None:
+    """It shares the session: what it launches is owed to that. Nobody keeps it, so nobody knows how it ended."""
+    opencode.configure()
+    opencode.install()
+    prompt = {"description": "look around", "prompt": "look below", "subagent_type": "general"}
+
+    def answer(asked: Asked) -> list[Reply]:
+        if "carry on" in asked.all:
+            return [Say("fine")]
+        if "look below" in asked.all and "delegate it" not in asked.all:
+            return [Hang()] if asked.results else [shell("outlive run 'exit 3'")]
+        return [Use("task", prompt)]
+
+    opencode.model.answer = answer
+    first = opencode.ask("delegate it")
+    session = session_of(first)
+    until_asked(opencode, 3)
+    (task,) = tasks(opencode)
+    opencode.until_ended(task)
+    assert opencode.bench.show(task)["session"] == session
+    running = opencode.bench.json("hand-off", "--session", session)["foreign"]
+    assert [(one["client"], one["state"]) for one in running] == [("opencode", "running")]
+    opencode.kill(first)
+    opencode.finish(opencode.ask("carry on", "-s", session))
+    told = opencode.model.asked[-1].all
+    assert f"{task} failed (exit 3)" in told
+    assert "not kept by Outlive, but by the client itself (1):" in told
+    assert "may run, or have ended" in told
+    assert "look around" in told
+
+
+# --- sessions that stay ----------------------------------------------------------------------------
+
+
+def test_an_idle_session_is_woken_once(opencode: OpenCode, tmp_path: Path) -> None:
+    """Its turn over, the gate lets it be: the ending makes it take a turn, and nothing more is said."""
+    opencode.configure()
+    opencode.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results:
+            return [shell(f"outlive run '{released(go)}; exit 3'")]
+        return [Say("heard" if "(exit 3)" in asked.all else "idle")]
+
+    opencode.model.answer = answer
+    server = opencode.serve()
+    session = server.begin()
+    server.say(session, "launch it")
+    until_asked(opencode, 2)
+    (task,) = tasks(opencode)
+    until_watched(opencode)
+    go.touch()
+    assert f"n{task}01ended" in until_asked(opencode, 3).last
+    wait_until(lambda: opencode.notices(task) == {"ended": "acked"}, "the acknowledgement")
+    server.say(session, "and now?")
+    told = until_asked(opencode, 4).all
+    assert "and now?" in told
+    assert told.count(f"notice n{task}01ended") == 1
+    assert "This session waits" not in told, "the gate lets it be: somebody wakes it"
+
+
+def test_an_idle_session_in_a_terminal_is_woken(opencode: OpenCode, tmp_path: Path) -> None:
+    """The same plugin, in the client that people look at."""
+    opencode.configure()
+    opencode.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results:
+            return [shell(f"outlive run '{released(go)}; exit 3'")]
+        return [Say("heard" if "(exit 3)" in asked.all else "idle")]
+
+    opencode.model.answer = answer
+    terminal = opencode.sit_down("launch it")
+    try:
+        wait_until(lambda: b"launch it" in terminal.screen, "the prompt")
+        terminal.enter("")
+        until_asked(opencode, 2)
+        (task,) = tasks(opencode)
+        until_watched(opencode)
+        go.touch()
+        assert f"n{task}01ended" in until_asked(opencode, 3).last
+        wait_until(lambda: opencode.notices(task) == {"ended": "acked"}, "the acknowledgement")
+    finally:
+        terminal.close()
+
+
+def test_who_was_interrupted_is_not_made_to_go_on(opencode: OpenCode, tmp_path: Path) -> None:
+    """A person has stopped it; what ended meanwhile is told with the next prompt."""
+    opencode.configure()
+    opencode.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results:
+            return [shell(f"outlive run '{released(go)}; exit 3'")]
+        return [Hang(5)] if "go on" not in asked.all else [Say("fine")]
+
+    opencode.model.answer = answer
+    server = opencode.serve()
+    session = server.begin()
+    server.say(session, "launch it")
+    until_asked(opencode, 2)
+    server.post(f"/session/{session}/abort", {})
+    wait_until(lambda: server.is_idle(session), "the end of the turn")
+    (task,) = tasks(opencode)
+    go.touch()
+    opencode.until_ended(task)
+    server.say(session, "go on")
+    told = until_asked(opencode, 3).all
+    assert "go on" in told
+    assert told.count(f"notice n{task}01ended") == 1
+    assert "This session waits" not in told
+    assert not list(opencode.bench.state.glob("*/hooks/*.watch")), "nobody would have woken it"
+
+
+def test_compacting_hands_over(opencode: OpenCode, tmp_path: Path) -> None:
+    """What the summary may have lost, the hand-off says, once."""
+    opencode.configure()
+    opencode.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results and "launch it" in asked.last:
+            return [shell(f"outlive run --notify failure '{released(go)}; exit 3'")]
+        return [Say("fine")]
+
+    opencode.model.answer = answer
+    server = opencode.serve()
+    session = server.begin()
+    server.say(session, "launch it")
+    until_asked(opencode, 2)
+    wait_until(lambda: server.is_idle(session), "the end of the turn")
+    (task,) = tasks(opencode)
+    server.post(f"/session/{session}/summarize", {"providerID": "scripted", "modelID": "scripted"})
+    server.say(session, "and now?")
+    wait_until(lambda: "and now?" in opencode.model.asked[-1].all, "the next turn")
+    told = opencode.model.asked[-1].all
+    assert opencode.hand_offs(told) == 1
+    assert f"{task} running" in told
+    wait_until(lambda: server.is_idle(session), "the end of the turn")
+    server.say(session, "and then?")
+    wait_until(lambda: "and then?" in opencode.model.asked[-1].all, "the turn after that")
+    assert opencode.hand_offs(opencode.model.asked[-1].all) == 1
+    go.touch()
+
+
+def test_the_end_of_one_session_leaves_the_tasks_of_another_alone(opencode: OpenCode, tmp_path: Path) -> None:
+    """Three more sessions of one project: one in the same process is deleted, one ends by itself, one is killed."""
+    opencode.configure()
+    opencode.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if "launch it" in asked.all and not asked.results:
+            return [shell(f"outlive run '{released(go)}; exit 3'")]
+        return [Hang()] if "die" in asked.last else [Say("heard" if "(exit 3)" in asked.all else "idle")]
+
+    opencode.model.answer = answer
+    server = opencode.serve()
+    session, neighbour = server.begin(), server.begin()
+    server.say(session, "launch it")
+    until_asked(opencode, 2)
+    until_watched(opencode)
+    server.say(neighbour, "hello")
+    until_asked(opencode, 3)
+    wait_until(lambda: server.is_idle(neighbour), "the end of its turn")
+    server.delete(f"/session/{neighbour}")
+    opencode.finish(opencode.ask("hello"))
+    peer = opencode.ask("die")
+    until_asked(opencode, 5)
+    opencode.kill(peer)
+    (task,) = tasks(opencode)
+    assert opencode.bench.row(task).state == "running"
+    go.touch()
+    woken = until_asked(opencode, 6)
+    assert f"n{task}01ended" in woken.last
+    assert "launch it" in woken.all
+
+
+# --- never in the way ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("program", ["/nonexistent/python", "/bin/echo", "/bin/false"])
+def test_a_plugin_that_calls_nothing_sensible_stands_in_nobodys_way(opencode: OpenCode, program: str) -> None:
+    """The interpreter that was installed is gone, or is something else by now: the client goes on without us."""
+    file = opencode.configure()
+    opencode.install()
+    plugin = file.parent / "plugin/outlive.js"
+    was = plugin.read_text()
+    plugin.write_text(was.replace(json.dumps(sys.executable), json.dumps(program)))
+    assert plugin.read_text() != was
+    opencode.model.answer = lambda asked: [Say("finished") if asked.results else shell("echo out; env")]
+    opencode.finish(opencode.ask("begin"))
+    told = opencode.model.asked[-1].last
+    assert told.startswith("out\n")
+    assert "OUTLIVE_SESSION=ses_" in told, "the plugin was there"
+    assert "hook opencode" not in told
+
+
+# --- coming and going ------------------------------------------------------------------------------
+
+
+def test_installed_used_and_uninstalled_nothing_is_left(opencode: OpenCode) -> None:
+    """The configuration, comments and all, is as it was after a session has run with it."""
+    file = opencode.configure()
+    before = {path: path.read_bytes() for path in file.parent.rglob("*") if path.is_file()}
+    opencode.install()
+    opencode.finish(opencode.ask("hello"))
+    assert opencode.bench.json("session", "list", "--all")["sessions"], "the plugin did not run"
+    opencode.bench.ok("uninstall", "--client", "opencode")
+    assert {path: path.read_bytes() for path in file.parent.rglob("*") if path.is_file()} == before
+    assert not (file.parent / "plugin").exists()
+    assert not (file.parent / "skills").exists()
