@@ -206,7 +206,7 @@ export const Outlive = async ({ client, directory }) => {
   async function hasFinished(it) {
     const { data } = await client.session.messages({ path: { id: it.id }, query: { limit: 1 } })
     const last = data?.at(-1)?.info
-    return last?.role === "assistant" && Boolean(last.finish) && !last.error
+    return last?.role === "assistant" && ["stop", "length"].includes(last.finish) && !last.error
   }
 
   /** The turn is over, and the session stays: it may have to go on, or is watched over from now on. */
