@@ -322,7 +322,7 @@ def test_who_was_interrupted_is_not_made_to_go_on(opencode: OpenCode, tmp_path: 
     def answer(asked: Asked) -> list[Reply]:
         if not asked.results:
             return [shell(f"outlive run '{released(go)}; exit 3'")]
-        return [Hang(5)] if "go on" not in asked.all else [Say("fine")]
+        return [Hang(5)] if "carry on" not in asked.all else [Say("fine")]
 
     opencode.model.answer = answer
     server = opencode.serve()
@@ -334,9 +334,9 @@ def test_who_was_interrupted_is_not_made_to_go_on(opencode: OpenCode, tmp_path: 
     (task,) = tasks(opencode)
     go.touch()
     opencode.until_ended(task)
-    server.say(session, "go on")
+    server.say(session, "carry on")
     told = until_asked(opencode, 3).all
-    assert "go on" in told
+    assert "carry on" in told
     assert told.count(f"notice n{task}01ended") == 1
     assert "This session waits" not in told
     assert not list(opencode.bench.state.glob("*/hooks/*.watch")), "nobody would have woken it"

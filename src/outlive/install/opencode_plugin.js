@@ -14,6 +14,7 @@ const PATIENCE_MS = 6000
 const FAREWELL_MS = 1500
 const MOST_FAREWELLS = 8
 const WAKE_CODE = 2
+const SERVER = "-I -m outlive mcp"
 const LAST_MESSAGES = 50
 // Before these the guard is asked; of what they are given, it needs these.
 const GUARDED = ["bash", "edit", "write", "apply_patch", "patch"]
@@ -99,6 +100,7 @@ export const Outlive = async ({ client, directory }) => {
   const known = new Map()
   const advice = new Map()
   let asksNobody = false
+  let hasServer = false
 
   /** What is remembered of a session; one that was not seen to be created has been resumed. */
   function remember(id, info, source) {
@@ -188,14 +190,23 @@ export const Outlive = async ({ client, directory }) => {
     return answer.data
   }
 
-  async function wake(it, why, text) {
+  /** A turn for a session that is idle; what must not be lost, should it be idle no more, is told where it is next. */
+  async function wake(it, why, news, reason) {
+    const text = [news, reason].filter(Boolean).join("\n\n")
     if (!text) return
     try {
       if (it.isBusy) throw new Error("it takes a turn already")
       await speak(it, why, text)
     } catch {
-      it.owed.push(text)
+      if (news) it.owed.push(news)
     }
+  }
+
+  /** Whether its turn came to its end; of one that was interrupted, the error may be told after that it is idle. */
+  async function hasFinished(it) {
+    const { data } = await client.session.messages({ path: { id: it.id }, query: { limit: 1 } })
+    const last = data?.at(-1)?.info
+    return last?.role === "assistant" && ["stop", "length"].includes(last.finish) && !last.error
   }
 
   /** The turn is over, and the session stays: it may have to go on, or is watched over from now on. */
@@ -207,11 +218,7 @@ export const Outlive = async ({ client, directory }) => {
       },
     )
     const { context, reason } = await stop(it)
-    if (it.isBusy && context) it.owed.push(context)
-    if (it.isBusy) return
-    const said = taken(it, context)
-    it.isAgain = Boolean(said || reason)
-    await wake(it, "gate", [said, reason].filter(Boolean).join("\n\n"))
+    await wake(it, "gate", taken(it, context), reason)
   }
 
   /** The turn may be over after this text, and everything with it: a message that is there by then makes it go on. */
@@ -219,15 +226,15 @@ export const Outlive = async ({ client, directory }) => {
     const request = it.requests
     const { context, reason } = await stop(it)
     const said = taken(it, context)
-    if (!said && !reason) return
-    if (it.usedTools === request) {
-      if (said) it.owed.push(said)
-      return
-    }
     const text = [said, reason].filter(Boolean).join("\n\n")
-    const message = await speak(it, "gate", text, true)
-    it.isAgain = true
-    it.held = { part: message.parts[0], said, request }
+    if (!text) return
+    try {
+      if (it.usedTools === request) throw new Error("it was not over")
+      const message = await speak(it, "gate", text, true)
+      it.held = { part: message.parts[0], said, request }
+    } catch {
+      if (said) it.owed.push(said)
+    }
   }
 
   /** It was not over: a tool is used after that text. What was to be told is told beside its result. */
@@ -254,6 +261,8 @@ export const Outlive = async ({ client, directory }) => {
     if (!it) return
     if (type === "message.part.updated") {
       if (properties.part.type === "tool") it.usedTools = it.requests
+    } else if (type === "session.status") {
+      it.isBusy = properties.status?.type !== "idle"
     } else if (type === "session.error") {
       it.hasFailed = true
     } else if (type === "session.compacted") {
@@ -267,7 +276,7 @@ export const Outlive = async ({ client, directory }) => {
         known.delete(id)
         it.watcher?.kill()
         await call("session.deleted", about(it, { reason: "deleted" }))
-      } else if (!isOneTurn && !it.hasFailed) {
+      } else if (!isOneTurn && !it.hasFailed && (await hasFinished(it))) {
         await rest(it)
       }
     }
@@ -277,6 +286,7 @@ export const Outlive = async ({ client, directory }) => {
     config: quietly(async (config) => {
       const agents = Object.values({ ...config.mode, ...config.agent })
       asksNobody = areOpen(config.permission) && agents.every((agent) => areOpen(agent?.permission))
+      hasServer = config.mcp?.outlive?.command?.slice(1).join(" ") === SERVER
     }),
 
     event: quietly(async ({ event }) => hear(event.type, event.properties ?? {})),
@@ -285,7 +295,6 @@ export const Outlive = async ({ client, directory }) => {
       const it = await session(input.sessionID)
       const { agent, model } = output.message
       it.how = { agent, model: { providerID: model.providerID, modelID: model.modelID }, variant: model.variant }
-      it.isBusy = true
       it.hasFailed = false
       const top = await root(it)
       if (top !== it) {
@@ -312,7 +321,6 @@ export const Outlive = async ({ client, directory }) => {
       const agent = typeof input.agent === "string" ? input.agent : input.agent?.name
       if (!it || ASIDE.includes(agent)) return
       it.isSummary = agent === "compaction"
-      it.isBusy = true
       it.hasFailed = false
       if (!it.isSummary) it.requests++
     }),
@@ -325,7 +333,7 @@ export const Outlive = async ({ client, directory }) => {
       const it = await session(input.sessionID)
       const top = await root(it)
       // OpenCode does not tell the servers of its tools which session calls.
-      if (input.tool.startsWith("outlive_") && output.args) output.args.outlive_session = top.id
+      if (hasServer && input.tool.startsWith("outlive_") && output.args) output.args.outlive_session = top.id
       it.usedTools = it.requests
       await letGo(it)
       if (GUARD === "off" || !GUARDED.includes(input.tool)) return
