@@ -89,7 +89,8 @@ class Rig:
 
     def sit_down(self, prompt: str, *words: str) -> Terminal:
         """A session in a terminal, by somebody who has used the client before."""
-        terminal = Terminal(self.words_at_a_terminal(prompt, *words), self.bench.env, self.bench.project)
+        env = {**self.bench.env, "PWD": str(self.bench.project)}
+        terminal = Terminal(self.words_at_a_terminal(prompt, *words), env, self.bench.project)
         self._terminals.append(terminal)
         return terminal
 
@@ -435,10 +436,9 @@ class OpenCode(Rig):
         """One prompt, one answer."""
         return self.start("run", "--format", "json", *options, prompt, cwd=cwd)
 
-    def sit_down(self, prompt: str) -> Terminal:
-        """A session in a terminal, with something typed already."""
-        words = [str(program(self.name)), "--prompt", prompt]
-        return Terminal(words, {**self.bench.env, "PWD": str(self.bench.project)}, self.bench.project)
+    def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
+        """What a person types to begin with a prompt, which is not entered yet."""
+        return [str(program(self.name)), *words, "--prompt", prompt]
 
     def serve(self) -> Server:
         """Sessions that stay between two prompts."""
@@ -568,7 +568,7 @@ class OpenClaw(Rig):
         assert self.gateway is not None
         self.kill(self.gateway)
 
-    def ask(self, prompt: str, session: str, agent: str = "main") -> str:
+    def take_turn(self, prompt: str, session: str, agent: str = "main") -> str:
         """One turn of a session, and what it ended with."""
         content = {"model": f"openclaw/{agent}", "messages": [{"role": "user", "content": prompt}]}
         key = {"x-openclaw-session-key": f"agent:{agent}:{session}"}

@@ -69,7 +69,7 @@ def test_what_a_session_launched_is_told_once_when_it_is_woken(openclaw: OpenCla
         return [Say("heard" if "(exit 3)" in asked.all else "idle")]
 
     openclaw.model.answer = answer
-    assert openclaw.ask(f"launch {word}", word) == "idle"
+    assert openclaw.take_turn(f"launch {word}", word) == "idle"
     task = only_task(openclaw, word)
     assert "This session waits" not in asked_by(openclaw, word)[-1].all, "the gate lets it be: somebody wakes it"
     go.touch()
@@ -89,7 +89,7 @@ def test_woken_twice_it_is_told_once(openclaw: OpenClaw, tmp_path: Path, word: s
         return [Say("NO_REPLY" if "(exit 3)" in asked.last else "fine")]
 
     openclaw.model.answer = answer
-    openclaw.ask(f"launch {word}", word)
+    openclaw.take_turn(f"launch {word}", word)
     task = only_task(openclaw, word)
     go.touch()
     wait_until(lambda: len(asked_by(openclaw, word)) == 3, "the turn that it was woken for")
@@ -131,7 +131,7 @@ def test_a_session_for_one_answer_is_woken_too(openclaw: OpenClaw, tmp_path: Pat
         return [Say("heard" if "(exit 3)" in asked.all else "idle")]
 
     openclaw.model.answer = answer
-    assert openclaw.ask(f"launch {word}", f"hook:{word}") == "idle"
+    assert openclaw.take_turn(f"launch {word}", f"hook:{word}") == "idle"
     task = only_task(openclaw, word)
     go.touch()
     wait_until(lambda: f"n{task}01ended" in asked_by(openclaw, word)[-1].last, "the turn that it was woken for")
@@ -147,7 +147,7 @@ def test_what_ends_during_a_turn_stands_beside_the_next_result(openclaw: OpenCla
         return [shell("outlive wait --no-ack")] if asked.results == 1 else [Say("fine")]
 
     openclaw.model.answer = answer
-    openclaw.ask(f"launch {word}", word)
+    openclaw.take_turn(f"launch {word}", word)
     task = only_task(openclaw, word)
     asked = asked_by(openclaw, word)
     assert sum(f"n{task}01ended" in each.last for each in asked) == 1
@@ -174,18 +174,18 @@ def test_what_a_killed_gateway_left_is_told_to_its_session_once(openclaw: OpenCl
     go.touch()
     openclaw.until_ended(task)
     openclaw.serve()
-    assert openclaw.ask(f"again {word}", word) == "fine"
+    assert openclaw.take_turn(f"again {word}", word) == "fine"
     told = [each for each in asked_by(openclaw, word) if f"{task} failed (exit 3)" in each.last]
     assert len(told) == 1
     assert openclaw.hand_offs(told[0].all) == 1
     wait_until(lambda: openclaw.notices(task) == {"ended": "acked"}, "the acknowledgement")
-    openclaw.ask(f"again, please {word}", word)
+    openclaw.take_turn(f"again, please {word}", word)
     assert f"{task} failed (exit 3)" not in openclaw.model.asked[-1].last
 
 
 def _ask_in_vain(openclaw: OpenClaw, prompt: str, session: str) -> None:
     with pytest.raises((OSError, HTTPException)):
-        openclaw.ask(prompt, session)
+        openclaw.take_turn(prompt, session)
 
 
 def test_a_reset_session_is_handed_over(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
@@ -198,10 +198,10 @@ def test_a_reset_session_is_handed_over(openclaw: OpenClaw, tmp_path: Path, word
         return [Say("fine")]
 
     openclaw.model.answer = answer
-    openclaw.ask(f"launch {word}", word)
+    openclaw.take_turn(f"launch {word}", word)
     task = only_task(openclaw, word)
     openclaw.call("sessions.reset", key=f"agent:main:{word}")
-    openclaw.ask(f"and now, {word}?", word)
+    openclaw.take_turn(f"and now, {word}?", word)
     told = asked_by(openclaw, word)[-1]
     assert f"launch {word}" not in told.all
     assert openclaw.hand_offs(told.all) == 1
@@ -220,13 +220,13 @@ def test_a_compacted_session_is_handed_over(openclaw: OpenClaw, tmp_path: Path, 
         return [Say("fine")]
 
     openclaw.model.answer = answer
-    openclaw.ask(f"launch {word}", word)
+    openclaw.take_turn(f"launch {word}", word)
     for number in range(3):
-        openclaw.ask(f"go on with {word}, step {number}: {'and on ' * 400}", word)
+        openclaw.take_turn(f"go on with {word}, step {number}: {'and on ' * 400}", word)
     task = only_task(openclaw, word)
     done = openclaw.call("sessions.compact", key=f"agent:main:{word}")
     assert done["compacted"] is True, done
-    openclaw.ask(f"and now, {word}?", word)
+    openclaw.take_turn(f"and now, {word}?", word)
     told = asked_by(openclaw, word)[-1]
     assert openclaw.hand_offs(told.last) == 1
     assert f"{task} running" in told.last
@@ -248,7 +248,7 @@ def test_sessions_of_two_projects_hear_of_their_own(openclaw: OpenClaw, word: st
 
     openclaw.model.answer = answer
     turns = [
-        threading.Thread(target=openclaw.ask, args=(f"{name} {word}", word, agent))
+        threading.Thread(target=openclaw.take_turn, args=(f"{name} {word}", word, agent))
         for name, agent in (("alpha", "main"), ("beta", "other"))
     ]
     for turn in turns:
@@ -274,8 +274,8 @@ def test_the_end_of_one_session_leaves_the_tasks_of_another_alone(
         return [Say("fine")]
 
     openclaw.model.answer = answer
-    openclaw.ask(f"launch {word}", word)
-    openclaw.ask(f"hello, peer of {word}", f"{word}-peer")
+    openclaw.take_turn(f"launch {word}", word)
+    openclaw.take_turn(f"hello, peer of {word}", f"{word}-peer")
     peer = openclaw.model.asked[-1]
     assert "failed (exit" not in peer.all
     openclaw.call("sessions.delete", key=f"agent:main:{word}-peer")
@@ -293,7 +293,7 @@ def test_advice_stands_beside_the_result(openclaw: OpenClaw, word: str) -> None:
         return [shell(f"nohup echo {word} >/dev/null")] if asked.results < 2 else [Say("fine")]
 
     openclaw.model.answer = answer
-    openclaw.ask(f"do it, {word}", word)
+    openclaw.take_turn(f"do it, {word}", word)
     assert [each.last.count("A process detached by hand") for each in asked_by(openclaw, word)] == [0, 1, 0]
 
 
@@ -312,14 +312,14 @@ def test_sub_agents_that_died_with_the_gateway_are_unknown_and_then_lost(
         return [Say("fine")]
 
     openclaw.model.answer = answer
-    openclaw.ask(f"delegate, {word}", word)
+    openclaw.take_turn(f"delegate, {word}", word)
     task = only_task(openclaw, word)
     openclaw.kill_gateway()
     go.touch()
     openclaw.until_ended(task)
     openclaw.model.answer = lambda _: [Say("fine")]
     openclaw.serve()
-    openclaw.ask(f"and now, {word}?", word)
+    openclaw.take_turn(f"and now, {word}?", word)
     told = [each for each in asked_by(openclaw, f"and now, {word}") if f"{task} failed (exit 3)" in each.last]
     assert len(told) == 1
     assert f"child-{word}" in told[0].last
@@ -352,7 +352,7 @@ def test_the_mcp_server_is_there_and_does_not_launch(openclaw: OpenClaw, word: s
         return [Use("tool_call", {"id": "outlive__gate", "args": {}})] if asked.results == 2 else [Say("fine")]
 
     openclaw.model.answer = answer
-    openclaw.ask(f"look, {word}", word, "other")
+    openclaw.take_turn(f"look, {word}", word, "other")
     listed, refused, gate = [each.last for each in asked_by(openclaw, f"look, {word}")[1:]]
     assert mine in listed
     assert theirs not in listed

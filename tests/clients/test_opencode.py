@@ -300,17 +300,14 @@ def test_an_idle_session_in_a_terminal_is_woken(opencode: OpenCode, tmp_path: Pa
 
     opencode.model.answer = answer
     terminal = opencode.sit_down("launch it")
-    try:
-        wait_until(lambda: b"launch it" in terminal.screen, "the prompt")
-        terminal.enter("")
-        until_asked(opencode, 2)
-        (task,) = tasks(opencode)
-        until_watched(opencode)
-        go.touch()
-        assert f"n{task}01ended" in until_asked(opencode, 3).last
-        wait_until(lambda: opencode.notices(task) == {"ended": "acked"}, "the acknowledgement")
-    finally:
-        terminal.close()
+    wait_until(lambda: b"launch it" in terminal.screen, "the prompt")
+    terminal.enter("", lambda: bool(opencode.model.asked))
+    until_asked(opencode, 2)
+    (task,) = tasks(opencode)
+    until_watched(opencode)
+    go.touch()
+    assert f"n{task}01ended" in until_asked(opencode, 3).last
+    wait_until(lambda: opencode.notices(task) == {"ended": "acked"}, "the acknowledgement")
 
 
 def test_who_was_interrupted_is_not_made_to_go_on(opencode: OpenCode, tmp_path: Path) -> None:

@@ -118,8 +118,9 @@ class Canary:
     def _is_called(self, client: str) -> Finding:
         """Whether the client calls our hooks, by starting it."""
         blocked = why_blocked(client, self._environ)
-        if start_once(client, self._place, self._environ) is None and blocked is None:
-            return Finding(of=client, what="hooks", works=None, why=f"there is no {client} on the PATH to try it with")
+        untried = start_once(client, self._place, self._environ)
+        if untried is not None and blocked is None:
+            return Finding(of=client, what="hooks", works=None, why=untried)
         listed: Any = from_json(self._outlive("session", "list", "--all", "--json").stdout or "{}")
         here = os.path.realpath(self._place)
         if any(each["project"] == here and each["client"] == client for each in listed.get("sessions", ())):

@@ -24,14 +24,21 @@ if TYPE_CHECKING:
     from typing import Self
 
 _PATIENCE_S = 40
+_NOT_TRIED = {
+    "opencode": "it asks its plugin only when a model of its user's answers; `opencode run hello`, then `outlive session list`",
+    "openclaw": "only its running gateway could show it; ask it anything, then `outlive session list`",
+    "cursor": "nothing starts it from here; ask it anything, then `outlive session list`",
+}
 _ELSEWHERE = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 
 
-def start_once(client: str, place: str, environ: Mapping[str, str]) -> bool | None:
-    """Let a client begin a session in a directory, and see it end; None if there is none to be started."""
+def start_once(client: str, place: str, environ: Mapping[str, str]) -> str | None:
+    """Let a client begin a session in a directory, and see it end; why it cannot be tried, if it cannot."""
     program = shutil.which(client, path=environ.get("PATH"))
+    if client in _NOT_TRIED:
+        return _NOT_TRIED[client]
     if program is None:
-        return None
+        return f"there is no {client} on the PATH to try it with"
     with _Refusal() as model:
         words, variables = _call(client, model.url)
         own = {name: text for name, text in environ.items() if name not in (*_ELSEWHERE, "OUTLIVE_SESSION")}
@@ -45,14 +52,14 @@ def start_once(client: str, place: str, environ: Mapping[str, str]) -> bool | No
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        except OSError:
-            return None
+        except OSError as error:
+            return f"{program} cannot be started: {error.strerror}"
         try:
             running.wait(_PATIENCE_S)
         except subprocess.TimeoutExpired:
             os.killpg(running.pid, signal.SIGKILL)
             running.wait()
-    return True
+    return None
 
 
 def _call(client: str, url: str) -> tuple[list[str], dict[str, str]]:
@@ -74,6 +81,8 @@ def _call(client: str, url: str) -> tuple[list[str], dict[str, str]]:
 
 def shell_of(client: str, environ: Mapping[str, str]) -> list[str] | str | None:
     """How the client runs a command: the words before it, the setting that sandboxes it, or None if as anybody does."""
+    if client in _NOT_TRIED:
+        return None
     top = CLIENTS[client].directory(environ)
     if client == "codex":
         import tomllib  # noqa: PLC0415 - only the doctor asks

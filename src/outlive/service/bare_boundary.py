@@ -15,7 +15,6 @@ from outlive.service.liveness import is_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-
     from outlive.bundle.home import Home
     from outlive.domain.session import Begun
 
