@@ -86,7 +86,7 @@ def test_what_keeps_openclaw_from_loading_the_plugin_is_said(bench: Bench, user:
     bench.ok("install", "--client", "openclaw", "--yes")
     file = user / ".openclaw/openclaw.json"
     text = file.read_text()
-    assert "hooks" not in examined(bench, "openclaw")
+    assert examined(bench, "openclaw")["hooks"]["works"] is None
     for old, new, why in (
         ('"enabled": true', '"enabled": false', "has the plugin disabled"),
         ('"allowConversationAccess": true', '"allowConversationAccess": false', "from the events of a turn"),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 40
 _NOT_TRIED = {
-    "opencode": "it asks its plugin only when a model of its user's answers; `opencode run hello`, then `outlive session list`",
+    "opencode": "only with a model of its user's; ask it anything, then `outlive session list`",
     "openclaw": "only its running gateway could show it; ask it anything, then `outlive session list`",
     "cursor": "nothing starts it from here; ask it anything, then `outlive session list`",
 }
