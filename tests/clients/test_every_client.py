@@ -133,6 +133,8 @@ def test_sessions_of_two_projects_hear_of_their_own(installed: Rig) -> None:
         name = "aardvark" if "aardvark" in asked.all else "badger"
         if not asked.results:
             return [rig.shell(f"outlive run 'sleep 0.5; echo of-{name}; exit 4'")]
+        if "This session waits" in asked.last:
+            return [rig.shell("outlive wait --no-ack")]
         return [Say("finished")]
 
     rig.model.answer = answer

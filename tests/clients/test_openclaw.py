@@ -331,7 +331,7 @@ def test_installed_used_and_uninstalled_nothing_is_left(fresh: OpenClaw) -> None
     before = file.read_bytes()
     fresh.install()
     fresh.serve()
-    fresh.ask("hello", "one")
+    fresh.take_turn("hello", "one")
     assert fresh.bench.json("session", "list", "--all")["sessions"], "the hooks did not run"
     fresh.bench.ok("uninstall", "--client", "openclaw")
     assert file.read_bytes() == before

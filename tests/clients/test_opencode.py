@@ -213,6 +213,8 @@ def test_sessions_of_two_projects_hear_of_their_own(opencode: OpenCode) -> None:
         name = "alpha" if "say alpha" in asked.all else "beta"
         if not asked.results:
             return [shell(f"outlive run 'sleep 0.5; echo of-{name}; exit 4'")]
+        if "This session waits" in asked.last:
+            return [shell("outlive wait --no-ack")]
         return [Say("finished")]
 
     opencode.model.answer = answer
