@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from _socket import CMSG_LEN, MSG_CMSG_CLOEXEC, MSG_NOSIGNAL, SCM_RIGHTS, SOL_SOCKET
+from _socket import CMSG_LEN, MSG_CMSG_CLOEXEC, MSG_CTRUNC, MSG_NOSIGNAL, SCM_RIGHTS, SOL_SOCKET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ def give(channel: socket, note: bytes, descriptors: Sequence[int]) -> None:
 def take(channel: socket) -> tuple[bytes, list[int]] | None:
     """Wait for a note with descriptors, which are ours then; None if nobody is left who could give any."""
     try:
-        head, rights, *_ = channel.recvmsg(_HEAD, CMSG_LEN(_NUMBER * _MOST), MSG_CMSG_CLOEXEC)
+        head, rights, flags, _ = channel.recvmsg(_HEAD, CMSG_LEN(_NUMBER * _MOST), MSG_CMSG_CLOEXEC)
         note = _read(channel, int.from_bytes(head, "big")) if len(head) == _HEAD else b""
     except OSError:
         return None
-    if not note or not rights:
-        return None
+    if not note or not rights or flags & MSG_CTRUNC:
+        return None  # or there is no room for all of them here
     numbers = rights[0][2]
     return note, [int.from_bytes(numbers[at : at + _NUMBER], sys.byteorder) for at in range(0, len(numbers), _NUMBER)]
 

@@ -13,8 +13,13 @@ from select import POLLIN, poll
 from outlive.bundle.kernel import boot_id, pid_namespace, read_small
 from outlive.domain.value import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 # What our own processes call themselves, so that they are told from a task's.
 KEEPER_NAME, WITNESS_NAME = "outlive-keeper", "outlive-witness"
+_BADGE = "outlive-own"
 _STOPPED = (b"T", b"Z", b"X")
 _MOST_DESCRIPTORS = 1 << 30  # closed by one call each, however many numbers lie between
 
@@ -84,6 +89,16 @@ def stat_fields(pid: int) -> list[bytes] | None:
         return read_small(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
         return None
+
+
+def wear_badge() -> int:
+    """A descriptor by which a process of ours is known also while it has nothing to do with any task."""
+    return os.memfd_create(_BADGE)
+
+
+def has_badge(opened: Iterable[str]) -> bool:
+    """Whether one of these open files is such a badge."""
+    return any(path.startswith(f"/memfd:{_BADGE}") for path in opened)
 
 
 def is_stopped(pid: int) -> bool:

@@ -14,6 +14,7 @@ from select import POLLIN, poll
 
 from outlive.bundle.home import Home
 from outlive.bundle.kernel import keep_freed_memory, signal
+from outlive.bundle.processes import wear_badge
 from outlive.domain.command import Command
 from outlive.domain.errors import OutliveError
 from outlive.domain.queueing import lock, slots
@@ -76,6 +77,7 @@ def serve(fd: int) -> None:
     if os.fork():
         os._exit(0)  # so that whoever kills the program with its descendants does not find our keepers
     _detach(fd)
+    wear_badge()
     keepers = become_detached()
     keep_freed_memory()
     load()

@@ -69,7 +69,10 @@ class Spawner:
         except OSError:
             # It was gone before it heard all of this, so nothing has been done: ask another.
             self._forget()
-            self._channel(rights).sendall(message, socket.MSG_NOSIGNAL)
+            try:
+                self._channel(rights).sendall(message, socket.MSG_NOSIGNAL)
+            except OSError as error:
+                raise Unavailable(f"the spawner is killed again and again: {error.strerror}", "try again") from error
         answer = receive(self._channel(rights).fileno())
         if answer is None:
             raise Unavailable(

@@ -116,7 +116,8 @@ def _still_alive(
             time.sleep(_BETWEEN_GLANCES)
         known.update(dict.fromkeys(members()))
         for member in list(known):
-            if look(member.pid) == member:
+            # It may have become a keeper of something else since it was seen first.
+            if look(member.pid) == member and not (is_foreign or keeps_another_task)(member.pid):
                 known.update(dict.fromkeys(descendants(member.pid, is_foreign=is_foreign)))
             else:
                 del known[member]

@@ -21,7 +21,7 @@ from select import POLLIN, poll
 from outlive.bundle.attempt import Held
 from outlive.bundle.kernel import signal
 from outlive.bundle.passing import give, take
-from outlive.bundle.processes import close_all_but, is_stopped
+from outlive.bundle.processes import close_all_but, is_stopped, wear_badge
 from outlive.keeper.keeper import come_to_life, keep_until_settled
 from outlive.keeper.note import note_of, plan_from
 from outlive.keeper.witness_at_hand import WitnessAtHand, has_one_thread
@@ -107,12 +107,14 @@ class Keepers:
 def keep_one_after_the_other(channel: int, plan: Plan, held: Held, go: int, ready: int) -> NoReturn:
     """A keeper's life: one attempt, and the next if it is asked to."""
     come_to_life(plan, held, (go, ready, channel))
-    end, at_hand = socket(fileno=channel), WitnessAtHand((channel,))
+    badge = wear_badge()
+    end, at_hand = socket(fileno=channel), WitnessAtHand((channel,), badge)
     for life in range(1, _MOST_LIVES + 1):
         if not keep_until_settled(plan, held, go, ready, at_hand) or not has_one_thread() or life == _MOST_LIVES:
             break  # somebody of it lives on, whom we may have to answer, or we are too old
         signal.set_wakeup_fd(-1)
-        close_all_but((channel, *at_hand.fds()))
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever looked after what was left behind has ignored it
+        close_all_but((channel, badge, *at_hand.fds()))
         plan, held, go, ready = _wait_for_next(end)
     os._exit(0)
 

@@ -13,7 +13,7 @@ import time
 
 from outlive.bundle import record
 from outlive.bundle.kernel import exit_status_of
-from outlive.bundle.processes import Identity, open_verified
+from outlive.bundle.processes import Identity, has_exited, open_verified
 from outlive.domain.evidence import Evidence
 from outlive.domain.when import from_micros
 from outlive.keeper.witness import write_exit
@@ -66,6 +66,7 @@ class OwnCommand:
         self.fd = pidfd
         self._pid = pid
         self._record = record_fd
+        self._not_ours_since = 0.0
 
     def reap_others(self) -> None:
         """Orphans come to us now, too; without a parent that waits for them they would stay as zombies."""
@@ -82,6 +83,9 @@ class OwnCommand:
             seen = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
         except ChildProcessError:
             seen = None  # a dying witness is heard of before its children are given to us
+            self._not_ours_since = self._not_ours_since or time.monotonic()
+            if has_exited(self.fd) and time.monotonic() - self._not_ours_since > _KERNEL_TELLS_WITHIN:
+                return Stranger(self.fd, self._record).look()  # somebody else has waited for it
             time.sleep(0.001)
         if seen is None:
             return self

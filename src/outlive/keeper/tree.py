@@ -9,6 +9,7 @@ from outlive.bundle.processes import (
     KEEPER_NAME,
     WITNESS_NAME,
     command_line,
+    has_badge,
     name_of,
     open_verified,
     stat_fields,
@@ -81,9 +82,10 @@ def heirs_children(heirs: Iterable[int], is_foreign: Callable[[int], bool]) -> f
 
 
 def keeps_another_task(pid: int) -> bool:
-    """Whether this is a keeper or a witness. The name is cheap to forge, the open record is not.
+    """Whether this is a keeper or a witness, or makes some. The name is cheap to forge, the open record is not.
 
-    A keeper that falls asleep or wakes has another name for a moment, and the record all the time.
+    A keeper that falls asleep or wakes has another name for a moment, and the record all the time. One that
+    waits for its next task has no record, and a badge instead, as has the spawner that it waits for.
     """
     is_named_so = name_of(pid) in (KEEPER_NAME, WITNESS_NAME)
     try:
@@ -93,7 +95,9 @@ def keeps_another_task(pid: int) -> bool:
     # With nothing open it is on its way out, and will be gone before anybody could mind.
     if not opened:
         return is_named_so
-    return any("/tasks/" in path and "/attempts/" in path and path.endswith("/record") for path in opened)
+    return has_badge(opened) or any(
+        "/tasks/" in path and "/attempts/" in path and path.endswith("/record") for path in opened
+    )
 
 
 def runs_another_task(pid: int, home: Home, task: str) -> bool:

@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 
 _FREE = b"f"
 _GLANCES, _BETWEEN_GLANCES = 20, 0.0005
+_PATIENCE_S = 2.0
 
 
 class WitnessAtHand:
     """A channel to a witness that has nothing to do, or to nobody."""
 
-    def __init__(self, not_for_it: tuple[int, ...]) -> None:
-        """`not_for_it`: descriptors of the keeper's that a witness must not have."""
+    def __init__(self, not_for_it: tuple[int, ...], badge: int) -> None:
+        """`not_for_it`: descriptors of the keeper's that a witness must not have; the `badge` is for both."""
         self.not_for_it = not_for_it
+        self._badge = badge
         self._channel: socket | None = None
         self._its: socket | None = None
         self.pid = 0
@@ -39,6 +41,7 @@ class WitnessAtHand:
             return False
         try:
             if not is_stopped(self.pid):
+                self._channel.settimeout(_PATIENCE_S)
                 give(self._channel, *witness.note_of(start))
                 return True
         except OSError:
@@ -65,7 +68,7 @@ class WitnessAtHand:
         channel = self._its
         witness.become_witness()
         while witness.witness_until_recorded(start, (channel.fileno(),)) and has_one_thread():
-            close_all_but((channel.fileno(),))
+            close_all_but((channel.fileno(), self._badge))
             try:
                 channel.send(_FREE, MSG_NOSIGNAL)
             except OSError:
@@ -80,6 +83,7 @@ class WitnessAtHand:
         """Wait until it has nothing to do any more; False if it is gone."""
         if self._channel is not None:
             try:
+                self._channel.settimeout(_PATIENCE_S)
                 if self._channel.recv(1) == _FREE:
                     return True
             except OSError:
