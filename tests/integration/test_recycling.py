@@ -67,6 +67,13 @@ def is_free(keeper: int) -> bool:
     return state == b"S" and not any("/tasks/" in path for path in open_files(keeper))
 
 
+def ignores_its_children(pid: int) -> bool:
+    """Whether the kernel reaps its children for it."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        ignored = next(int(line.split()[1], 16) for line in file if line.startswith("SigIgn"))
+    return bool(ignored >> (signal.SIGCHLD - 1) & 1)
+
+
 def is_gone(pid: int) -> bool:
     """Whether it has ended."""
     return not is_alive(pid)
@@ -225,3 +232,49 @@ def test_nobody_waits_for_long(bench: Bench, client: Outlive) -> None:
     """A program that launches nothing more for a while has no idle keepers."""
     keeper, witness = free_keeper(bench, client)
     wait_until(lambda: not is_alive(keeper) and not is_alive(witness), "their end")
+
+
+def test_who_has_looked_after_leftovers_is_as_new(bench: Bench, client: Outlive) -> None:
+    """It ignored the ends of its children meanwhile; of the next command it must hear."""
+    keeper, _ = free_keeper(bench, client)
+    run_by(bench, client, keeper, "(sleep 0.2 &); exit 0", observe="syscalls").wait()
+    wait_until(lambda: is_gone(keeper) or is_free(keeper), "the end of what was left behind")
+    assert is_gone(keeper) or not ignores_its_children(keeper)
+    for _ in range(5):
+        # However it ends, it is seen: also if its witness was killed, and its keeper has to look by itself.
+        assert client.run("kill -9 $PPID; sleep 0.1; exit 3", observe="off").wait(timeout=20).exit_code == 3
+
+
+INNER = """
+import time
+from outlive import Outlive
+client = Outlive()
+for _ in range(3):
+    client.run("true").wait()
+print("ready", flush=True)
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    print(client.run("sleep 6; exit 7").id, flush=True)
+"""
+
+
+def test_cancelling_a_program_leaves_the_tasks_of_its_keepers_alone(bench: Bench) -> None:
+    """What it launches on its way out is given to a keeper that was idle when the end began."""
+    (bench.project / "inner.py").write_text(INNER)
+    outer = bench.launch(f"exec {sys.executable} inner.py", "--observe", "off")
+    wait_until(lambda: "ready" in bench.ok("output", outer), "the program inside")
+    assert bench.run("cancel", outer).returncode == 0
+    inner = bench.ok("output", outer).split()[-1]
+    assert bench.show(outer)["left_running"] == []
+    bench.run("wait", inner)
+    assert (bench.row(inner).state, bench.row(inner).current.exit_code) == ("failed", 7)
+    assert bench.row(inner).current.settled_by == "keeper"
+
+
+def test_a_program_that_launched_something_has_left_nothing_of_ours(bench: Bench) -> None:
+    """Its spawner, keepers and witnesses are no processes of its task."""
+    (bench.project / "inner.py").write_text(INNER.partition("print")[0])
+    outer = bench.launch(f"exec {sys.executable} inner.py")
+    bench.run("wait", outer)
+    assert bench.show(outer)["left_running"] == []
