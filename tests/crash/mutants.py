@@ -226,7 +226,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
     ),
     "inherit nothing": Mutant(inherit_nothing, Sweep(WITNESS), "exit code lost", ("waitid", 0)),
     "answer a dead launcher": Mutant(
-        answer_a_dead_launcher, Sweep(LAUNCHER), "although its keeper lived", ("wait4", 0)
+        answer_a_dead_launcher, Sweep(LAUNCHER), "although its keeper lived", (PIPE_WRITE, -1)
     ),
     "believe a failed commit": Mutant(
         believe_a_failed_commit,
