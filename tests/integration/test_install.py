@@ -282,3 +282,14 @@ def test_a_plugin_is_a_folder_that_comes_and_goes(bench: Bench, user: Path) -> N
     assert tree(user) == {}
     bench.ok("uninstall", "--client", "claude", "--plugin", str(folder))
     assert not folder.exists()
+
+
+def test_what_is_no_file_is_refused_at_once(bench: Bench, user: Path) -> None:
+    """A pipe would keep whoever reads it waiting."""
+    (user / ".claude").mkdir()
+    os.mkfifo(user / CLIENTS["claude"])
+    for verb in ("install", "uninstall"):
+        done = bench.run(verb, "--client", "claude")
+        assert done.returncode == 2
+        assert "no regular file" in done.stderr
+    assert sorted(tree(user)) == [".claude", ".claude/settings.json"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from outlive.domain.errors import UserError
 from outlive.domain.value import Value
@@ -27,7 +28,10 @@ class Target(Value):
 def read(path: str) -> str | None:
     """The text of a file with every byte of it; None if it is not there."""
     try:
-        with open(path, "rb") as file:
+        # Opening a pipe would wait for somebody who writes.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UserError(f"{path} is no regular file", "nothing was changed")
             content = file.read(_LONGEST + 1)
     except FileNotFoundError:
         return None
