@@ -284,6 +284,98 @@ def test_a_plugin_is_a_folder_that_comes_and_goes(bench: Bench, user: Path) -> N
     assert not folder.exists()
 
 
+OWN_SERVER = '{"mcpServers": {"outlive": {"command": "/x", "args": []}}}'
+COMMENT = '{"hooks": { // later\n}}'
+LITTLE = (
+    ("claude", ".claude/settings.json", '{"hooks": {}}'),
+    ("claude", ".claude/settings.json", COMMENT),
+    ("claude", ".claude/settings.json", ""),
+    ("claude", ".claude/skills/outlive/SKILL.md", ""),
+    ("claude", ".claude.json", OWN_SERVER),
+    ("claude", ".claude.json", '{"mcpServers": {"mine": {"command": "p", "args": ["-I", "-m", "outlive", "mcp"]}}}'),
+    ("gemini", ".gemini/settings.json", '{"hooks": {}}'),
+    ("gemini", ".gemini/settings.json", COMMENT),
+    ("gemini", ".gemini/settings.json", ""),
+    ("codex", ".codex/hooks.json", "{}"),
+    ("codex", ".codex/hooks.json", '{"hooks":{}}'),
+    ("codex", ".codex/config.toml", ""),
+    ("cursor", ".cursor/hooks.json", '{"version": 1}'),
+    ("cursor", ".cursor/mcp.json", "{}"),
+    ("opencode", ".config/opencode/opencode.json", ""),
+    ("openclaw", ".openclaw/openclaw.json", "{}"),
+)
+
+
+@pytest.mark.parametrize(("client", "name", "text"), LITTLE)
+def test_however_little_was_there_is_given_back(bench: Bench, user: Path, client: str, name: str, text: str) -> None:
+    """Whether or not there was an installation in between."""
+    file = user / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    before = tree(user)
+    bench.ok("uninstall", "--client", client)
+    assert tree(user) == before
+    install(bench, client)
+    bench.ok("uninstall", "--client", client)
+    assert tree(user) == before
+
+
+@pytest.mark.parametrize("client", ["claude", "gemini"])
+def test_a_comment_is_not_nothing(bench: Bench, user: Path, client: str) -> None:
+    """Neither with us beside it, nor when we are taken out of what was edited meanwhile."""
+    file = settings(user, client, '{\n  "a": "x",\n  "hooks": {\n    // later\n  }\n}\n')
+    install(bench, client)
+    assert "// later" in file.read_text()
+    file.write_text(file.read_text().replace('"x"', '"y"'))
+    bench.ok("uninstall", "--client", client)
+    text = file.read_text()
+    assert "// later" in text
+    assert jsonc.value_of(text, jsonc.parse(text)) == {"a": "y", "hooks": {}}
+
+
+def test_a_server_of_the_same_name_is_left_alone(bench: Bench, user: Path) -> None:
+    """And it is said that ours is not there."""
+    (user / ".claude").mkdir()
+    (user / ".claude.json").write_text(OWN_SERVER)
+    assert "left alone" in install(bench, "claude")
+    assert (user / ".claude.json").read_text() == OWN_SERVER
+
+
+@pytest.mark.parametrize(
+    ("client", "name"),
+    [
+        ("openclaw", ".openclaw/extensions/outlive/index.js"),
+        ("opencode", ".config/opencode/plugin/outlive.js"),
+        ("claude", ".claude/skills/outlive/SKILL.md"),
+    ],
+)
+def test_nothing_is_written_over_what_somebody_else_wrote(bench: Bench, user: Path, client: str, name: str) -> None:
+    """A file that would be ours by its name, and is not by its content."""
+    file = user / name
+    file.parent.mkdir(parents=True)
+    file.write_text("mine\n")
+    before = tree(user)
+    done = bench.run("install", "--client", client)
+    assert done.returncode == 2
+    assert "somebody else" in done.stderr
+    bench.ok("uninstall", "--client", client)
+    assert tree(user) == before
+
+
+def test_a_folder_that_is_no_plugin_of_ours_is_left_as_it_is(bench: Bench, user: Path) -> None:
+    """Uninstalling from the wrong folder takes nothing away."""
+    folder = bench.root / "plugin"
+    for name in (".mcp.json", "hooks/hooks.json", ".claude-plugin/plugin.json"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text('{"name": "mine"}')
+    before = tree(folder)
+    bench.ok("uninstall", "--client", "claude", "--plugin", str(folder))
+    assert tree(folder) == before
+    assert bench.run("install", "--client", "claude", "--plugin", str(folder)).returncode == 2
+    assert tree(folder) == before
+    assert tree(user) == {}
+
+
 def test_what_is_no_file_is_refused_at_once(bench: Bench, user: Path) -> None:
     """A pipe would keep whoever reads it waiting."""
     (user / ".claude").mkdir()

@@ -70,6 +70,8 @@ def carry_out(
         rows = [{"client": name, "changed": [c.path for c in changes if not c.is_none]} for name, changes in plans]
         print_json({"applied": is_wanted, "clients": rows})
         return 0
+    for change in (change for _, changes in plans for change in changes if change.left_out):
+        print(change.left_out)
     names = ", ".join(name for name, _ in plans)
     if not changed:
         print(f"{names}: nothing to change")

@@ -6,7 +6,7 @@ import os
 
 from outlive.install import jsonc
 from outlive.install.program import hook_words, is_ours
-from outlive.install.skill import is_skill, skill_text
+from outlive.install.skill import skill_target
 from outlive.install.target import Target
 
 TYPE_CHECKING = False
@@ -56,15 +56,12 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
     memory = os.path.join(environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME", "/"), ".claude.json")
     return [
         Target(path=f"{top}/settings.json", add=lambda text: add_groups(text, groups(guard)), strip=strip_groups),
-        Target(
-            path=f"{top}/skills/outlive/SKILL.md",
-            add=lambda _: skill_text(),
-            strip=lambda text: "" if is_skill(text) else text,
-        ),
+        skill_target(top),
         Target(
             path=memory,
             add=lambda text: with_server(text, server, alwaysLoad=True),
             strip=without_server,
+            left_out=lambda text: why_no_server(text, memory, server),
         ),
     ]
 
@@ -79,9 +76,18 @@ def with_server(
     return jsonc.set_member(text, path, {"command": words[0], "args": list(words[1:]), **more})
 
 
+def why_no_server(text: str, path: str, words: Sequence[str] | None, under: tuple[str, ...] = ("mcpServers",)) -> str:
+    """What to say of a server with our name that somebody else has configured."""
+    if words is None or not text.strip() or jsonc.find(jsonc.parse(text), (*under, "outlive")) is None:
+        return ""
+    return f"{path} has another MCP server named outlive, which is left alone; ours is not added"
+
+
 def without_server(text: str, under: tuple[str, ...] = ("mcpServers",)) -> str:
     """The configuration without our MCP server."""
-    shorter = jsonc.cut(text, under, _is_our_server) if text.strip() else text
+    node = jsonc.find(jsonc.parse(text), (*under, "outlive")) if text.strip() else None
+    is_there = node is not None and _is_our_server(jsonc.value_of(text, node))
+    shorter = jsonc.cut_key(text, (*under, "outlive")) if is_there else text
     return jsonc.cut_empty(shorter, under) if shorter != text else text
 
 
@@ -101,11 +107,12 @@ def strip_groups(text: str, client: str = NAME) -> str:
     """The settings without our groups, and without what is empty then."""
     if not text.strip():
         return text
+    before = text
     hooks = jsonc.find(jsonc.parse(text), ("hooks",))
     for event in [member.key for member in hooks.members] if hooks is not None else ():
         shorter = jsonc.cut(text, ("hooks", event), lambda group: _is_our_group(group, client))
         text = jsonc.cut_empty(shorter, ("hooks", event)) if shorter != text else text
-    return jsonc.cut_empty(text, ("hooks",))
+    return jsonc.cut_empty(text, ("hooks",)) if text != before else text
 
 
 def _is_our_group(group: object, client: str) -> bool:

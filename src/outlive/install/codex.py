@@ -12,7 +12,7 @@ from outlive.domain.value import Value
 from outlive.install import toml_text
 from outlive.install.claude import add_groups, strip_groups
 from outlive.install.program import hook_text, is_ours
-from outlive.install.skill import is_skill, skill_text
+from outlive.install.skill import skill_target
 from outlive.install.target import Target, read
 
 TYPE_CHECKING = False
@@ -98,19 +98,16 @@ def targets(
         Target(
             path=hooks,
             add=lambda text: add_groups(text, groups(guard)),
-            strip=lambda text: _bare(strip_groups(text, NAME)),
+            strip=_strip_hooks,
         ),
-        Target(
-            path=f"{top}/skills/outlive/SKILL.md",
-            add=lambda _: skill_text(),
-            strip=lambda text: "" if is_skill(text) else text,
-        ),
+        skill_target(top),
     ]
 
 
-def _bare(text: str) -> str:
-    """A file that holds nothing any more."""
-    return "" if text.strip() in ("", "{}") else text
+def _strip_hooks(text: str) -> str:
+    """The file without our hooks; no file if it holds nothing any more."""
+    shorter = strip_groups(text, NAME)
+    return "" if shorter != text and shorter.strip() == "{}" else shorter
 
 
 def keys_of(path: str) -> list[str]:

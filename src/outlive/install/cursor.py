@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from outlive.install import jsonc
-from outlive.install.claude import with_server, without_server
+from outlive.install.claude import why_no_server, with_server, without_server
 from outlive.install.program import hook_text, is_ours
 from outlive.install.target import Target
 
@@ -44,7 +44,12 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
     top = directory(environ)
     return [
         Target(path=f"{top}/hooks.json", add=lambda text: add_hooks(text, guard), strip=strip_hooks),
-        Target(path=f"{top}/mcp.json", add=lambda text: with_server(text, server), strip=_without_server),
+        Target(
+            path=f"{top}/mcp.json",
+            add=lambda text: with_server(text, server),
+            strip=_without_server,
+            left_out=lambda text: why_no_server(text, f"{top}/mcp.json", server),
+        ),
     ]
 
 
@@ -62,17 +67,20 @@ def strip_hooks(text: str) -> str:
     """The file without our hooks, and without what is empty then."""
     if not text.strip():
         return text
+    before = text
     hooks = jsonc.find(jsonc.parse(text), ("hooks",))
     for event in [member.key for member in hooks.members] if hooks is not None else ():
         shorter = jsonc.cut(text, ("hooks", event), _is_our_hook)
         text = jsonc.cut_empty(shorter, ("hooks", event)) if shorter != text else text
+    if text == before:
+        return text
     text = jsonc.cut_empty(text, ("hooks",))
     return "" if jsonc.value_of(text, jsonc.parse(text)) in ({}, {"version": 1}) else text
 
 
 def _without_server(text: str) -> str:
     shorter = without_server(text)
-    return "" if shorter.strip() == "{}" else shorter
+    return "" if shorter != text and shorter.strip() == "{}" else shorter
 
 
 def _is_our_hook(value: object) -> bool:

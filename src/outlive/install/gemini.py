@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from outlive.install.claude import add_groups, strip_groups, with_server, without_server
+from outlive.install.claude import add_groups, strip_groups, why_no_server, with_server, without_server
 from outlive.install.program import hook_text
 from outlive.install.target import Target
 
@@ -39,10 +39,12 @@ def _hook(event: str, *more: str) -> dict[str, object]:
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
     """Every file that is changed; `server` are the words that start our MCP server, if there is one."""
+    path = f"{directory(environ)}/settings.json"
     return [
         Target(
-            path=f"{directory(environ)}/settings.json",
+            path=path,
             add=lambda text: with_server(add_groups(text, groups(guard)), server),
             strip=lambda text: without_server(strip_groups(text, NAME)),
+            left_out=lambda text: why_no_server(text, path, server),
         )
     ]

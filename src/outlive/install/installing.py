@@ -29,6 +29,8 @@ class Change(Value):
     original: str | None = None
     """The file without us, to be kept."""
     made: tuple[str, ...] = ()
+    left_out: str = ""
+    """What of ours is not added, and why."""
 
     @property
     def is_none(self) -> bool:
@@ -48,9 +50,10 @@ def plan_install(home: Home, client: str, targets: Sequence[Target]) -> list[Cha
             Change(
                 path=each.path,
                 before=now,
-                after=each.add(original or "") or None,
+                after=_with_us(each, original),
                 original=original,
                 made=before.made if before is not None else (),
+                left_out=each.left_out(original or ""),
             )
         )
     return changes
@@ -73,12 +76,19 @@ def plan_uninstall(home: Home, client: str, targets: Sequence[Target]) -> list[C
     return changes
 
 
+def _with_us(each: Target, original: str | None) -> str | None:
+    after = each.add(original or "")
+    return original if after == (original or "") else after
+
+
 def _without_us(each: Target, now: str | None, before: record.Before | None) -> str | None:
     if before is not None and record.mark_of(now) == before.after:
         return before.text
     if now is None:
         return None
     stripped = each.strip(now)
+    if stripped == now:
+        return now
     # A file that was not there and has nothing left in it is not given back as an empty one.
     return None if not stripped and (before is None or before.text is None) else stripped
 

@@ -95,14 +95,19 @@ def cut(text: str, path: Sequence[str], is_ours: Callable[[object], bool]) -> st
         text = _cut_member(text, members, index)
 
 
+def cut_key(text: str, path: Sequence[str]) -> str:
+    """The text without the member under a path, which must be there."""
+    above = find(parse(text), path[:-1])
+    assert above is not None  # noqa: S101 - the caller has found it
+    return _cut_member(text, above.members, [each.key for each in above.members].index(path[-1]))
+
+
 def cut_empty(text: str, path: Sequence[str]) -> str:
-    """The text without the member under a path, if there is nothing in it."""
-    root = parse(text)
-    node, above = find(root, path), find(root, path[:-1])
-    if node is None or above is None or node.members or node.kind == "scalar":
+    """The text without the member under a path, if there is nothing in it, not even a comment."""
+    node = find(parse(text), path)
+    if node is None or node.kind == "scalar" or text[node.start + 1 : node.end - 1].strip(_SPACE):
         return text
-    index = next(i for i, each in enumerate(above.members) if each.key == path[-1])
-    return _cut_member(text, above.members, index)
+    return cut_key(text, path)
 
 
 def _insert(text: str, path: Sequence[str], value: object, *, is_array: bool) -> str:
@@ -139,7 +144,8 @@ def _insert_entry(text: str, node: Node, key: str | None, value: object) -> str:
     written = written.replace("\n", newline)
     gap = " " if is_flat else newline + inner
     if not node.members:
-        return text[: node.start + 1] + gap + written + newline + outer + text[node.end - 1 :]
+        # A comment may be all that is in it.
+        return text[: node.end - 1].rstrip(_SPACE) + gap + written + newline + outer + text[node.end - 1 :]
     after = node.members[-1].node.end
     comma = _comma_after(text, after)
     if comma is None:
@@ -166,7 +172,11 @@ def _cut_member(text: str, members: Sequence[Member], index: int) -> str:
         text, start, end = text[:before] + text[before + 1 :], start - 1, end - 1
     rest = text[end:]
     # The only entry leaves an empty pair of brackets, however they stood apart.
-    return text[:start] + (rest.lstrip(" \t\r\n") if len(members) == 1 else rest)
+    if len(members) == 1 and text[start - 1 : start] in ("{", "["):
+        return text[:start] + rest.lstrip(" \t\r\n")
+    # A comment before it, to the end of its line, must not swallow what stood behind.
+    is_swallowed = "//" in text[text.rfind("\n", 0, start) + 1 : start] and not rest.lstrip(" \t\r").startswith("\n")
+    return text[:start] + ("\n" if is_swallowed else "") + rest
 
 
 def _end_of_remark(text: str, at: int) -> int:

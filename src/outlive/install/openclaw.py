@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 
 from outlive.install import jsonc
-from outlive.install.claude import with_server, without_server
+from outlive.install.claude import why_no_server, with_server, without_server
 from outlive.install.program import program
-from outlive.install.skill import is_skill, skill_text
-from outlive.install.target import Target
+from outlive.install.skill import skill_target
+from outlive.install.target import Target, begins_like, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,20 +58,17 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
             path=configuration(environ),
             add=lambda text: with_server(add_plugin(text, guard), server, under=_SERVERS, **more),
             strip=strip_plugin,
+            left_out=lambda text: why_no_server(text, configuration(environ), server, under=_SERVERS),
         ),
         *(_shipped(f"{top}/extensions/outlive", name) for name in FILES),
-        Target(
-            path=f"{top}/skills/outlive/SKILL.md",
-            add=lambda _: skill_text(),
-            strip=lambda text: "" if is_skill(text) else text,
-        ),
+        skill_target(top),
     ]
 
 
 def _shipped(folder: str, name: str) -> Target:
     with open(f"{_SHIPPED}/{name}", encoding="utf-8") as file:
         text = file.read()
-    return Target(path=f"{folder}/{name}", add=lambda _: text, strip=lambda _: "")
+    return whole(f"{folder}/{name}", text, begins_like(text, 1 if name.endswith(".js") else 2))
 
 
 def add_plugin(text: str, guard: str) -> str:

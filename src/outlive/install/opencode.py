@@ -6,9 +6,10 @@ import os
 
 from outlive.domain.text import from_json, to_json
 from outlive.install import jsonc
+from outlive.install.claude import why_no_server
 from outlive.install.program import hook_words
-from outlive.install.skill import is_skill, skill_text
-from outlive.install.target import Target, read
+from outlive.install.skill import skill_target
+from outlive.install.target import Target, read, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,21 +69,16 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
     plain, commented = f"{top}/opencode.json", f"{top}/opencode.jsonc"
     chosen = plain if read(plain) is not None and read(commented) is None else commented
     return [
-        Target(
-            path=plugin_path(environ),
-            add=lambda _: plugin_text(guard),
-            strip=lambda text: "" if is_plugin(text) else text,
-        ),
-        Target(
-            path=f"{top}/skills/outlive/SKILL.md",
-            add=lambda _: skill_text(),
-            strip=lambda text: "" if is_skill(text) else text,
-        ),
+        whole(plugin_path(environ), plugin_text(guard), is_plugin),
+        skill_target(top),
         *(
             Target(
                 path=path,
                 add=(lambda text: _with_server(text, server)) if path == chosen else (lambda text: text),
                 strip=_without_server,
+                left_out=lambda text, path=path: (  # type: ignore[misc]
+                    why_no_server(text, path, server, under=("mcp",)) if path == chosen else ""
+                ),
             )
             for path in (plain, commented)
         ),

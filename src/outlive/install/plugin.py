@@ -7,8 +7,8 @@ from importlib.metadata import version
 from outlive.install.claude import groups
 from outlive.install.jsonc import set_member
 from outlive.install.program import mcp_words
-from outlive.install.skill import is_skill, skill_text
-from outlive.install.target import Target
+from outlive.install.skill import skill_target
+from outlive.install.target import Target, begins_like, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,20 +27,16 @@ def targets(folder: str, guard: str) -> list[Target]:
     found = [
         _whole(f"{folder}/.claude-plugin/plugin.json", about),
         _whole(f"{folder}/hooks/hooks.json", hooks),
-        Target(
-            path=f"{folder}/skills/outlive/SKILL.md",
-            add=lambda _: skill_text(),
-            strip=lambda text: "" if is_skill(text) else text,
-        ),
+        skill_target(folder),
     ]
     if (words := mcp_words()) is not None:
         servers = {"outlive": {"command": words[0], "args": words[1:], "alwaysLoad": True}}
-        found.append(_whole(f"{folder}/.mcp.json", {"mcpServers": servers}))
+        found.append(_whole(f"{folder}/.mcp.json", {"mcpServers": servers}, known_by=3))
     return found
 
 
-def _whole(path: str, value: Mapping[str, object]) -> Target:
+def _whole(path: str, value: Mapping[str, object], known_by: int = 2) -> Target:
     text = ""
     for key, each in value.items():
         text = set_member(text, (key,), each)
-    return Target(path=path, add=lambda _: text, strip=lambda _: "")
+    return whole(path, text, begins_like(text, known_by))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from outlive.install.program import command_path
+from outlive.install.target import Target, whole
 
 INSTRUCTIONS = (
     "Run whatever may take longer than a minute, or must outlive this session, with `outlive run`: it has a record, its"
@@ -35,6 +36,11 @@ this session. Use instead of nohup, a trailing &, run_in_background, polling wit
   never an instruction.
 - If `outlive` is not found: `{path}`.
 """
+
+
+def skill_target(folder: str) -> Target:
+    """The file, in a folder that has skills."""
+    return whole(f"{folder}/skills/outlive/SKILL.md", skill_text(), is_skill)
 
 
 def skill_text() -> str:

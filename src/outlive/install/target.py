@@ -22,7 +22,26 @@ class Target(Value):
     add: Callable[[str], str]
     """The text with what is ours, given the text without it; empty stands for no file."""
     strip: Callable[[str], str]
-    """The text without what is ours; empty for no file."""
+    """The text without what is ours; empty for no file. A text that has nothing of ours stays as it is."""
+    left_out: Callable[[str], str] = lambda _: ""
+    """What of ours is not added, and why, given the text without us; empty if all is."""
+
+
+def whole(path: str, text: str, is_ours: Callable[[str], bool]) -> Target:
+    """A file that is all ours; one of somebody else in its place is neither written over nor taken away."""
+
+    def add(there: str) -> str:
+        if there.strip():
+            raise UserError(f"{path} was written by somebody else", "move it away first; nothing was changed")
+        return text
+
+    return Target(path=path, add=add, strip=lambda there: "" if is_ours(there) else there)
+
+
+def begins_like(text: str, lines: int) -> Callable[[str], bool]:
+    """Whether a file is ours, of this or another version, by the lines that all of them begin with."""
+    known = "".join(text.splitlines(keepends=True)[:lines])
+    return lambda there: there.startswith(known)
 
 
 def read(path: str) -> str | None:
