@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -284,6 +285,117 @@ def test_a_plugin_is_a_folder_that_comes_and_goes(bench: Bench, user: Path) -> N
     assert not folder.exists()
 
 
+CODEX = f"""#!{sys.executable}
+import json, os, re, sys
+path = os.environ["CODEX_HOME"] + "/hooks.json"
+hooks = [
+    dict(key=f"{{path}}:{{re.sub('(?<!^)(?=[A-Z])', '_', event).lower()}}:{{group}}:{{index}}", sourcePath=path,
+         command=hook["command"], currentHash="sha256:0")
+    for event, groups in json.load(open(path))["hooks"].items()
+    for group, each in enumerate(groups)
+    for index, hook in enumerate(each["hooks"])
+]
+for line in sys.stdin:
+    if json.loads(line).get("id") == 2:
+        print(json.dumps(dict(id=2, result=dict(data=[dict(hooks=hooks)]))), flush=True)
+"""
+
+
+@pytest.fixture
+def codex(bench: Bench, user: Path) -> Path:
+    """A configuration of Codex, and a program that answers as Codex does when it is asked for its hooks."""
+    program = bench.root / "bin/codex"
+    program.parent.mkdir()
+    program.write_text(CODEX)
+    program.chmod(0o755)
+    bench.env["PATH"] = f"{program.parent}:{bench.env['PATH']}"
+    file = user / ".codex/config.toml"
+    file.parent.mkdir()
+    file.write_text('model = "x"\n')
+    return file
+
+
+def test_codex_trusts_each_hook_once(bench: Bench, codex: Path) -> None:
+    """Whatever happened to its files since: the same table twice, and Codex does not start."""
+    bench.ok("install", "--client", "codex")
+    trusted = tomllib.loads(codex.read_text())["hooks"]["state"]
+    (codex.parent / "hooks.json").unlink()
+    codex.write_text(codex.read_text().replace('"x"', '"y"'))
+    bench.ok("install", "--client", "codex")
+    assert tomllib.loads(codex.read_text())["hooks"]["state"] == trusted
+    (codex.parent / "hooks.json").unlink()
+    codex.write_text(codex.read_text().replace('"y"', '"z"'))
+    bench.ok("uninstall", "--client", "codex")
+    assert codex.read_text() == 'model = "z"\n'
+
+
+def test_codex_still_trusts_what_its_user_trusts(bench: Bench, codex: Path) -> None:
+    """Only what is about our hooks goes, and what is about none."""
+    hooks = codex.parent / "hooks.json"
+    hooks.write_text('{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}]}}')
+    theirs = f'model = "x"\n[hooks.state."{hooks}:stop:0:0"]\ntrusted_hash = "sha256:1"\n'
+    codex.write_text(theirs)
+    bench.ok("install", "--client", "codex")
+    assert len(tomllib.loads(codex.read_text())["hooks"]["state"]) > 2
+    codex.write_text(codex.read_text().replace('"x"', '"y"'))
+    bench.ok("uninstall", "--client", "codex")
+    assert codex.read_text() == theirs.replace('"x"', '"y"')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[mcp_servers]\noutlive = {command="/x"}\n',
+        '[mcp_servers."outlive"]\ncommand = "/x"\n',
+        '[mcp_servers.outlive] # note\ncommand = "/x"\n',
+        '[ mcp_servers . outlive ]\ncommand = "/x"\n',
+        'mcp_servers = {other = {command = "/x"}}\n',
+        'mcp_servers.outlive.command = "/x"\n',
+    ],
+)
+def test_a_server_of_somebody_else_in_codex_is_left_alone(bench: Bench, codex: Path, text: str) -> None:
+    """However it is written; a second table of the same name would keep Codex from starting."""
+    codex.write_text(text)
+    servers = tomllib.loads(text)["mcp_servers"]
+    assert "not added" in bench.ok("install", "--client", "codex")
+    assert tomllib.loads(codex.read_text())["mcp_servers"] == servers
+    codex.write_text("# new\n" + codex.read_text())
+    bench.ok("uninstall", "--client", "codex")
+    assert codex.read_text() == "# new\n" + text
+
+
+@pytest.mark.parametrize("text", ["hooks = {}\n", "hooks.state = {}\n", "model = \n"])
+def test_codex_is_not_left_with_what_it_cannot_read(bench: Bench, codex: Path, text: str) -> None:
+    """Refused, and nothing is written."""
+    codex.write_text(text)
+    before = tree(codex.parent)
+    done = bench.run("install", "--client", "codex")
+    assert done.returncode == 2
+    assert "TOML" in done.stderr
+    assert tree(codex.parent) == before
+
+
+def test_what_was_added_below_our_server_in_codex_goes_with_it(bench: Bench, codex: Path) -> None:
+    """Without the server it would be a server without a command."""
+    bench.ok("install", "--client", "codex")
+    codex.write_text(codex.read_text() + '\n[mcp_servers.outlive.env]\nA = "b"\n\n[mcp_servers.b]\ncommand = "/b"\n')
+    bench.ok("uninstall", "--client", "codex")
+    assert tomllib.loads(codex.read_text()) == {"model": "x", "mcp_servers": {"b": {"command": "/b"}}}
+
+
+@pytest.mark.parametrize("quotes", ['"""', "'''"])
+def test_a_text_in_codex_that_looks_like_ours_is_none_of_ours(bench: Bench, codex: Path, quotes: str) -> None:
+    """A line within a string of several lines."""
+    args = '["-I", "-m", "outlive", "mcp"]' if quotes == "'''" else "[]"
+    text = f'model = "x"\nnotes = {quotes}\n[mcp_servers.outlive]\ncommand = 1\nargs = {args}\n{quotes}\n'
+    codex.write_text(text)
+    bench.ok("install", "--client", "codex")
+    assert tomllib.loads(codex.read_text())["mcp_servers"]["outlive"]["command"] == sys.executable
+    codex.write_text(codex.read_text().replace('"x"', '"y"'))
+    bench.ok("uninstall", "--client", "codex")
+    assert codex.read_text() == text.replace('"x"', '"y"')
+
+
 OWN_SERVER = '{"mcpServers": {"outlive": {"command": "/x", "args": []}}}'
 COMMENT = '{"hooks": { // later\n}}'
 LITTLE = (
@@ -299,6 +411,7 @@ LITTLE = (
     ("codex", ".codex/hooks.json", "{}"),
     ("codex", ".codex/hooks.json", '{"hooks":{}}'),
     ("codex", ".codex/config.toml", ""),
+    ("codex", ".codex/config.toml", '[mcp_servers.outlive]\ncommand = "/x"\n'),
     ("cursor", ".cursor/hooks.json", '{"version": 1}'),
     ("cursor", ".cursor/mcp.json", "{}"),
     ("opencode", ".config/opencode/opencode.json", ""),

@@ -146,11 +146,12 @@ def test_tables_come_and_go(text: str) -> None:
     """TOML: ours at the end, and nothing left of it but the line end that a last line must have."""
     import tomllib
 
-    head = toml_text.header("hooks", "state", '/a "b"/é:stop:0:0')
+    names = ("hooks", "state", '/a "b"/é:stop:0:0')
+    head = toml_text.header(*names)
     longer = toml_text.with_table(text, head, {"trusted_hash": "x", "args": ["-I", 'a"b\\c']})
     value = tomllib.loads(longer)
     assert value["hooks"]["state"]['/a "b"/é:stop:0:0'] == {"trusted_hash": "x", "args": ["-I", 'a"b\\c']}
-    shorter = toml_text.without_tables(longer, lambda line: line == head)
+    shorter = toml_text.without_tables(longer, lambda found, _: found == names)
     assert shorter.rstrip("\n") == text.rstrip("\n")
 
 
@@ -158,7 +159,10 @@ def test_comments_after_a_table_of_ours_are_not_ours() -> None:
     """Somebody has written on."""
     head = toml_text.header("mcp_servers", "outlive")
     text = toml_text.with_table("a = 1\n", head, {"command": "x"}) + "\n# mine\n[other]\nb = 2\n"
-    assert toml_text.without_tables(text, lambda line: line == head) == "a = 1\n\n# mine\n[other]\nb = 2\n"
+    assert (
+        toml_text.without_tables(text, lambda names, _: names[-1:] == ("outlive",))
+        == "a = 1\n\n# mine\n[other]\nb = 2\n"
+    )
 
 
 def test_our_server_comes_and_goes_and_another_of_its_name_stays() -> None:

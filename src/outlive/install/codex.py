@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from outlive.domain.errors import UserError
 from outlive.domain.value import Value
 from outlive.install import toml_text
 from outlive.install.claude import add_groups, strip_groups
@@ -39,6 +40,7 @@ _PASSED_ON = (
     "OUTLIVE_MCP_RUN",
     "OUTLIVE_TRACE",
 )
+_SERVER, _STATE = ("mcp_servers", "outlive"), ("hooks", "state")
 
 
 class Trusted(Value):
@@ -75,26 +77,39 @@ def targets(
 ) -> list[Target]:
     """Every file that is changed; `trust` tells what Codex calls the hooks of a text at a path."""
     top = directory(environ)
-    hooks = f"{top}/hooks.json"
+    config, hooks = f"{top}/config.toml", f"{top}/hooks.json"
 
     def add_trust(text: str) -> str:
+        toml_text.parse(text)
         planned = add_groups(strip_groups(read(hooks) or "", NAME), groups(guard))
-        for each in trust(planned, hooks) if trust is not None else ():
-            text = toml_text.with_table(text, toml_text.header("hooks", "state", each.key), {"trusted_hash": each.hash})
-        head = toml_text.header("mcp_servers", "outlive")
-        if server is not None and head not in text.splitlines():
-            words = {"command": server[0], "args": list(server[1:]), "env_vars": list(_PASSED_ON)}
-            text = toml_text.with_table(text, head, words)
-        return text
+        trusted = {each.key: each.hash for each in (trust(planned, hooks) if trust is not None else ())}
+        # A key is a place in the file: what stood there before is not what stands there now.
+        text = toml_text.without_tables(
+            text, lambda names, _: names[:2] == _STATE and names[2:3] in {(key,) for key in trusted}
+        )
+        for key, value in trusted.items():
+            text = toml_text.with_table(text, toml_text.header(*_STATE, key), {"trusted_hash": value})
+        return text if server is None or _why_no_server(text, config) else _with_server(text, server)
 
     def strip_trust(text: str) -> str:
-        # Which of the keys are ours is known by the file that they are about, as long as that is there.
-        ours = {toml_text.header("mcp_servers", "outlive")}
-        ours |= {toml_text.header("hooks", "state", key) for key in keys_of(hooks)}
-        return toml_text.without_tables(text, lambda head: head in ours)
+        theirs = {(key,) for key in keys_of(hooks, are_ours=False)}
+        has_server = any(_is_our_server(names, "".join(lines)) for names, lines in toml_text.tables(text))
+
+        def is_ours_here(names: tuple[str, ...], table: str) -> bool:
+            if names[:2] == _STATE and len(names) == 3:
+                # Also what is about no hook at all: it stood there once.
+                return names[2].startswith(f"{hooks}:") and names[2:] not in theirs
+            return _is_our_server(names, table) or (has_server and names[:2] == _SERVER and len(names) > 2)
+
+        return toml_text.without_tables(text, is_ours_here)
 
     return [
-        Target(path=f"{top}/config.toml", add=add_trust, strip=strip_trust),
+        Target(
+            path=config,
+            add=add_trust,
+            strip=strip_trust,
+            left_out=lambda text: _why_no_server(text, config) if server is not None else "",
+        ),
         Target(
             path=hooks,
             add=lambda text: add_groups(text, groups(guard)),
@@ -104,14 +119,47 @@ def targets(
     ]
 
 
+def _with_server(text: str, words: Sequence[str]) -> str:
+    values = {"command": words[0], "args": list(words[1:]), "env_vars": list(_PASSED_ON)}
+    return toml_text.with_table(text, toml_text.header(*_SERVER), values)
+
+
+def _why_no_server(text: str, path: str) -> str:
+    """What to say if our server cannot be there, because of one with its name or of how others are written."""
+    if _server_in(text):
+        return f"{path} has another MCP server named outlive, which is left alone; ours is not added"
+    try:
+        _with_server(text, ["outlive"])
+    except UserError:
+        return f"{path} has its MCP servers in a form that takes no more of them; ours is not added"
+    return ""
+
+
+def _is_our_server(names: tuple[str, ...], table: str) -> bool:
+    """Whether a table is the one that we wrote, of this or another version."""
+    if names != _SERVER:
+        return False
+    try:
+        return _server_in(table).get("args") == ["-I", "-m", "outlive", "mcp"]
+    except UserError:
+        return False
+
+
+def _server_in(text: str) -> dict[str, object]:
+    """What a text says of the server with our name; empty if nothing."""
+    servers = toml_text.parse(text).get("mcp_servers")
+    found = servers.get("outlive") if isinstance(servers, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
 def _strip_hooks(text: str) -> str:
     """The file without our hooks; no file if it holds nothing any more."""
     shorter = strip_groups(text, NAME)
     return "" if shorter != text and shorter.strip() == "{}" else shorter
 
 
-def keys_of(path: str) -> list[str]:
-    """What Codex calls our hooks in a file: the path, the event, and where they stand."""
+def keys_of(path: str, *, are_ours: bool = True) -> list[str]:
+    """What Codex calls our hooks in a file, or all others: the path, the event, and where they stand."""
     from outlive.install import jsonc  # noqa: PLC0415 - seldom asked
 
     text = read(path)
@@ -124,7 +172,7 @@ def keys_of(path: str) -> list[str]:
             value = jsonc.value_of(text, each.node)
             entries = value.get("hooks") if isinstance(value, dict) else None
             for index, entry in enumerate(entries if isinstance(entries, list) else ()):
-                if isinstance(entry, dict) and is_ours(entry.get("command", ""), NAME):
+                if isinstance(entry, dict) and is_ours(entry.get("command", ""), NAME) == are_ours:
                     found.append(f"{path}:{_snake(event.key)}:{group}:{index}")
     return found
 

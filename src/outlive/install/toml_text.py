@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+import re
+
+from outlive.domain.errors import UserError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+# What may hide or hold the end of a line; anything else is passed over.
+_TOKEN = re.compile(
+    r'"""(?:\\.|[^\\])*?"""+|' + r"'''.*?'''+|" + r'"(?:\\.|[^"\\\n])*"|' + r"'[^'\n]*'|" + r"#[^\n]*|[\[\]{}\n]",
+    re.DOTALL,
+)
+
+
+def parse(text: str) -> dict[str, Any]:
+    """The values of a text; `UserError` if it is no TOML."""
+    import tomllib  # noqa: PLC0415 - only installing asks
+
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff"))
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"it is no TOML: {error}", "mend the file first; nothing was changed") from error
 
 
 def header(*names: str) -> str:
@@ -13,26 +34,66 @@ def header(*names: str) -> str:
 
 
 def with_table(text: str, head: str, values: Mapping[str, object]) -> str:
-    """The text with one more table at its end."""
+    """The text with one more table at its end; `UserError` if what is there does not allow it."""
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [head, *(f"{name} = {_written(value)}" for name, value in values.items())]
     gap = "" if not text else newline if text.endswith("\n") else newline * 2
-    return text + gap + newline.join(lines) + newline
+    longer = text + gap + newline.join(lines) + newline
+    parse(text)
+    try:
+        parse(longer)
+    except UserError as error:
+        raise UserError(f"{head} cannot be added to this TOML", "look at the file; nothing was changed") from error
+    return longer
 
 
-def without_tables(text: str, is_ours: Callable[[str], bool]) -> str:
-    """The text without the tables whose first line is ours, and the blank line before each; comments stay."""
+def without_tables(text: str, is_ours: Callable[[tuple[str, ...], str], bool]) -> str:
+    """The text without the tables that are ours by name and text, and the blank line before each; comments stay."""
     kept: list[str] = []
-    is_inside = False
-    for line in text.splitlines(keepends=True):
-        bare = line.strip()
-        if bare.startswith("["):
-            is_inside = is_ours(bare)
-            if is_inside and kept and not kept[-1].strip():
-                kept.pop()
-        if not is_inside or not bare or bare.startswith("#"):
-            kept.append(line)
+    for names, lines in tables(text):
+        is_inside = is_ours(names, "".join(lines))
+        if is_inside and kept and not kept[-1].strip():
+            kept.pop()
+        kept += [line for line in lines if not is_inside or not line.strip() or line.lstrip().startswith("#")]
     return "".join(kept)
+
+
+def tables(text: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """Every table's name and lines, as they stand; what is before the first has no name."""
+    names: tuple[str, ...] = ()
+    lines: list[str] = []
+    for line in _statements(text):
+        if line.lstrip().startswith("["):
+            yield names, lines
+            names, lines = _names(line), []
+        lines.append(line)
+    yield names, lines
+
+
+def _statements(text: str) -> Iterator[str]:
+    """Lines, except that a value which takes several is not parted."""
+    start = depth = 0
+    for token in _TOKEN.finditer(text):
+        found = token.group()
+        depth += (found in ("[", "{")) - (found in ("]", "}"))
+        if found == "\n" and depth <= 0:
+            yield text[start : token.end()]
+            start, depth = token.end(), 0
+    if start < len(text):
+        yield text[start:]
+
+
+def _names(line: str) -> tuple[str, ...]:
+    """The name of the table that a line begins, part by part, however it is written; empty if it begins none."""
+    try:
+        found: object = parse(line)
+    except UserError:
+        return ()
+    names: list[str] = []
+    while isinstance(found, dict) and found:
+        ((name, found),) = found.items()
+        names.append(name)
+    return tuple(names)
 
 
 def _is_bare(name: str) -> bool:
