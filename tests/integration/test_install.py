@@ -489,6 +489,22 @@ def test_a_folder_that_is_no_plugin_of_ours_is_left_as_it_is(bench: Bench, user:
     assert tree(user) == {}
 
 
+def test_two_directories_of_one_client_do_not_forget_each_other(bench: Bench, user: Path) -> None:
+    """Each is given back as it was, in whichever order."""
+    places = [bench.root / "one", bench.root / "other"]
+    for each in places:
+        each.mkdir()
+        (each / "settings.json").write_text('{"hooks":{ }, "model":"x"}')
+    before = [tree(each) for each in places]
+    for verb in ("install", "uninstall"):
+        for each in places:
+            bench.env["CLAUDE_CONFIG_DIR"] = str(each)
+            bench.ok(verb, "--client", "claude")
+    assert [tree(each) for each in places] == before
+    assert not list(bench.state.glob("*/install/*"))
+    assert tree(user) == {}
+
+
 def test_what_is_no_file_is_refused_at_once(bench: Bench, user: Path) -> None:
     """A pipe would keep whoever reads it waiting."""
     (user / ".claude").mkdir()

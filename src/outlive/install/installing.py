@@ -96,19 +96,20 @@ def _without_us(each: Target, now: str | None, before: record.Before | None) -> 
 def install(home: Home, client: str, changes: Sequence[Change]) -> None:
     """Make the changes; what was there is on disk before anything is written over it."""
     _offer_command(home)
+    paths = [each.path for each in changes]
     ours = [each for each in changes if each.original != each.after]
     kept = [
         record.Before(path=each.path, text=each.original, after=record.mark_of(each.after), made=each.made)
         for each in ours
     ]
-    record.keep(home, client, kept)
+    record.keep(home, client, paths, kept)
     for each in changes:
         if each not in ours and not each.is_none:
             target.write(each.path, each.after)  # what an earlier version of us had added there
     for index, each in enumerate(ours):
         if not each.is_none and (made := target.write(each.path, each.after)):
             kept[index] = kept[index].but(made=(*each.made, *made))
-    record.keep(home, client, kept)
+    record.keep(home, client, paths, kept)
 
 
 def uninstall(home: Home, client: str, changes: Sequence[Change]) -> None:
@@ -121,7 +122,7 @@ def uninstall(home: Home, client: str, changes: Sequence[Change]) -> None:
             os.rmdir(path)
         except OSError:
             continue  # somebody else has put something there
-    record.keep(home, client, [])
+    record.keep(home, client, [each.path for each in changes], [])
     if not record.is_anywhere(home) and os.path.lexists(home.path + "/bin/outlive"):
         os.unlink(home.path + "/bin/outlive")
 

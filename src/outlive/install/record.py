@@ -11,6 +11,8 @@ from outlive.install import target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from outlive.bundle.home import Home
 
 
@@ -41,8 +43,10 @@ def recall(home: Home, client: str) -> dict[str, Before]:
     }
 
 
-def keep(home: Home, client: str, files: list[Before]) -> None:
-    """Keep these, and nothing else, of a client."""
+def keep(home: Home, client: str, paths: Iterable[str], files: Iterable[Before]) -> None:
+    """Keep these, and nothing else, of some paths; what is kept of others, in another directory of it, stays."""
+    about = set(paths)
+    files = [*(each for path, each in recall(home, client).items() if path not in about), *files]
     if not files:
         target.write(_path(home, client), None)
         return
