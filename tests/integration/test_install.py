@@ -505,6 +505,34 @@ def test_two_directories_of_one_client_do_not_forget_each_other(bench: Bench, us
     assert tree(user) == {}
 
 
+@pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
+def test_a_hook_that_somebody_added_beside_ours_stays(bench: Bench, user: Path, client: str) -> None:
+    """Ours is not there twice after another installation, and theirs is there after the last of ours has gone."""
+    file = settings(user, client, "{}")
+    install(bench, client)
+    found = json.loads(file.read_text())
+    count = len(found["hooks"]["SessionStart"][0]["hooks"])
+    theirs = {"type": "command", "command": "theirs"}
+    found["hooks"]["SessionStart"][0]["hooks"].insert(0, theirs)
+    file.write_text(json.dumps(found, indent=1))
+    install(bench, client)
+    groups = json.loads(file.read_text())["hooks"]["SessionStart"]
+    hooks = [hook for group in groups for hook in group["hooks"]]
+    assert hooks.count(theirs) == 1
+    assert len(hooks) == 1 + count
+    bench.ok("uninstall", "--client", client)
+    (left,) = json.loads(file.read_text())["hooks"].values()
+    assert [group["hooks"] for group in left] == [[theirs]]
+
+
+def test_hooks_that_are_written_strangely_are_none_of_ours(bench: Bench, user: Path) -> None:
+    """Whoever reads them may complain; we leave them where they are."""
+    odd = '{"x": "x", "hooks": {"Stop": [{"hooks": [{"command": "a", "args": 5}, 7]}, 3], "PreCompact": [], "a": {}}}'
+    file = settings(user, "claude", odd)
+    bench.ok("uninstall", "--client", "claude")
+    assert file.read_text() == odd
+
+
 def test_what_is_no_file_is_refused_at_once(bench: Bench, user: Path) -> None:
     """A pipe would keep whoever reads it waiting."""
     (user / ".claude").mkdir()

@@ -92,8 +92,7 @@ def without_server(text: str, under: tuple[str, ...] = ("mcpServers",)) -> str:
 
 
 def _is_our_server(value: object) -> bool:
-    words = [value.get("command"), *(value.get("args") or ())] if isinstance(value, dict) else []
-    return words[1:] == ["-I", "-m", "outlive", "mcp"]
+    return _words(value)[1:] == ["-I", "-m", "outlive", "mcp"]
 
 
 def add_groups(text: str, wanted: Mapping[str, object]) -> str:
@@ -104,13 +103,17 @@ def add_groups(text: str, wanted: Mapping[str, object]) -> str:
 
 
 def strip_groups(text: str, client: str = NAME) -> str:
-    """The settings without our groups, and without what is empty then."""
+    """The settings without our hooks, wherever they stand, and without what is empty then."""
     if not text.strip():
         return text
     before = text
     hooks = jsonc.find(jsonc.parse(text), ("hooks",))
     for event in [member.key for member in hooks.members] if hooks is not None else ():
         shorter = jsonc.cut(text, ("hooks", event), lambda group: _is_our_group(group, client))
+        # Somebody may have put another beside ours.
+        groups_left = jsonc.find(jsonc.parse(shorter), ("hooks", event))
+        for index in range(len(groups_left.members) if groups_left is not None else 0):
+            shorter = jsonc.cut(shorter, ("hooks", event, index, "hooks"), lambda hook: _is_our_hook(hook, client))
         text = jsonc.cut_empty(shorter, ("hooks", event)) if shorter != text else text
     return jsonc.cut_empty(text, ("hooks",)) if text != before else text
 
@@ -119,7 +122,14 @@ def _is_our_group(group: object, client: str) -> bool:
     hooks = group.get("hooks") if isinstance(group, dict) else None
     if not isinstance(hooks, list) or not hooks:
         return False
-    return all(
-        isinstance(each, dict) and is_ours([each.get("command", ""), *(each.get("args") or ())], client)
-        for each in hooks
-    )
+    return all(_is_our_hook(each, client) for each in hooks)
+
+
+def _is_our_hook(hook: object, client: str) -> bool:
+    return is_ours(_words(hook), client)
+
+
+def _words(entry: object) -> list[object]:
+    """What a hook or a server of somebody's calls; empty if it is written in another way than ours."""
+    args = entry.get("args", []) if isinstance(entry, dict) else None
+    return [entry.get("command"), *args] if isinstance(entry, dict) and isinstance(args, list) else []

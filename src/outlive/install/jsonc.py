@@ -66,11 +66,12 @@ def _scalar(text: str) -> object:
         return text
 
 
-def find(root: Node, path: Sequence[str]) -> Node | None:
-    """What stands under a path of keys."""
+def find(root: Node, path: Sequence[str | int]) -> Node | None:
+    """What stands under a path of keys, or of places in an array."""
     node: Node | None = root
     for key in path:
-        node = next((each.node for each in node.members if each.key == key), None) if node else None
+        members = enumerate(node.members) if node is not None else ()
+        node = next((each.node for index, each in members if key in (index, each.key)), None)
     return node
 
 
@@ -84,7 +85,7 @@ def set_member(text: str, path: Sequence[str], value: object) -> str:
     return _insert(text, path, value, is_array=False)
 
 
-def cut(text: str, path: Sequence[str], is_ours: Callable[[object], bool]) -> str:
+def cut(text: str, path: Sequence[str | int], is_ours: Callable[[object], bool]) -> str:
     """The text without those entries of the object or array under a path that are ours."""
     while True:
         node = find(parse(text), path)
