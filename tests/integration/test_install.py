@@ -533,6 +533,37 @@ def test_hooks_that_are_written_strangely_are_none_of_ours(bench: Bench, user: P
     assert file.read_text() == odd
 
 
+def test_what_somebody_added_to_our_server_stays_with_it(bench: Bench, user: Path) -> None:
+    """Another installation does not take it away, and uninstalling does."""
+    (user / ".claude").mkdir()
+    file = user / ".claude.json"
+    file.write_text('{"a": 1}')
+    install(bench, "claude")
+    found = json.loads(file.read_text())
+    found["mcpServers"]["outlive"]["env"] = {"A": "b"}
+    file.write_text(json.dumps(found))
+    for _ in range(2):
+        install(bench, "claude")
+        assert json.loads(file.read_text()) == found
+    assert "nothing to change" in install(bench, "claude")
+    bench.ok("uninstall", "--client", "claude")
+    assert json.loads(file.read_text()) == {"a": 1}
+
+
+def test_what_somebody_added_to_our_server_in_codex_stays_with_it(bench: Bench, user: Path) -> None:
+    """Also as a table of its own."""
+    file = user / ".codex/config.toml"
+    install(bench, "codex")
+    more = 'startup_timeout_sec = 20\n[mcp_servers.outlive.env]\nA = "b"\n'
+    file.write_text(file.read_text() + more)
+    found = tomllib.loads(file.read_text())
+    install(bench, "codex")
+    assert tomllib.loads(file.read_text()) == found
+    assert "nothing to change" in install(bench, "codex")
+    bench.ok("uninstall", "--client", "codex")
+    assert tree(user) == {}
+
+
 def test_what_is_no_file_is_refused_at_once(bench: Bench, user: Path) -> None:
     """A pipe would keep whoever reads it waiting."""
     (user / ".claude").mkdir()

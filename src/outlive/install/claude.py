@@ -62,6 +62,7 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
             add=lambda text: with_server(text, server, alwaysLoad=True),
             strip=without_server,
             left_out=lambda text: why_no_server(text, memory, server),
+            carry=carry_server,
         ),
     ]
 
@@ -81,6 +82,11 @@ def why_no_server(text: str, path: str, words: Sequence[str] | None, under: tupl
     if words is None or not text.strip() or jsonc.find(jsonc.parse(text), (*under, "outlive")) is None:
         return ""
     return f"{path} has another MCP server named outlive, which is left alone; ours is not added"
+
+
+def carry_server(there: str, text: str) -> str:
+    """The configuration with what somebody has added to our MCP server."""
+    return jsonc.carry(there, text, ("mcpServers", "outlive"))
 
 
 def without_server(text: str, under: tuple[str, ...] = ("mcpServers",)) -> str:

@@ -109,6 +109,7 @@ def targets(
             add=add_trust,
             strip=strip_trust,
             left_out=lambda text: _why_no_server(text, config) if server is not None else "",
+            carry=_carry_server,
         ),
         Target(
             path=hooks,
@@ -122,6 +123,20 @@ def targets(
 def _with_server(text: str, words: Sequence[str]) -> str:
     values = {"command": words[0], "args": list(words[1:]), "env_vars": list(_PASSED_ON)}
     return toml_text.with_table(text, toml_text.header(*_SERVER), values)
+
+
+def _carry_server(there: str, text: str) -> str:
+    """The configuration with what somebody has added to our server; ours is its last table."""
+    try:
+        old, new = _server_in(there), _server_in(text)
+    except UserError:
+        return text  # what is there was no TOML, and now it is
+    if not new or not old.keys() - new.keys():
+        return text
+    shorter = toml_text.without_tables(text, _is_our_server)
+    return toml_text.with_table(
+        shorter, toml_text.header(*_SERVER), {**new, **{key: old[key] for key in old if key not in new}}
+    )
 
 
 def _why_no_server(text: str, path: str) -> str:

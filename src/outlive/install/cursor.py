@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from outlive.install import jsonc
-from outlive.install.claude import why_no_server, with_server, without_server
+from outlive.install.claude import carry_server, why_no_server, with_server, without_server
 from outlive.install.program import hook_text, is_ours
 from outlive.install.target import Target
 
@@ -49,6 +49,7 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
             add=lambda text: with_server(text, server),
             strip=_without_server,
             left_out=lambda text: why_no_server(text, f"{top}/mcp.json", server),
+            carry=carry_server,
         ),
     ]
 

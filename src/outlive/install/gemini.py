@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from outlive.install.claude import add_groups, strip_groups, why_no_server, with_server, without_server
+from outlive.install.claude import add_groups, carry_server, strip_groups, why_no_server, with_server, without_server
 from outlive.install.program import hook_text
 from outlive.install.target import Target
 
@@ -46,5 +46,6 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
             add=lambda text: with_server(add_groups(text, groups(guard)), server),
             strip=lambda text: without_server(strip_groups(text, NAME)),
             left_out=lambda text: why_no_server(text, path, server),
+            carry=carry_server,
         )
     ]

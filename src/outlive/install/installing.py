@@ -50,7 +50,7 @@ def plan_install(home: Home, client: str, targets: Sequence[Target]) -> list[Cha
             Change(
                 path=each.path,
                 before=now,
-                after=_with_us(each, original),
+                after=_with_us(each, original, now),
                 original=original,
                 made=before.made if before is not None else (),
                 left_out=each.left_out(original or ""),
@@ -76,9 +76,9 @@ def plan_uninstall(home: Home, client: str, targets: Sequence[Target]) -> list[C
     return changes
 
 
-def _with_us(each: Target, original: str | None) -> str | None:
+def _with_us(each: Target, original: str | None, now: str | None) -> str | None:
     after = each.add(original or "")
-    return original if after == (original or "") else after
+    return original if after == (original or "") else each.carry(now or "", after)
 
 
 def _without_us(each: Target, now: str | None, before: record.Before | None) -> str | None:

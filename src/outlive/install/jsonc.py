@@ -85,6 +85,18 @@ def set_member(text: str, path: Sequence[str], value: object) -> str:
     return _insert(text, path, value, is_array=False)
 
 
+def carry(there: str, text: str, path: Sequence[str]) -> str:
+    """The text with those members of the object under a path that only the other text has."""
+    old, new = (find(parse(each), path) if each.strip(_SPACE) else None for each in (there, text))
+    if old is None or new is None or old.kind != "object":
+        return text
+    known = [each.key for each in new.members]
+    for member in old.members:
+        if member.key not in known:
+            text = set_member(text, (*path, member.key), value_of(there, member.node))
+    return text
+
+
 def cut(text: str, path: Sequence[str | int], is_ours: Callable[[object], bool]) -> str:
     """The text without those entries of the object or array under a path that are ours."""
     while True:

@@ -79,6 +79,7 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
                 left_out=lambda text, path=path: (  # type: ignore[misc]
                     why_no_server(text, path, server, under=("mcp",)) if path == chosen else ""
                 ),
+                carry=lambda there, text: jsonc.carry(there, text, ("mcp", "outlive")),
             )
             for path in (plain, commented)
         ),

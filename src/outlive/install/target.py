@@ -25,6 +25,8 @@ class Target(Value):
     """The text without what is ours; empty for no file. A text that has nothing of ours stays as it is."""
     left_out: Callable[[str], str] = lambda _: ""
     """What of ours is not added, and why, given the text without us; empty if all is."""
+    carry: Callable[[str, str], str] = lambda _, text: text
+    """The new text, the second, with what somebody has added to ours in the one that is there."""
 
 
 def whole(path: str, text: str, is_ours: Callable[[str], bool]) -> Target:

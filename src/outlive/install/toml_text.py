@@ -30,13 +30,13 @@ def parse(text: str) -> dict[str, Any]:
 
 def header(*names: str) -> str:
     """The line that begins a table."""
-    return "[" + ".".join(name if _is_bare(name) else _quoted(name) for name in names) + "]"
+    return "[" + ".".join(map(_key, names)) + "]"
 
 
 def with_table(text: str, head: str, values: Mapping[str, object]) -> str:
     """The text with one more table at its end; `UserError` if what is there does not allow it."""
     newline = "\r\n" if "\r\n" in text else "\n"
-    lines = [head, *(f"{name} = {_written(value)}" for name, value in values.items())]
+    lines = [head, *(f"{_key(name)} = {_written(value)}" for name, value in values.items())]
     gap = "" if not text else newline if text.endswith("\n") else newline * 2
     longer = text + gap + newline.join(lines) + newline
     parse(text)
@@ -96,14 +96,21 @@ def _names(line: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _is_bare(name: str) -> bool:
-    return bool(name) and all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in name)
+def _key(name: str) -> str:
+    is_bare = bool(name) and all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in name)
+    return name if is_bare else _quoted(name)
 
 
 def _written(value: object) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_written, value)) + "]"
-    return _quoted(str(value))
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_key(name)} = {_written(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        return str(value)  # numbers and dates
+    return _quoted(value)
 
 
 def _quoted(text: str) -> str:
