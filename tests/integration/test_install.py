@@ -573,3 +573,25 @@ def test_what_is_no_file_is_refused_at_once(bench: Bench, user: Path) -> None:
         assert done.returncode == 2
         assert "no regular file" in done.stderr
     assert sorted(tree(user)) == [".claude", ".claude/settings.json"]
+
+
+@pytest.mark.parametrize(
+    ("client", "name", "text"),
+    [
+        ("codex", ".codex/hooks.json", "{}"),
+        ("cursor", ".cursor/hooks.json", '{"version": 1}'),
+        ("cursor", ".cursor/mcp.json", "{}"),
+        ("openclaw", ".openclaw/openclaw.json", "{}"),
+    ],
+)
+def test_what_was_there_and_was_edited_is_not_left_without_a_word(
+    bench: Bench, user: Path, client: str, name: str, text: str
+) -> None:
+    """No client reads a file without anything in it as JSON."""
+    file = user / name
+    file.parent.mkdir()
+    file.write_text(text)
+    install(bench, client)
+    file.write_text(file.read_text() + "\n")
+    bench.ok("uninstall", "--client", client)
+    assert json.loads(file.read_text()) == json.loads(text)

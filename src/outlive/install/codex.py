@@ -114,7 +114,8 @@ def targets(
         Target(
             path=hooks,
             add=lambda text: add_groups(text, groups(guard)),
-            strip=_strip_hooks,
+            strip=lambda text: strip_groups(text, NAME),
+            is_nothing=lambda text: text.strip() == "{}",
         ),
         skill_target(top),
     ]
@@ -165,12 +166,6 @@ def _server_in(text: str) -> dict[str, object]:
     servers = toml_text.parse(text).get("mcp_servers")
     found = servers.get("outlive") if isinstance(servers, dict) else None
     return found if isinstance(found, dict) else {}
-
-
-def _strip_hooks(text: str) -> str:
-    """The file without our hooks; no file if it holds nothing any more."""
-    shorter = strip_groups(text, NAME)
-    return "" if shorter != text and shorter.strip() == "{}" else shorter
 
 
 def keys_of(path: str, *, are_ours: bool = True) -> list[str]:

@@ -43,11 +43,17 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
     """Every file that is changed; `server` are the words that start our MCP server, if there is one."""
     top = directory(environ)
     return [
-        Target(path=f"{top}/hooks.json", add=lambda text: add_hooks(text, guard), strip=strip_hooks),
+        Target(
+            path=f"{top}/hooks.json",
+            add=lambda text: add_hooks(text, guard),
+            strip=strip_hooks,
+            is_nothing=lambda text: jsonc.value_of(text, jsonc.parse(text)) in ({}, {"version": 1}),
+        ),
         Target(
             path=f"{top}/mcp.json",
             add=lambda text: with_server(text, server),
-            strip=_without_server,
+            strip=without_server,
+            is_nothing=lambda text: text.strip() == "{}",
             left_out=lambda text: why_no_server(text, f"{top}/mcp.json", server),
             carry=carry_server,
         ),
@@ -73,15 +79,7 @@ def strip_hooks(text: str) -> str:
     for event in [member.key for member in hooks.members] if hooks is not None else ():
         shorter = jsonc.cut(text, ("hooks", event), _is_our_hook)
         text = jsonc.cut_empty(shorter, ("hooks", event)) if shorter != text else text
-    if text == before:
-        return text
-    text = jsonc.cut_empty(text, ("hooks",))
-    return "" if jsonc.value_of(text, jsonc.parse(text)) in ({}, {"version": 1}) else text
-
-
-def _without_server(text: str) -> str:
-    shorter = without_server(text)
-    return "" if shorter != text and shorter.strip() == "{}" else shorter
+    return jsonc.cut_empty(text, ("hooks",)) if text != before else text
 
 
 def _is_our_hook(value: object) -> bool:

@@ -89,8 +89,8 @@ def _without_us(each: Target, now: str | None, before: record.Before | None) -> 
     stripped = each.strip(now)
     if stripped == now:
         return now
-    # A file that was not there and has nothing left in it is not given back as an empty one.
-    return None if not stripped and (before is None or before.text is None) else stripped
+    # A file that was not there and has nothing left in it goes; one that was there stays, with what is left.
+    return None if each.is_nothing(stripped) and (before is None or before.text is None) else stripped
 
 
 def install(home: Home, client: str, changes: Sequence[Change]) -> None:

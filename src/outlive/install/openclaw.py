@@ -58,6 +58,7 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
             path=configuration(environ),
             add=lambda text: with_server(add_plugin(text, guard), server, under=_SERVERS, **more),
             strip=strip_plugin,
+            is_nothing=lambda text: text.strip() == "{}",
             left_out=lambda text: why_no_server(text, configuration(environ), server, under=_SERVERS),
         ),
         *(_shipped(f"{top}/extensions/outlive", name) for name in FILES),
@@ -102,8 +103,7 @@ def strip_plugin(text: str) -> str:
         text = jsonc.cut(text, _ALLOWED, lambda value: value == "outlive")
         text = jsonc.cut_empty(jsonc.cut_empty(text, _ENTRIES), ("plugins",))
     shorter = without_server(text, under=_SERVERS)
-    text = jsonc.cut_empty(shorter, ("mcp",)) if shorter != text else text
-    return "" if text.strip() == "{}" and text != before else text
+    return jsonc.cut_empty(shorter, ("mcp",)) if shorter != text else text
 
 
 def is_our_entry(value: object) -> bool:

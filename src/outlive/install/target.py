@@ -23,6 +23,8 @@ class Target(Value):
     """The text with what is ours, given the text without it; empty stands for no file."""
     strip: Callable[[str], str]
     """The text without what is ours; empty for no file. A text that has nothing of ours stays as it is."""
+    is_nothing: Callable[[str], bool] = lambda text: not text
+    """Whether a text without us is one that nobody but us would have made a file for."""
     left_out: Callable[[str], str] = lambda _: ""
     """What of ours is not added, and why, given the text without us; empty if all is."""
     carry: Callable[[str, str], str] = lambda _, text: text
