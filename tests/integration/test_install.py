@@ -396,6 +396,34 @@ def test_a_text_in_codex_that_looks_like_ours_is_none_of_ours(bench: Bench, code
     assert codex.read_text() == text.replace('"x"', '"y"')
 
 
+def test_codex_trusts_what_its_user_trusts_wherever_it_stands_then(bench: Bench, codex: Path) -> None:
+    """A key is a place: theirs came after ours, and moves up when ours goes."""
+    hooks = codex.parent / "hooks.json"
+    bench.ok("install", "--client", "codex")
+    found = json.loads(hooks.read_text())
+    found["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "theirs"}]})
+    hooks.write_text(json.dumps(found))
+    theirs = f'\n[hooks.state."{hooks}:stop:1:0"]\ntrusted_hash = "sha256:1"\nenabled = true\n'
+    codex.write_text(codex.read_text() + theirs)
+    for verb in ("install", "uninstall"):
+        bench.ok(verb, "--client", "codex")
+        state = tomllib.loads(codex.read_text())["hooks"]["state"]
+        assert state[f"{hooks}:stop:0:0"] == {"trusted_hash": "sha256:1", "enabled": True}
+        assert (f"{hooks}:stop:1:0" in state) == (verb == "install")
+    assert codex.read_text() == 'model = "x"\n' + theirs.replace(":1:0", ":0:0")
+
+
+def test_what_codex_once_trusted_is_not_ours_if_we_never_were_there(bench: Bench, codex: Path) -> None:
+    """Its user's hooks have gone, and the trust in them has stayed."""
+    codex.write_text(f'[hooks.state."{codex.parent}/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:1"\n')
+    before = tree(codex.parent)
+    bench.ok("uninstall", "--client", "codex")
+    assert tree(codex.parent) == before
+    bench.ok("install", "--client", "codex")
+    bench.ok("uninstall", "--client", "codex")
+    assert tree(codex.parent) == before
+
+
 OWN_SERVER = '{"mcpServers": {"outlive": {"command": "/x", "args": []}}}'
 COMMENT = '{"hooks": { // later\n}}'
 LITTLE = (

@@ -119,7 +119,7 @@ def strip_groups(text: str, client: str = NAME) -> str:
         # Somebody may have put another beside ours.
         groups_left = jsonc.find(jsonc.parse(shorter), ("hooks", event))
         for index in range(len(groups_left.members) if groups_left is not None else 0):
-            shorter = jsonc.cut(shorter, ("hooks", event, index, "hooks"), lambda hook: _is_our_hook(hook, client))
+            shorter = jsonc.cut(shorter, ("hooks", event, index, "hooks"), lambda hook: is_our_hook(hook, client))
         text = jsonc.cut_empty(shorter, ("hooks", event)) if shorter != text else text
     return jsonc.cut_empty(text, ("hooks",)) if text != before else text
 
@@ -128,10 +128,11 @@ def _is_our_group(group: object, client: str) -> bool:
     hooks = group.get("hooks") if isinstance(group, dict) else None
     if not isinstance(hooks, list) or not hooks:
         return False
-    return all(_is_our_hook(each, client) for each in hooks)
+    return all(is_our_hook(each, client) for each in hooks)
 
 
-def _is_our_hook(hook: object, client: str) -> bool:
+def is_our_hook(hook: object, client: str) -> bool:
+    """Whether an entry is one that we wrote, by this Outlive or an earlier one."""
     return is_ours(_words(hook), client)
 
 

@@ -11,8 +11,8 @@ import os
 from outlive.domain.errors import UserError
 from outlive.domain.value import Value
 from outlive.install import toml_text
-from outlive.install.claude import add_groups, strip_groups
-from outlive.install.program import hook_text, is_ours
+from outlive.install.claude import add_groups, is_our_hook, strip_groups
+from outlive.install.program import hook_text
 from outlive.install.skill import skill_target
 from outlive.install.target import Target, read
 
@@ -84,24 +84,29 @@ def targets(
         planned = add_groups(strip_groups(read(hooks) or "", NAME), groups(guard))
         trusted = {each.key: each.hash for each in (trust(planned, hooks) if trust is not None else ())}
         # A key is a place in the file: what stood there before is not what stands there now.
-        text = toml_text.without_tables(
-            text, lambda names, _: names[:2] == _STATE and names[2:3] in {(key,) for key in trusted}
-        )
+        text = toml_text.without_tables(text, lambda names, _: names[:2] == _STATE and names[-1] in trusted)
         for key, value in trusted.items():
             text = toml_text.with_table(text, toml_text.header(*_STATE, key), {"trusted_hash": value})
         return text if server is None or _why_no_server(text, config) else _with_server(text, server)
 
     def strip_trust(text: str) -> str:
-        theirs = {(key,) for key in keys_of(hooks, are_ours=False)}
+        there = read(hooks) or ""
+        theirs, moved = (keys_of(hooks, each, are_ours=False) for each in (there, strip_groups(there, NAME)))
         has_server = any(_is_our_server(names, "".join(lines)) for names, lines in toml_text.tables(text))
+
+        are_here = has_server or bool(keys_of(hooks, there))
 
         def is_ours_here(names: tuple[str, ...], table: str) -> bool:
             if names[:2] == _STATE and len(names) == 3:
-                # Also what is about no hook at all: it stood there once.
-                return names[2].startswith(f"{hooks}:") and names[2:] not in theirs
+                # Where we are, also what is about no hook at all: ours stood there once.
+                return are_here and names[2].startswith(f"{hooks}:") and names[2] not in theirs
             return _is_our_server(names, table) or (has_server and names[:2] == _SERVER and len(names) > 2)
 
-        return toml_text.without_tables(text, is_ours_here)
+        # What its user trusts moves up when ours goes from before it, and is trusted there as well.
+        places: dict[tuple[str, ...], tuple[str, ...]] = {
+            (*_STATE, old): (*_STATE, new) for old, new in zip(theirs, moved, strict=True) if old != new
+        }
+        return toml_text.renamed(toml_text.without_tables(text, is_ours_here), places)
 
     return [
         Target(
@@ -168,12 +173,11 @@ def _server_in(text: str) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def keys_of(path: str, *, are_ours: bool = True) -> list[str]:
+def keys_of(path: str, text: str, *, are_ours: bool = True) -> list[str]:
     """What Codex calls our hooks in a file, or all others: the path, the event, and where they stand."""
     from outlive.install import jsonc  # noqa: PLC0415 - seldom asked
 
-    text = read(path)
-    if not text or not text.strip():
+    if not text.strip():
         return []
     hooks = jsonc.find(jsonc.parse(text), ("hooks",))
     found = []
@@ -182,7 +186,7 @@ def keys_of(path: str, *, are_ours: bool = True) -> list[str]:
             value = jsonc.value_of(text, each.node)
             entries = value.get("hooks") if isinstance(value, dict) else None
             for index, entry in enumerate(entries if isinstance(entries, list) else ()):
-                if isinstance(entry, dict) and is_ours(entry.get("command", ""), NAME) == are_ours:
+                if isinstance(entry, dict) and is_our_hook(entry, NAME) == are_ours:
                     found.append(f"{path}:{_snake(event.key)}:{group}:{index}")
     return found
 

@@ -59,7 +59,7 @@ def why_blocked(client: str, environ: Mapping[str, str]) -> tuple[str, str] | No
                     return f"{path} says {name}", "only who keeps that file can change it"
     if client == "codex":
         config = read(f"{top}/config.toml") or ""
-        keys = keys_of(f"{top}/hooks.json")
+        keys = keys_of(f"{top}/hooks.json", read(f"{top}/hooks.json") or "")
         missing = [key for key in keys if header("hooks", "state", key) not in config.splitlines()]
         if missing:
             return (

@@ -58,6 +58,16 @@ def without_tables(text: str, is_ours: Callable[[tuple[str, ...], str], bool]) -
     return "".join(kept)
 
 
+def renamed(text: str, names: Mapping[tuple[str, ...], tuple[str, ...]]) -> str:
+    """The text with other names for some of its tables."""
+    kept: list[str] = []
+    for old, lines in tables(text):
+        if old in names:
+            lines[0] = lines[0].replace(lines[0].strip(), header(*names[old]), 1)
+        kept += lines
+    return "".join(kept)
+
+
 def tables(text: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
     """Every table's name and lines, as they stand; what is before the first has no name."""
     names: tuple[str, ...] = ()
