@@ -175,3 +175,13 @@ def test_our_server_comes_and_goes_and_another_of_its_name_stays() -> None:
     theirs = '{"mcpServers": {"outlive": {"command": "mine"}}}'
     assert with_server(theirs, words) == without_server(theirs) == theirs
     assert parsed(with_server("", words))["mcpServers"]["outlive"]["args"] == words[1:]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": [1, // one\n  "ours"]}', '{"a": [ // none\n  "ours"]}', '{"a": [ // none\n "ours"\n]}']
+)
+def test_a_comment_before_ours_does_not_swallow_what_stood_behind(text: str) -> None:
+    """It ends with its line, and that line must still end."""
+    shorter = jsonc.cut(text, ("a",), lambda value: value == "ours")
+    assert parsed(shorter)["a"] == [each for each in parsed(text)["a"] if each != "ours"]
+    assert "// " in shorter
