@@ -21,7 +21,7 @@ from outlive.mcp.tasks_extension import EXTENSION
 from tests.support import PATIENCE_S, SCRIPT
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from mcp.client.extension import ClientExtension
 
@@ -65,12 +65,18 @@ class HttpServer:
 
 @asynccontextmanager
 async def over_stdio(
-    bench: Bench, era: str, env: Mapping[str, str] | None = None, cwd: Path | None = None, **options: Any
+    bench: Bench,
+    era: str,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    through: Sequence[str] = (),
+    **options: Any,
 ) -> AsyncIterator[Client]:
-    """A client with a server of its own."""
+    """A client with a server of its own, started by the words before its own if there are any."""
+    command, *args = [*through, sys.executable, str(SCRIPT), "mcp"]
     server = StdioServerParameters(
-        command=sys.executable,
-        args=[str(SCRIPT), "mcp"],
+        command=command,
+        args=args,
         env={**bench.env, **(MAY_RUN if env is None else env)},
         cwd=cwd or bench.project,
     )

@@ -292,13 +292,18 @@ def test_claude_may_run_unless_its_settings_restrict_its_shell(bench: Bench) -> 
         "CLAUDE_CONFIG_DIR": str(home / ".claude"),
     }
     (home / ".claude").mkdir(parents=True)
+    program = bench.root / "claude"
+    program.write_text('#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done; shift; "$@"; exit $?\n')
+    program.chmod(0o700)
 
-    async def attempt() -> types.CallToolResult:
-        async with over_stdio(bench, "legacy", env, bench.root, client_info=claude) as client:
+    async def attempt(*words: str) -> types.CallToolResult:
+        through = (str(program), *words, "--")
+        async with over_stdio(bench, "legacy", env, bench.root, through, client_info=claude) as client:
             return await client.call_tool("run", {"command": "true"})
 
     async def steps() -> None:
-        assert not (await attempt()).is_error
+        assert "was started with" in text_of(await attempt("--disallowedTools", "Bash"))
+        assert not (await attempt("--permission-mode", "default")).is_error
         task = bench.json("list")["tasks"][0]
         assert (task["session"], task["project"]) == ("claude-session-1", str(bench.project))
         for settings in ({"sandbox": {"enabled": True}}, {"permissions": {"ask": ["Bash(rm:*)"]}}):

@@ -13,8 +13,8 @@ from outlive.bundle.home import Home, locate
 from outlive.domain.command import quote
 from outlive.hooks import marks
 from outlive.hooks.event import Answer
-from outlive.hooks.process import words_of
 from outlive.hooks.shell_text import pieces, program
+from outlive.service.claude_rules import rule_given_to, settings_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 LONGEST_SLEEP_S = 60
 _DETACHERS = ("nohup", "setsid", "disown")
-_MANAGED = "/etc/claude-code/managed-settings"
-_RULES_BY_HAND = frozenset(("--disallowedTools", "--disallowed-tools", "--settings", "--permission-prompt-tool"))
 _BROAD_KILLERS = ("pkill", "killall")
 _LOOPS = ("while", "until", "for")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -135,13 +133,9 @@ def _without_detaching(command: str) -> str | None:
 
 def _has_rules(event: Event) -> bool:
     """Whether anybody has forbidden anything, or wants to be asked: then the command must stay as they know it."""
-    words = words_of(event.process) if event.process is not None else []
-    if any(word.partition("=")[0] in _RULES_BY_HAND for word in words) or os.path.isdir(_MANAGED + ".d"):
+    if event.process is not None and rule_given_to(event.process):
         return True
-    own = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude")
-    shared = f"{event.cwd}/.claude"
-    places = (own + "/settings.json", shared + "/settings.json", shared + "/settings.local.json", _MANAGED + ".json")
-    for place in places:
+    for place in settings_files(os.environ, event.cwd):
         try:
             with open(place, "rb") as file:
                 content = file.read(1 << 20)

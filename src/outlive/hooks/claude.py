@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from outlive.domain.foreign import Seen
 from outlive.hooks.event import as_read, as_told
-from outlive.hooks.process import words_of
+from outlive.service.claude_rules import words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from outlive.bundle.processes import name_of
 from outlive.hooks.event import as_read, as_reason, as_told
 from outlive.hooks.patch import files_of
-from outlive.hooks.process import nearest_client, words_of
+from outlive.hooks.process import nearest_client
+from outlive.service.claude_rules import words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -37,15 +37,6 @@ def mark(pid: int | None) -> str | None:
         return None
 
 
-def words_of(pid: int) -> list[str]:
-    """What a process was started with; empty if it does not tell."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return [os.fsdecode(word) for word in file.read(65536).split(b"\0")]
-    except OSError:
-        return []
-
-
 def detach(life: Callable[[], None]) -> None:
     """Let something go on that is not our child, in a session of its own, with nothing of the client's open.
 

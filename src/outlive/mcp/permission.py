@@ -9,19 +9,19 @@ through the shell is always there, and has exactly the rights that the shell has
 from __future__ import annotations
 
 import json
-import os
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from outlive.domain.errors import UserError
+from outlive.service.claude_rules import client_above, rule_given_to, settings_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from outlive.mcp.sessions import Caller
 
 SWITCH = "OUTLIVE_MCP_RUN"
 _CLAUDE = "claude-code"
-_MANAGED = "/etc/claude-code/managed-settings.json"
 
 
 class RunRefused(UserError):
@@ -56,7 +56,12 @@ def why_not(caller: Caller, environ: Mapping[str, str]) -> str | None:
 
 def _why_not_claude(caller: Caller, environ: Mapping[str, str]) -> str | None:
     """Claude Code asks before a tool of ours as it asks before its shell; what it may add is in its settings."""
-    for path in _settings_files(caller, environ):
+    client = None if caller.process is None else client_above(caller.process)
+    if client is None:
+        return "it cannot see how the client was started"
+    if rule := rule_given_to(client):
+        return f"the client was started with {rule}, which may restrict its shell"
+    for path in settings_files(environ, caller.directory, caller.project):
         try:
             with open(path, encoding="utf-8") as file:
                 settings = json.load(file)
@@ -67,17 +72,9 @@ def _why_not_claude(caller: Caller, environ: Mapping[str, str]) -> str | None:
         if _at(settings, "sandbox", "enabled"):
             return f"the client's shell is sandboxed ({path})"
         rules = [*_rules(settings, "deny"), *_rules(settings, "ask")]
-        if any(rule == "Bash" or rule.startswith("Bash(") for rule in rules):
+        if any(fnmatchcase("Bash", rule.partition("(")[0].strip()) for rule in rules):
             return f"the client's shell is restricted ({path})"
     return None
-
-
-def _settings_files(caller: Caller, environ: Mapping[str, str]) -> Iterator[str]:
-    yield _MANAGED
-    home = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME", "/"), ".claude")
-    for directory in (home, os.path.join(caller.directory, ".claude"), os.path.join(caller.project, ".claude")):
-        yield os.path.join(directory, "settings.json")
-        yield os.path.join(directory, "settings.local.json")
 
 
 def _at(settings: object, *names: str) -> Any:

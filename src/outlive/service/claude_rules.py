@@ -1,0 +1,80 @@
+"""Where somebody may have restricted the shell of Claude Code: the words that it was started with, and its settings."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.bundle.processes import stat_fields
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MANAGED = "/etc/claude-code/managed-settings"
+# What they say is not judged: settings may be anything, and an agent may have no shell.
+_RULES_BY_HAND = frozenset(
+    (
+        "--disallowedTools",
+        "--disallowed-tools",
+        "--tools",
+        "--settings",
+        "--managed-settings",
+        "--permission-prompt-tool",
+        "--agent",
+        "--agents",
+        "--restricted",
+    )
+)
+_CLIENTS = ("claude", "claude.exe")
+_PLACES = ("/claude-code/", "/claude/versions/")
+_FARTHEST = 8
+
+
+def words_of(pid: int) -> list[str]:
+    """What a process was started with; empty if it does not tell."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return [os.fsdecode(word) for word in file.read().split(b"\0")]
+    except OSError:
+        return []
+
+
+def client_above(pid: int) -> int | None:
+    """The process of Claude Code, seen from one that it started or from itself; None if it is not to be seen."""
+    for _ in range(_FARTHEST):
+        if pid <= 1:
+            return None
+        if any(os.path.basename(word) in _CLIENTS or _is_place(word) for word in words_of(pid)[:2]):
+            return pid
+        fields = stat_fields(pid)
+        pid = int(fields[1]) if fields else 0
+    return None
+
+
+def _is_place(word: str) -> bool:
+    """Whether it is a file of an installation, whatever that file is called."""
+    return any(place in word for place in _PLACES)
+
+
+def rule_given_to(pid: int) -> str | None:
+    """The option by which a client was given rules when it was started; None if it was given none."""
+    options = (word.partition("=")[0] for word in words_of(pid)[1:])
+    return next((option for option in options if option in _RULES_BY_HAND), None)
+
+
+def settings_files(environ: Mapping[str, str], *directories: str) -> list[str]:
+    """Every file that may hold settings for a session in one of these directories; not all of them are there."""
+    own = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME", "/"), ".claude")
+    try:
+        parts = sorted(part for part in os.listdir(MANAGED + ".d") if part.endswith(".json"))
+    except FileNotFoundError:
+        parts = []
+    except OSError:
+        parts = [""]  # there is something, and whoever opens this sees that it cannot be read
+    places = [own, *(os.path.join(directory, ".claude") for directory in dict.fromkeys(directories))]
+    return [
+        MANAGED + ".json",
+        *(f"{MANAGED}.d/{part}" for part in parts),
+        own + "/remote-settings.json",
+        *(f"{place}/{name}" for place in places for name in ("settings.json", "settings.local.json")),
+    ]
