@@ -365,6 +365,37 @@ def test_a_client_that_would_hide_the_words_gets_no_document(bench: Bench, name:
     play(steps)
 
 
+def test_a_sessions_own_tasks_are_there_wherever_they_run(bench: Bench, clients: Clients) -> None:
+    """Launched in another project, by itself or by the session that it continues; a neighbour's there are not."""
+    other = bench.root / "other"
+    other.mkdir()
+    neighbours = bench.launch("sleep 600", "--session", "s-2", cwd=other)
+    begin(bench, "s-0", "--pid", clients.start())
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy", {**MAY_RUN, "OUTLIVE_SESSION": "s-0"}) as client:
+            given = {"command": until("go"), "cwd": str(other)}
+            before = document_of(await client.call_tool("run", given))["id"]
+        begin(bench, "s-1", "--source", "clear", "--continues", "s-0")
+        async with over_stdio(bench, "legacy") as client:
+            mine = document_of(await client.call_tool("run", {"command": until("go"), "cwd": str(other)}))["id"]
+            here = document_of(await client.call_tool("run", {"command": until("go")}))["id"]
+            assert document_of(await client.call_tool("wait", {"seconds": 0}))["done"] is False
+            for task in (before, mine, here):
+                assert document_of(await client.call_tool("show", {"id": task}))["state"] == "running"
+            for directory in (other, bench.project):
+                (directory / "go").touch()
+            waited = document_of(await client.call_tool("wait", {"ids": [before, mine, here]}))
+            assert [task["state"] for task in waited["tasks"]] == ["succeeded"] * 3
+            assert not (await client.call_tool("output", {"id": mine})).is_error
+            assert document_of(await client.call_tool("result", {"id": mine}))["exit_code"] == 0
+            endless = document_of(await client.call_tool("run", {"command": "sleep 600", "cwd": str(other)}))["id"]
+            assert document_of(await client.call_tool("cancel", {"ids": [endless]}))["tasks"][0]["cancelled"] is True
+            assert "no task of this project" in text_of(await client.call_tool("show", {"id": neighbours}))
+
+    play(steps)
+
+
 def test_another_projects_tasks_are_not_there(bench: Bench) -> None:
     """Neither listed nor shown nor cancelled, nor read as a resource."""
     other = bench.root / "other"

@@ -142,6 +142,13 @@ def number_of(home: Home, session: str, project: str) -> int | None:
     return None if found is None else found.seq
 
 
+def lineage_of(home: Home, session: str, project: str) -> str | None:
+    """The sessions that it continues and that continue it, itself among them; None if it was never heard of."""
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        found = Sessions(ledger).find(session, project)
+    return None if found is None else found.lineage
+
+
 def successor(home: Home, session: str, project: str) -> str:
     """Who speaks for a session now: itself, or, if it is over, the heir that is told in its place.
 

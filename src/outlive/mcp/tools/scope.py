@@ -1,4 +1,4 @@
-"""Which tasks a caller may see: those of its own project, and no others."""
+"""Which tasks a caller may see: those of its own project and of its own session, and no others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from outlive.client.sdk import adopt
 from outlive.domain.errors import UnknownTask, UserError
 from outlive.ledger.contract import Selection
-from outlive.service.sessions import number_of
+from outlive.service.sessions import lineage_of, number_of
 from outlive.service.view import find
 
 if TYPE_CHECKING:
@@ -18,17 +18,25 @@ if TYPE_CHECKING:
 
 
 def own_tasks(call: Call, ids: Sequence[str]) -> list[Task]:
-    """The named tasks as they are now; one of another project is not there."""
+    """The named tasks as they are now; one of another project is not there, unless this session launched it."""
     found = []
     for one in ids:
         task = find(call.home, [one], adopt)[0]
-        if call.caller.project not in (task.launch.project, task.launch.session_project):
+        if call.caller.project != task.launch.project and not _is_of_session(call, task):
             raise UnknownTask(
                 f"no task of this project has an id that begins with {one}", "the tool `list` shows those of it"
             )
         if task not in found:
             found.append(task)
     return found
+
+
+def _is_of_session(call: Call, task: Task) -> bool:
+    """Whether the caller's session, or one of those that it continues, launched it: wherever that was."""
+    session = call.caller.session
+    if session is None or task.lineage is None:
+        return False
+    return task.lineage == lineage_of(call.home, session, call.caller.project)
 
 
 def own_task(call: Call, one: str) -> Task:
