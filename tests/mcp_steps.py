@@ -73,10 +73,10 @@ async def over_stdio(
     **options: Any,
 ) -> AsyncIterator[Client]:
     """A client with a server of its own, started by the words before its own if there are any."""
-    command, *args = [*through, sys.executable, str(SCRIPT), "mcp"]
+    words = [*through, sys.executable, str(SCRIPT), "mcp"]
     server = StdioServerParameters(
-        command=command,
-        args=args,
+        command=words[0],
+        args=words[1:],
         env={**bench.env, **(MAY_RUN if env is None else env)},
         cwd=cwd or bench.project,
     )

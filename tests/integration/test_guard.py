@@ -85,6 +85,17 @@ def test_advice_is_given_once_and_decides_nothing(bench: Bench) -> None:
     assert before(bench, "sleep 300", agent_id="a2") == {}
 
 
+def test_the_first_advice_makes_a_state_directory_that_a_launch_can_use(bench: Bench) -> None:
+    """Nobody has launched anything before: what remembers the advice is as private as all the rest."""
+    bench.env = {**bench.env, "HOME": str(bench.root), "OUTLIVE_HOME": "", "XDG_STATE_HOME": ""}
+    assert "outlive run" in context(before(bench, "nohup ./x &"))
+    assert before(bench, "nohup ./x &") == {}
+    made = [path for path in (bench.root / ".local").rglob("*") if path.is_dir()]
+    assert made
+    assert {path.stat().st_mode & 0o777 for path in made} == {0o700}
+    bench.ok("run", "true")
+
+
 def test_rewriting_needs_a_client_that_asks_nobody(bench: Bench) -> None:
     """Otherwise a rule would be asked about our command instead of theirs."""
     given = {"run_in_background": True, "timeout": 5000}

@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 
+from outlive.bundle.home import open_home
 from outlive.bundle.kernel import read_small
 from outlive.bundle.trace import path_of
+from outlive.domain.errors import Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,11 +35,11 @@ def set_word(home: Home, session: str, kind: str, text: str) -> None:
         try:
             fd = os.open(_path(home, session, kind), _FLAGS | os.O_TRUNC, 0o600)
         except FileNotFoundError:
-            os.makedirs(home.path + "/hooks", 0o700, exist_ok=True)
+            _make_place(home)
             fd = os.open(_path(home, session, kind), _FLAGS | os.O_TRUNC, 0o600)
         os.write(fd, text.encode("ascii"))
         os.close(fd)
-    except OSError:
+    except (OSError, Unavailable):
         pass
 
 
@@ -63,7 +65,7 @@ def forget(home: Home, session: str) -> None:
 
 def watch(home: Home, session: str) -> int | None:
     """Become the one who wakes a session, as long as this stays open; None if somebody is."""
-    os.makedirs(home.path + "/hooks", 0o700, exist_ok=True)
+    _make_place(home)
     fd = os.open(_path(home, session, "watch"), _FLAGS, 0o600)
     try:
         flock(fd, LOCK_EX | LOCK_NB)
@@ -86,6 +88,16 @@ def is_watched(home: Home, session: str) -> bool:
     finally:
         os.close(fd)
     return False
+
+
+def _make_place(home: Home) -> None:
+    """Where marks are kept; nobody may have launched anything yet, and then the state directory is made as for that."""
+    if not os.path.isdir(home.path):
+        open_home(os.environ)
+    try:
+        os.mkdir(home.path + "/hooks", 0o700)
+    except FileExistsError:
+        pass
 
 
 def _path(home: Home, session: str, kind: str) -> str:
