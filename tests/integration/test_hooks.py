@@ -348,6 +348,47 @@ def test_a_locked_ledger_is_not_waited_for(bench: Bench, event: str) -> None:
     assert took < 5, "somebody waited for the lock, which a command does for ten seconds"
 
 
+@pytest.mark.parametrize("event", [*EVERY, "Wake"])
+def test_a_payload_that_never_ends_is_not_waited_for(bench: Bench, event: str) -> None:
+    """The client holds the other end open, and goes on all the same."""
+    hook = subprocess.Popen(
+        bench.command("hook", "claude", event),
+        env={**bench.env, "OUTLIVE_HOOK_DEADLINE_S": "0.2"},
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with hook:
+        assert hook.stdin is not None
+        assert hook.stderr is not None
+        hook.stdin.write(b'{"session_id": ')
+        hook.stdin.flush()
+        try:
+            assert hook.wait(PATIENCE_S) == 0
+        finally:
+            hook.kill()
+        assert b"no answer in time" in hook.stderr.read()
+
+
+@pytest.mark.parametrize("broken", ["2>/dev/full", "2>&-", ">&-", ">/dev/full", ">&- 2>/dev/full"])
+@pytest.mark.parametrize("event", ["SessionStart", "PostToolBatch"])
+def test_what_nobody_could_read_was_not_told(bench: Bench, event: str, broken: str) -> None:
+    """Exit code 0 whatever is broken; without a stdout the ending is told to the next that asks."""
+    task = ended(bench)
+    payload = {"session_id": SESSION, "cwd": str(bench.project), "hook_event_name": event, "source": "startup"}
+    for text in (json.dumps(payload), "{"):
+        done = subprocess.run(
+            ["sh", "-c", f'"$@" {broken}', "sh", *bench.command("hook", "claude", event)],
+            input=text,
+            env={**bench.env, "OUTLIVE_HOOK_DEADLINE_S": str(PATIENCE_S)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0
+    if not broken.startswith("2"):
+        assert task in context(said(call(bench, "claude", event, source="startup")))
+
+
 @pytest.mark.parametrize("event", EVERY)
 def test_a_corrupt_ledger_stands_in_nobodys_way(bench: Bench, event: str) -> None:
     """The client goes on, and one line says what is wrong."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from errno import EBADF
 
 from outlive.bundle.kernel import signal
 from outlive.domain.errors import OutliveError, UserError
@@ -30,6 +31,8 @@ _LONGEST_PAYLOAD = 16 << 20
 # A client waits for each of these. What only waits for somebody else's lock has less (PATIENCE_S).
 _DEADLINES_S = {"begin": 5.0, "stop": 5.0, "compact": 2.0}
 _DEADLINE_S = 0.45
+# For the payload to arrive, whatever it tells of.
+_LISTENING_S = 2.0
 _TELLING_S = 4.0
 PATIENCE_S = 0.25
 
@@ -40,7 +43,7 @@ def main(words: list[str]) -> int:
     try:
         event, name, guard = _listen(words)
         said.to(event, name)
-        _set_deadline(event)
+        _set_deadline(0.0 if event.kind == "wake" else _DEADLINES_S.get(event.kind, _DEADLINE_S))
         _act(event, guard, said.put)
     except OutliveError as error:
         said.regret(f"{error.message}; {error.hint}")
@@ -57,6 +60,7 @@ def _listen(words: list[str]) -> tuple[Event, str, str]:
     module: Any = __import__(f"outlive.hooks.{client}", fromlist=["read"])
     if name not in module.KINDS:
         raise UserError(f"{client} has no event {name}", f"one of: {', '.join(module.KINDS)}")
+    _set_deadline(_LISTENING_S)
     payload = from_json(_read_payload())
     if not isinstance(payload, dict):
         raise UserError("the payload is no JSON object", "a client gives it on stdin")
@@ -73,25 +77,25 @@ def _read_payload() -> str:
     return b"".join(parts).decode("utf-8", "surrogateescape")
 
 
-def _set_deadline(event: Event) -> None:
-    """A disk that hangs must not hang the client; it has no use for an answer that comes too late."""
-    if event.kind == "wake":
-        return
+def _set_deadline(seconds: float) -> None:
+    """A disk that hangs must not hang the client, nor a stdin that it forgot to close; 0 lifts it.
+
+    A client has no use for an answer that comes too late; on a machine that is always busy, its owner may want
+    answers rather than speed.
+    """
 
     def give_up(_: int, __: FrameType | None) -> None:
-        os.write(2, b"outlive: no answer in time; going on without\n")
-        os._exit(0)
+        try:
+            _complain("no answer in time; going on without")
+        finally:
+            os._exit(0)
 
-    signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, _deadline_s(event))
-
-
-def _deadline_s(event: Event) -> float:
-    """On a machine that is always busy, its owner may want answers rather than speed."""
     try:
-        return max(0.05, float(os.environ.get("OUTLIVE_HOOK_DEADLINE_S", "")))
+        given = max(0.05, float(os.environ.get("OUTLIVE_HOOK_DEADLINE_S", "")))
     except ValueError:
-        return _DEADLINES_S.get(event.kind, _DEADLINE_S)
+        given = seconds
+    signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, given if seconds else 0.0)
 
 
 def _act(event: Event, guard: str, put: Put) -> None:
@@ -164,7 +168,7 @@ def _note(home: Home, event: Event) -> None:
         try:
             note(home, event, project_of(event.cwd))
         except OutliveError as error:
-            sys.stderr.write(f"outlive: {one_line(error.message, 400)}\n")
+            _complain(error.message)
 
 
 def _look(home: Home, event: Event, put: Put) -> None:
@@ -215,6 +219,9 @@ class _Said:
     def put(self, answer: Answer) -> None:
         """Write it, all of it, before anything counts as told."""
         assert self._event is not None  # noqa: S101 - whoever acts was told of an event
+        # One that was closed before we began has its number taken by something else.
+        if (sys.__stderr__ if answer.wake else sys.__stdout__) is None:
+            raise OSError(EBADF, "nobody reads the answer")
         if answer.wake:
             _write_all(2, answer.wake.encode("utf-8", "backslashreplace") + b"\n")
             self.code = WAKE_CODE
@@ -226,12 +233,24 @@ class _Said:
     def regret(self, why: str) -> None:
         """One line for whoever looks; at a beginning also for the person, since clients hide stderr."""
         self.code = 0
-        line = f"outlive: {one_line(why, 400)}"
-        sys.stderr.write(line + "\n")
+        line = _complain(why)
         if self._event is not None and self._event.kind == "begin":
             from outlive.hooks.event import Answer
 
-            self.put(Answer(note=line))
+            try:
+                self.put(Answer(note=line))
+            except OSError:
+                pass
+
+
+def _complain(why: str) -> str:
+    """One line of diagnosis, which nobody has to be able to read; returns it."""
+    line = f"outlive: {one_line(why, 400)}"
+    try:
+        _write_all(2, line.encode("utf-8", "backslashreplace") + b"\n")
+    except OSError:
+        pass
+    return line
 
 
 def _write_all(fd: int, content: bytes) -> None:
