@@ -348,6 +348,25 @@ def test_a_locked_ledger_is_not_waited_for(bench: Bench, event: str) -> None:
     assert took < 5, "somebody waited for the lock, which a command does for ten seconds"
 
 
+@pytest.mark.parametrize("is_corrupt", [False, True])
+def test_advice_needs_no_ledger(bench: Bench, is_corrupt: bool) -> None:
+    """Whether a task holds what the command touches is not known then; what the command loses is."""
+    ended(bench)
+    if is_corrupt:
+        for suffix in ("-wal", "-shm"):
+            Path(bench.home.ledger + suffix).unlink(missing_ok=True)
+        Path(bench.home.ledger).write_bytes(b"not a ledger" * 1000)
+    holder = apsw.Connection(":memory:" if is_corrupt else bench.home.ledger)
+    for statement in ("PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE"):  # in WAL mode both: readers wait, too
+        holder.execute(statement)
+    shell: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": "nohup ./server &"}}
+    done = call(bench, "claude", "PreToolUse", **shell)
+    holder.close()
+    assert done.returncode == 0
+    assert len(done.stderr.splitlines()) == 1
+    assert "outlive run" in context(json.loads(done.stdout))
+
+
 @pytest.mark.parametrize("event", [*EVERY, "Wake"])
 def test_a_payload_that_never_ends_is_not_waited_for(bench: Bench, event: str) -> None:
     """The client holds the other end open, and goes on all the same."""

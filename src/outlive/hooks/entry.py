@@ -102,9 +102,8 @@ def _act(event: Event, guard: str, put: Put) -> None:
     """Each event loads what it needs, and mostly that is not much."""
     if event.kind == "tool":
         from outlive.hooks.advise import advise
-        from outlive.hooks.held import held
 
-        advise(event, guard, put, "" if guard == "off" else held(event, PATIENCE_S))
+        advise(event, guard, put, "" if guard == "off" else _held(event))
         return
     from outlive.bundle.home import Home, locate, open_home
 
@@ -155,6 +154,17 @@ def _cross(home: Home, event: Event, put: Put) -> None:
         from outlive.hooks.wake import wake
 
         wake(home, event, project, put)
+
+
+def _held(event: Event) -> str:
+    """What a task holds of what is about to be touched; advice needs no ledger, and is given without one."""
+    from outlive.hooks.held import held
+
+    try:
+        return held(event, PATIENCE_S)
+    except Exception as error:  # noqa: BLE001 - as in main
+        _complain(str(error))
+        return ""
 
 
 def _note(home: Home, event: Event) -> None:
