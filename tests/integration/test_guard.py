@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -143,12 +144,55 @@ def test_rewriting_stops_where_the_client_was_started_with_rules(bench: Bench) -
     assert "updatedInput" not in answer["hookSpecificOutput"]
 
 
-@pytest.mark.parametrize("command", ["a & b", "nohup a; b", "sleep 300", "pkill node"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "a & b",
+        "nohup a; b",
+        "nohup a",
+        "sleep 300",
+        "pkill node",
+        "setsid -f ./srv",
+        "setsid --fork ./srv &",
+        "nohup -- foo &",
+        "nohup &",
+        "make build; ./server &",
+        "make build\n./server &",
+        "(make build; ./server) &",
+        "a & # and b &",
+        "cat <<E &\nx &",
+    ],
+)
 def test_what_is_not_simply_detached_is_left_alone(bench: Bench, command: str) -> None:
     """There are two ways to understand it, or none."""
     bench.env["HOME"] = str(bench.root)
     answer = before(bench, command, "--guard", "rewrite", permission_mode="bypassPermissions")
     assert "updatedInput" not in answer["hookSpecificOutput"]
+
+
+@pytest.mark.parametrize(
+    ("command", "is_background", "text"),
+    [
+        ("./server &", False, "./server"),
+        ("nohup ./server > log 2>&1 &", False, "./server > log 2>&1"),
+        ("setsid nohup ./server", True, None),
+        ("nohup setsid ./server", True, "./server"),
+        ("cd web && make | tee log &", False, "cd web && make | tee log"),
+        ("make |& tee log &", False, "make |& tee log"),
+        ("make build; ./server", True, "make build; ./server"),
+        ("echo a \\&", True, "echo a \\&"),
+        ("echo $((a & b))", True, "echo $((a & b))"),
+        ("", True, None),
+        ("# nothing", True, None),
+    ],
+)
+def test_what_is_rewritten_means_the_same(bench: Bench, command: str, is_background: bool, text: str | None) -> None:
+    """An `&` is taken away where it is an operator, a `nohup` where it has no options; and nothing else."""
+    bench.env["HOME"] = str(bench.root)
+    given = {"run_in_background": is_background}
+    answer = before(bench, command, "--guard", "rewrite", permission_mode="bypassPermissions", given=given)
+    better = answer["hookSpecificOutput"].get("updatedInput")
+    assert (None if better is None else shlex.split(better["command"])[-1]) == text
 
 
 def test_gemini_commands_learn_their_session(bench: Bench) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LONGEST_SLEEP_S = 60
 _DETACHERS = ("nohup", "setsid", "disown")
+_JOINTS = ("&&", "|")
 _BROAD_KILLERS = ("pkill", "killall")
 _LOOPS = ("while", "until", "for")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -105,7 +106,7 @@ def rewritten(event: Event, found: list[str]) -> dict[str, object] | None:
         return None
     if event.client == "claude" and _has_rules(event):
         return None
-    text = _without_detaching(event.command)
+    text = _without_detaching(event.command, is_background=event.is_background)
     if text is None:
         return None
     better = {
@@ -117,18 +118,28 @@ def rewritten(event: Event, found: list[str]) -> dict[str, object] | None:
     return {**better, "command": " ".join(["outlive", "run", *named, "--", "bash", "-c", quote(text)])}
 
 
-def _without_detaching(command: str) -> str | None:
-    """The text without a last `&` and a first `nohup`; None if there is more of it inside."""
-    text = command.strip()
-    if text.endswith("&") and not text.endswith(("&&", ">&")):
+def _without_detaching(command: str, *, is_background: bool) -> str | None:
+    """The text without a last `&` and a first `nohup`; None if that, run in the background, might be something else."""
+    text, parts = command.strip(), pieces(command)
+    if parts and parts[-1].is_background and text.endswith("&"):
+        if any(part.ended_by not in _JOINTS for part in parts[:-1]):
+            return None  # what comes before the last `;` was to be waited for
         text = text[:-1].rstrip()
+    elif not is_background:
+        return None
     for name in _DETACHERS[:2]:
-        if text.startswith(name + " ") and len(pieces(text)) == 1:
+        if text.startswith(name + " ") and _is_plainly_wrapped(text):
             text = text.removeprefix(name).lstrip()
     parts = pieces(text)
-    if any(part.is_background or program(part)[:1] in _names(_DETACHERS) for part in parts):
+    if not parts or any(part.is_background or program(part)[:1] in _names(_DETACHERS) for part in parts):
         return None
     return text
+
+
+def _is_plainly_wrapped(text: str) -> bool:
+    """Whether one command follows, which means the same without the word before it."""
+    parts = pieces(text)
+    return len(parts) == 1 and len(parts[0].words) > 1 and not parts[0].words[1].startswith("-")
 
 
 def _has_rules(event: Event) -> bool:

@@ -18,6 +18,8 @@ class Piece(Value):
 
     words: tuple[str, ...]
     is_background: bool = False
+    ended_by: str = ""
+    """The mark after it; of two letters only if it is `&&`."""
 
 
 def pieces(text: str) -> list[Piece]:
@@ -58,7 +60,7 @@ class _Reader:
                 self._mark(letter)
             else:
                 self._word = (self._word or "") + letter
-        self._end_command(is_background=False)
+        self._end_command("")
         return self._found
 
     def _mark(self, letter: str) -> None:
@@ -73,8 +75,10 @@ class _Reader:
             self._ampersand()
         elif letter in "<>":
             self._redirection(letter)
+        elif letter == "(" and (self._word or "").endswith("$") and self._text[self._at : self._at + 1] == "(":
+            self._arithmetic()
         elif letter != "#":
-            self._end_command(is_background=False)
+            self._end_command(letter)
             if letter == "\n":
                 self._skip_heredocs()
         elif self._word is None:
@@ -99,11 +103,19 @@ class _Reader:
         following = self._text[self._at : self._at + 1]
         if following == "&":
             self._at += 1
-            self._end_command(is_background=False)
+            self._end_command("&&")
+        elif self._text[self._at - 2 : self._at] == "|&":
+            pass  # a pipe for both outputs
         elif following == ">":  # &>file
             self._end_word()
         else:
-            self._end_command(is_background=True)
+            self._end_command("&")
+
+    def _arithmetic(self) -> None:
+        """`$((a & b))`: a number, whatever is in it."""
+        end = _find(self._text, "))", self._at)
+        self._word = (self._word or "") + self._text[self._at - 1 : end + 2]
+        self._at = end + 2
 
     def _redirection(self, letter: str) -> None:
         """`2>&1`, `<<EOF` and `>file`: none of them is a word of the command, and no `&` in them ends it."""
@@ -138,10 +150,11 @@ class _Reader:
                 self._words.append(self._word)
             self._word, self._is_place = None, False
 
-    def _end_command(self, *, is_background: bool) -> None:
+    def _end_command(self, mark: str) -> None:
         self._end_word()
+        is_background = mark == "&"
         if self._words:
-            self._found.append(Piece(words=tuple(self._words), is_background=is_background))
+            self._found.append(Piece(words=tuple(self._words), is_background=is_background, ended_by=mark))
             self._words = []
         elif is_background and self._found:  # `(a; b) &`
             self._found[-1] = self._found[-1].but(is_background=True)
