@@ -357,6 +357,7 @@ def test_advice_needs_no_ledger(bench: Bench, is_corrupt: bool) -> None:
             Path(bench.home.ledger + suffix).unlink(missing_ok=True)
         Path(bench.home.ledger).write_bytes(b"not a ledger" * 1000)
     holder = apsw.Connection(":memory:" if is_corrupt else bench.home.ledger)
+    holder.setbusytimeout(int(PATIENCE_S * 1000))  # whoever wrote the ending may still have it open
     for statement in ("PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE"):  # in WAL mode both: readers wait, too
         holder.execute(statement)
     shell: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": "nohup ./server &"}}

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from outlive.hooks.event import Event, Put
 
 LONGEST_SLEEP_S = 60
+SHORTEST_POLL_S = 1
 _DETACHERS = ("nohup", "setsid", "disown")
 _JOINTS = ("&&", "|")
 _BROAD_KILLERS = ("pkill", "killall")
+_FINDERS = ("pgrep", "pidof")
 _LOOPS = ("while", "until", "for")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _RUN = (
@@ -74,11 +76,20 @@ def kinds_in(command: str, *, is_background: bool) -> list[str]:
         found.append("detached")
     sleeps = [words for words in programs if words[:1] == ("sleep",)]
     in_loop = any(part.words[0] in _LOOPS for part in parts)
-    if any(_seconds(words) >= LONGEST_SLEEP_S for words in sleeps) or (sleeps and in_loop):
+    longest = max((_seconds(words) for words in sleeps), default=0.0)
+    if longest >= LONGEST_SLEEP_S or (in_loop and longest >= SHORTEST_POLL_S):
         found.append("polling")
-    if any(words[:1] in _names(_BROAD_KILLERS) for words in programs):
+    if any(words[:1] in _names(_BROAD_KILLERS) for words in programs) or _kills_what_it_finds(programs):
         found.append("broad_kill")
     return found
+
+
+def _kills_what_it_finds(programs: list[tuple[str, ...]]) -> bool:
+    """`kill $(pgrep node)`, `pgrep node | xargs kill`: whether the name is looked up within or beside it."""
+    killers = [words for words in programs if words[:1] == ("kill",) or (words[:1] == ("xargs",) and "kill" in words)]
+    finds = any(words[:1] in _names(_FINDERS) for words in programs)
+    within = any(finder in word for words in killers for word in words for finder in _FINDERS)
+    return bool(killers) and (finds or within)
 
 
 def _names(names: tuple[str, ...]) -> list[tuple[str]]:
@@ -92,7 +103,7 @@ def _seconds(words: tuple[str, ...]) -> float:
         try:
             total += float(number) * unit
         except ValueError:
-            continue
+            total += SHORTEST_POLL_S  # a variable; it will not be nothing
     return total
 
 

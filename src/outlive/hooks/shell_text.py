@@ -10,7 +10,17 @@ from outlive.domain.value import Value
 
 _BLANKS = " \t"
 _MARKS = frozenset("'\"`\\# \t\n;|()&<>")
-_WRAPPERS = frozenset(("sudo", "env", "command", "exec", "time", "nice", "stdbuf", "then", "do", "else", "!", "{", "("))
+# What only wraps a command, and those of its options that take the next word.
+_WRAPPERS: dict[str, tuple[str, ...]] = {
+    "sudo": ("-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T", "-U", "--user", "--group"),
+    "env": ("-u", "-C", "--unset", "--chdir"),
+    "nice": ("-n", "--adjustment"),
+    "timeout": ("-k", "-s", "--kill-after", "--signal"),
+    "stdbuf": ("-i", "-o", "-e"),
+    "time": ("-f", "-o"),
+    "exec": ("-a",),
+    **dict.fromkeys(("command", "then", "do", "else", "!", "{", "("), ()),
+}
 
 
 class Piece(Value):
@@ -31,8 +41,12 @@ def pieces(text: str) -> list[Piece]:
 def program(piece: Piece) -> tuple[str, ...]:
     """The words of a command from its program on: without assignments, and without what only wraps it."""
     words = list(piece.words)
-    while words and (words[0] in _WRAPPERS or _is_assignment(words[0])):
-        words.pop(0)
+    while words and (words[0].rpartition("/")[2] in _WRAPPERS or _is_assignment(words[0])):
+        wrapper = words.pop(0).rpartition("/")[2]
+        while wrapper in _WRAPPERS and words and words[0].startswith("-"):
+            del words[: 2 if words[0] in _WRAPPERS[wrapper] else 1]
+        if wrapper == "timeout":
+            del words[:1]
     return (words[0].rpartition("/")[2], *words[1:]) if words else ()
 
 
