@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from outlive.bundle.processes import is_held_open
-from tests.clients.model import Asked, Hang, Reply, Say
+from tests.clients.model import Asked, Hang, Reply, Say, Use
 from tests.clients.rig import new_session, released
 from tests.support import wait_until
 
@@ -214,6 +216,25 @@ def test_a_command_for_the_background_becomes_a_task_if_that_was_asked_for(claud
     assert "running in background with ID" not in told
     assert f"n{task}01ended" in told
     assert "from-the-background" in told
+
+
+@pytest.mark.parametrize(
+    "words", [("--disallowedTools", "Bash"), ("--settings", '{"permissions": {"deny": ["Bash"]}}')], ids=" ".join
+)
+def test_a_shell_that_was_forbidden_at_its_start_is_not_got_round(claude: Claude, words: tuple[str, ...]) -> None:
+    """Our tool `run` would be one that the same session was not given."""
+    claude.install()
+    launch = claude.tool("run", command="true")
+
+    def answer(asked: Asked) -> list[Reply]:
+        if "does not launch tasks" in asked.all or claude.bench.json("list", "--all")["tasks"]:
+            return [Say("finished")]
+        return [launch if asked.offers(launch) else Use("Read", {"file_path": str(claude.bench.project)})]
+
+    claude.model.answer = answer
+    claude.finish(claude.ask("begin", *words))
+    assert f"the client was started with {words[0]}" in claude.model.asked[-1].all
+    assert claude.bench.json("list", "--all")["tasks"] == []
 
 
 def test_what_it_ran_in_its_own_background_is_told_to_the_successor(claude: Claude, tmp_path: Path) -> None:
