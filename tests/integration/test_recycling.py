@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import partial, wraps
+from typing import TYPE_CHECKING, ParamSpec
 
 import pytest
 
@@ -21,10 +21,13 @@ from outlive.keeper.recycling import _MOST_CHANNELS, _MOST_LIVES
 from tests.support import is_alive, kill, open_files, processes_named, wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from outlive import Task
     from tests.support import Bench
+
+P = ParamSpec("P")
 
 
 @pytest.fixture
@@ -36,6 +39,25 @@ def client(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Outlive:
     client = Outlive(home=str(bench.state))
     client.run("true").wait()
     return client
+
+
+class Dismissed(Exception):
+    """On a machine that is very busy, a keeper may have waited for longer than it is kept."""
+
+
+def patient(test: Callable[P, None]) -> Callable[P, None]:
+    """The same test, tried again if the machine was too slow for it."""
+
+    @wraps(test)
+    def tried(*given: P.args, **named: P.kwargs) -> None:
+        for _ in range(5):
+            try:
+                return test(*given, **named)
+            except Dismissed:
+                continue
+        raise AssertionError("no keeper waits for the next task")
+
+    return tried
 
 
 def keeper_of(bench: Bench, task: Task) -> tuple[int, int]:
@@ -62,8 +84,11 @@ def free_keeper(bench: Bench, client: Outlive) -> tuple[int, int]:
 
 def is_free(keeper: int) -> bool:
     """Whether it has nothing of any task, and sleeps."""
-    with open(f"/proc/{keeper}/stat", "rb") as file:
-        state = file.read().rpartition(b")")[2].split()[0]
+    try:
+        with open(f"/proc/{keeper}/stat", "rb") as file:
+            state = file.read().rpartition(b")")[2].split()[0]
+    except FileNotFoundError:
+        raise Dismissed from None
     return state == b"S" and not any("/tasks/" in path for path in open_files(keeper))
 
 
@@ -80,7 +105,8 @@ def is_gone(pid: int) -> bool:
 
 
 def run_by(bench: Bench, client: Outlive, keeper: int, command: str, **options: object) -> Task:
-    """A task that this keeper gets. It may need a moment to say that it is free."""
+    """A task that this keeper gets. Another one may be free as well, and it may need a moment to say that it is."""
+    others: list[Task] = []
     for _ in range(50):
         task = client.run(command, **options)  # type: ignore[arg-type]
         witness = bench.process(task.id, "witness")
@@ -90,11 +116,16 @@ def run_by(bench: Bench, client: Outlive, keeper: int, command: str, **options: 
         except FileNotFoundError:
             is_its = False
         if is_its:
+            for other in others:
+                client.cancel(other)  # only now: who waits for too long is let go
             return task
-        task.wait()
+        others.append(task)
+        if is_gone(keeper):
+            raise Dismissed
     raise AssertionError("the keeper was not used again")
 
 
+@patient
 def test_a_keeper_sees_one_short_task_after_the_other(bench: Bench, client: Outlive) -> None:
     """The same processes, and every ending is that of its own command."""
     keeper, witness = free_keeper(bench, client)
@@ -104,6 +135,7 @@ def test_a_keeper_sees_one_short_task_after_the_other(bench: Bench, client: Outl
         assert bench.process(task.id, "witness") == witness
 
 
+@patient
 def test_every_command_has_its_own_surroundings(
     bench: Bench, client: Outlive, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -125,6 +157,7 @@ def test_every_command_has_its_own_surroundings(
     assert second.output().decode() == f"{bench.project}||{mask:04o}|{was[0]}|{second.id}\n"
 
 
+@patient
 def test_what_each_of_them_touched_is_its_own(bench: Bench, client: Outlive) -> None:
     """Observed one after the other by one keeper, each has the effects that it had."""
     for words in (("init", "-q"), ("config", "user.name", "n"), ("config", "user.email", "n@example.org")):
@@ -138,6 +171,7 @@ def test_what_each_of_them_touched_is_its_own(bench: Bench, client: Outlive) -> 
     assert created == [[str(bench.project / "first")], [str(bench.project / "second")]]
 
 
+@patient
 def test_nothing_gathers_in_a_keeper(bench: Bench, client: Outlive) -> None:
     """After many tasks it has as few descriptors as after one."""
     keeper, witness = free_keeper(bench, client)
@@ -162,6 +196,7 @@ def test_no_keeper_lives_for_ever(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("observe", ["auto", "off"])
+@patient
 def test_whoever_leaves_something_behind_keeps_its_keeper(bench: Bench, client: Outlive, observe: str) -> None:
     """What lives on is still that task's, and the next one has another keeper."""
     keeper, _ = free_keeper(bench, client)
@@ -177,6 +212,7 @@ def test_whoever_leaves_something_behind_keeps_its_keeper(bench: Bench, client: 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["keeper", "witness"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+@patient
 def test_somebody_who_waits_for_a_task_is_no_loss(
     bench: Bench, client: Outlive, which: int, number: signal.Signals
 ) -> None:
@@ -193,6 +229,7 @@ def test_somebody_who_waits_for_a_task_is_no_loss(
 
 
 @pytest.mark.parametrize("who", ["keeper", "witness"])
+@patient
 def test_somebody_who_is_used_again_can_be_killed_like_anybody(bench: Bench, client: Outlive, who: str) -> None:
     """In the middle of its second task: that is adopted, or its end is seen by the other one."""
     keeper, _ = free_keeper(bench, client)
@@ -204,11 +241,12 @@ def test_somebody_who_is_used_again_can_be_killed_like_anybody(bench: Bench, cli
     assert task.state == "failed"
 
 
+@patient
 def test_long_tasks_do_not_keep_keepers_from_short_ones(bench: Bench, client: Outlive) -> None:
     """With more running than there are channels, those who are done sooner are still used again."""
     long = [client.run(["sleep", "60"]) for _ in range(3 * _MOST_CHANNELS)]
     spawner = int(sdk._spawner.ask({"verb": "who"}))
-    assert len(os.listdir(f"/proc/{spawner}/fd")) <= 4 + _MOST_CHANNELS
+    assert len(os.listdir(f"/proc/{spawner}/fd")) <= 5 + _MOST_CHANNELS
     keeper, _ = free_keeper(bench, client)
     run_by(bench, client, keeper, "true").wait()
     for task in long:
@@ -228,18 +266,20 @@ def test_nobody_waits_for_a_program_that_has_ended(bench: Bench) -> None:
         wait_until(partial(is_gone, witness), "the witness's end")
 
 
+@patient
 def test_nobody_waits_for_long(bench: Bench, client: Outlive) -> None:
     """A program that launches nothing more for a while has no idle keepers."""
     keeper, witness = free_keeper(bench, client)
     wait_until(lambda: not is_alive(keeper) and not is_alive(witness), "their end")
 
 
+@patient
 def test_who_has_looked_after_leftovers_is_as_new(bench: Bench, client: Outlive) -> None:
     """It ignored the ends of its children meanwhile; of the next command it must hear."""
     keeper, _ = free_keeper(bench, client)
     run_by(bench, client, keeper, "(sleep 0.2 &); exit 0", observe="syscalls").wait()
-    wait_until(lambda: is_gone(keeper) or is_free(keeper), "the end of what was left behind")
-    assert is_gone(keeper) or not ignores_its_children(keeper)
+    wait_until(partial(is_free, keeper), "the end of what was left behind")
+    assert not ignores_its_children(keeper)
     for _ in range(5):
         # However it ends, it is seen: also if its witness was killed, and its keeper has to look by itself.
         assert client.run("kill -9 $PPID; sleep 0.1; exit 3", observe="off").wait(timeout=20).exit_code == 3
