@@ -42,7 +42,7 @@ test-clients: .venv/.stamp-test bytecode ## Outlive in real agent clients, and t
 		[ "$$(cat $$place/.version 2>/dev/null)" = "$${each#*=}" ] || { \
 			echo "installing $${each#*=}"; rm -rf $$place; mkdir -p $$place; \
 			case $$place in */openclaw) scripts=--ignore-scripts;; *) scripts=;; esac; \
-			npm install $$scripts --silent --no-audit --no-fund --no-save --prefix $$place $${each#*=} >/dev/null 2>&1 && \
+			npm install $$scripts --fetch-retries=1 --silent --no-audit --no-fund --no-save --prefix $$place $${each#*=} >/dev/null 2>&1 && \
 			echo "$${each#*=}" > $$place/.version || \
 			{ echo "note: $${each#*=} could not be installed; its tests are skipped"; rm -rf $$place; }; }; \
 	done; \
