@@ -218,7 +218,9 @@ def test_sessions_of_two_projects_hear_of_their_own(opencode: OpenCode) -> None:
         return [Say("finished")]
 
     opencode.model.answer = answer
-    first, second = opencode.ask("say alpha"), opencode.ask("say beta", cwd=other)
+    first = opencode.ask("say alpha")
+    until_asked(opencode, 1)  # two that start for the first time at once get in each other's way, whoever they are
+    second = opencode.ask("say beta", cwd=other)
     opencode.finish(first)
     opencode.finish(second)
     for mine, theirs in (("alpha", "beta"), ("beta", "alpha")):
