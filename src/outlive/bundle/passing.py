@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from _socket import CMSG_LEN, MSG_CMSG_CLOEXEC, MSG_CTRUNC, MSG_NOSIGNAL, SCM_RIGHTS, SOL_SOCKET
 
@@ -25,21 +26,25 @@ def take(channel: socket) -> tuple[bytes, list[int]] | None:
     """Wait for a note with descriptors, which are ours then; None if nobody is left who could give any."""
     try:
         head, rights, flags, _ = channel.recvmsg(_HEAD, CMSG_LEN(_NUMBER * _MOST), MSG_CMSG_CLOEXEC)
-        note = _read(channel, int.from_bytes(head, "big")) if len(head) == _HEAD else b""
     except OSError:
         return None
+    note = read_exactly(channel.fileno(), int.from_bytes(head, "big")) if len(head) == _HEAD else None
     if not note or not rights or flags & MSG_CTRUNC:
         return None  # or there is no room for all of them here
     numbers = rights[0][2]
     return note, [int.from_bytes(numbers[at : at + _NUMBER], sys.byteorder) for at in range(0, len(numbers), _NUMBER)]
 
 
-def _read(channel: socket, size: int) -> bytes:
+def read_exactly(fd: int, size: int) -> bytes | None:
+    """So many bytes, or None if the other end is gone before."""
     parts = []
-    while size > 0:
-        part = channel.recv(min(size, 1 << 20))
+    while size:
+        try:
+            part = os.read(fd, min(size, 1 << 20))
+        except OSError:
+            return None
         if not part:
-            return b""
+            return None
         parts.append(part)
         size -= len(part)
     return b"".join(parts)

@@ -14,6 +14,7 @@ from select import POLLIN, poll
 
 from outlive.bundle.home import Home
 from outlive.bundle.kernel import keep_freed_memory, signal
+from outlive.bundle.passing import read_exactly
 from outlive.bundle.processes import wear_badge
 from outlive.domain.command import Command
 from outlive.domain.errors import OutliveError
@@ -53,23 +54,9 @@ def _send(fd: int, message: dict[str, Any]) -> None:
 
 def receive(fd: int) -> dict[str, Any] | None:
     """One message, or None if the other end is gone."""
-    head = _read_exactly(fd, _LENGTH)
-    content = None if head is None else _read_exactly(fd, int.from_bytes(head, "big"))
+    head = read_exactly(fd, _LENGTH)
+    content = None if head is None else read_exactly(fd, int.from_bytes(head, "big"))
     return None if content is None else marshal.loads(content)  # noqa: S302 - our own parent wrote it
-
-
-def _read_exactly(fd: int, size: int) -> bytes | None:
-    parts = []
-    while size:
-        try:
-            part = os.read(fd, min(size, 1 << 20))
-        except OSError:
-            return None
-        if not part:
-            return None
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
 
 
 def serve(fd: int) -> None:

@@ -76,15 +76,15 @@ class NewKeeper:
     the same, it settles that, and goes.
     """
 
-    def __init__(self, held: Held, life: Callable[[int, int], NoReturn], keepers: Callable[[int, int], bool]) -> None:
-        """A keeper that somebody gives it to, if there is such a one; otherwise a new process that has this life."""
+    def __init__(self, held: Held, life: Callable[[int, int], NoReturn], give: Callable[[int, int], bool]) -> None:
+        """Whoever `give` finds for it, or else a new process that has this life."""
         self._held = held
         pipes: list[int] = []
         try:
             pipes += os.pipe()
             pipes += os.pipe()
             go_read, self._go, self._answer, answer_write = pipes
-            if not keepers(go_read, answer_write):
+            if not give(go_read, answer_write):
                 _fork_away(lambda: life(go_read, answer_write), go_read, self._go)
                 self._tell(b"w")
         except OSError:
@@ -133,7 +133,7 @@ class NewKeeper:
 
 def stand_by(plan: Plan, held: Held, life: Life = keep) -> NewKeeper:
     """A new keeper for a held attempt, to begin its life once the attempt has its row."""
-    if _keepers is None or life is not keep or not _is_short(plan):
+    if _keepers is None or life is not keep or not _frees_its_keeper(plan):
         return NewKeeper(held, lambda go, ready: life(plan, held, go, ready), _nobody)
     return _one_of(_keepers, plan, held)
 
@@ -142,7 +142,7 @@ def _nobody(_: int, __: int) -> bool:
     return False
 
 
-def _is_short(plan: Plan) -> bool:
+def _frees_its_keeper(plan: Plan) -> bool:
     """Whether its keeper may be used again: nothing but the command itself decides when its attempt is over."""
     launch = plan.launch
     return plan.surroundings.owner is None and not launch.retries and not launch.takes_input
