@@ -135,6 +135,15 @@ def name_of(pid: int) -> str:
         return ""
 
 
+def words_of(pid: int) -> list[str]:
+    """What a process was started with; empty if it does not tell."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return [os.fsdecode(word) for word in file.read().split(b"\0")]
+    except OSError:
+        return []
+
+
 def command_line(pid: int) -> str:
     """What a process was started as, for people; its bare name if it hides the rest."""
     try:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from outlive.bundle.processes import words_of
 from outlive.domain.foreign import Seen
 from outlive.hooks.event import as_read, as_told
-from outlive.service.claude_rules import words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from outlive.bundle.processes import name_of
+from outlive.bundle.processes import name_of, words_of
 from outlive.hooks.event import as_read, as_reason, as_told
 from outlive.hooks.patch import files_of
 from outlive.hooks.process import nearest_client
-from outlive.service.claude_rules import words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

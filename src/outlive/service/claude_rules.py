@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from outlive.bundle.processes import stat_fields
+from outlive.bundle.processes import stat_fields, words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,15 +28,6 @@ _RULES_BY_HAND = frozenset(
 _CLIENTS = ("claude", "claude.exe")
 _PLACES = ("/claude-code/", "/claude/versions/")
 _FARTHEST = 8
-
-
-def words_of(pid: int) -> list[str]:
-    """What a process was started with; empty if it does not tell."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return [os.fsdecode(word) for word in file.read().split(b"\0")]
-    except OSError:
-        return []
 
 
 def client_above(pid: int) -> int | None:
