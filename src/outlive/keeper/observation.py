@@ -218,6 +218,8 @@ class Observation:
             if not own and not self._is_shared:
                 return
             until = time.monotonic() + _WAITING_FOR_A_LOOK_TAKES_AT_MOST
+            while self._observer is not None and not self._observer.has_written_all and time.monotonic() < until:
+                time.sleep(0.002)  # whoever asks at once is to find what was seen
             lines = []
             for path in own[:_MOST_BEFORE_IT_IS_TOLD]:
                 if time.monotonic() > until:

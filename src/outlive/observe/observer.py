@@ -98,6 +98,11 @@ class Observer:
         self._unwritten = set(scope.trees)
         wake_on_same_processor(listener)
 
+    @property
+    def has_written_all(self) -> bool:
+        """Whether the journal has everything that was seen."""
+        return self._journal.is_empty
+
     def run(self) -> None:
         """Until nobody is left who could ask."""
         waiting = poll()
