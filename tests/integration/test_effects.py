@@ -20,6 +20,7 @@ import pytest
 from outlive import Outlive
 from outlive.bundle.seccomp import is_known_machine
 from outlive.domain.places import TEMPORARY
+from tests.effects_steps import paths, window_on
 from tests.git_steps import Worktree
 from tests.session_steps import begin, until
 from tests.support import is_alive, kill, wait_until
@@ -74,11 +75,6 @@ def touched(bench: Bench, text: str, *options: str) -> Any:
     return bench.json("effects", task)
 
 
-def paths(bench: Bench, *names: str) -> list[str]:
-    """The names as paths of the project."""
-    return [str(bench.project / name) for name in names]
-
-
 def moment(text: str) -> float:
     """A moment of a document, in seconds."""
     return datetime.fromisoformat(text).timestamp()
@@ -94,8 +90,7 @@ def test_the_stash_story(bench: Bench) -> None:
     text = f"date +%s.%N; git stash push -q; date +%s.%N; {until('go')}; date +%s.%N; git stash pop -q; date +%s.%N"
     task = bench.launch(text, "--session", "s-1")
     wait_until(lambda: bench.ok("output", task).count("\n") >= 1, "the stash")
-    open_now = wait_until(lambda: bench.json("effects", task, "--open")["windows"], "the window")
-    (window,) = open_now
+    window = window_on(bench, task, *NAMES)
     assert (window["paths"], window["closed_at"], window["restored"]) == (paths(bench, *NAMES), None, None)
     assert window["by"] == "git stash push -q"
     warning = f"task {task} holds a.py, b.py, dir/c.py away from how it found them"
@@ -295,7 +290,7 @@ def test_two_tasks_that_changed_the_same_at_the_same_time_are_told(bench: Bench)
 def test_whoever_is_about_to_touch_something_can_ask(bench: Bench, repo: Path) -> None:
     """A path, or a directory above it: which task holds it away."""
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
-    wait_until(lambda: bench.json("effects", task, "--open")["windows"], "the window")
+    window_on(bench, task, *NAMES)
     for path, held in (("dir/c.py", [task]), ("dir", [task]), ("other.py", []), (".", [task])):
         found = bench.json("guard", path)
         assert ([each["task"] for each in found["holders"]], found["clear"]) == (held, not held), path
@@ -322,7 +317,7 @@ def test_what_a_task_holds_in_a_repository_inside_of_its_own_is_held(bench: Benc
     inner = Worktree(bench.project / "inner")
     inner.commit(x="old\n")
     task = bench.launch(f"echo held > inner/x; {until('go')}; echo old > inner/x")
-    wait_until(lambda: bench.json("effects", task, "--open")["windows"], "the window")
+    window_on(bench, task, "inner/x")
     for words in (("inner/x",), ("--command", "git add .", "--cwd", str(inner.path))):
         assert [each["task"] for each in bench.json("guard", *words)["holders"]] == [task]
     handed = begin(bench, "s-in", "--cwd", str(inner.path))["hand_off"]

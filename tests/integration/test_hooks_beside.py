@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.effects_steps import window_on
 from tests.git_steps import ENVIRON, Worktree
 from tests.integration.test_hooks import SESSION, call, context, launch, said
 from tests.session_steps import until
@@ -32,7 +33,7 @@ def repo(bench: Bench) -> Path:
 def stashed(bench: Bench) -> str:
     """A task that holds a.py away until `go` is there."""
     task = launch(bench, f"git stash push -q; {until('go')}; git stash pop -q")
-    wait_until(lambda: bench.json("effects", task, "--open")["windows"], "the window")
+    window_on(bench, task, "a.py")
     return task
 
 

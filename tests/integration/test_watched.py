@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.effects_steps import paths, window_on
 from tests.git_steps import ENVIRON, Worktree
 from tests.session_steps import begin, until
 from tests.support import wait_until
@@ -34,11 +35,6 @@ def tree(bench: Bench) -> Worktree:
     for name in NAMES:
         made.write(name, "fixed\n")
     return made
-
-
-def paths(bench: Bench, *names: str) -> list[str]:
-    """The names as paths of the project."""
-    return [str(bench.project / name) for name in names]
 
 
 def journal(bench: Bench, task: str) -> list[str]:
@@ -67,7 +63,7 @@ def test_the_stash_story_under_watch(bench: Bench) -> None:
     """Three files were away for a second: told while they were and afterwards, and that nobody knows who did it."""
     begin(bench, "s-1")
     task = watched(bench, f"git stash push -q; {until('on')}; sleep 1; git stash pop -q", "--session", "s-1")
-    (window,) = wait_until(lambda: bench.json("effects", task, "--open")["windows"], "the window")
+    window = window_on(bench, task, *NAMES)
     assert (window["paths"], window["by"]) == (paths(bench, *NAMES), "somebody")
     handed = begin(bench, "s-1", "--source", "compact")["hand_off"]["text"]
     assert f"not as task {task} found them" in handed
