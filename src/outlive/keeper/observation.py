@@ -214,12 +214,12 @@ class Observation:
         they wait for us: of very many paths the rest is looked at afterwards, and where nothing is shared, all.
         """
         try:
+            until = time.monotonic() + _WAITING_FOR_A_LOOK_TAKES_AT_MOST
+            if self._observer is not None:  # whoever asks at once is to find what was seen
+                self._observer.write_down(_WAITING_FOR_A_LOOK_TAKES_AT_MOST)
             own = [] if self._observer is None else list(self._observer.touched)
             if not own and not self._is_shared:
                 return
-            until = time.monotonic() + _WAITING_FOR_A_LOOK_TAKES_AT_MOST
-            while self._observer is not None and not self._observer.has_written_all and time.monotonic() < until:
-                time.sleep(0.002)  # whoever asks at once is to find what was seen
             lines = []
             for path in own[:_MOST_BEFORE_IT_IS_TOLD]:
                 if time.monotonic() > until:

@@ -9,6 +9,7 @@ done when it has been answered.
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock
 from errno import EINTR, ENOENT
 from select import POLLIN, poll
 
@@ -96,12 +97,16 @@ class Observer:
         self._loses_privileges = loses_privileges
         self._on_first_write = on_first_write
         self._unwritten = set(scope.trees)
+        self._turn = allocate_lock()
         wake_on_same_processor(listener)
 
-    @property
-    def has_written_all(self) -> bool:
-        """Whether the journal has everything that was seen."""
-        return self._journal.is_empty
+    def write_down(self, patience: float) -> None:
+        """Bring what was seen to the journal now; for another thread, which waits until a call is dealt with."""
+        if self._turn.acquire(timeout=patience):
+            try:
+                self._journal.flush()
+            finally:
+                self._turn.release()
 
     def run(self) -> None:
         """Until nobody is left who could ask."""
@@ -111,7 +116,8 @@ class Observer:
             # Not in `receive`: that would keep the interpreter from everybody else while it blocks.
             ready = waiting.poll(None if self._journal.is_empty else _BEFORE_WE_WRITE_MS)
             if not ready:
-                self._journal.flush()
+                with self._turn:
+                    self._journal.flush()
                 continue
             if not ready[0][1] & POLLIN:
                 break
@@ -121,8 +127,10 @@ class Observer:
                 if error.errno not in (ENOENT, EINTR):
                     break
                 continue  # whoever asked was killed meanwhile
-            self._answer()
-        self._journal.flush()
+            with self._turn:
+                self._answer()
+        with self._turn:
+            self._journal.flush()
         self._calls.memory.close()
 
     def _answer(self) -> None:
