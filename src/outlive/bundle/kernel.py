@@ -26,6 +26,7 @@ __all__ = [
     "confinement",
     "exit_status_of",
     "file_system_magic",
+    "give_back_memory",
     "has_capability",
     "keep_freed_memory",
     "name_process",
@@ -58,8 +59,9 @@ _fallocate = dlsym(_program, "fallocate")
 _syscall = dlsym(_program, "syscall")
 try:
     _mallopt: int | None = dlsym(_program, "mallopt")
+    _malloc_trim: int | None = dlsym(_program, "malloc_trim")
 except OSError:
-    _mallopt = None  # a C library other than glibc
+    _mallopt = _malloc_trim = None  # a C library other than glibc
 _M_TRIM_THRESHOLD = -1
 _PIDFD_GETFD = 438  # on every machine
 
@@ -183,6 +185,12 @@ def keep_freed_memory() -> None:
     """
     if _mallopt is not None:
         call_function(_mallopt, (_M_TRIM_THRESHOLD, 1 << 20))
+
+
+def give_back_memory() -> None:
+    """Give freed memory back to the kernel: for a process that is going to do nothing for a long time."""
+    if _malloc_trim is not None:
+        call_function(_malloc_trim, (0,))
 
 
 def boot_id() -> str:

@@ -18,7 +18,6 @@ from outlive.domain.evidence import Evidence
 from outlive.domain.value import Value
 from outlive.keeper import owner, tree, witness
 from outlive.keeper.sight import OwnWitness, command_of, never_begun
-from outlive.keeper.supervision import Supervision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from outlive.domain.evidence import IntentKind
     from outlive.keeper.observation import Observation
     from outlive.keeper.plan import Plan
+    from outlive.keeper.supervision import Supervision
     from outlive.keeper.witness_at_hand import WitnessAtHand
 
 _IGNORED = (
@@ -156,6 +156,10 @@ def _is_alone_with(at_hand: WitnessAtHand) -> bool:
 
 
 def _supervise(plan: Plan, held: Held, prepared: Prepared) -> Supervision:
+    # Before the launcher was told, this would have kept it waiting; whatever becomes of our installation
+    # from now on, nothing more is needed to see the command through.
+    from outlive.keeper.supervision import Supervision  # noqa: PLC0415
+
     supervision = Supervision(plan, held, prepared.sight, "keeper", lambda: _give(prepared.begin, witness.SETTLED))
     if prepared.observation is not None:
         supervision.on_rest = prepared.observation.take_time
@@ -236,6 +240,8 @@ def _prepare(plan: Plan, held: Held, not_for_it: tuple[int, ...], at_hand: Witne
         _fork_witness(start, (*not_for_it, begin_write, voice_read, held.control, held.done), at_hand)
     os.close(voice_write)
     os.close(begin_read)
+    if observation is not None:
+        observation.get_ready()
     sight = OwnWitness(voice_read, held.record)
     return Prepared(sight=sight, begin=begin_write, observation=observation)
 

@@ -14,13 +14,13 @@ from select import POLLIN, poll
 
 from outlive.bundle.eyes import Eyes, answer_all, let_continue_what_waits
 from outlive.bundle.kernel import SYS_ADMIN, has_capability
-from outlive.keeper.looks import Looks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from outlive.bundle.home import Home
+    from outlive.keeper.looks import Looks
     from outlive.keeper.plan import Plan
     from outlive.keeper.watch import Watch
     from outlive.observe.observer import Observer
@@ -34,16 +34,24 @@ _CANNOT = "system calls cannot be observed here, or are observed by somebody els
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+def load_eyes() -> None:
+    """Import what keeper, witness and command-to-be all need: in each fork it would cost several times as much."""
+    import mmap  # noqa: F401, PLC0415
+
+    import outlive.observe.tried  # noqa: F401, PLC0415
+    from outlive.bundle.seccomp import prepare_filter  # noqa: PLC0415
+
+    prepare_filter()
+
+
 def load() -> None:
     """Import what an observation needs; a spawner does that once for all its keepers."""
     import outlive.domain.snapshot_json  # noqa: PLC0415
     import outlive.observe.observer  # noqa: PLC0415
     import outlive.observe.place  # noqa: PLC0415
-    import outlive.observe.snapshot  # noqa: PLC0415
-    import outlive.observe.tried  # noqa: F401, PLC0415
-    from outlive.bundle.seccomp import prepare_filter  # noqa: PLC0415
+    import outlive.observe.snapshot  # noqa: F401, PLC0415
 
-    prepare_filter()
+    load_eyes()
 
 
 class Observation:
@@ -53,8 +61,10 @@ class Observation:
     while we prepare ourselves.
     """
 
+    _looks: Looks
+
     def __init__(self, plan: Plan, record: int) -> None:
-        self._plan = plan
+        self._plan, self._record = plan, record
         if os.sysconf("SC_OPEN_MAX") < _FEWEST_DESCRIPTORS:
             raise OSError(EMFILE, "too few descriptors to observe anything")
         keeps_privileges = has_capability(SYS_ADMIN)
@@ -68,7 +78,6 @@ class Observation:
         self._has_begun = False
         self._observer: Observer | None = None
         self._watch: Watch | None = None
-        self._looks = Looks(plan, record)
         self._looked_at: set[str] = set()
         self._is_shared = self.eyes is None  # where calls are seen, it is known when we are ready for them
         self._launched, self._loaded, self._done = allocate_lock(), allocate_lock(), allocate_lock()
@@ -86,6 +95,12 @@ class Observation:
         if not _can_observe(self._plan.home, keep_privileges=keeps_privileges):
             return _CANNOT
         return None
+
+    def get_ready(self) -> None:
+        """The witness prepares the command; we have a moment for what is needed when it begins."""
+        from outlive.keeper.looks import Looks  # noqa: PLC0415 - the witness should not have to wait for it
+
+        self._looks = Looks(self._plan, self._record)
 
     def begin(self, command: int) -> None:
         """Be ready to answer; the command may begin at once, for its first call waits for us."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from outlive.bundle.kernel import keep_freed_memory
+from outlive.bundle.kernel import give_back_memory, keep_freed_memory
 from outlive.domain.errors import DiskFull, OutliveError, Unavailable
 from outlive.domain.when import UTC, datetime
 from outlive.ledger.sqlite import SqliteLedger
@@ -55,6 +55,7 @@ class LedgerOfAnEnding:
                 ledger.rehearse()
         except OutliveError:
             pass  # there will be a better moment
+        give_back_memory()
 
     def say(self, condition: Condition | None) -> None:
         """Say something of the attempt while it runs; whoever asked for it is told."""

@@ -11,7 +11,6 @@ from outlive.domain.errors import NotStarted, Unavailable
 from outlive.domain.task import Attempt
 from outlive.keeper.launching import stand_by
 from outlive.keeper.plan import Plan
-from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.origin import depth_of
 
 TYPE_CHECKING = False
@@ -23,8 +22,16 @@ if TYPE_CHECKING:
     from outlive.domain.task import Launch
     from outlive.keeper.launching import NewKeeper
     from outlive.keeper.plan import Surroundings
+    from outlive.ledger.sqlite import SqliteLedger
 
 _BEGINNING_TAKES_AT_MOST = 10.0
+
+
+def open_ledger(home: Home, now: datetime) -> SqliteLedger:
+    """The ledger. Its code is loaded only now: a launch does that while the new keeper prepares itself."""
+    from outlive.ledger.sqlite import SqliteLedger  # noqa: PLC0415
+
+    return SqliteLedger(home.ledger, now)
 
 
 def new_attempt(launch: Launch, number: int, now: datetime) -> Attempt:
@@ -67,7 +74,7 @@ def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper
     from outlive.service.reconcile import reconcile  # noqa: PLC0415 - the usual launch has no use for it
 
     reconcile(home, now, launch.id)
-    with SqliteLedger(home.ledger, now) as ledger:
+    with open_ledger(home, now) as ledger:
         task = ledger.task(launch.id)
     attempt = task.current if task else None
     if attempt is not None and attempt.reason == "dependency_failed":

@@ -20,9 +20,8 @@ from outlive.domain.task import Launch
 from outlive.domain.text import is_encodable, to_json
 from outlive.domain.value import Value
 from outlive.domain.when import timedelta
-from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from outlive.service.handover import hand_over, new_attempt, prepare
+from outlive.service.handover import hand_over, new_attempt, open_ledger, prepare
 from outlive.service.origin import check_depth, parent_of, project_of, session_of
 
 TYPE_CHECKING = False
@@ -143,7 +142,7 @@ def check_not_waiting_for_itself(home: Home, request: Request) -> None:
     from outlive.service.lookup import resolve  # noqa: PLC0415 - the usual launch waits for nobody
 
     inside = parent_of(request.surroundings.environ)
-    with SqliteLedger(home.ledger, utc_now()) as ledger:
+    with open_ledger(home, utc_now()) as ledger:
         wanted = {resolve(ledger, one).id for one in (*request.after, *request.after_any)}
         while inside is not None:
             if inside in wanted:
@@ -160,7 +159,7 @@ def _is_storable(text: str) -> bool:
 
 
 def _holder_of_key(home: Home, request: Request, now: datetime) -> str | None:
-    with SqliteLedger(home.ledger, now) as ledger:
+    with open_ledger(home, now) as ledger:
         task = ledger.with_key(project_of(request.cwd), request.key or "")
     if task is None:
         return None
@@ -168,7 +167,7 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> str | None:
         from outlive.service.reconcile import reconcile  # noqa: PLC0415 - the usual launch has no use for it
 
         reconcile(home, now, task.id)
-    with SqliteLedger(home.ledger, now) as ledger:
+    with open_ledger(home, now) as ledger:
         task = ledger.task(task.id) or task
         never_began = task.state == "lost" and any(
             seen.started == "no"
@@ -236,7 +235,7 @@ def _dependencies(home: Home, request: Request, now: datetime) -> tuple[Dependen
     from outlive.domain.queueing import Dependency  # noqa: PLC0415 - the usual launch waits for nobody
     from outlive.service.lookup import resolve  # noqa: PLC0415
 
-    with SqliteLedger(home.ledger, now) as ledger:
+    with open_ledger(home, now) as ledger:
         well = [Dependency(task=resolve(ledger, one).id) for one in request.after]
         anyhow = [Dependency(task=resolve(ledger, one).id, any_ending=True) for one in request.after_any]
     return tuple(dict.fromkeys((*well, *anyhow)))
@@ -282,7 +281,7 @@ def _how_to_observe(request: Request) -> Observe:
 
 def _enqueue(home: Home, launch: Launch, now: datetime) -> Task:
     try:
-        ledger = SqliteLedger(home.ledger, now)
+        ledger = open_ledger(home, now)
     except OutliveError:
         discard_bundle(home.bundle(launch.id))
         raise
@@ -292,7 +291,7 @@ def _enqueue(home: Home, launch: Launch, now: datetime) -> Task:
             return ledger.enqueue(launch, new_attempt(launch, 1, utc_now()))
     except Exception:
         # An error from COMMIT is no proof that nothing was written: read before giving up.
-        with SqliteLedger(home.ledger, now) as ledger:
+        with open_ledger(home, now) as ledger:
             written = ledger.task(launch.id)
         if written is None:
             discard_bundle(home.bundle(launch.id))
