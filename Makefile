@@ -54,7 +54,7 @@ docs: .venv/.stamp-test bytecode ## write the reference from the code, and check
 	@.venv/bin/python docs/generate.py
 	@.venv/bin/python -m pytest -q tests/architecture/test_docs.py
 
-bench: bytecode .venv/.stamp-bench ## measure beside the peers, as ratios
+bench: bytecode .venv/.stamp-test .venv/.stamp-bench ## measure beside the peers, as ratios
 	@command -v strace >/dev/null || \
 		{ echo "outlive: bench counts system calls with strace, which is not installed" >&2; \
 		  echo "hint: install your distribution's strace package" >&2; exit 1; }

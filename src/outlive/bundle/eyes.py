@@ -11,7 +11,6 @@ take a descriptor of another process (Docker forbids it unless one may trace), i
 from __future__ import annotations
 
 import os
-import sys
 import time
 from select import POLLHUP, POLLIN, poll
 
@@ -222,18 +221,22 @@ def answer_all(listener: int, page: mmap) -> None:
 
 def _send(channel: int, descriptor: int) -> None:
     """Send a descriptor through a socket; both stay open."""
-    from _socket import SCM_RIGHTS, SOL_SOCKET, socket  # noqa: PLC0415 - few sandboxes need it
+    from _socket import socket  # noqa: PLC0415 - few sandboxes need it
+
+    from outlive.bundle.passing import give  # noqa: PLC0415
 
     through = socket(fileno=channel)
     try:
-        through.sendmsg([_TAKEN], [(SOL_SOCKET, SCM_RIGHTS, descriptor.to_bytes(4, sys.byteorder))])
+        give(through, _TAKEN, (descriptor,))
     finally:
         through.detach()
 
 
 def _receive_from(channel: int) -> int | None:
     """A descriptor that was sent; None if something else was, or nothing will be."""
-    from _socket import CMSG_LEN, MSG_CMSG_CLOEXEC, socket  # noqa: PLC0415 - few sandboxes need it
+    from _socket import socket  # noqa: PLC0415 - few sandboxes need it
 
-    with_rights = socket(fileno=channel).recvmsg(16, CMSG_LEN(4), MSG_CMSG_CLOEXEC)[1]
-    return int.from_bytes(with_rights[0][2][:4], sys.byteorder) if with_rights else None
+    from outlive.bundle.passing import take  # noqa: PLC0415
+
+    taken = take(socket(fileno=channel))
+    return None if taken is None else taken[1][0]
