@@ -19,6 +19,8 @@ from outlive.client import sdk
 from tests.support import is_alive, kill, wait_until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support import Bench
 
 
@@ -191,6 +193,39 @@ print(first[-1].decode(), second[-1].decode())
         [sys.executable, "-c", script], env=bench.env, cwd=bench.project, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["0", "1"]
+
+
+CHANGES_OF_PLACE = {
+    "another priority": "os.nice(3)",
+    "other processors": "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})",
+    "another network": "assert libc.unshare(0x40000000) == 0",
+    "another root": "os.chroot('/jail'); os.chdir('/')",
+}
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("change", CHANGES_OF_PLACE.values(), ids=CHANGES_OF_PLACE)
+def test_a_task_is_where_its_launcher_is(bench: Bench, tmp_path: Path, change: str) -> None:
+    """A program that shuts itself in after its first launch launches the second in there, and nowhere else."""
+    jail = tmp_path / "jail"
+    jail.mkdir()
+    script = f"""
+import ctypes, os, subprocess
+from outlive import Outlive
+libc = ctypes.CDLL(None)
+assert libc.unshare(0x20000) == 0  # what is mounted here is mounted for us alone
+subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+subprocess.run(["mount", "--rbind", "/", {str(jail)!r}], check=True)
+look = "exec 9</; cd /proc/self; grep mnt_id fdinfo/9; readlink ns/net; nice; grep Cpus_allowed: status"
+own = lambda: subprocess.check_output(look, shell=True)
+o = Outlive()
+assert o.run(look).wait().output() == own(), "before"
+before = own()
+{change.replace("/jail", str(jail))}
+assert own() != before, "nothing has changed"
+assert o.run(look).wait().output() == own(), "after"
+"""
+    subprocess.run([sys.executable, "-c", script], env=bench.env, cwd="/", check=True)
 
 
 def test_a_foreground_task_ends_with_its_program(bench: Bench) -> None:

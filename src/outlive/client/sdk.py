@@ -12,8 +12,9 @@ import os
 from outlive.bundle.attempt import open_done
 from outlive.bundle.home import Home, open_home
 from outlive.bundle.output import read_piece, size_of
+from outlive.client.inheritance import inherited
 from outlive.client.session import Session
-from outlive.client.spawning import Spawner, inherited
+from outlive.client.spawning import Spawner
 from outlive.domain.command import check_environment, from_argv, from_shell_text
 from outlive.domain.errors import UserError
 from outlive.domain.lifecycle import is_terminal

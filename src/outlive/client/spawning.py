@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import resource
 import socket
 import sys
 import threading
 
+from outlive.client import inheritance
 from outlive.client.spawner import frame, receive
 from outlive.domain import errors
 from outlive.domain.errors import Unavailable
@@ -22,12 +22,7 @@ _MAIN = (
     "from outlive.quick_import import install; install();"
     "from outlive.client.spawner import serve; serve(int(sys.argv[1]))"
 )
-_RIGHTS = (
-    *("Uid", "Gid", "Groups", "NoNewPrivs", "Seccomp", "Seccomp_filters"),
-    *("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"),
-)
 _SPAWNER_FD = 3
-_LIMITS = [number for name, number in vars(resource).items() if name.startswith("RLIMIT_")]
 
 
 class Spawner:
@@ -42,7 +37,7 @@ class Spawner:
 
     def ask(self, request: dict[str, Any]) -> str:
         """Have a request carried out with the rights this thread has now; the task's id."""
-        rights = request.pop("rights", None) or _rights(_status())
+        rights = request.pop("rights", None) or inheritance.rights()
         if self._asking == threading.get_ident():
             raise Unavailable(
                 "a signal handler launches a task while the same thread is launching one",
@@ -158,27 +153,6 @@ def _file_actions(theirs: int) -> list[tuple[int, ...]]:
         (os.POSIX_SPAWN_DUP2, spare, _SPAWNER_FD),
         (os.POSIX_SPAWN_CLOSE, spare),
     ]
-
-
-def _status() -> dict[str, str]:
-    with open("/proc/thread-self/status", encoding="utf-8", errors="replace") as file:
-        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
-
-
-def _rights(status: dict[str, str]) -> tuple[object, ...]:
-    """What a child of this thread would be allowed; the process id first, since forks differ."""
-    return (os.getpid(), os.readlink("/proc/self/root"), *(status.get(name) for name in _RIGHTS))
-
-
-def inherited() -> dict[str, Any]:
-    """What a command launched by this thread inherits, beside descriptors; `rights` chooses the spawner."""
-    status = _status()
-    return {
-        "rights": _rights(status),
-        "environ": dict(os.environ),
-        "umask": int(status.get("Umask", "0022"), 8),
-        "limits": tuple((number, resource.getrlimit(number)) for number in _LIMITS),
-    }
 
 
 def _error(answer: dict[str, Any]) -> errors.OutliveError:

@@ -1,0 +1,87 @@
+"""What a child of the calling thread would inherit: the part that a request carries, and the part that it cannot.
+
+Whatever the kernel gives to a child and no request can describe is a right here: a spawner that was
+started with other rights must not launch for this thread.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+
+from outlive.domain.errors import Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_STATUS = (
+    *("Uid", "Gid", "Groups", "NoNewPrivs", "Seccomp", "Seccomp_filters"),
+    *("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"),
+)
+_NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid_for_children", "time_for_children", "user", "uts")
+_LIMITS = [number for name, number in vars(resource).items() if name.startswith("RLIMIT_")]
+
+
+def inherited() -> dict[str, Any]:
+    """What a command launched by this thread inherits, beside descriptors; `rights` chooses the spawner."""
+    status = _status()
+    return {
+        "rights": _rights(status),
+        "environ": dict(os.environ),
+        "umask": int(status.get("Umask", "0022"), 8),
+        "limits": tuple((number, resource.getrlimit(number)) for number in _LIMITS),
+    }
+
+
+def rights() -> tuple[object, ...]:
+    """What a child of this thread would be allowed, and where it would be."""
+    return _rights(_status())
+
+
+def _rights(status: dict[str, str]) -> tuple[object, ...]:
+    """The process id first, since forks differ."""
+    return (
+        os.getpid(),
+        *(status.get(name) for name in _STATUS),
+        _root(),
+        *map(_namespace, _NAMESPACES),
+        _read("cgroup"),
+        os.getpriority(os.PRIO_PROCESS, 0),
+        os.sched_getscheduler(0),
+        frozenset(os.sched_getaffinity(0)),
+    )
+
+
+def _root() -> tuple[object, ...]:
+    """Which directory `/` is, and of which mount.
+
+    Its name would not tell: to whoever has been shut into a directory, that is `/`. Nor would its
+    inode alone: the same directory can be mounted elsewhere, with other things below it.
+    """
+    fd = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    try:
+        found = os.fstat(fd)
+        return found.st_dev, found.st_ino, _read(f"fdinfo/{fd}")
+    finally:
+        os.close(fd)
+
+
+def _namespace(name: str) -> str | None:
+    try:
+        return os.readlink(f"/proc/thread-self/ns/{name}")
+    except OSError:
+        return None  # this kernel has no such namespaces
+
+
+def _status() -> dict[str, str]:
+    try:
+        lines = _read("status").splitlines()
+    except OSError as error:
+        raise Unavailable(f"/proc cannot be read: {error.strerror}", "mount it here; nothing was started") from error
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+def _read(name: str) -> str:
+    with open(f"/proc/thread-self/{name}", encoding="utf-8", errors="replace") as file:
+        return file.read()
