@@ -194,12 +194,11 @@ def test_what_files_say_against_a_row_is_named(bench: Bench) -> None:
 def test_old_files_without_a_record_are_swept(bench: Bench) -> None:
     """Not the young ones: a launch may be under way."""
     _ended(bench, "true")
-    for name, age in (("told2222", 7200), ("tyoung22", 60)):
-        os.mkdir(bench.home.bundle(name))
-        os.mkdir(bench.home.bundle(name) + "/attempts")
+    for name, age, inside in (("tempty22", 7200, ""), ("told2222", 7200, "/attempts"), ("tyoung22", 60, "/attempts")):
+        os.makedirs(bench.home.bundle(name) + inside)
         then = time.time() - age
         os.utime(bench.home.bundle(name), (then, then))
-    assert bench.json("sweep", "--apply")["strays"] == ["told2222"]
+    assert bench.json("sweep", "--apply")["strays"] == ["tempty22", "told2222"]
     assert "tyoung22" in _bundles(bench)
 
 

@@ -22,7 +22,8 @@ _YOUNG_S = 3600
 
 def strays(home: Home, ledger: Ledger) -> list[str]:
     """Ids of the bundles that no row speaks of, whoever made them."""
-    names = sorted(name for name in os.listdir(home.tasks) if name.isalnum())
+    with os.scandir(home.tasks) as entries:
+        names = sorted(entry.name for entry in entries if entry.name.isalnum() and entry.is_dir(follow_symlinks=False))
     return [name for name in names if ledger.task(name) is None]
 
 
@@ -37,9 +38,11 @@ def is_abandoned(home: Home, task: str, now: datetime) -> bool:
     try:
         if now.timestamp() - os.stat(bundle).st_mtime < needed_s:
             return False
-        numbers = [int(name) for name in os.listdir(bundle + "/attempts") if name.isdigit()]
+        # A launcher that was killed at once has made nothing but the directory.
+        names = os.listdir(bundle + "/attempts") if "attempts" in os.listdir(bundle) else ()
     except OSError:
         return False
+    numbers = [int(name) for name in names if name.isdigit()]
     return not any(_is_held(AttemptFiles(bundle, number)) for number in numbers)
 
 
