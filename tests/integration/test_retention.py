@@ -267,6 +267,25 @@ def test_a_rebuilt_ledger_tells_the_same_of_what_never_began(bench: Bench) -> No
     assert bench.run("wait", holder, later, resting).returncode == 0
 
 
+def test_one_damaged_bundle_does_not_keep_the_others_from_being_rebuilt(bench: Bench) -> None:
+    """Half an attempt of a launcher that was killed, deleted locks, strange files: what is on record is told."""
+    whole = [_ended(bench, "exit 3") for _ in range(5)]
+    half, no_lock, no_done, no_control, _ = whole
+    os.mkdir(bench.home.bundle(half) + "/attempts/2", 0o700)
+    Path(bench.home.bundle(half), "attempts", "notes").touch(0o600)
+    for path in (bench.files(no_lock).lock, bench.files(no_done).done, bench.files(no_control).control):
+        Path(path).unlink()
+    never_begun = _ended(bench, "true")
+    shutil.rmtree(bench.files(never_begun).path)
+    os.mkdir(bench.files(never_begun).path, 0o700)
+    for suffix in ("", "-wal", "-shm"):
+        Path(bench.home.ledger + suffix).unlink(missing_ok=True)
+    bench.run("list")
+    assert sorted(bench.json("audit", "--rebuild")["rebuilt"]) == sorted(whole)
+    shown = bench.json("list")["tasks"]
+    assert {(task["id"], task["state"], task["exit_code"]) for task in shown} == {(task, "failed", 3) for task in whole}
+
+
 def test_what_could_be_rebuilt_is_not_swept(bench: Bench) -> None:
     """The ledger is lost, the files are hours old: they are all that is left of an ending nobody was told."""
     task = _ended(bench, "echo precious; exit 3", "--session", "s-1")

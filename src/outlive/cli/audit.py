@@ -21,7 +21,7 @@ def act(given: Given) -> int:
 
         rebuilt, hopeless = rebuild(home, now)
         for task in hopeless:
-            sys.stderr.write(f"{task} cannot be rebuilt: its spec.json is missing or unreadable\n")
+            sys.stderr.write(f"{task} cannot be rebuilt: its spec.json cannot be read, or it was never launched\n")
     findings = audit(home, now)
     if given.json:
         listed = [{"kind": f.kind, "task": f.task, "what": f.what, "mend": f.mend} for f in findings]

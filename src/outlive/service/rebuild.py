@@ -35,11 +35,8 @@ def rebuild(home: Home, now: datetime) -> tuple[list[str], list[str]]:
 
 def _restore(home: Home, launch: Launch, now: datetime) -> bool:
     """Row by row as it was; each attempt is settled by its record before the next one is added."""
-    try:
-        names = os.listdir(home.bundle(launch.id) + "/attempts")
-    except OSError:
-        return False
-    for number in range(1, len(names) + 1):
+    last = _last_attempt(home.bundle(launch.id))
+    for number in range(1, last + 1):
         attempt = _read_attempt(home, launch, number)
         with SqliteLedger(home.ledger, now) as ledger:
             if number > 1:
@@ -47,13 +44,30 @@ def _restore(home: Home, launch: Launch, now: datetime) -> bool:
             elif ledger.enqueue(launch, attempt).id != launch.id:
                 ledger.enqueue(launch.but(key=None), attempt)  # a newer task has its key by now
         reconcile(home, now, launch.id)
-    return bool(names)
+    return last > 0
+
+
+def _last_attempt(bundle: str) -> int:
+    """The number of the last attempt that may have had a row; 0 if there is none.
+
+    A row comes after all files: a directory with the first few of them is what a launcher left that was killed.
+    """
+    try:
+        names = os.listdir(bundle + "/attempts")
+    except OSError:
+        return 0
+    all_files = (AttemptFiles(bundle, int(name)) for name in names if name.isdigit())
+    return max((each.number for each in all_files if _was_made(each)), default=0)
+
+
+def _was_made(files: AttemptFiles) -> bool:
+    return os.path.exists(files.record) or os.path.exists(files.output)
 
 
 def _read_attempt(home: Home, launch: Launch, number: int) -> Attempt:
     files = AttemptFiles(home.bundle(launch.id), number)
     process = files.read_slot("process")
-    waits = process is None and keeper_lives(files)
+    waits = process is None and _is_kept(files)
     return Attempt(
         number=number,
         state="queued" if waits else "running",
@@ -63,3 +77,10 @@ def _read_attempt(home: Home, launch: Launch, number: int) -> Attempt:
         pid_namespace=int(process["namespace"]) if process else pid_namespace(),
         automatic=waits and number > 1 and launch.retries > 0,
     )
+
+
+def _is_kept(files: AttemptFiles) -> bool:
+    try:
+        return keeper_lives(files)
+    except OSError:
+        return False  # its files were deleted; reconciling tells what is known of it all the same

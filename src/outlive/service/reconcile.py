@@ -14,7 +14,7 @@ from outlive.bundle import record
 from outlive.bundle.attempt import AttemptFiles, keeper_lives, reopen_attempt, take
 from outlive.bundle.kernel import boot_id, pid_namespace
 from outlive.bundle.output import read_hole, size_of
-from outlive.bundle.processes import open_verified
+from outlive.bundle.processes import is_held_open, open_verified
 from outlive.domain.evidence import Evidence
 from outlive.domain.settlement import OutputSize, plan_settlement
 from outlive.keeper import tree
@@ -60,9 +60,12 @@ def reconcile(
         one = ledger.task(task) if task is not None else None
         for candidate in ledger.unsettled() if task is None else ([one] if one else []):
             if candidate.current.settled_at is None and (is_absent or is_ours_to_judge(candidate)):
+                look = _Look(home, ledger, candidate, now)
                 try:
-                    if _Look(home, ledger, candidate, now).is_orphan():
+                    if look.is_orphan():
                         orphans.append(candidate)
+                except FileNotFoundError:
+                    look.settle_by_record()
                 except OSError:
                     continue  # a failed probe means unknown
         owes_sinks = ledger.owes_sinks()
@@ -114,6 +117,22 @@ class _Look:
             for fd in (lock, control):
                 if fd is not None:
                     os.close(fd)
+
+    def settle_by_record(self) -> None:
+        """Settle an attempt of which somebody has deleted a lock, if its end is on record.
+
+        Who lives cannot be said without it. But an end is an end, and whoever is about to tell it has the record open.
+        """
+        try:
+            record_fd = record.open_record(self._files.record)
+        except OSError:
+            return
+        try:
+            evidence = read_evidence(record_fd, "witness")
+            if evidence is not None and not is_held_open(self._files.record):
+                self._settle(evidence, record_fd)
+        finally:
+            os.close(record_fd)
 
     def _take_turn(self) -> int | None:
         """The control lock; None if a keeper lives or somebody else has settled it meanwhile.
