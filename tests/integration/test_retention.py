@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -189,6 +190,21 @@ def test_what_files_say_against_a_row_is_named(bench: Bench) -> None:
         ("missing_spec", tasks["spec"]),
         ("unkept", unkept),
     }
+
+
+@pytest.mark.parametrize("missing", ["lock", "control"])
+def test_what_is_said_to_end_a_task_without_all_of_its_files_ends_it(bench: Bench, missing: str) -> None:
+    """The audit names a command; that command works, and the ending is on record."""
+    task = bench.launch("sleep 60")
+    Path(getattr(bench.files(task), missing)).unlink()
+    (finding,) = bench.json("audit")["findings"]
+    verb, *rest = finding["mend"].split(" ends it")[0].split()
+    if verb == "kill":
+        os.kill(int(rest[0]), signal.SIGTERM)
+    else:
+        bench.ok(*rest, task)
+    assert bench.run("wait", task, "--timeout", "10s").returncode == 1
+    assert bench.row(task).state == ("failed" if verb == "kill" else "cancelled")
 
 
 def test_old_files_without_a_record_are_swept(bench: Bench) -> None:

@@ -92,15 +92,19 @@ def _of_files(home: Home, task: Task) -> Iterator[Finding]:
         files = AttemptFiles(bundle, attempt.number)
         missing = [name for name in _FILES if not os.path.exists(f"{files.path}/{name}")]
         if missing:
-            lives = "outlive cancel ends it; without these files nobody else can be sure of its end"
-            yield Finding(
-                kind="missing_files",
-                task=task.id,
-                what=f"attempt {attempt.number} has no {', '.join(missing)}",
-                mend=lives if attempt.settled_at is None else "nothing; its ending is on record",
-            )
+            what = f"attempt {attempt.number} has no {', '.join(missing)}"
+            mend = "nothing; its ending is on record" if attempt.settled_at else _ends_it(files, missing)
+            yield Finding(kind="missing_files", task=task.id, what=what, mend=mend)
         else:
             yield from _of_attempt(files, task, attempt)
+
+
+def _ends_it(files: AttemptFiles, missing: list[str]) -> str:
+    """How to end an attempt that has not all of its files; its keeper hears nothing without `control`."""
+    process = files.read_slot("process")
+    if "control" in missing and process is not None:
+        return f"kill {process['pid']} ends it, if it runs; outlive cancel cannot ask its keeper"
+    return "outlive cancel ends it; without these files nobody else can be sure of its end"
 
 
 def _of_attempt(files: AttemptFiles, task: Task, attempt: Attempt) -> Iterator[Finding]:
