@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -174,6 +174,31 @@ def test_the_spawner_goes_with_its_program(bench: Bench) -> None:
     wait_until(lambda: not is_alive(int(spawner)), "the spawner's end")
     bench.run("wait", task)
     assert bench.show(task)["exit_code"] == 8
+
+
+def test_one_name_is_one_name(client: Outlive) -> None:
+    """Where several may be given, a single text is one of them, and not as many as it has letters."""
+    holder = client.run("sleep 60", locks="gpu")
+    second = client.run("true", locks=["gpu"], queue_timeout=0.1)
+    assert second.wait().reason == "queue_timeout"
+    assert client.run("true", locks="pug").wait(10).state == "succeeded"
+    follower = client.run("true", after=holder)
+    assert client.run("true", after_any=follower.id, touches="there").state == "queued"
+    holder.cancel()
+    assert follower.wait().reason == "dependency_failed"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"retries": "3"}, {"retries": 1.5}, {"group": 5}, {"key": 5}, {"description": b"d"}, {"stdin": "yes"}),
+        *({"locks": [5]}, {"notify": 1}),
+    ],
+)
+def test_what_is_of_the_wrong_type_is_the_callers_mistake(client: Outlive, wrong: dict[str, Any]) -> None:
+    """It is refused by its name, and not told as a failure of ours."""
+    with pytest.raises(UserError, match=next(iter(wrong))):
+        client.run("true", **wrong)
 
 
 @pytest.mark.root

@@ -42,6 +42,11 @@ if TYPE_CHECKING:
     Span = timedelta | float | None
 
 _TEN_YEARS = 3650 * 86400
+_KINDS = {
+    **dict.fromkeys(("description", "session", "group", "key", "notify", "observe"), str),
+    "retries": int,
+    "stdin": bool,
+}
 _spawner = Spawner()
 
 
@@ -77,15 +82,15 @@ class Outlive:
         idle_timeout: Span = None,
         queue_timeout: Span = None,
         retries: int = 0,
-        after: Sequence[Task | str] = (),
-        after_any: Sequence[Task | str] = (),
+        after: Task | str | Sequence[Task | str] = (),
+        after_any: Task | str | Sequence[Task | str] = (),
         slots: Mapping[str, int] | None = None,
-        locks: Sequence[str] = (),
+        locks: str | Sequence[str] = (),
         max_output: int | None = None,
         notify: Notify = "end",
         observe: Observe = "auto",
         stdin: bool = False,
-        touches: Sequence[str | os.PathLike[str]] = (),
+        touches: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
         retain: Span = None,
     ) -> Task:
         """Launch a task; returns once it runs, or is in line.
@@ -113,17 +118,18 @@ class Outlive:
             "idle_timeout": _seconds(idle_timeout),
             "queue_timeout": _seconds(queue_timeout),
             "retries": retries,
-            "after": [_id(one) for one in after],
-            "after_any": [_id(one) for one in after_any],
+            "after": [_id(one) for one in _several(after)],
+            "after_any": [_id(one) for one in _several(after_any)],
             "slots": [f"{name}={room}" for name, room in (slots or {}).items()],
-            "locks": list(locks),
+            "locks": _several(locks),
             "max_output": max_output if max_output is None else int(max_output),
             "notify": notify,
             "observe": observe,
             "takes_input": stdin,
-            "touches": list(map(os.fsdecode, touches)),
+            "touches": list(map(os.fsdecode, _several(touches))),
             "retain": _seconds(retain),
         }
+        _check_kinds({**fields, "stdin": stdin})
         self._keep_ledger_open()
         around = inherited()
         around["environ"].update(check_environment([f"{name}={setting}" for name, setting in (env or {}).items()]))
@@ -255,7 +261,7 @@ class Task:
 
     @property
     def command(self) -> str:
-        """The command as a person recognises it."""
+        """The command as it was given, with the secrets in it; `as_dict` masks them."""
         return self._task.launch.command
 
     @property
@@ -344,6 +350,19 @@ def _place(home: Home) -> dict[str, object]:
 
 def _id(task: Task | str) -> str:
     return task if isinstance(task, str) else task.id
+
+
+def _several(given: Any) -> list[Any]:
+    """What may be several. A text is one: as a sequence it would be that of its letters, each of them a name."""
+    return [given] if isinstance(given, (str, bytes, os.PathLike, Task)) else list(given)
+
+
+def _check_kinds(fields: Mapping[str, Any]) -> None:
+    """Refuse here what could only fail somewhere in the spawner."""
+    given = [(name, fields[name], kind) for name, kind in _KINDS.items() if fields[name] is not None]
+    for name, found, kind in (*given, *(("locks", one, str) for one in fields["locks"])):
+        if not isinstance(found, kind):
+            raise UserError(f"{name} cannot be {found!r}", f"it is of the type {kind.__name__}")
 
 
 def _word(word: object) -> str:
