@@ -103,6 +103,14 @@ def test_the_oldest_go_first_when_there_is_too_much(bench: Bench) -> None:
     assert _listed(bench) == set(tasks[2:])
 
 
+def test_a_sweep_says_what_goes_before_its_date(bench: Bench) -> None:
+    """Nothing is overdue by less than no time; and one record is one record."""
+    _ended(bench, "head -c 40000 /dev/zero")
+    row, told = bench.ok("sweep", "--max-disk", "10K").splitlines()[1:]
+    assert "no, for room" in row
+    assert told.startswith("would delete 1 record with 39.1K of output")
+
+
 def test_keepers_sweep_a_little_by_themselves(bench: Bench) -> None:
     """What is due goes without anybody asking, while other tasks come and end."""
     due = {_ended(bench, "true", "--retain", "0s") for _ in range(3)}

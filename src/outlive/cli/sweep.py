@@ -7,9 +7,13 @@ from outlive.cli.options import Command, Given, Option
 from outlive.cli.render import print_json, table
 from outlive.domain.quantity import parse_size, show_duration, show_size
 from outlive.domain.redaction import redact
-from outlive.domain.when import iso
+from outlive.domain.when import iso, timedelta
 from outlive.service.clock import utc_now
 from outlive.service.sweep import Swept, preview, sweep
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _SHOWN = 40
 
@@ -25,7 +29,7 @@ def act(given: Given) -> int:
         print("nothing is due for deletion")
         return 0
     rows = [
-        (each.task, show_duration(now - each.delete_after), show_size(each.size), each.command)
+        (each.task, _overdue(now - each.delete_after), show_size(each.size), each.command)
         for each in swept.tasks[:_SHOWN]
     ]
     for line in table(("ID", "OVERDUE", "OUTPUT", "WHAT"), rows) if rows else ():
@@ -34,11 +38,20 @@ def act(given: Given) -> int:
         print(f"... and {len(swept.tasks) - _SHOWN} more")
     for stray in swept.strays:
         print(f"{stray}  files without a record")
-    what = f"{len(swept.tasks)} records with {show_size(swept.size)} of output"
+    what = f"{_count(swept.tasks, 'record', 'records')} with {show_size(swept.size)} of output"
     if swept.strays:
-        what += f" and {len(swept.strays)} directories without a record"
+        what += f" and {_count(swept.strays, 'directory', 'directories')} without a record"
     print(f"deleted {what}" if given.apply else f"would delete {what}: outlive sweep --apply")
     return 0
+
+
+def _overdue(span: timedelta) -> str:
+    """Since when it is due; what goes only to make room is not due yet."""
+    return show_duration(span) if span >= timedelta() else "no, for room"
+
+
+def _count(several: Sequence[object], one: str, more: str) -> str:
+    return f"{len(several)} {one if len(several) == 1 else more}"
 
 
 def _document(swept: Swept, *, applied: bool) -> dict[str, object]:
