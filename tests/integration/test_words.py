@@ -18,6 +18,8 @@ from outlive.cli.render import columns_of
 from tests.support import PATIENCE_S, wait_until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support import Bench
 
 
@@ -140,6 +142,14 @@ def test_a_group_is_one_thing_of_one_project(bench: Bench) -> None:
     assert {bench.show(task)["state"] for task in (foreign, alone)} == {"running"}
     assert bench.json("list", "--group", "g")["remaining"] == 0
     assert bench.run("wait", "--group", "g").returncode == 1
+
+
+def test_a_group_without_members_has_not_succeeded(bench: Bench, tmp_path: Path) -> None:
+    """A wrong name, or the right one in another project: nobody is told that all is well."""
+    bench.launch("exit 1", "--group", "g")
+    for done in (bench.run("wait", "--group", "h"), bench.run("wait", "--group", "g", cwd=tmp_path)):
+        assert done.returncode == 2
+        assert "no task of this project is in the group" in done.stderr
 
 
 def test_a_group_ends_when_nobody_of_it_is_left(bench: Bench) -> None:

@@ -69,7 +69,14 @@ def _meant(home: Home, given: Given) -> list[Task]:
     if given.group is not None:
         # All its members: that it has ended is a question about them, and one may have failed already.
         members = Selection(project=place.project(), group=given.group, session=given.session)
-        return select(home, members, launch_adopter)
+        tasks = select(home, members, launch_adopter)
+        if not tasks:
+            # Exit code 0 would say that all of it succeeded.
+            raise UserError(
+                f"no task of this project is in the group {given.group}",
+                "a group is of one project: `outlive list --all --group NAME` looks in all of them",
+            )
+        return tasks
     return select(home, place.session_or_project(home, given.session).but(states=LIVE), launch_adopter)
 
 
