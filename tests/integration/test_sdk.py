@@ -176,6 +176,14 @@ def test_the_spawner_goes_with_its_program(bench: Bench) -> None:
     assert bench.show(task)["exit_code"] == 8
 
 
+def test_the_output_of_every_attempt_can_be_read(client: Outlive) -> None:
+    """The newest unless told; one that there never was is refused."""
+    task = client.run("echo x >> tries; wc -l < tries; [ $(wc -l < tries) -ge 2 ]", retries=1).wait()
+    assert (task.output(), task.output(attempt=1), task.output(attempt=2)) == (b"2\n", b"1\n", b"2\n")
+    with pytest.raises(UserError):
+        task.output(attempt=3)
+
+
 def test_one_name_is_one_name(client: Outlive) -> None:
     """Where several may be given, a single text is one of them, and not as many as it has letters."""
     holder = client.run("sleep 60", locks="gpu")

@@ -27,6 +27,7 @@ from outlive.service.clock import utc_now
 from outlive.service.follow import follow
 from outlive.service.inbox import result_was_read
 from outlive.service.origin import current_directory, project_of, session_of
+from outlive.service.output import files_of_attempt
 from outlive.service.send import send
 from outlive.service.wait import wait_for
 
@@ -304,9 +305,12 @@ class Task:
         _spawner.ask({"verb": "retry", **_place(self._home), "task": self.id, "owner": owner, **inherited()})
         return self.refresh()
 
-    def output(self, *, since: int = 0, tail: int | None = None) -> bytes:
-        """What it has written: from an offset on, or the last `tail` bytes. The hole is left out."""
-        files = view.files_of(self._home, self._task)
+    def output(self, *, since: int = 0, tail: int | None = None, attempt: int | None = None) -> bytes:
+        """What it has written: from an offset on, or the last `tail` bytes. The hole is left out.
+
+        Of its newest attempt, or of the one with that number.
+        """
+        files = files_of_attempt(self._home, self._task, attempt)
         end = size_of(files)
         start = max(0, end - tail) if tail is not None else max(0, since)
         parts = []
