@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import resource
 
+from outlive.bundle.kernel import read_proc
 from outlive.domain.errors import Unavailable
 
 TYPE_CHECKING = False
@@ -83,5 +84,4 @@ def _status() -> dict[str, str]:
 
 
 def _read(name: str) -> str:
-    with open(f"/proc/thread-self/{name}", encoding="utf-8", errors="replace") as file:
-        return file.read()
+    return read_proc(f"/proc/thread-self/{name}").decode("utf-8", "replace")
