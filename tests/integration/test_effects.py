@@ -311,6 +311,28 @@ def test_whoever_is_about_to_touch_something_can_ask(bench: Bench, repo: Path) -
     assert bench.run("guard", ".", "--exit-code").stdout == "clear\n"
 
 
+def test_what_a_task_left_away_is_named_until_it_is_back_or_told(bench: Bench, repo: Path) -> None:
+    """It died before its pop: whoever asks is told so for a while; who was told of a success is not."""
+    died = bench.launch("git stash push -q; kill -9 $$")
+    bench.run("wait", died)
+    assert f"task {died} has ended and left a.py, b.py, dir/c.py away" in bench.run("guard", "a.py").stdout
+    (holder,) = bench.json("guard", "--command", "git commit -am x")["holders"]
+    assert (holder["task"], holder["left"]) == (died, True)
+    git(bench, "checkout", "stash@{0}", "--", "a.py")
+    assert bench.json("guard", "a.py")["clear"]
+    (held,) = bench.json("effects", died, "--open")["windows"]
+    assert held["paths"] == paths(bench, "b.py", "dir/c.py")
+    git(bench, "checkout", "stash@{0}", "--", ".")
+    assert bench.json("guard", ".")["clear"]
+    begin(bench, "s-1")
+    edited = bench.launch("echo more >> other.py", "--session", "s-1")
+    bench.run("wait", edited, "--no-ack")
+    assert [each["task"] for each in bench.json("guard", "other.py")["holders"]] == [edited]
+    bench.run("wait", edited, "--session", "s-1")
+    assert bench.json("guard", "other.py")["clear"]
+    assert (repo / "other.py").read_text() == "old\nmore\n"
+
+
 @pytest.mark.usefixtures("repo")
 def test_what_a_task_holds_in_a_repository_inside_of_its_own_is_held(bench: Bench) -> None:
     """A submodule is a project of its own; the task that holds its file runs in the tree around it."""

@@ -60,6 +60,17 @@ def test_who_is_about_to_touch_what_a_task_holds_is_told(bench: Bench, repo: Pat
     assert about_to(bench, "Edit", file_path=str(repo / "a.py")) == ""
 
 
+def test_what_a_dead_task_left_away_is_told_until_somebody_puts_it_back(bench: Bench, repo: Path) -> None:
+    """Nobody is advised to wait for it."""
+    task = launch(bench, "git stash push -q; kill -9 $$")
+    bench.run("wait", task, "--no-ack")
+    told = about_to(bench, "Edit", file_path=str(repo / "a.py"))
+    assert f"task {task} has ended and left a.py away" in told
+    assert "Nobody is going to put that back" in told
+    (repo / "a.py").write_text("two\n")
+    assert about_to(bench, "Edit", file_path=str(repo / "a.py")) == ""
+
+
 def test_advice_and_warning_are_one_answer(bench: Bench) -> None:
     """A client takes one document."""
     task = stashed(bench)

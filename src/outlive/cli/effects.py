@@ -12,7 +12,14 @@ from outlive.domain.quantity import show_duration, show_files
 from outlive.domain.text import one_line, shown
 from outlive.keeper.launching import launch_adopter
 from outlive.service.clock import utc_now
-from outlive.service.effects import declared_document, declared_of, effects_document, effects_of, window_document
+from outlive.service.effects import (
+    declared_document,
+    declared_of,
+    effects_document,
+    effects_of,
+    open_now,
+    window_document,
+)
 from outlive.service.output import files_of_attempt
 from outlive.service.view import find
 
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.domain.declared import Declared
-    from outlive.domain.effects import Effects
+    from outlive.domain.effects import Effects, Window
 
 _MOST = 40
 
@@ -34,14 +41,14 @@ def act(given: Given) -> int:
     home, now = place.here(), utc_now()
     task = find(home, given.words, launch_adopter)[0]
     attempt = files_of_attempt(home, task, given.attempt).number
-    found, declared = effects_of(home, task, attempt), declared_of(task)
     if given.open:
-        windows = [window for window in found.windows if window.is_open]
+        windows = open_now(home, task, attempt)
         if given.json:
             print_json({"windows": [window_document(window, now, None) for window in windows]})
-        for line in () if given.json else _windows(found.but(windows=tuple(windows)), now):
+        for line in () if given.json else _windows(windows, now):
             print(line)
         return 0
+    found, declared = effects_of(home, task, attempt), declared_of(task)
     if given.json:
         print_json({**effects_document(found, now, whole=True), "declared": declared_document(declared)})
     else:
@@ -60,7 +67,7 @@ def _declared(declared: Declared) -> Iterator[str]:
 
 def _lines(effects: Effects, now: datetime) -> Iterator[str]:
     yield f"{effects.level}: {shown(summary_of(effects, now))}"
-    yield from _windows(effects, now)
+    yield from _windows(effects.windows, now)
     for window in effects.possible[:_MOST]:
         span = f"{window.opened_at:%H:%M:%S.%f} to {window.closed_at:%H:%M:%S.%f}"
         yield f"being written, the same before and after: from {span} by {one_line(window.by, 160)}"
@@ -101,16 +108,16 @@ def _unattributed(effects: Effects) -> Iterator[str]:
         yield from (f"  {one_line(each.path, 200)} ({each.how})" for each in told[:_MOST])
 
 
-def _windows(effects: Effects, now: datetime) -> Iterator[str]:
-    for window in effects.windows[:_MOST]:
+def _windows(windows: Sequence[Window], now: datetime) -> Iterator[str]:
+    for window in windows[:_MOST]:
         span = show_duration((window.closed_at or now) - window.opened_at)
         how = f"open for {span} now" if window.is_open else f"{span}, all as before again"
         until = "" if window.closed_at is None else f" to {window.closed_at:%H:%M:%S.%f}"
         yield f"window of {show_files(len(window.paths))}, {how}: from {window.opened_at:%H:%M:%S.%f}{until}"
         yield f"  opened by {one_line(window.by, 160)}"
         yield from _paths(window.paths)
-    if len(effects.windows) > _MOST:
-        yield f"and {len(effects.windows) - _MOST:,} more windows"
+    if len(windows) > _MOST:
+        yield f"and {len(windows) - _MOST:,} more windows"
 
 
 COMMAND = Command(

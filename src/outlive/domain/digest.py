@@ -97,6 +97,9 @@ def held_line(task: str, window: Window, now: datetime) -> str:
     since = show_duration(now - window.opened_at)
     if not window.is_attributed:
         return f"{names}{more} not as task {task} found them, since {since} (watched: nobody knows who did it)"
+    if window.is_left:
+        by = one_line(window.by, 60)
+        return f"task {task} has ended and left {names}{more} away from how it found them, since {since} ({by})"
     return f"task {task} holds {names}{more} away from how it found them, since {since} ({one_line(window.by, 60)})"
 
 

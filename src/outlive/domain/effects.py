@@ -28,6 +28,8 @@ class Window(Value):
     opened_at: datetime
     closed_at: datetime | None
     by: str
+    is_left: bool = False
+    """Whether its task has ended: it will put nothing back any more."""
 
     @property
     def is_open(self) -> bool:

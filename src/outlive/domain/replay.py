@@ -50,10 +50,7 @@ class _Story:
     def found(self, state: str) -> None:
         """It holds this now, since the last change that we know of."""
         self.state = state
-        is_same = state == self.baseline or (
-            # One that was removed and made again is told by what is in it; one that was put in its place is not.
-            state[:1] == self.baseline[:1] == "d" and not self.was_moved
-        )
+        is_same = self.is_as_found(state)
         if not is_same and self.opened_at is None:
             self.opened_at, self.opened_by = self.last_at, self.last_by
         elif is_same and self.opened_at is not None:
@@ -62,6 +59,13 @@ class _Story:
                 self.untold += 1
             self.closed.append((self.opened_at, self.last_at, self.opened_by))
             self.opened_at = None
+
+    def is_as_found(self, state: str) -> bool:
+        """Whether this is what it held at first."""
+        return state == self.baseline or (
+            # One that was removed and made again is told by what is in it; one that was put in its place is not.
+            state[:1] == self.baseline[:1] == "d" and not self.was_moved
+        )
 
     @property
     def is_open(self) -> bool:
@@ -230,8 +234,19 @@ class Replay:
         if what is not None and (not self._git or self._git[-1][1:] != (what, thread)):
             self._git.append((at, what, thread))
 
-    def effects(self, state_of: Callable[[str], str]) -> Effects:
-        """All of it together; a path that was not looked at when the task ended is looked at now."""
+    def open_now(self, state_of: Callable[[str], str]) -> tuple[Window, ...]:
+        """The windows that are open at this moment; of what a task left away, somebody may have put some back since."""
+        self._find_ends(state_of)
+        return self._windows(
+            (path, span)
+            for path, story in sorted(self._stories.items())
+            if story.baseline not in ("?", "s", ABSENT) and story.is_open and not story.is_as_found(state_of(path))
+            for span in story.windows
+            if span[1] is None
+        )
+
+    def _find_ends(self, state_of: Callable[[str], str]) -> None:
+        """How each path was left; one that was not looked at when the task ended is looked at now."""
         for path, story in self._stories.items():
             at, final = self._finals.get(path, (story.last_at, ""))
             if not final or at < story.last_at:
@@ -239,6 +254,10 @@ class Replay:
             if self._is_watched and final != story.state:
                 story.last_at = at  # of calls the last one is known; of what was watched, it may have been missed
             story.found(final)
+
+    def effects(self, state_of: Callable[[str], str]) -> Effects:
+        """All of it together, as the task left it."""
+        self._find_ends(state_of)
         self._find_uncompared()
         self._find_untold()
         stories = sorted(self._stories.items())

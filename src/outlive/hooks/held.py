@@ -31,16 +31,24 @@ def held(event: Event, patience_s: float) -> str:
     from outlive.ledger.opening import be_impatient  # noqa: PLC0415 - mostly nothing runs
     from outlive.ledger.sqlite import SqliteLedger  # noqa: PLC0415
     from outlive.service.clock import utc_now  # noqa: PLC0415
+    from outlive.service.guard import may_hold  # noqa: PLC0415
 
     be_impatient(patience_s)
     with SqliteLedger(home.ledger, utc_now(), create=False) as ledger:
-        running = ledger.unsettled()
-    if not running:
+        tasks = may_hold(ledger)
+    if not any(_may_ever_hold(home, task) for task in tasks):
         marks.set_word(home, event.session, "unheld", stamp)
-    return _words(_holders(home, event)) if any(_may_hold(home, task) for task in running) else ""
+    return _words(_holders(home, event)) if any(_has_changed(home, task) for task in tasks) else ""
 
 
-def _may_hold(home: Home, task: Task) -> bool:
+def _may_ever_hold(home: Home, task: Task) -> bool:
+    """Whether what it holds need be asked before the next use as well: it runs, or has left something away."""
+    from outlive.service.effects import open_now  # noqa: PLC0415 - mostly nothing runs
+
+    return task.current.settled_at is None or (_has_changed(home, task) and bool(open_now(home, task)))
+
+
+def _has_changed(home: Home, task: Task) -> bool:
     """Whether it has been seen to change anything; what exactly is dear to find out."""
     from outlive.bundle.attempt import AttemptFiles  # noqa: PLC0415 - mostly nothing runs
     from outlive.observe.journal import is_bare  # noqa: PLC0415
@@ -65,4 +73,6 @@ def _words(holders: list[Holder]) -> str:
     lines = [held_line(task, window, utc_now()) for task, window in holders[:_MOST]]
     more = f" and {len(holders) - _MOST} more tasks" if len(holders) > _MOST else ""
     advice = "What is there now is not how it was, and may be put back: wait for it (`outlive wait ID`) or ask first."
+    if all(window.is_left for _, window in holders):
+        advice = "Nobody is going to put that back: see what it did (`outlive effects ID`) before you build on it."
     return f"{'; '.join(lines)}{more}. {advice}" if lines else ""

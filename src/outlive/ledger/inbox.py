@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
+    from outlive.domain.task import Task
     from outlive.ledger.sqlite import SqliteLedger
 
 _OPEN = "state IN ('pending', 'claimed', 'presented')"
@@ -42,6 +43,17 @@ _ORIGIN = """
     SELECT task.origin, session.lineage, task.boundary FROM task JOIN session ON session.seq = task.origin
     WHERE task.id = ?"""
 
+# Endings of newest attempts that are of this hour, or of this day; only so many of the newest are looked at.
+_LEFT_BEHIND = f"""
+    SELECT newest.task FROM (SELECT * FROM notice ORDER BY seq DESC LIMIT ?) notice
+    JOIN task ON task.id = notice.task AND task.attempt = notice.attempt
+    JOIN attempt newest ON newest.task = notice.task AND newest.number = notice.attempt
+    WHERE notice.kind IN ('ended', 'lost') AND (
+        (notice.created_at >= ? AND (newest.state <> 'succeeded' OR notice.{_OPEN}))
+        OR (notice.created_at >= ? AND notice.{_OPEN} AND notice.origin > 0))
+    ORDER BY notice.seq"""
+_MOST_ENDINGS = 200
+
 
 class Inbox:
     """The part of the ledger that tells."""
@@ -66,6 +78,11 @@ class Inbox:
         marks = ", ".join(str(int(origin)) for origin in origins)
         query = f"{_NOTICE} WHERE project = ? AND {_OPEN} AND origin IN ({marks}) ORDER BY seq DESC LIMIT ?"
         return self._notices(query, (rows.text(project), limit))
+
+    def left_behind(self, recent: datetime, untold: datetime) -> list[Task]:
+        """Tasks that ended since `recent`, but for successes that were told; since `untold`, if a session is to be."""
+        found = self._ledger.select(_LEFT_BEHIND, (_MOST_ENDINGS, to_micros(recent), to_micros(untold)))
+        return [task for (name,) in found if (task := self._ledger.task(name)) is not None]
 
     def find(self, prefix: str) -> list[Notice]:
         """Notices whose id begins so; there is no need for more than two."""

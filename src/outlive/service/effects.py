@@ -165,18 +165,23 @@ def window_document(window: Window, now: datetime, most: int | None = _MOST_PATH
         "closed_at": iso(window.closed_at),
         "duration_s": round(((window.closed_at or now) - window.opened_at).total_seconds(), 3),
         "restored": None if window.is_open else True,
+        "left": window.is_left,
         "by": redact(window.by),
     }
 
 
+def open_now(home: Home, task: Task, attempt: int | None = None) -> tuple[Window, ...]:
+    """The windows of an attempt that are open at this moment, whether it runs or has left them open."""
+    number = attempt or task.current.number
+    is_left = task.attempts[number - 1].settled_at is not None
+    found = _replayed(home, task, number).open_now(state_of)
+    return tuple(window.but(is_left=True) for window in found) if is_left else found
+
+
 def open_windows(home: Home, tasks: Iterable[Task], project: str) -> list[tuple[str, Window]]:
-    """The windows that tasks hold open on a project's tree now."""
-    return [
-        (task.id, window)
-        for task in tasks
-        for window in effects_of(home, task).windows
-        if window.is_open and _is_in(project, window)
-    ]
+    """The windows that tasks hold, or have left, open on a project's tree now."""
+    each = {task.id: task for task in tasks}
+    return [(task.id, window) for task in each.values() for window in open_now(home, task) if _is_in(project, window)]
 
 
 def _is_in(project: str, window: Window) -> bool:

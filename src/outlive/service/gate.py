@@ -23,6 +23,7 @@ from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import tick, utc_now
 from outlive.service.effects import open_windows, window_document
+from outlive.service.guard import may_hold
 from outlive.service.inbox import owed_to, running_for, tellings_for
 from outlive.service.liveness import grace_s
 from outlive.service.reconcile import is_ours_to_judge, reconcile
@@ -69,7 +70,7 @@ def gate(home: Home, session: str, project: str, adopter: Adopter | None, ceilin
     unknown = _look_for_absent(home, session, project, adopter)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, session, project)
-        windows = open_windows(home, ledger.unsettled(), project)
+        windows = open_windows(home, may_hold(ledger), project)
         waited = [] if owed is None else _waited_for(ledger, owed)
         tellings = [] if owed is None else tellings_for(ledger, owed)
         lost = [

@@ -2,15 +2,21 @@
 
 For whoever is about to edit a file or run a command in a tree that tasks work in. It looks, and keeps
 nobody from anything.
+
+A task that has ended is named for what it left away and nobody has put back: within an hour if it did not
+succeed, and if its ending has not been told; where a session is to be told of it, within a day. Who has
+been told of a success knows that what it changed was meant to change.
 """
 
 from __future__ import annotations
 
 import os
 
+from outlive.domain.when import timedelta
+from outlive.ledger.inbox import Inbox
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from outlive.service.effects import effects_of, open_windows
+from outlive.service.effects import open_now, open_windows
 from outlive.service.origin import parent_of, project_of
 
 TYPE_CHECKING = False
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
 
 # What these say is read from the whole tree, or goes into all of it.
 _WHOLE_TREE = ("git", "unknown")
+_RECENT, _UNTOLD = timedelta(hours=1), timedelta(days=1)
 
 
 def holders_of_paths(home: Home, paths: Iterable[str], environ: Mapping[str, str]) -> list[Holder]:
@@ -69,6 +76,12 @@ def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, enviro
     return holders_of_paths(home, paths, environ)
 
 
+def may_hold(ledger: SqliteLedger) -> list[Task]:
+    """The tasks whose open windows concern others: those that run, and those that ended a short while ago."""
+    now = utc_now()
+    return [*ledger.unsettled(), *Inbox(ledger).left_behind(now - _RECENT, now - _UNTOLD)]
+
+
 def _may_name(word: str) -> bool:
     return bool(word) and "\0" not in word and not word.startswith("-")
 
@@ -82,12 +95,12 @@ def _open_in(home: Home, project: str, environ: Mapping[str, str]) -> list[Holde
 
 
 def _is_anything_open(home: Home, environ: Mapping[str, str]) -> bool:
-    return any(window.is_open for task in _others(home, environ) for window in effects_of(home, task).windows)
+    return any(open_now(home, task) for task in _others(home, environ))
 
 
 def _others(home: Home, environ: Mapping[str, str]) -> list[Task]:
     with SqliteLedger(home.ledger, utc_now()) as ledger:
-        return [task for task in ledger.unsettled() if task.id != parent_of(environ)]
+        return [task for task in may_hold(ledger) if task.id != parent_of(environ)]
 
 
 def _concerns(path: str, held: str) -> bool:

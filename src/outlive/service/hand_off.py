@@ -11,6 +11,7 @@ from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.effects import may_open_window, open_windows, window_document
 from outlive.service.foreign import foreign_document, foreign_of
+from outlive.service.guard import may_hold
 from outlive.service.liveness import is_over
 from outlive.service.telling import new_mark
 from outlive.service.view import last_line, task_document
@@ -99,9 +100,7 @@ def _digest(home: Home, ledger: SqliteLedger, owed: Owed, tellings: Sequence[Tel
         lost=tuple(line for line in ended if line.task.state == "lost"),
         elsewhere=elsewhere,
         foreign=tuple(foreign_of(ledger, [Sessions(ledger).get(origin) for origin in owed.origins])),
-        windows=tuple(
-            open_windows(home, [line.task for line in ended] + list(ledger.unsettled()), owed.session.project)
-        ),
+        windows=tuple(open_windows(home, [*(line.task for line in ended), *may_hold(ledger)], owed.session.project)),
     )
 
 

@@ -14,7 +14,14 @@ from outlive.mcp.tools.show import Id
 from outlive.mcp.tools.tool import Arguments, Call, Tool
 from outlive.mcp.words import Answer, framed
 from outlive.service.clock import utc_now
-from outlive.service.effects import declared_document, declared_of, effects_document, effects_of, window_document
+from outlive.service.effects import (
+    declared_document,
+    declared_of,
+    effects_document,
+    effects_of,
+    open_now,
+    window_document,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -34,13 +41,13 @@ class EffectsOf(Arguments):
 def effects(call: Call, given: EffectsOf) -> Answer:
     """What one task touched."""
     now, task = utc_now(), own_task(call, given.id)
-    found = effects_of(call.home, task)
     if given.open:
-        windows = [window for window in found.windows if window.is_open]
+        windows = open_now(call.home, task)
         return Answer(
             text=framed(f"{len(windows)} windows are open now.", [_window(window, now) for window in windows]),
             document={"windows": [window_document(window, now) for window in windows]},
         )
+    found = effects_of(call.home, task)
     document = {**effects_document(found, now, whole=True), "declared": declared_document(declared_of(task))}
     return Answer(text=framed(f"What {task.id} touched.", _lines(found, now)), document=document)
 
