@@ -139,6 +139,12 @@ def test_a_window_that_stays_open_is_in_the_first_line(bench: Bench) -> None:
         ("mv dir away; sleep 0.05; mv away dir", ["dir"], []),
         ("mkdir new; mv dir away; mv new dir", [], ["dir"]),
         ("cp -r dir kept; rm -r dir; mkdir dir; cp kept/c.py dir; rm -r kept", ["dir/c.py", "dir"], []),
+        ("mv other.py aside; git checkout -q other.py; rm aside", ["other.py"], []),
+        ("mv dir aside; git checkout -q dir; rm -r aside", ["dir"], ["dir/c.py"]),
+        ("mv dir aside; cp -r aside dir; rm -r aside", ["dir/c.py", "dir"], []),
+        ("cp -r dir kept; rm -r dir; mv kept dir", ["dir/c.py", "dir"], []),
+        ("mv dir aside; git checkout -q dir; rm -r dir; mv aside dir", ["dir/c.py", "dir"], []),
+        ("mv dir ../aside; git checkout -q dir; rm -r dir; mv ../aside dir", ["dir/c.py", "dir"], []),
     ],
 )
 def test_windows_and_net_changes_are_told_apart(
@@ -149,6 +155,23 @@ def test_windows_and_net_changes_are_told_apart(
     assert (found["level"], found["gaps"]) == ("observed", [])
     assert sorted(found["restored"]) == sorted(paths(bench, *restored))
     assert sorted(found["changed"]) == sorted(paths(bench, *changed))
+    assert not set(paths(bench, *NAMES, "other.py")) & set(found["created"]), "they were there before"
+
+
+@pytest.mark.parametrize(
+    ("text", "changed", "created"),
+    [
+        ("mv dir aside; mkdir dir; echo fixed > dir/c.py; echo x > dir/new", ["dir"], ["aside", "dir/new"]),
+        ("mv dir ../aside; mkdir dir; echo fixed > dir/c.py; rm -r ../aside", ["dir"], []),
+    ],
+)
+@pytest.mark.usefixtures("repo")
+def test_what_is_made_where_a_directory_was_is_new_only_if_that_did_not_hold_it(
+    bench: Bench, text: str, changed: list[str], created: list[str]
+) -> None:
+    """It is looked for where the directory is now; outside of the tree, nobody knows."""
+    found = touched(bench, text)
+    assert (found["changed"], found["created"]) == (paths(bench, *changed), paths(bench, *created))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from outlive.domain.effects import SOMEBODY, Effects, Window
 from outlive.domain.moving import Moves, below
 from outlive.domain.places import TEMPORARY
 from outlive.domain.quantity import show_files
+from outlive.domain.story import ABSENT, Displaced, Story
 from outlive.domain.when import from_micros
 
 TYPE_CHECKING = False
@@ -18,65 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from outlive.domain.effects import Level
+    from outlive.domain.story import Span
 
-    _Span = tuple[int, int | None, int]
-
-ABSENT, UNSEEN = "0", "-"
-_MOST_WINDOWS_OF_A_PATH = 16
+UNSEEN = "-"
 _SHORTEST_POSSIBLE_US = 50_000
 _KERNELS_CLOCK_LAGS_US = 20_000
 _MOST_MOVES = 200
-
-
-class _Story:
-    """What happened to one path."""
-
-    __slots__ = (
-        *("baseline", "closed", "first_at", "last_at", "last_by"),
-        *("opened_at", "opened_by", "state", "untold", "was_moved"),
-    )
-
-    def __init__(self, baseline: str, first_at: int = 0) -> None:
-        self.baseline = self.state = baseline
-        self.first_at = first_at
-        self.opened_at: int | None = None
-        self.opened_by = 0
-        self.closed: list[tuple[int, int, int]] = []
-        self.last_at = self.last_by = 0
-        self.was_moved = False
-        self.untold = 0
-        """Windows that there was no room for: all but the first ones and the last."""
-
-    def found(self, state: str) -> None:
-        """It holds this now, since the last change that we know of."""
-        self.state = state
-        is_same = self.is_as_found(state)
-        if not is_same and self.opened_at is None:
-            self.opened_at, self.opened_by = self.last_at, self.last_by
-        elif is_same and self.opened_at is not None:
-            if len(self.closed) == _MOST_WINDOWS_OF_A_PATH:
-                self.closed.pop()
-                self.untold += 1
-            self.closed.append((self.opened_at, self.last_at, self.opened_by))
-            self.opened_at = None
-
-    def is_as_found(self, state: str) -> bool:
-        """Whether this is what it held at first."""
-        return state == self.baseline or (
-            # One that was removed and made again is told by what is in it; one that was put in its place is not.
-            state[:1] == self.baseline[:1] == "d" and not self.was_moved
-        )
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it is not as it was, as far as that can be told."""
-        return self.opened_at is not None
-
-    @property
-    def windows(self) -> list[_Span]:
-        """From when to when, opened by whom."""
-        still: list[_Span] = [] if self.opened_at is None else [(self.opened_at, None, self.opened_by)]
-        return [*self.closed, *still]
 
 
 class Replay:
@@ -88,10 +36,12 @@ class Replay:
         self._tops: tuple[str, ...] = ()
         self._own_gits: tuple[str, ...] = ()
         self._common_gits: tuple[str, ...] = ()
-        self._stories: dict[str, _Story] = {}
+        self._stories: dict[str, Story] = {}
         self._commands: dict[int, str] = {}
         self._parents: dict[int, int] = {}
         self._moves = Moves()
+        self._removed: dict[str, str] = {}
+        """By what it was, under which name a directory was removed; or that was tried."""
         self._gaps: dict[str, None] = {}
         self._outside: dict[str, str] = {}
         self._remotes: dict[str, None] = {}
@@ -156,23 +106,38 @@ class Replay:
             self._change(at, thread, state, path)
             if operation == "rename" and path in self._stories:
                 self._stories[path].was_moved = True
-        if operation == "rename" and len(fields) > 3 and fields[0][:1] == "d" and fields[2] == ABSENT:
-            self._move(at, thread, fields[1], fields[3])
+        if operation == "rename" and len(fields) > 3:
+            self._move(at, thread, fields)
+        if operation == "remove" and fields[0][:1] == "d":
+            self._removed[fields[0]] = fields[1]
 
-    def _move(self, at: int, thread: int, source: str, target: str) -> None:
+    def _move(self, at: int, thread: int, fields: list[str]) -> None:
         """A directory takes along all that is in it, to where nothing was. Each move is looked for in all stories."""
-        if not (source.startswith(self._tops) and target.startswith(self._tops)):
-            return  # out of the tree it may have been refused, and copied instead
+        was, source, is_there, target = fields[:4]
+        leaves, stays = source.startswith(self._tops), target.startswith(self._tops)
+        # Outside of the tree nobody may have looked.
+        is_move = was[:1] == "d" and is_there in (ABSENT, ABSENT if stays else UNSEEN) if leaves else stays
+        if not is_move:
+            return
         if self._moves.count == _MOST_MOVES:
             self._gaps[f"more than {_MOST_MOVES} directories were moved: what was in the others is not followed"] = None
-            return
-        self._moves.add(at, thread, source, target)
-        for path in below(target, self._stories):
-            self._stories[path].found(ABSENT)
-            self._stories[path].last_at, self._stories[path].last_by = at, thread
-        for path in below(source, self._stories):
-            self._stories[path].last_at, self._stories[path].last_by = at, thread
-            self._stories[path].found(ABSENT)
+        elif not stays:
+            self._moves.add_outside(at, thread, source)
+        elif not leaves:
+            self._arrive(at, thread, target, is_back=self._moves.is_back_from_outside(target), is_whole=False)
+        else:
+            self._arrive(at, thread, target, is_back=self._moves.add(at, thread, source, target))
+            for path in below(source, self._stories):
+                self._stories[path].leave(at, thread)
+
+    def _arrive(self, at: int, thread: int, directory: str, *, is_back: bool, is_whole: bool = True) -> None:
+        """A directory has come; what was heard of it is there only now, unless it is not known whether it was away."""
+        for path in below(directory, self._stories) if is_back or is_whole else ():
+            story = self._stories[path]
+            if is_back and isinstance(story, Displaced):
+                story.come_back(at, thread)
+            elif is_whole:
+                story.change(at, thread, ABSENT)
 
     def _word(self, at: int, operation: str, word: str) -> None:
         if operation == "connect":
@@ -204,29 +169,39 @@ class Replay:
         story = self._stories.get(path)
         if story is None:
             story = self._stories[path] = self._begin(path, state, at)
-        else:
-            story.found(state)
-        story.last_at, story.last_by = at, thread
+        story.change(at, thread, state)
 
-    def _begin(self, path: str, state: str, now: int) -> _Story:
+    def _begin(self, path: str, state: str, now: int) -> Story:
         """What is heard first of a path; of one that came with its directory, that it was another one before."""
-        origin = self._moves.origin_of(path) if state != ABSENT else None
+        if state == ABSENT:
+            left = self._moves.left_from_above(path)
+            if left is None or self._is_as_found(left[0]):
+                return Story(ABSENT, now)
+            return Displaced(*left, now)
+        origin = self._moves.origin_of(path)
         if origin is None:
-            return _Story(state, now)
+            return Story(state, now)
         before, at, by = origin
-        was, is_now = _Story(state), _Story(ABSENT)
-        for story, holds in ((was, ABSENT), (is_now, state)):
-            story.last_at, story.last_by = at, by
-            story.found(holds)
-        self._stories.setdefault(before, was)
+        known = self._stories.get(before)
+        if isinstance(known, Displaced):
+            self._stories[before] = known.told_with(state)
+        elif known is None and before:
+            was = self._stories[before] = Story(state)
+            was.leave(at, by)
+        is_now = Story(ABSENT)
+        is_now.last_at, is_now.last_by = at, by
         return is_now
+
+    def _is_as_found(self, directory: str) -> bool:
+        story = self._stories.get(directory)
+        return story is None or story.state == story.baseline
 
     def _seen(self, at: int, before: str, path: str, state: str = UNSEEN, _: str = "") -> None:
         """A path that was watched holds something now; what it held before the task is known, or `?`."""
         if path.startswith((self._ignored, *self._own_gits, *self._common_gits)):
             self._change(at, 0, UNSEEN, path)
             return
-        story = self._stories.setdefault(path, _Story(before))
+        story = self._stories.setdefault(path, Story(before))
         story.last_at = at
         story.found(state)
 
@@ -254,6 +229,34 @@ class Replay:
             if self._is_watched and final != story.state:
                 story.last_at = at  # of calls the last one is known; of what was watched, it may have been missed
             story.found(final)
+        self._find_displaced(state_of)
+        for story in self._stories.values():
+            if story.was_moved and story.is_open and story.state[:1] == "d" and self._is_removed(story.baseline):
+                story.was_moved = False  # all that was in the first one has been named, and tells of it
+                story.found(story.state)
+
+    def _find_displaced(self, state_of: Callable[[str], str]) -> None:
+        """What was there at first, under the names of directories that had left."""
+        for path, story in list(self._stories.items()):
+            if isinstance(story, Displaced):
+                self._stories[path] = story.told_with(self._held_at_first(path, story, state_of))
+
+    def _held_at_first(self, path: str, story: Displaced, state_of: Callable[[str], str]) -> str:
+        """What a directory held that had left; `?` if it is where nobody looks."""
+        home = self._stories[story.home]
+        if story.held_when_back is not None and home.state == home.baseline:
+            return story.held_when_back
+        if self._is_removed(home.baseline):
+            return ABSENT  # all that was in it has been named before it could be removed
+        now = self._moves.name_now(story.home)
+        if now and state_of(now) == home.baseline:
+            return state_of(now + path[len(story.home) :])
+        return "?"
+
+    def _is_removed(self, directory: str) -> bool:
+        """Whether a directory, known by what it was, has been removed."""
+        story = self._stories.get(self._removed.get(directory, ""))
+        return story is not None and story.state != directory
 
     def effects(self, state_of: Callable[[str], str]) -> Effects:
         """All of it together, as the task left it."""
@@ -285,13 +288,13 @@ class Replay:
             return "watched"
         return "unknown" if not self._is_observed else "partial" if self._gaps else "observed"
 
-    def _is_changed(self, story: _Story) -> bool:
+    def _is_changed(self, story: Story) -> bool:
         """Of a path that changed under watch, and of which nobody knows what it held, no more can be said."""
         if story.baseline in ("?", "s"):
             return self._is_watched and story.baseline == "?"
         return story.baseline != ABSENT and story.is_open
 
-    def _is_rewritten(self, path: str, story: _Story) -> bool:
+    def _is_rewritten(self, path: str, story: Story) -> bool:
         """Whether it was written and holds the same; where the kernel knows of no change, it was tried in vain."""
         touched = self._touched.get(path, 0)
         was_touched = not touched or touched >= story.first_at - _KERNELS_CLOCK_LAGS_US
@@ -315,16 +318,16 @@ class Replay:
         if untold:
             self._gaps[f"{untold:,} more windows, of files that were away and back very often"] = None
 
-    def _possible(self, stories: Iterable[tuple[str, _Story]]) -> Iterable[tuple[str, _Span]]:
+    def _possible(self, stories: Iterable[tuple[str, Story]]) -> Iterable[tuple[str, Span]]:
         """A file that was opened for writing and last written a while later: what it held meanwhile nobody knows."""
         for path, story in stories:
             written = self._written.get(path, 0)
             if not story.windows and story.baseline[:1] in "fu" and written - story.last_at > _SHORTEST_POSSIBLE_US:
                 yield path, (story.last_at, written, story.last_by)
 
-    def _windows(self, spans: Iterable[tuple[str, _Span]]) -> tuple[Window, ...]:
+    def _windows(self, spans: Iterable[tuple[str, Span]]) -> tuple[Window, ...]:
         """Of each tree those of its own; a repository inside another one is a tree of its own."""
-        by_top: dict[str, list[tuple[str, _Span]]] = {}
+        by_top: dict[str, list[tuple[str, Span]]] = {}
         for path, span in spans:
             tops = [top for top in self._tops if path.startswith(top)] or [
                 top for top in self._tops if top.startswith(path + "/")
@@ -334,7 +337,7 @@ class Replay:
         found = [window for top, inside in by_top.items() for window in self._windows_in(top, inside)]
         return tuple(sorted(found, key=lambda window: window.opened_at))
 
-    def _windows_in(self, top: str, found: list[tuple[str, _Span]]) -> Iterable[Window]:
+    def _windows_in(self, top: str, found: list[tuple[str, Span]]) -> Iterable[Window]:
         """Those of single paths that overlap are one: a tree that was not as it should be."""
         spans = sorted(
             ((opened, closed, path, by) for path, (opened, closed, by) in found),

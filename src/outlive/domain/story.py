@@ -1,0 +1,126 @@
+"""What happened to one path while a task ran: what it held at first, and the spans in which it did not."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Span = tuple[int, int | None, int]
+
+ABSENT = "0"
+_MOST_WINDOWS = 16
+
+
+class Story:
+    """The story of a path of which it is known what it held at first."""
+
+    __slots__ = (
+        *("baseline", "closed", "first_at", "last_at", "last_by"),
+        *("opened_at", "opened_by", "state", "untold", "was_moved"),
+    )
+
+    def __init__(self, baseline: str, first_at: int = 0) -> None:
+        self.baseline = self.state = baseline
+        self.first_at = first_at
+        self.opened_at: int | None = None
+        self.opened_by = 0
+        self.closed: list[tuple[int, int, int]] = []
+        self.last_at = self.last_by = 0
+        self.was_moved = False
+        self.untold = 0
+        """Windows that there was no room for: all but the first ones and the last."""
+
+    def change(self, at: int, by: int, before: str) -> None:
+        """Something is about to happen to it; until now it holds this."""
+        self.found(before)
+        self.last_at, self.last_by = at, by
+
+    def leave(self, at: int, by: int) -> None:
+        """The directory it lies in takes it along."""
+        self.last_at, self.last_by = at, by
+        self.found(ABSENT)
+
+    def found(self, state: str) -> None:
+        """It holds this now, since the last change that we know of."""
+        self.state = state
+        is_same = self.is_as_found(state)
+        if not is_same and self.opened_at is None:
+            self.opened_at, self.opened_by = self.last_at, self.last_by
+        elif is_same and self.opened_at is not None:
+            if len(self.closed) == _MOST_WINDOWS:
+                self.closed.pop()
+                self.untold += 1
+            self.closed.append((self.opened_at, self.last_at, self.opened_by))
+            self.opened_at = None
+
+    def is_as_found(self, state: str) -> bool:
+        """Whether this is what it held at first."""
+        return state == self.baseline or (
+            # One that was removed and made again is told by what is in it; one that was put in its place is not.
+            state[:1] == self.baseline[:1] == "d" and not self.was_moved
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is not as it was, as far as that can be told."""
+        return self.opened_at is not None
+
+    @property
+    def windows(self) -> list[Span]:
+        """From when to when, opened by whom."""
+        still: list[Span] = [] if self.opened_at is None else [(self.opened_at, None, self.opened_by)]
+        return [*self.closed, *still]
+
+
+class Displaced(Story):
+    """Something under a name whose directory had left: whether it is new depends on what that one held.
+
+    Until that is known it is taken to be new, and what is heard of it is kept.
+    """
+
+    __slots__ = ("heard", "heard_before_back", "home", "left_at", "left_by")
+
+    def __init__(self, home: str, left_at: int, left_by: int, first_at: int) -> None:
+        super().__init__(ABSENT, first_at)
+        self.home = home
+        self.left_at, self.left_by = left_at, left_by
+        self.heard: list[tuple[int, int, str | None]] = []
+        self.heard_before_back: int | None = None
+
+    def change(self, at: int, by: int, before: str) -> None:
+        """As of any; and keep it."""
+        super().change(at, by, before)
+        self.heard.append((at, by, before))
+
+    def leave(self, at: int, by: int) -> None:
+        """As of any; and keep it."""
+        super().leave(at, by)
+        self.heard.append((at, by, None))
+
+    def come_back(self, at: int, by: int) -> None:
+        """The directory that had left has its name again: what is there next was there at first."""
+        self.change(at, by, ABSENT)
+        if self.heard_before_back is None:
+            self.heard_before_back = len(self.heard)
+
+    @property
+    def held_when_back(self) -> str | None:
+        """What it held when the directory was back; None if that never was."""
+        if self.heard_before_back is None:
+            return None
+        later = self.heard[self.heard_before_back :]
+        return (later[0][2] or ABSENT) if later else self.state
+
+    def told_with(self, baseline: str) -> Story:
+        """The story anew, now that it is known what the path held at first."""
+        if baseline == ABSENT:
+            return self
+        story = Story(baseline, self.left_at)
+        story.leave(self.left_at, self.left_by)
+        for at, by, before in self.heard:
+            if before is None:
+                story.leave(at, by)
+            else:
+                story.change(at, by, before)
+        story.was_moved = self.was_moved
+        story.found(self.state)
+        return story
