@@ -103,6 +103,29 @@ def test_windows_and_net_changes_are_told_apart(
     assert sorted(found["created"]) == paths(bench, *created)
 
 
+def test_the_longer_ids_of_a_repository_tell_windows_as_well(bench: Bench) -> None:
+    """While it is open, at the end, and when somebody has put back what was left."""
+    bench.env.update(ENVIRON)
+    tree = Worktree(bench.project, "--object-format=sha256")
+    tree.commit(a="old\n", b="old\n", left="old\n")
+    tree.settle_index()
+    tree.write("a", "fixed\n")
+    text = f"git stash push -q; mv b c; {until('on')}; mv c b; git stash pop -q; rm left; {until('off')}; kill -9 $$"
+    task = watched(bench, text)
+    window_on(bench, task, "a", "b")
+    (bench.project / "on").touch()
+    window_on(bench, task, "left")
+    assert bench.json("effects", task, "--open")["windows"][0]["paths"] == paths(bench, "left")
+    (bench.project / "off").touch()
+    found = seen(bench, task)
+    assert (found["level"], found["restored"], found["changed"]) == (
+        "watched", paths(bench, "a", "b"), paths(bench, "left"),
+    )  # fmt: skip
+    assert not bench.json("guard", "left")["clear"]
+    tree.git("checkout", "left")
+    assert bench.json("guard", "left")["clear"]
+
+
 @pytest.mark.usefixtures("tree")
 def test_a_directory_that_comes_back_is_watched_again(bench: Bench) -> None:
     """What happens in it is noticed when it happens, and not only at the end."""

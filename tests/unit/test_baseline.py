@@ -55,7 +55,7 @@ def test_only_what_is_known_is_claimed() -> None:
         (seen(at=10), unknown, False),
         (seen(mode=0o120000), unknown, False),
         (seen(UNHASHED, b""), unknown, False),
-        (seen(content=b"1" * 32), unknown, False),
+        (seen(content=b"1" * 32), "f" + "31" * 32, False),
         (GONE, "0", False),
     ):
         assert kept({b"x": file}, converts=converts).state("/r/x") == state

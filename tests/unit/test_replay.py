@@ -17,7 +17,7 @@ def replay(*lines: str, now: str = A) -> Effects:
     """The effects of a journal whose fields are parted by blanks."""
     replayed = Replay("/home/outlive")
     replayed.read(line.split(" ") for line in ("1 watch 0 - /r /r/.git", *lines))
-    return replayed.effects(lambda _: now)
+    return replayed.effects(lambda *_: now)
 
 
 def lasted(window: Window) -> timedelta:
@@ -57,7 +57,7 @@ def test_trees_have_windows_of_their_own() -> None:
         "4 write 9 - /r/in/.git/HEAD",
     )
     replayed.read(line.split(" ") for line in lines)
-    found = replayed.effects(lambda _: B)
+    found = replayed.effects(lambda *_: B)
     assert [(window.scope, window.paths) for window in found.windows] == [("/r", ("/r/x",)), ("/r/in", ("/r/in/x",))]
     assert [what for _, what, _ in found.git] == ["HEAD"]
 
@@ -67,7 +67,7 @@ def test_more_windows_than_are_kept_are_told_as_a_number() -> None:
     lines = [f"{at} write 9 {B if at % 2 else A} /r/x" for at in range(2, 61)]
     replayed = Replay("/home/outlive")
     replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", *lines))
-    found = replayed.effects(lambda _: A)
+    found = replayed.effects(lambda *_: A)
     assert (len(found.windows), found.level) == (16, "partial")
     assert found.windows[-1].closed_at == from_micros(59)
     assert found.gaps == ("13 more windows, of files that were away and back very often",)
@@ -78,7 +78,7 @@ def test_a_directory_that_was_there_is_not_made() -> None:
     replayed = Replay("/home/outlive")
     lines = ("1 begin 0 - /r /m/.git/worktrees/w /m/.git", "2 mkdir 9 d7 /m/.git/worktrees/w", "3 mkdir 9 d8 /r/x")
     replayed.read(line.split(" ") for line in lines)
-    found = replayed.effects(lambda _: "d8")
+    found = replayed.effects(lambda *_: "d8")
     assert (found.git, found.changed, found.rewritten) == ((), (), ())
 
 
@@ -94,12 +94,12 @@ def test_a_further_try_goes_on_where_the_last_one_ended() -> None:
     second = ("5 begin 0 - /r /r/.git ", f"6 write 9 {B} /r/x", f"7 final 0 {A} /r/x")
     replayed = Replay("/home/outlive")
     replayed.read(line.split(" ") for line in (*first, *second))
-    found = replayed.effects(lambda _: "?")
+    found = replayed.effects(lambda *_: "?")
     assert (found.level, found.restored, found.changed) == ("observed", ("/r/x",), ("/r/y",))
     for lines in ((*first, "5 unseen 0 - why"), ("0 unseen 0 - why", *second)):
         replayed = Replay("/home/outlive")
         replayed.read(line.split(" ") for line in lines)
-        found = replayed.effects(lambda _: B)
+        found = replayed.effects(lambda *_: B)
         assert (found.level, len(found.gaps)) == ("partial", 1)
 
 
@@ -108,7 +108,7 @@ def test_who_was_left_behind_may_change_what_the_end_was_seen_to_be() -> None:
     replayed = Replay("/home/outlive")
     lines = ("1 begin 0 - /r /r/.git ", f"2 write 9 {A} /r/x", f"3 final 0 {B} /r/x", f"4 write 9 {B} /r/x")
     replayed.read(line.split(" ") for line in lines)
-    found = replayed.effects(lambda _: A)
+    found = replayed.effects(lambda *_: A)
     assert (found.restored, found.changed) == (("/r/x",), ())
 
 
@@ -116,7 +116,7 @@ def moved(*lines: str, now: dict[str, str]) -> Effects:
     """The effects of a journal of calls, of which nobody looked at the end."""
     replayed = Replay("/home/outlive")
     replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", *lines))
-    return replayed.effects(lambda path: now.get(path, "0"))
+    return replayed.effects(lambda path, _: now.get(path, "0"))
 
 
 def test_a_file_is_followed_when_its_directory_is_moved() -> None:

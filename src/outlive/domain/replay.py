@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from outlive.domain.effects import Level
     from outlive.domain.story import Span
 
+    Look = Callable[[str, str], str]
+    """What a path holds now, in the words of what it is to be compared with."""
+
 UNSEEN = "-"
 _SHORTEST_POSSIBLE_US = 50_000
 _KERNELS_CLOCK_LAGS_US = 20_000
@@ -209,39 +212,41 @@ class Replay:
         if what is not None and (not self._git or self._git[-1][1:] != (what, thread)):
             self._git.append((at, what, thread))
 
-    def open_now(self, state_of: Callable[[str], str]) -> tuple[Window, ...]:
+    def open_now(self, look: Look) -> tuple[Window, ...]:
         """The windows that are open at this moment; of what a task left away, somebody may have put some back since."""
-        self._find_ends(state_of)
+        self._find_ends(look)
         return self._windows(
             (path, span)
             for path, story in sorted(self._stories.items())
-            if story.baseline not in ("?", "s", ABSENT) and story.is_open and not story.is_as_found(state_of(path))
+            if story.baseline not in ("?", "s", ABSENT)
+            and story.is_open
+            and not story.is_as_found(look(path, story.baseline))
             for span in story.windows
             if span[1] is None
         )
 
-    def _find_ends(self, state_of: Callable[[str], str]) -> None:
+    def _find_ends(self, look: Look) -> None:
         """How each path was left; one that was not looked at when the task ended is looked at now."""
         for path, story in self._stories.items():
             at, final = self._finals.get(path, (story.last_at, ""))
             if not final or at < story.last_at:
-                final = state_of(path)  # nobody looked, or whoever was left behind has gone on since
+                final = look(path, story.baseline)  # nobody looked, or whoever was left behind has gone on since
             if self._is_watched and final != story.state:
                 story.last_at = at  # of calls the last one is known; of what was watched, it may have been missed
             story.found(final)
-        self._find_displaced(state_of)
+        self._find_displaced(look)
         for story in self._stories.values():
             if story.was_moved and story.is_open and story.state[:1] == "d" and self._is_removed(story.baseline):
                 story.was_moved = False  # all that was in the first one has been named, and tells of it
                 story.found(story.state)
 
-    def _find_displaced(self, state_of: Callable[[str], str]) -> None:
+    def _find_displaced(self, look: Look) -> None:
         """What was there at first, under the names of directories that had left."""
         for path, story in list(self._stories.items()):
             if isinstance(story, Displaced):
-                self._stories[path] = story.told_with(self._held_at_first(path, story, state_of))
+                self._stories[path] = story.told_with(self._held_at_first(path, story, look))
 
-    def _held_at_first(self, path: str, story: Displaced, state_of: Callable[[str], str]) -> str:
+    def _held_at_first(self, path: str, story: Displaced, look: Look) -> str:
         """What a directory held that had left; `?` if it is where nobody looks."""
         home = self._stories[story.home]
         if story.held_when_back is not None and home.state == home.baseline:
@@ -249,8 +254,8 @@ class Replay:
         if self._is_removed(home.baseline):
             return ABSENT  # all that was in it has been named before it could be removed
         now = self._moves.name_now(story.home)
-        if now and state_of(now) == home.baseline:
-            return state_of(now + path[len(story.home) :])
+        if now and look(now, home.baseline) == home.baseline:
+            return look(now + path[len(story.home) :], "")
         return "?"
 
     def _is_removed(self, directory: str) -> bool:
@@ -258,9 +263,9 @@ class Replay:
         story = self._stories.get(self._removed.get(directory, ""))
         return story is not None and story.state != directory
 
-    def effects(self, state_of: Callable[[str], str]) -> Effects:
+    def effects(self, look: Look) -> Effects:
         """All of it together, as the task left it."""
-        self._find_ends(state_of)
+        self._find_ends(look)
         self._find_uncompared()
         self._find_untold()
         stories = sorted(self._stories.items())

@@ -247,12 +247,12 @@ class Observation:
         except Exception:  # noqa: BLE001 - whatever it was, the ending is told
             return
 
-    def _final(self, path: str, *, is_outside: bool = False) -> str:
+    def _final(self, path: str, before: str = "", *, is_outside: bool = False) -> str:
         """The line that tells how a path was left."""
-        from outlive.observe.content import glance, moments_of, state_of  # noqa: PLC0415 - it has been loaded
+        from outlive.observe.content import glance, moments_of, state_like  # noqa: PLC0415 - it has been loaded
         from outlive.observe.journal import escaped  # noqa: PLC0415
 
-        state = glance(path) if is_outside else state_of(path)
+        state = glance(path) if is_outside else state_like(path, before)
         written, touched = moments_of(path)
         return f"{self._now()}\tfinal\t0\t{state}\t{escaped(path)}\t{written}\t{touched}\n"
 
@@ -261,7 +261,7 @@ class Observation:
         if self._has_begun:
             self._loaded.acquire()
         own = [] if self._observer is None else list(self._observer.touched)
-        touched = own if self._watch is None else self._watch.stop()
+        touched = dict.fromkeys(own, "") if self._watch is None else self._watch.stop()
         elsewhere = [] if self._observer is None else list(self._observer.elsewhere)
         until = time.monotonic() + _LOOKING_TAKES_AT_MOST
         lines = []
@@ -273,7 +273,7 @@ class Observation:
                 words = f"{late} paths are told as they were when somebody asked, not as it left them"
                 lines.append(f"{self._now()}\tgap\t0\t-\t{words}\n")
                 break
-            lines.append(self._final(path, is_outside=done >= len(touched)))
+            lines.append(self._final(path, touched.get(path, ""), is_outside=done >= len(touched)))
         self._append("".join(lines))
         self._looks.after(touched, own)
         if self._observer is not None and self._observer.met_gaining:

@@ -64,10 +64,10 @@ class Watch:
             baseline.close()
             os.close(kept)
 
-    def stop(self) -> list[str]:
-        """The command has ended: the paths that changed, and no further ones."""
+    def stop(self) -> dict[str, str]:
+        """The command has ended: the paths that changed, and no further ones; with what they held before."""
         self._is_over = True
         if self._watcher is not None:
             self._watcher.stop()
         with self._done:
-            return [] if self._watcher is None else self._watcher.touched
+            return {} if self._watcher is None else self._watcher.touched

@@ -105,7 +105,7 @@ def _state(seen: bytes, since_ns: int, *, converts: bool) -> str:
     if seen == GONE:
         return ABSENT
     stamp, content = stamp_of(seen), content_of(seen)
-    if len(content) != 20 or not S_ISREG(mode_of(stamp)) or changed_at_ns(stamp) >= since_ns:
+    if not content or not S_ISREG(mode_of(stamp)) or changed_at_ns(stamp) >= since_ns:
         return UNREADABLE
     # The index has the id of what git made of the bytes.
     is_of_bytes = seen[:1] == HASHED or (seen[:1] == AS_INDEXED and not converts)

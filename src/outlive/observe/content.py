@@ -1,6 +1,7 @@
 """What a path holds, as a short word that two equal contents share.
 
-`0` nothing, `d` and its inode a directory, `l` and a hash a link, `f` and git's own blob id a file, `u`
+`0` nothing, `d` and its inode a directory, `l` and a hash a link, `f` and git's own blob id a file (by SHA-256
+only where that is what is known of how it was before), `u`
 with size and time a file that is too large to be read, `o` with what stat says one that is not ours to
 read, `s` something special, `?` what cannot be looked at.
 """
@@ -19,6 +20,7 @@ else:
 LARGEST = 4 << 20
 _SHORT = 16 << 10
 ABSENT, SPECIAL, UNREADABLE = "0", "s", "?"
+_LONG = 65
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -26,6 +28,21 @@ def state_of(path: str) -> str:
     """The state of a path now."""
     found, fd = pin(path)
     return found if fd is None else read_pinned(found, fd)
+
+
+def state_like(path: str, known: str) -> str:
+    """The state of a path now, as it can be compared with a known one: git may have told that by its longer ids."""
+    found, fd = pin(path)
+    if len(known) != _LONG:
+        return found if fd is None else read_pinned(found, fd)
+    if fd is not None:
+        os.close(fd)
+    if found[:1] not in "fu":
+        return found
+    from outlive.observe.object_ids import content_id  # noqa: PLC0415 - few repositories have such ids
+
+    content = content_id(os.fsencode(path), stat.S_IFREG, 32)
+    return found if content is None else "f" + content.hex()
 
 
 def glance(path: str) -> str:

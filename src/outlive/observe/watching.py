@@ -12,7 +12,7 @@ import time
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, PathFinder
 from importlib.util import module_from_spec
 
-from outlive.observe.content import ABSENT, state_of
+from outlive.observe.content import ABSENT, state_like
 from outlive.observe.journal import UNSEEN, escaped
 
 TYPE_CHECKING = False
@@ -69,9 +69,9 @@ class Watcher:
         self._notify = self._begin()
 
     @property
-    def touched(self) -> list[str]:
-        """The paths of worktrees that changed."""
-        return list(self._last)
+    def touched(self) -> dict[str, str]:
+        """The paths of worktrees that changed, and what they held before."""
+        return {path: self._before[path] for path in self._last}
 
     def stop(self) -> None:
         """Stop soon, once what has been noticed already is written down."""
@@ -123,10 +123,10 @@ class Watcher:
             return
         if path in self._directories:
             return
-        state = state_of(path)
         if path not in self._before:
             self._before[path] = self._baseline.state(path)
         before = self._before[path]
+        state = state_like(path, before)
         # A file of a moment leaves no trace, as one of a temporary name does not either.
         if state == self._last.get(path) or (before == state == ABSENT and path not in self._last):
             return

@@ -15,7 +15,7 @@ from outlive.domain.redaction import redact
 from outlive.domain.replay import Replay
 from outlive.domain.snapshot_json import from_json
 from outlive.domain.when import iso, timedelta
-from outlive.observe.content import state_of
+from outlive.observe.content import state_like
 from outlive.observe.journal import read_journal
 from outlive.service.clock import utc_now
 
@@ -50,7 +50,7 @@ def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
         replay = _replayed(home, task, files.number)
     after = snapshot_of(files.after) if is_in_repository else None
     return with_comparisons(
-        replay.effects(state_of),
+        replay.effects(state_like),
         comparisons_of(files),
         None if before is None or after is None else drift(before, after.but(files=None, dirty=None)),
     )
@@ -174,7 +174,7 @@ def open_now(home: Home, task: Task, attempt: int | None = None) -> tuple[Window
     """The windows of an attempt that are open at this moment, whether it runs or has left them open."""
     number = attempt or task.current.number
     is_left = task.attempts[number - 1].settled_at is not None
-    found = _replayed(home, task, number).open_now(state_of)
+    found = _replayed(home, task, number).open_now(state_like)
     return tuple(window.but(is_left=True) for window in found) if is_left else found
 
 
