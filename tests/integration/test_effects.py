@@ -403,6 +403,33 @@ def test_two_sessions_are_told_when_their_tasks_write_in_one_tree(bench: Bench, 
     assert (ending["kind"], ending["overlap"][0]["paths"]) == ("ended", paths(bench, "other.py"))
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_task_in_a_submodule_and_one_around_it_are_told_of_each_other(
+    bench: Bench, repo: Path, order: tuple[int, int]
+) -> None:
+    """If both write to its files; not if one of them writes around it only."""
+    inner = Worktree(repo / "inner")
+    inner.commit(x="old\n")
+
+    def writer(name: str, session: str, cwd: Path) -> str:
+        task = bench.launch(f"echo x >> {name}; {until(f'{repo}/go')}", "--session", session, "--cwd", str(cwd))
+        wait_until(lambda: bench.json("effects", task)["changed"], "its write")
+        return task
+
+    other = writer("other.py", "s-0", repo)
+    places = (("inner/x", "s-1", repo), ("x", "s-2", inner.path))
+    tasks = {places[which][1]: writer(*places[which]) for which in order}
+    for session, own in tasks.items():
+        notices = told_while_running(bench, session)
+        found = {each["task"]: each["paths"] for notice in notices for each in notice["overlap"]}
+        assert {notice["task"]["id"] for notice in notices} == {own}
+        (beside,) = set(tasks.values()) - {own}
+        assert found[beside] == paths(bench, "inner/x")
+        assert (other in found) == (session == "s-1")
+    (repo / "go").touch()
+    bench.run("wait", other, *tasks.values(), "--no-ack")
+
+
 def test_one_session_is_told_once_that_two_of_its_tasks_are_in_each_others_way(bench: Bench, repo: Path) -> None:
     """And not at all of tasks that only make new files, or of one that the other launched."""
     launch = [f"echo {n} >> {name}; {until('go')}" for n, name in enumerate(("a.py", "b.py", "new1", "new2"))]

@@ -48,6 +48,17 @@ def _end(attempt: Attempt) -> datetime | None:
     return attempt.ended_at or attempt.settled_at
 
 
+def shared_tree(one: str, other: str) -> str | None:
+    """The tree that two projects have in common: the inner one, if one lies in the other; None if they have none."""
+    outer, inner = sorted((one.rstrip("/") + "/", other.rstrip("/") + "/"), key=len)
+    return inner if inner.startswith(outer) else None
+
+
+def lie_in(tree: str, paths: Iterable[str]) -> bool:
+    """Whether any of the paths lies in a tree."""
+    return any(path.startswith(tree) for path in paths)
+
+
 def changed_paths(effects: Effects) -> frozenset[str]:
     """Every path that was not always as the task found it; none if nobody knows who changed them."""
     if not effects.is_attributed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from outlive.bundle.attempt import AttemptFiles
 from outlive.domain.errors import OutliveError
+from outlive.domain.overlap import shared_tree
 from outlive.domain.when import UTC, datetime
 from outlive.keeper.settling import let_sinks_be_told
 from outlive.ledger.sqlite import SqliteLedger
@@ -27,7 +28,9 @@ def tell_of_overlap(plan: Plan, top: str) -> None:
                 if not _is_beside(plan.launch, other):
                     continue
                 files = AttemptFiles(plan.home.bundle(other.id), other.current.number)
-                if first_write(files.effects, top):
+                # A submodule is a tree of its own: who writes around it is not in its way.
+                tree = shared_tree(top, other.launch.project) or top
+                if first_write(files.effects, tree) and (tree == top or first_write(plan.files.effects, tree)):
                     for task, attempt in _to_be_told(plan, other):
                         ledger.note_overlap(task, attempt)
             let_sinks_be_told(plan.home, ledger)
@@ -38,7 +41,8 @@ def tell_of_overlap(plan: Plan, top: str) -> None:
 def _is_beside(launch: Launch, other: Task) -> bool:
     """Whether it is another task that may write where we do, and none that has launched the other."""
     is_kin = other.launch.parent == launch.id or launch.parent == other.id
-    may_meet = other.launch.project == launch.project or bool(launch.touches or other.launch.touches)
+    is_near = shared_tree(launch.project, other.launch.project) is not None
+    may_meet = is_near or bool(launch.touches or other.launch.touches)
     return other.id != launch.id and other.state == "running" and may_meet and not is_kin
 
 

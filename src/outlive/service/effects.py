@@ -10,7 +10,7 @@ from outlive.domain.attribution import with_comparisons
 from outlive.domain.drift import drift
 from outlive.domain.effects_words import summary_of
 from outlive.domain.folding import fold
-from outlive.domain.overlap import Overlap, by_hand, changed_paths, in_both, shared_span
+from outlive.domain.overlap import Overlap, by_hand, changed_paths, in_both, lie_in, shared_span, shared_tree
 from outlive.domain.redaction import redact
 from outlive.domain.replay import Replay
 from outlive.domain.snapshot_json import from_json
@@ -207,8 +207,8 @@ def overlaps_of(
             continue
         theirs = changed_paths(effects_of(home, other))
         paths = in_both(mine, theirs)
-        is_near = other.launch.project == task.launch.project
-        if paths or (in_one_tree and is_near and theirs):
+        tree = shared_tree(task.launch.project, other.launch.project) if in_one_tree else None
+        if paths or (tree is not None and lie_in(tree, mine) and lie_in(tree, theirs)):
             found.append(Overlap(task=other.id, paths=paths, since=span[0], until=span[1]))
     return found
 
