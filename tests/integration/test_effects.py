@@ -279,6 +279,41 @@ def test_connections_are_told(bench: Bench) -> None:
     assert f"127.0.0.1:{port}" in found["remotes"]
 
 
+SOCKETCALL = """
+import ctypes, mmap, socket, struct, sys
+page = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40, 7)  # where 32 bits reach
+here = ctypes.addressof(ctypes.c_char.from_buffer(page))
+def call(which, fd, address):
+    page[512:512 + len(address)] = address
+    page[256:268] = struct.pack("<3I", fd, here + 512, len(address))
+    code = b"\\x53\\xb8\\x66\\0\\0\\0\\xbb" + struct.pack("<I", which) + b"\\xb9" + struct.pack("<I", here + 256)
+    page[:len(code) + 4] = code + b"\\xcd\\x80\\x5b\\xc3"
+    assert ctypes.CFUNCTYPE(ctypes.c_int)(here)() == 0
+address = struct.pack("<H", 2) + struct.pack(">H", int(sys.argv[1])) + bytes([127, 0, 0, 1]) + bytes(8)
+call(3, (one := socket.socket()).fileno(), address)
+call(2, (two := socket.socket(socket.AF_UNIX)).fileno(), struct.pack("<H", 1) + b"dir/door\\0")
+"""
+"""A connect and a bind as a 32-bit program makes them: one call for all that is done with sockets."""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="only there 32-bit programs have that call")
+@pytest.mark.usefixtures("repo")
+def test_what_a_32_bit_program_does_with_sockets_is_told(bench: Bench) -> None:
+    """Whom it connects to, and the name that it makes."""
+    program = bench.root / "socketcall.py"
+    program.write_text(SOCKETCALL)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        task = bench.launch(f"{sys.executable} -B {program} {port}")
+        bench.run("wait", task)
+    shown, found = bench.show(task), bench.json("effects", task)
+    if shown["exit_code"] == 128 + signal.SIGSEGV:
+        pytest.skip("this kernel runs no 32-bit calls")
+    assert shown["exit_code"] == 0, bench.ok("output", task)
+    assert (found["remotes"], found["created"]) == ([f"127.0.0.1:{port}"], paths(bench, "dir/door"))
+    assert (found["level"], found["gaps"]) == ("observed", [])
+
+
 def test_the_world_that_moved_since_is_told(bench: Bench, repo: Path) -> None:
     """HEAD moved after the task: its output is no news of that commit."""
     task = bench.launch("cat other.py", "--session", "s-1")

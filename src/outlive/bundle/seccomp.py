@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from mmap import mmap
 
 _X86_64, _I386, _AARCH64 = 0xC000003E, 0x40000003, 0xC00000B7
-# The calls that are asked for, by machine. The two opens only if they could change something.
+# The calls that are asked for, by machine. The two opens only if they could change something; what older 32-bit
+# programs do with sockets is all one call, which is asked for only if it gives one a name or a peer.
 _OPENS = {"open": 1, "openat": 2}  # which argument has the flags
+SOCKETCALL, SOCKETCALL_BIND, SOCKETCALL_CONNECT = "socketcall", 2, 3
 CALLS: dict[int, dict[str, int]] = {
     _X86_64: {
         "open": 2,
@@ -87,6 +89,7 @@ CALLS: dict[int, dict[str, int]] = {
         "connect": 362,
         "bind": 361,
         "open_by_handle_at": 342,
+        SOCKETCALL: 102,
     },
     _AARCH64: {
         "openat": 56,
@@ -151,9 +154,9 @@ def assemble(machine: str) -> bytes:
 
 def _block(calls: dict[str, int]) -> list[bytes]:
     """Ask, or allow: the last two instructions, which all others jump to."""
-    plain = [number for name, number in calls.items() if name not in _OPENS]
+    plain = [number for name, number in calls.items() if name not in (*_OPENS, SOCKETCALL)]
     opens = [(calls[name], argument) for name, argument in _OPENS.items() if name in calls]
-    size = 1 + 4 * len(opens) + len(plain)
+    size = 1 + 4 * len(opens) + 4 * (SOCKETCALL in calls) + len(plain)
     ask, allow = size + 1, size
     block = [_INSTRUCTION.pack(_LOAD, 0, 0, _NUMBER_AT)]
     for number, argument in opens:
@@ -162,6 +165,11 @@ def _block(calls: dict[str, int]) -> list[bytes]:
         at = len(block)
         block.append(_INSTRUCTION.pack(_ANY_BIT, ask - at - 1, allow - at - 1, CHANGING_FLAGS))
         block.append(_INSTRUCTION.pack(_JUMP, 0, 0, allow - at - 2))
+    if SOCKETCALL in calls:
+        block.append(_INSTRUCTION.pack(_EQUAL, 0, 3, calls[SOCKETCALL]))
+        block.append(_INSTRUCTION.pack(_LOAD, 0, 0, _ARGUMENTS_AT))
+        block.append(_INSTRUCTION.pack(_EQUAL, ask - len(block) - 1, 0, SOCKETCALL_BIND))
+        block.append(_INSTRUCTION.pack(_EQUAL, ask - len(block) - 1, allow - len(block) - 1, SOCKETCALL_CONNECT))
     for number in plain:
         block.append(_INSTRUCTION.pack(_EQUAL, ask - len(block) - 1, 0, number))
     block.append(_INSTRUCTION.pack(_RETURN, 0, 0, _ALLOW))

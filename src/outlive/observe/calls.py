@@ -6,7 +6,7 @@ import _socket as socket
 import os
 from errno import EFAULT
 
-from outlive.bundle.seccomp import CALLS, CHANGING_FLAGS
+from outlive.bundle.seccomp import CALLS, CHANGING_FLAGS, SOCKETCALL, SOCKETCALL_CONNECT
 from outlive.observe.memory import Memory
 from outlive.observe.naming import named, target_of
 
@@ -36,7 +36,7 @@ _OPERATIONS = {
     **dict.fromkeys(("rename", "renameat", "renameat2"), "rename"),
     **dict.fromkeys(("unlink", "unlinkat", "rmdir"), "remove"),
     **dict.fromkeys(("mkdir", "mkdirat"), "mkdir"),
-    **dict.fromkeys(("link", "linkat", "symlink", "symlinkat", "mknod", "mknodat", "bind"), "make"),
+    **dict.fromkeys(("link", "linkat", "symlink", "symlinkat", "mknod", "mknodat", "bind", SOCKETCALL), "make"),
     **dict.fromkeys(("execve", "execveat"), "exec"),
     "connect": "connect",
 }
@@ -55,11 +55,13 @@ _OF_NAMES = frozenset(("rename", "remove", "mkdir", "make"))
 class Kind:
     """One kind of call; made once, looked at for every call."""
 
-    __slots__ = ("flags_at", "gap", "is_of_names", "is_plain", "name", "operation", "places")
+    __slots__ = ("flags_at", "gap", "is_of_names", "is_plain", "name", "operation", "places", "told_as")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.operation = _OPERATIONS.get(name, "gap")
+        self.told_as = "connect" if name == SOCKETCALL else self.operation
+        """What it is in words, if it is to be said in words."""
         self.places = _PATHS.get(name, ())
         self.gap = _GAPS.get(name, "")
         self.flags_at = {"open": 1, "openat": 2}.get(name)
@@ -87,6 +89,8 @@ class Calls:
             return self._address(thread, arguments), ()
         if kind.name == "bind":
             return "", self._socket_path(thread, arguments)
+        if kind.name == SOCKETCALL:
+            return self._socketcall(thread, arguments)
         if kind.operation == "exec":
             paths = self._paths(kind, thread, arguments, 0)
             return self._words(kind, thread, machine, arguments), paths
@@ -118,6 +122,14 @@ class Calls:
         found = self.memory.words(thread, arguments[2 if kind.name == "execveat" else 1], 4 if machine == _I386 else 8)
         self.memory.forget(thread)
         return " ".join(map(os.fsdecode, found)) or "?"
+
+    def _socketcall(self, thread: int, arguments: Sequence[int]) -> tuple[str, Sequence[str]]:
+        """A bind or a connect whose own arguments lie in memory, as 32 bits each."""
+        content = self.memory.read(thread, arguments[1], 12)
+        inner = [int.from_bytes(content[at : at + 4], "little") for at in (0, 4, 8)]
+        if arguments[0] == SOCKETCALL_CONNECT:
+            return self._address(thread, inner), ()
+        return "", self._socket_path(thread, inner)
 
     def _address(self, thread: int, arguments: Sequence[int]) -> str:
         """Where a connect goes."""

@@ -182,7 +182,7 @@ class Observer:
             self.write_exec(at, thread, words, paths[0])
         else:
             self._introduce(at, thread)
-            self._note(at, kind.operation, thread, words)
+            self._note(at, kind.told_as, thread, words)
 
     def write_exec(self, at: int, thread: int, words: str, path: str) -> None:
         """A thread has become another program."""
