@@ -128,7 +128,8 @@ COMMAND = Command(
     details=(
         "A window is a span in which files were not as the task found them, also if they came back. The level says\n"
         "how sure that is: `observed` by system calls, `partial` with a gap that is named, `watched` by the file\n"
-        "system, `compared` by two looks at all files; of the last two nobody knows who did it."
+        "system, `compared` by two looks at all files; of the last two nobody knows who did it. Datagrams that are\n"
+        "sent without a connection are not seen."
     ),
     options=(
         Option(name="--open", help="only windows that are open now"),
