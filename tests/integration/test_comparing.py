@@ -265,12 +265,13 @@ def test_files_that_changed_since_are_named_with_the_notice(bench: Bench, tree: 
     wait_until(lambda: os.path.exists(bench.files(task).compared), "the comparison")
     assert (drifted(bench)["moved"], drifted(bench)["details"]) == (False, [])
     tree.write("src/deep/c.py", "c = 2\n")
-    assert drifted(bench)["summary"] == "1 file changed since it ran: src/deep/c.py"
+    assert drifted(bench)["summary"] == "1 tracked file changed since it ran, read by it or not: src/deep/c.py"
     tree.write("a", "dirtier\n")
     tree.write("b", "not mine\n")
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
     assert len(notice["drift"]["details"]) == 2
-    assert "since then: 2 files changed since it ran: a, src/deep/c.py; 1 file it touched changed" in notice["text"]
+    tracked = "2 tracked files changed since it ran, read by it or not: a, src/deep/c.py"
+    assert f"since then: {tracked}; 1 file it touched changed" in notice["text"]
 
 
 @can_observe

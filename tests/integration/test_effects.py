@@ -544,7 +544,7 @@ def test_files_that_a_brief_command_read_may_have_moved_since(bench: Bench, repo
     assert before["drift"]["moved"] is False
     (repo / "other.py").write_text("another\n")
     (after,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
-    assert after["drift"]["summary"] == "1 file changed since it ran: other.py"
+    assert after["drift"]["summary"] == "1 tracked file changed since it ran, read by it or not: other.py"
 
 
 def test_what_is_changed_once_the_ending_is_known_is_not_its_doing(bench: Bench, repo: Path) -> None:

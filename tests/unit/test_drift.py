@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive.domain.drift import STILL, Distance, Drift, drift
+from outlive.domain.drift import STILL, STILL_OUTSIDE, Distance, Drift, drift
 from outlive.domain.snapshot import AS_INDEXED, GONE, HASHED, UNHASHED, UNSEEN, GitState, Snapshot, Tree
 
 OLD, NEW = "1a2b3c4d" * 5, "3c4d5e6f" * 5
@@ -38,6 +38,12 @@ def test_nothing_moved() -> None:
     """An unchanged world is said to be so."""
     found = drift(seen(state()), seen(state()))
     assert (found.moved, found.summary, found.details) == (False, STILL, ())
+
+
+def test_outside_of_a_repository_less_is_claimed() -> None:
+    """What it read there nobody knows, nor whether that has moved."""
+    found = drift(seen(), seen())
+    assert (found.moved, found.summary) == (False, STILL_OUTSIDE)
 
 
 def test_head_moved_is_counted() -> None:
@@ -114,7 +120,7 @@ def test_tracked_files_that_changed_since_are_named() -> None:
         ({b"x": GONE}, {b"x": GONE}, ""),
     ):
         found = tracked(then, now)
-        assert found.details == ((f"1 file changed since it ran: {names}",) if names else ())
+        assert found.details == ((f"1 tracked file changed since it ran, read by it or not: {names}",) if names else ())
         assert found.moved is bool(names)
 
 

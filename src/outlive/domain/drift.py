@@ -2,6 +2,9 @@
 
 A notice may be read long after its task ran. "The tests passed" is news only if what they tested
 is still what lies there; this module says whether it is, in one sentence and then in full.
+
+Nobody knows which files a task read. So every tracked file of its repository counts, and is told as
+that; files that are not tracked, and those elsewhere, count only if it was seen to change them.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 3
 _WIDEST_NAME = 80
-STILL = "nothing that it ran on has moved since"
+STILL = "HEAD, all tracked files and what it touched are as they were"
+STILL_OUTSIDE = "what it touched is as it was; it ran in no repository, and what it read is not known"
 
 
 class Distance(Value):
@@ -86,7 +90,7 @@ def drift(
             summary=f"whether anything moved since it ran is unknown ({one_line(unknown[0], _WIDEST_NAME)})",
             unknown=tuple(unknown),
         )
-    return Drift(moved=False, summary=STILL)
+    return Drift(moved=False, summary=STILL_OUTSIDE if then.git is None else STILL)
 
 
 def _git_drift(then: GitState, now: GitState, distance: Distance | None) -> list[str]:
@@ -166,8 +170,8 @@ def _tracked_drift(
         unsure += answer is None
     if unsure:
         unknown.append(f"files: {unsure} could not be compared")
-    files = "1 file" if len(changed) == 1 else f"{len(changed)} files"
-    return [f"{files} changed since it ran: {_named(changed)}"] if changed else []
+    files = "1 tracked file" if len(changed) == 1 else f"{len(changed)} tracked files"
+    return [f"{files} changed since it ran, read by it or not: {_named(changed)}"] if changed else []
 
 
 def _is_written(is_now: bytes, ended_ns: int | None, *, is_dirty: bool) -> bool | None:
