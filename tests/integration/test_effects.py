@@ -666,6 +666,53 @@ subprocess.run(["sh", "-c", "sh -c 'touch deep' & touch child; wait"], check=Tru
     assert {name for name in created if "__pycache__" not in name} == expected
 
 
+SAME_NUMBER = """
+import ctypes, os, struct
+def fork(number):
+    wanted = ctypes.c_int(number)
+    words = struct.pack("=11Q", 0, 0, 0, 0, 17, 0, 0, 0, ctypes.addressof(wanted), 1, 0)
+    return ctypes.CDLL(None, use_errno=True).syscall(435, words, len(words))
+number = os.fork()
+if not number:
+    os._exit(0)
+os.waitpid(number, 0)
+for name in ("a.py", "", "b.py", "other.py"):
+    work = ("sh", "-c", f"echo new > {name}; echo fixed > {name}") if name else ("true",)
+    child = fork(number)
+    if not child:
+        if name != "other.py":
+            os.execvp(work[0], work)
+        os.close(os.open(name, os.O_WRONLY | os.O_TRUNC))
+        os.write(os.open(name, os.O_WRONLY), b"old\\n")
+        os._exit(0)
+    if child < 0:
+        os._exit(77)
+    os.waitpid(child, 0)
+"""
+"""Four children with one number: two are programs that write, one writes nothing, and one writes itself."""
+
+
+@pytest.mark.root
+@pytest.mark.usefixtures("repo")
+def test_who_had_a_number_before_is_not_taken_for_who_has_it_now(bench: Bench) -> None:
+    """Every write is told with who did it."""
+    (bench.root / "numbers.py").write_text(SAME_NUMBER)
+    task = bench.launch(f"exec {sys.executable} -B ../numbers.py")
+    bench.run("wait", task)
+    if bench.show(task)["exit_code"] == 77:
+        pytest.skip("numbers cannot be chosen here")
+    found = bench.json("effects", task)
+    lines = [line.split("\t") for line in Path(bench.files(task).effects).read_text().splitlines()]
+    assert len({line[2] for line in lines if line[1] == "write"}) == 1, "one number for all"
+    by = {Path(window["paths"][0]).name: window["by"] for window in found["windows"]}
+    writer = "sh -c echo new > {0}; echo fixed > {0}"
+    assert by == {
+        "a.py": writer.format("a.py"),
+        "b.py": writer.format("b.py"),
+        "other.py": f"{sys.executable} -B ../numbers.py",
+    }
+
+
 def test_names_of_any_bytes_are_kept(bench: Bench, repo: Path) -> None:
     """Newlines, tabs, backslashes, and what is no UTF-8."""
     names = [b"new\nline", b"t\tab", b"back\\slash\\n", b"by\xfftes", "h\u00e9".encode()]

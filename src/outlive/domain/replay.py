@@ -7,6 +7,7 @@ path is not as the task found it, and closes with the one after which it is agai
 
 from __future__ import annotations
 
+from outlive.domain.doers import NOBODY, Doers
 from outlive.domain.effects import SOMEBODY, Effects, Window
 from outlive.domain.moving import Moves, below
 from outlive.domain.places import TEMPORARY
@@ -40,8 +41,7 @@ class Replay:
         self._own_gits: tuple[str, ...] = ()
         self._common_gits: tuple[str, ...] = ()
         self._stories: dict[str, Story] = {}
-        self._commands: dict[int, str] = {}
-        self._parents: dict[int, int] = {}
+        self._doers = Doers()
         self._moves = Moves()
         self._removed: dict[str, str] = {}
         """By what it was, under which name a directory was removed; or that was tried."""
@@ -76,11 +76,10 @@ class Replay:
                 tuple(field.rstrip("/") + "/" for field in fields[first::3] if field) for first in (1, 2, 3)
             )
         elif operation == "exec":
-            self._commands[thread] = fields[1]
-            if len(fields) > 3 and fields[3].isdigit():
-                self._parents[thread] = int(fields[3])
+            parent = int(fields[3]) if len(fields) > 3 and fields[3].isdigit() else None
+            self._doers.begin(thread, fields[1], parent)
         elif operation == "fork":
-            self._parents[thread] = int(fields[1]) if fields[1].isdigit() else 0
+            self._doers.begin(thread, None, int(fields[1]) if fields[1].isdigit() else NOBODY)
         elif operation == "seen":
             self._seen(at, *fields)
         elif operation == "final":
@@ -90,7 +89,7 @@ class Replay:
             if len(fields) > 3 and fields[3].isdecimal():
                 self._touched[fields[1]] = int(fields[3])
         else:
-            self._operation(at, operation, thread, fields)
+            self._operation(at, operation, self._doers.with_number(thread), fields)
 
     def _begin_again(self, *, is_observed: bool) -> None:
         """A further attempt: how the one before left things is what they are now."""
@@ -100,21 +99,21 @@ class Replay:
         if is_observed and self._why_unseen is not None:
             self._gaps[f"an earlier attempt was not seen: {self._why_unseen}"] = None
 
-    def _operation(self, at: int, operation: str, thread: int, fields: list[str]) -> None:
+    def _operation(self, at: int, operation: str, by: int, fields: list[str]) -> None:
         if operation == "make":
             del fields[:-2]  # what a new name is a name of stays as it is
         if operation == "mkdir" and fields[0][:1] == "d":
             return  # it is there: whoever makes sure of its directories changes nothing
         for state, path in zip(fields[::2], fields[1::2], strict=False):
-            self._change(at, thread, state, path)
+            self._change(at, by, state, path)
             if operation == "rename" and path in self._stories:
                 self._stories[path].was_moved = True
         if operation == "rename" and len(fields) > 3:
-            self._move(at, thread, fields)
+            self._move(at, by, fields)
         if operation == "remove" and fields[0][:1] == "d":
             self._removed[fields[0]] = fields[1]
 
-    def _move(self, at: int, thread: int, fields: list[str]) -> None:
+    def _move(self, at: int, by: int, fields: list[str]) -> None:
         """A directory takes along all that is in it, to where nothing was. Each move is looked for in all stories."""
         was, source, is_there, target = fields[:4]
         leaves, stays = source.startswith(self._tops), target.startswith(self._tops)
@@ -125,22 +124,22 @@ class Replay:
         if self._moves.count == _MOST_MOVES:
             self._gaps[f"more than {_MOST_MOVES} directories were moved: what was in the others is not followed"] = None
         elif not stays:
-            self._moves.add_outside(at, thread, source)
+            self._moves.add_outside(at, by, source)
         elif not leaves:
-            self._arrive(at, thread, target, is_back=self._moves.is_back_from_outside(target), is_whole=False)
+            self._arrive(at, by, target, is_back=self._moves.is_back_from_outside(target), is_whole=False)
         else:
-            self._arrive(at, thread, target, is_back=self._moves.add(at, thread, source, target))
+            self._arrive(at, by, target, is_back=self._moves.add(at, by, source, target))
             for path in below(source, self._stories):
-                self._stories[path].leave(at, thread)
+                self._stories[path].leave(at, by)
 
-    def _arrive(self, at: int, thread: int, directory: str, *, is_back: bool, is_whole: bool = True) -> None:
+    def _arrive(self, at: int, by: int, directory: str, *, is_back: bool, is_whole: bool = True) -> None:
         """A directory has come; what was heard of it is there only now, unless it is not known whether it was away."""
         for path in below(directory, self._stories) if is_back or is_whole else ():
             story = self._stories[path]
             if is_back and isinstance(story, Displaced):
-                story.come_back(at, thread)
+                story.come_back(at, by)
             elif is_whole:
-                story.change(at, thread, ABSENT)
+                story.change(at, by, ABSENT)
 
     def _word(self, at: int, operation: str, word: str) -> None:
         if operation == "connect":
@@ -154,13 +153,13 @@ class Replay:
             if operation == "unobserved":
                 self._unobserved = at
 
-    def _change(self, at: int, thread: int, state: str, path: str) -> None:
+    def _change(self, at: int, by: int, state: str, path: str) -> None:
         if path.startswith(self._ignored):
             return
         for directories in (self._own_gits, self._common_gits):
             if path.startswith(directories):
                 git = next(each for each in directories if path.startswith(each))
-                self._of_git(at, thread, _git_part(path[len(git) :], is_own=directories is self._own_gits))
+                self._of_git(at, by, _git_part(path[len(git) :], is_own=directories is self._own_gits))
                 return
         # A directory that a worktree lies in takes all of it along, wherever it goes.
         if not path.startswith(self._tops) and not any(top.startswith(path + "/") for top in self._tops):
@@ -172,7 +171,7 @@ class Replay:
         story = self._stories.get(path)
         if story is None:
             story = self._stories[path] = self._begin(path, state, at)
-        story.change(at, thread, state)
+        story.change(at, by, state)
 
     def _begin(self, path: str, state: str, now: int) -> Story:
         """What is heard first of a path; of one that came with its directory, that it was another one before."""
@@ -202,15 +201,15 @@ class Replay:
     def _seen(self, at: int, before: str, path: str, state: str = UNSEEN, _: str = "") -> None:
         """A path that was watched holds something now; what it held before the task is known, or `?`."""
         if path.startswith((self._ignored, *self._own_gits, *self._common_gits)):
-            self._change(at, 0, UNSEEN, path)
+            self._change(at, NOBODY, UNSEEN, path)
             return
         story = self._stories.setdefault(path, Story(before))
         story.last_at = at
         story.found(state)
 
-    def _of_git(self, at: int, thread: int, what: str | None) -> None:
-        if what is not None and (not self._git or self._git[-1][1:] != (what, thread)):
-            self._git.append((at, what, thread))
+    def _of_git(self, at: int, by: int, what: str | None) -> None:
+        if what is not None and (not self._git or self._git[-1][1:] != (what, by)):
+            self._git.append((at, what, by))
 
     def open_now(self, look: Look) -> tuple[Window, ...]:
         """The windows that are open at this moment; of what a task left away, somebody may have put some back since."""
@@ -281,7 +280,7 @@ class Replay:
             created=_without_filled(path for path, story in known if story.baseline == ABSENT != story.state),
             restored=tuple(path for path, story in there if story.closed and not story.is_open),
             rewritten=tuple(path for path, story in there if self._is_rewritten(path, story)),
-            git=tuple((from_micros(at), what, self._command(thread)) for at, what, thread in self._git),
+            git=tuple((from_micros(at), what, self._command(by)) for at, what, by in self._git),
             outside=_without_filled(sorted(path for path in self._outside if not self._is_as_before(path))),
             remotes=tuple(self._remotes),
             unobserved_since=None if self._unobserved is None else from_micros(self._unobserved),
@@ -371,22 +370,8 @@ class Replay:
             by=self._command(spans[0][3]),
         )
 
-    def _command(self, thread: int) -> str:
-        """The command line of a thread, or of whoever forked it.
-
-        A program that runs itself to get something done (git does) did it in the name of the first.
-        """
-        found = "?" if self._is_observed else SOMEBODY
-        for _ in range(64):
-            if thread in self._commands:
-                command = self._commands[thread]
-                if found not in ("?", SOMEBODY) and _program(command) != _program(found):
-                    break
-                found = command
-            if thread not in self._parents:
-                break
-            thread = self._parents[thread]
-        return found
+    def _command(self, who: int) -> str:
+        return self._doers.command_of(who, "?" if self._is_observed else SOMEBODY)
 
 
 def _without_filled(paths: Iterable[str]) -> tuple[str, ...]:
@@ -394,10 +379,6 @@ def _without_filled(paths: Iterable[str]) -> tuple[str, ...]:
     found = tuple(paths)
     filled = {path.rpartition("/")[0] for path in found}
     return tuple(path for path in found if path not in filled)
-
-
-def _program(command: str) -> str:
-    return command.partition(" ")[0].rpartition("/")[2]
 
 
 def _git_part(name: str, *, is_own: bool) -> str | None:

@@ -12,7 +12,7 @@ from outlive.observe.naming import named, target_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     Places = tuple[tuple[int | None, int], ...]
 
@@ -76,8 +76,8 @@ KINDS = {(machine, number): Kind(name) for machine, known in CALLS.items() for n
 class Calls:
     """Understands calls, with what it remembers of who makes them."""
 
-    def __init__(self) -> None:
-        self.memory = Memory()
+    def __init__(self, on_stranger: Callable[[int], object] = lambda _: None) -> None:
+        self.memory = Memory(on_stranger)
 
     def understand(self, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> tuple[str, Sequence[str]]:
         """What is to be said of a call in words, and its paths; neither, if it changes nothing after all."""

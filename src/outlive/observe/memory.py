@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _PAGE = 4096
 _LONGEST_PATH = 4096
 _GUESS = 256
@@ -19,8 +23,10 @@ _LONGEST_WORD = 400
 class Memory:
     """The memories of the threads that ask us."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_stranger: Callable[[int], object] = lambda _: None) -> None:
+        """`on_stranger`: called with a number that somebody else had when we read of it last."""
         self._opened: dict[int, int] = {}
+        self._on_stranger = on_stranger
 
     def forget(self, thread: int) -> None:
         """The thread has, or is about to have, another memory."""
@@ -39,6 +45,9 @@ class Memory:
             if content:
                 return content
             self.forget(thread)  # the memory of somebody who had this number before, or nothing there
+            content = os.pread(self._open(thread), size, address)
+            self._on_stranger(thread)
+            return content
         return os.pread(self._open(thread), size, address)
 
     def _open(self, thread: int) -> int:

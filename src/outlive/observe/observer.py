@@ -87,8 +87,8 @@ class Observer:
         self._page = page
         self._journal = journal
         self._scope = scope
-        self._calls = Calls()
         self._known: set[int] = set()
+        self._calls = Calls(on_stranger=self._known.discard)
         self._namespace = _namespace("self")
         self.touched: dict[str, None] = {}
         self.elsewhere: dict[str, None] = {}
