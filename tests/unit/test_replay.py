@@ -62,6 +62,14 @@ def test_trees_have_windows_of_their_own() -> None:
     assert [what for _, what, _ in found.git] == ["HEAD"]
 
 
+def test_what_stays_open_does_not_hide_what_came_back_meanwhile() -> None:
+    """Two files at the same time, and one of them is back."""
+    lines = (f"2 seen 0 {A} /r/x {B} /r/x", f"5 seen 0 {A} /r/x {A} /r/x", f"5 seen 0 {A} /r/y {B} /r/y")
+    back, still = replay(*lines, "9 final 0 " + A + " /r/x", "9 final 0 " + B + " /r/y").windows
+    assert (back.paths, lasted(back)) == (("/r/x",), timedelta(microseconds=3))
+    assert (still.paths, still.closed_at) == (("/r/y",), None)
+
+
 def test_more_windows_than_are_kept_are_told_as_a_number() -> None:
     """The first ones and the last are kept: nobody is to think that it was over when room was."""
     lines = [f"{at} write 9 {B if at % 2 else A} /r/x" for at in range(2, 61)]

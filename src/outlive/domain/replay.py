@@ -342,32 +342,31 @@ class Replay:
         return tuple(sorted(found, key=lambda window: window.opened_at))
 
     def _windows_in(self, top: str, found: list[tuple[str, Span]]) -> Iterable[Window]:
-        """Those of single paths that overlap are one: a tree that was not as it should be."""
-        spans = sorted(
-            ((opened, closed, path, by) for path, (opened, closed, by) in found),
-            key=lambda span: span[0],
-        )
-        group: list[tuple[int, int | None, str, int]] = []
-        until: float = -1
-        for span in spans:
-            if group and span[0] > until:
-                yield self._window(top, group)
-                group, until = [], -1
-            group.append(span)
-            until = max(until, float("inf") if span[1] is None else span[1])
+        """Those of single paths that overlap are one: a tree that was not as it should be; so are those still open."""
+        group: list[tuple[int, str, int]] = []
+        still: list[tuple[int, str, int]] = []
+        until = 0
+        for path, (opened, closed, by) in sorted(found, key=lambda each: each[1][0]):
+            if closed is None:
+                still.append((opened, path, by))
+                continue
+            if group and opened > until:
+                yield self._window(top, group, until)
+                group = []
+            group.append((opened, path, by))
+            until = max(until, closed)
         if group:
-            yield self._window(top, group)
+            yield self._window(top, group, until)
+        if still:
+            yield self._window(top, still, None)
 
-    def _window(self, top: str, spans: list[tuple[int, int | None, str, int]]) -> Window:
-        ends = [closed for _, closed, _, _ in spans]
-        open_paths = {path for _, closed, path, _ in spans if closed is None}
-        closed_at = None if open_paths else max(end for end in ends if end is not None)
+    def _window(self, top: str, spans: list[tuple[int, str, int]], until: int | None) -> Window:
         return Window(
             scope=top.rstrip("/") or "/",
-            paths=tuple(sorted(open_paths or {path for _, _, path, _ in spans})),
-            opened_at=from_micros(min(opened for opened, closed, _, _ in spans if closed is None or not open_paths)),
-            closed_at=None if closed_at is None else from_micros(closed_at),
-            by=self._command(spans[0][3]),
+            paths=tuple(sorted({path for _, path, _ in spans})),
+            opened_at=from_micros(spans[0][0]),
+            closed_at=None if until is None else from_micros(until),
+            by=self._command(spans[0][2]),
         )
 
     def _command(self, who: int) -> str:
