@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from outlive.bundle.seccomp import is_known_machine
+from tests.effects_steps import window_on
 from tests.git_steps import ENVIRON, Worktree
 from tests.session_steps import until
 from tests.support import wait_until
@@ -176,6 +178,92 @@ def test_times_that_jump_hide_nothing(bench: Bench) -> None:
     found = touched(bench, text)
     assert (names(found["restored"], bench.project), names(found["changed"], bench.project)) == (["a.py"], ["b.py"])
     assert all(window["duration_s"] >= 0 for window in found["windows"])
+
+
+CLOCK = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t which, struct timespec *found) {
+    int answer = syscall(SYS_clock_gettime, which, found), file;
+    char text[32] = {0};
+    if (which == CLOCK_REALTIME && (file = open(getenv("JUMP"), O_RDONLY | O_CLOEXEC)) >= 0) {
+        if (read(file, text, 31) > 0) found->tv_sec += atol(text);
+        close(file);
+    }
+    return answer;
+}
+"""
+"""A clock that everybody who is started with it sees jump, by as many seconds as a file says."""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no compiler")
+@pytest.mark.parametrize("how", ["auto", "watch"])
+@pytest.mark.parametrize("seconds", [-3600, 3600])
+def test_a_clock_that_jumps_moves_no_window(bench: Bench, tree: Worktree, how: str, seconds: int) -> None:
+    """While it is open, how long it has been may be unknown, and is never less than nothing; afterwards it is known."""
+    (bench.root / "clock.c").write_text(CLOCK)
+    library, jump = bench.root / "clock.so", bench.root / "jump"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, bench.root / "clock.c"], check=True)
+    bench.env.update(LD_PRELOAD=str(library), JUMP=str(jump))
+    tree.write("a.py", "fixed\n")
+    text = f"{until(f'{bench.root}/on')}; git stash push -q; {until(f'{bench.root}/off')}; git stash pop -q"
+    task = bench.launch(text, "--observe", how)
+    if how == "watch":
+        journal = Path(bench.files(task).effects)
+        wait_until(lambda: "\twatch\t" in journal.read_text(), "the watch")
+    (bench.root / "on").touch()
+    window_on(bench, task, "a.py")
+    jump.write_text(str(seconds))
+    (window,) = bench.json("effects", task, "--open")["windows"]
+    assert (window["duration_s"] is None) == (seconds < 0)
+    assert ("an unknown time (the clock was set back)" in bench.ok("guard", "a.py")) == (seconds < 0)
+    (bench.root / "off").touch()
+    bench.run("wait", task)
+    found = bench.json("effects", task)
+    (window,) = found["windows"]
+    assert 0 < window["duration_s"] < 60
+    assert (names(found["restored"], bench.project), found["changed"]) == (["a.py"], [])
+
+
+IO_URING = """
+import ctypes, mmap, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+given = ctypes.create_string_buffer(120)
+ring = libc.syscall(425, 4, given)
+if ring < 0:
+    sys.exit(77)
+tail, array = struct.unpack_from("<I", given, 44)[0], struct.unpack_from("<I", given, 64)[0]
+queue = mmap.mmap(ring, array + 16, offset=0)
+entries = mmap.mmap(ring, 256, offset=0x10000000)
+name = ctypes.create_string_buffer(b"made")
+flags = os.O_CREAT | os.O_WRONLY
+entries[:64] = struct.pack("<BBHiQQIIQ24x", 18, 0, 0, -100, 0, ctypes.addressof(name), 0o644, flags, 0)
+queue[array:array + 4] = bytes(4)
+queue[tail:tail + 4] = struct.pack("<I", 1)
+assert libc.syscall(426, ring, 1, 1, 1, None, 0) == 1
+assert os.path.exists("made")
+"""
+"""A file that is made without any call that names it."""
+
+
+@pytest.mark.usefixtures("tree")
+def test_what_is_made_by_io_uring_is_a_gap_and_found_by_comparing(bench: Bench) -> None:
+    """The level says that it is a lower bound, and why; the file itself is told as changed unseen."""
+    (bench.root / "program.py").write_text(IO_URING)
+    task = bench.launch(f"sleep 0.5; {sys.executable} -B ../program.py")
+    bench.run("wait", task)
+    if bench.show(task)["exit_code"] == 77:
+        pytest.skip("io_uring is not allowed here")
+    assert bench.show(task)["exit_code"] == 0, bench.ok("output", task)
+    wait_until(lambda: os.path.exists(bench.files(task).compared), "the comparison")
+    found = bench.json("effects", task)
+    assert (found["level"], found["gaps"]) == ("partial", ["it used io_uring, whose changes are not seen"])
+    assert [(Path(each["path"]).name, each["how"]) for each in found["unattributed"]] == [("made", "appeared")]
+    assert "a lower bound" in found["summary"]
 
 
 # --- very many ------------------------------------------------------------------------------------

@@ -5,10 +5,10 @@ from __future__ import annotations
 from outlive.cli import place
 from outlive.cli.options import Command, Given, Option, whole_number
 from outlive.cli.render import print_json
-from outlive.domain.effects_words import summary_of
+from outlive.domain.effects_words import how_long, summary_of
 from outlive.domain.errors import UserError
 from outlive.domain.folding import fold
-from outlive.domain.quantity import show_duration, show_files
+from outlive.domain.quantity import show_files
 from outlive.domain.text import one_line, shown
 from outlive.keeper.launching import launch_adopter
 from outlive.service.clock import utc_now
@@ -110,7 +110,7 @@ def _unattributed(effects: Effects) -> Iterator[str]:
 
 def _windows(windows: Sequence[Window], now: datetime) -> Iterator[str]:
     for window in windows[:_MOST]:
-        span = show_duration((window.closed_at or now) - window.opened_at)
+        span = how_long(window, now)
         how = f"open for {span} now" if window.is_open else f"{span}, all as before again"
         until = "" if window.closed_at is None else f" to {window.closed_at:%H:%M:%S.%f}"
         yield f"window of {show_files(len(window.paths))}, {how}: from {window.opened_at:%H:%M:%S.%f}{until}"

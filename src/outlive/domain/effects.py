@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from outlive.domain.value import Value
+from outlive.domain.when import timedelta
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ class Window(Value):
     def is_open(self) -> bool:
         """Whether it still is not as it was."""
         return self.closed_at is None
+
+    def lasted(self, now: datetime) -> timedelta | None:
+        """How long it was, or has been, open; None if the clock was set back meanwhile, so that nobody can tell."""
+        span = (self.closed_at or now) - self.opened_at
+        return span if span >= timedelta() else None
 
     @property
     def is_attributed(self) -> bool:

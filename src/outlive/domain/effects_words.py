@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from outlive.domain.effects import Effects
+    from outlive.domain.effects import Effects, Window
 
 _WHO, _BRIEF = "nobody knows who did it", "what lasted less than 0.1 s may be missed"
 _MOST_NAMED = 3
@@ -35,6 +35,12 @@ def summary_of(effects: Effects, now: datetime) -> str:
         unsure = (_WHO if words else "", _BRIEF, effects.why_unseen, *effects.gaps[:1])
         return f"{said} (watched only: {'; '.join(word for word in unsure if word)})"
     return f"{said} (a lower bound: {effects.gaps[0]})" if effects.gaps else said
+
+
+def how_long(window: Window, now: datetime) -> str:
+    """How long a window was, or has been, open."""
+    span = window.lasted(now)
+    return "an unknown time (the clock was set back)" if span is None else show_duration(span)
 
 
 def unattributed_words(effects: Effects) -> Iterator[str]:
@@ -69,7 +75,7 @@ def _compared(effects: Effects) -> str:
 def _windows(effects: Effects, now: datetime) -> Iterator[str]:
     for window in effects.windows:
         if window.is_open:
-            lasts = show_duration(now - window.opened_at)
+            lasts = how_long(window, now)
             yield f"{show_files(len(window.paths))} not as it found them, for {lasts} now ({window.by[:60]})"
     if effects.restored:
         closed = [window for window in effects.windows if window.closed_at is not None]

@@ -7,7 +7,7 @@ frame says what it is: an automated event, neither user input nor consent.
 
 from __future__ import annotations
 
-from outlive.domain.effects_words import summary_of
+from outlive.domain.effects_words import how_long, summary_of
 from outlive.domain.quantity import show_duration, show_size
 from outlive.domain.text import one_line
 from outlive.domain.value import Value
@@ -140,7 +140,7 @@ def left_open(effects: Effects, now: datetime) -> str:
     if not opened:
         return ""
     paths = [path for window in opened for path in window.paths]
-    since = show_duration(now - min(window.opened_at for window in opened))
+    since = how_long(min(opened, key=lambda window: window.opened_at), now)
     if not opened[0].is_attributed:
         return f", and {_names(paths)} not as it found them (for {since}; nobody knows who did it)"
     return f", and LEFT {_names(paths)} not as it found them (for {since}, by {one_line(opened[0].by, 60)})"

@@ -157,13 +157,14 @@ def _paths(name: str, paths: Sequence[str], most: int | None) -> dict[str, objec
 
 def window_document(window: Window, now: datetime, most: int | None = _MOST_PATHS) -> dict[str, object]:
     """One window as JSON; bounded, unless all of its paths are asked for."""
+    span = window.lasted(now)
     return {
         "scope": window.scope,
         **_paths("paths", window.paths, most),
         "paths_in_all": len(window.paths),
         "opened_at": iso(window.opened_at),
         "closed_at": iso(window.closed_at),
-        "duration_s": round(((window.closed_at or now) - window.opened_at).total_seconds(), 3),
+        "duration_s": None if span is None else round(span.total_seconds(), 3),
         "restored": None if window.is_open else True,
         "left": window.is_left,
         "by": redact(window.by),

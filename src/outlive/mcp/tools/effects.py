@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from outlive.domain.effects_words import summary_of
-from outlive.domain.quantity import show_duration
+from outlive.domain.effects_words import how_long, summary_of
 from outlive.domain.text import one_line
 from outlive.mcp.tools.scope import own_task
 from outlive.mcp.tools.show import Id
@@ -61,7 +60,7 @@ def _lines(found: Effects, now: datetime) -> list[str]:
 
 
 def _window(window: Window, now: datetime) -> str:
-    span = show_duration((window.closed_at or now) - window.opened_at)
+    span = how_long(window, now)
     names = ", ".join(one_line(path, 80) for path in window.paths[:5])
     how = f"open for {span} now" if window.is_open else f"for {span}, all as before again"
     return f"window of {len(window.paths)} files, {how}, by {one_line(window.by, 80)}: {names}"
