@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from outlive.bundle.attempt import AttemptFiles
+from outlive.bundle.processes import KEEPER_NAME
 from outlive.bundle.seccomp import is_known_machine
 from tests import confined
 from tests.git_steps import ENVIRON, Worktree
 from tests.session_steps import until
-from tests.support import kill, wait_until
+from tests.support import is_alive, kill, open_files, processes_named, wait_until
 
 if TYPE_CHECKING:
     from tests.outsider import Outsider
@@ -194,6 +198,37 @@ def test_without_rights_everything_works_as_well(outsider: Outsider, mine: Path)
     assert found["output"]["tail"].startswith("fine\n")
     assert "exited with 0" in found["output"]["tail"]
     assert found["effects"]["level"] == "observed"
+
+
+def observer_of(outsider: Outsider, task: str, who: str) -> int:
+    """The process id of a task's keeper or witness."""
+    (bundle,) = (outsider.root / "state").glob(f"*/tasks/{task}")
+    files = AttemptFiles(str(bundle), 1)
+    slot = wait_until(lambda: files.read_slot("process"), "the process record")
+    keepers = [each for each in processes_named(KEEPER_NAME) if files.control in open_files(each)]
+    return int(slot["witness"]) if who == "witness" else keepers[0]
+
+
+DEADLY = "for i in $(seq 60); do mkdir d$i && echo x > d$i/x && mv d$i/x d$i/y && rm -r d$i || exit 9; done; echo done"
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("who", ["keeper", "witness"])
+def test_without_rights_the_death_of_either_observer_breaks_nothing(outsider: Outsider, mine: Path, who: str) -> None:
+    """Ten times each, at random moments: the command goes on, and the record says from when on nobody looked."""
+    chance, unobserved = random.Random(who), 0
+    for _ in range(10):
+        done = outsider.call("run", "--json", "--observe", "syscalls", "--cwd", str(mine), DEADLY)
+        task = json.loads(done.stdout)["id"]
+        pid = observer_of(outsider, task, who)
+        time.sleep(chance.random() * 0.3)
+        if is_alive(pid):
+            kill(pid)
+        outsider.call("wait", task, "--timeout", "30s")
+        shown = json.loads(outsider.call("show", task, "--json").stdout)
+        assert (shown["state"], shown["exit_code"], shown["output"]["tail"]) == ("succeeded", 0, "done\n"), shown
+        unobserved += shown["effects"]["unobserved_since"] is not None
+    assert (unobserved > 0) == (who == "keeper")
 
 
 @pytest.mark.root
