@@ -369,8 +369,8 @@ def test_whoever_is_about_to_touch_something_can_ask(bench: Bench, repo: Path) -
     assert bench.run("guard", ".", "--exit-code").stdout == "clear\n"
 
 
-def test_what_a_task_left_away_is_named_until_it_is_back_or_told(bench: Bench, repo: Path) -> None:
-    """It died before its pop: whoever asks is told so for a while; who was told of a success is not."""
+def test_what_a_task_left_away_is_named_until_it_is_back(bench: Bench, repo: Path) -> None:
+    """It died before its pop: whoever asks is told so for a while. What a success changed was meant to change."""
     died = bench.launch("git stash push -q; kill -9 $$")
     bench.run("wait", died)
     assert f"task {died} has ended and left a.py, b.py, dir/c.py away" in bench.run("guard", "a.py").stdout
@@ -385,8 +385,6 @@ def test_what_a_task_left_away_is_named_until_it_is_back_or_told(bench: Bench, r
     begin(bench, "s-1")
     edited = bench.launch("echo more >> other.py", "--session", "s-1")
     bench.run("wait", edited, "--no-ack")
-    assert [each["task"] for each in bench.json("guard", "other.py")["holders"]] == [edited]
-    bench.run("wait", edited, "--session", "s-1")
     assert bench.json("guard", "other.py")["clear"]
     assert (repo / "other.py").read_text() == "old\nmore\n"
 

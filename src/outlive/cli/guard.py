@@ -41,8 +41,8 @@ COMMAND = Command(
     details=(
         "Held is a file that a running task has changed and may put back: whoever reads or edits it now is misled,\n"
         "or in its way. A directory stands for all that is in it; git, tests and builds for the whole tree. Inside a\n"
-        "task its own windows do not count. A task that has ended is named for what it left away and nobody put back:\n"
-        "for an hour if it did not succeed or its ending has not been told, for a day while its session has not heard."
+        "task its own windows do not count. A task that ended without success is named for what it left away and\n"
+        "nobody put back: for an hour, and for a day while its session has not heard of it."
     ),
     options=(
         Option(name="--command", metavar="TEXT", help="the command that is about to run"),

@@ -48,9 +48,8 @@ _LEFT_BEHIND = f"""
     SELECT newest.task FROM (SELECT * FROM notice ORDER BY seq DESC LIMIT ?) notice
     JOIN task ON task.id = notice.task AND task.attempt = notice.attempt
     JOIN attempt newest ON newest.task = notice.task AND newest.number = notice.attempt
-    WHERE notice.kind IN ('ended', 'lost') AND (
-        (notice.created_at >= ? AND (newest.state <> 'succeeded' OR notice.{_OPEN}))
-        OR (notice.created_at >= ? AND notice.{_OPEN} AND notice.origin > 0))
+    WHERE notice.kind IN ('ended', 'lost') AND newest.state <> 'succeeded' AND (
+        notice.created_at >= ? OR (notice.created_at >= ? AND notice.{_OPEN} AND notice.origin > 0))
     ORDER BY notice.seq"""
 _MOST_ENDINGS = 200
 
@@ -80,7 +79,7 @@ class Inbox:
         return self._notices(query, (rows.text(project), limit))
 
     def left_behind(self, recent: datetime, untold: datetime) -> list[Task]:
-        """Tasks that ended since `recent`, but for successes that were told; since `untold`, if a session is to be."""
+        """Tasks that ended without success since `recent`; since `untold`, if a session is still to be told."""
         found = self._ledger.select(_LEFT_BEHIND, (_MOST_ENDINGS, to_micros(recent), to_micros(untold)))
         return [task for (name,) in found if (task := self._ledger.task(name)) is not None]
 

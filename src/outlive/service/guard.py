@@ -3,9 +3,8 @@
 For whoever is about to edit a file or run a command in a tree that tasks work in. It looks, and keeps
 nobody from anything.
 
-A task that has ended is named for what it left away and nobody has put back: within an hour if it did not
-succeed, and if its ending has not been told; where a session is to be told of it, within a day. Who has
-been told of a success knows that what it changed was meant to change.
+A task that has ended without success is named for what it left away and nobody has put back: for an hour,
+and for a day while a session is still to be told of it. What a success has changed was meant to change.
 """
 
 from __future__ import annotations
