@@ -8,18 +8,20 @@ path is not as the task found it, and closes with the one after which it is agai
 from __future__ import annotations
 
 from outlive.domain.doers import NOBODY, Doers
-from outlive.domain.effects import SOMEBODY, Effects, Window
+from outlive.domain.effects import SOMEBODY, Effects
+from outlive.domain.git_state import part_of_git
 from outlive.domain.moving import Moves, below
 from outlive.domain.places import TEMPORARY
 from outlive.domain.quantity import show_files
 from outlive.domain.story import ABSENT, Displaced, Story
 from outlive.domain.when import from_micros
+from outlive.domain.windows import windows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from outlive.domain.effects import Level
+    from outlive.domain.effects import Level, Window
     from outlive.domain.story import Span
 
     Look = Callable[[str, str], str]
@@ -159,7 +161,7 @@ class Replay:
         for directories in (self._own_gits, self._common_gits):
             if path.startswith(directories):
                 git = next(each for each in directories if path.startswith(each))
-                self._of_git(at, by, _git_part(path[len(git) :], is_own=directories is self._own_gits))
+                self._of_git(at, by, part_of_git(path[len(git) :], is_own=directories is self._own_gits))
                 return
         # A directory that a worktree lies in takes all of it along, wherever it goes.
         if not path.startswith(self._tops) and not any(top.startswith(path + "/") for top in self._tops):
@@ -330,44 +332,7 @@ class Replay:
                 yield path, (story.last_at, written, story.last_by)
 
     def _windows(self, spans: Iterable[tuple[str, Span]]) -> tuple[Window, ...]:
-        """Of each tree those of its own; a repository inside another one is a tree of its own."""
-        by_top: dict[str, list[tuple[str, Span]]] = {}
-        for path, span in spans:
-            tops = [top for top in self._tops if path.startswith(top)] or [
-                top for top in self._tops if top.startswith(path + "/")
-            ]
-            top = max(tops, key=len, default="/")
-            by_top.setdefault(top, []).append((path, span))
-        found = [window for top, inside in by_top.items() for window in self._windows_in(top, inside)]
-        return tuple(sorted(found, key=lambda window: window.opened_at))
-
-    def _windows_in(self, top: str, found: list[tuple[str, Span]]) -> Iterable[Window]:
-        """Those of single paths that overlap are one: a tree that was not as it should be; so are those still open."""
-        group: list[tuple[int, str, int]] = []
-        still: list[tuple[int, str, int]] = []
-        until = 0
-        for path, (opened, closed, by) in sorted(found, key=lambda each: each[1][0]):
-            if closed is None:
-                still.append((opened, path, by))
-                continue
-            if group and opened > until:
-                yield self._window(top, group, until)
-                group = []
-            group.append((opened, path, by))
-            until = max(until, closed)
-        if group:
-            yield self._window(top, group, until)
-        if still:
-            yield self._window(top, still, None)
-
-    def _window(self, top: str, spans: list[tuple[int, str, int]], until: int | None) -> Window:
-        return Window(
-            scope=top.rstrip("/") or "/",
-            paths=tuple(sorted({path for _, path, _ in spans})),
-            opened_at=from_micros(spans[0][0]),
-            closed_at=None if until is None else from_micros(until),
-            by=self._command(spans[0][2]),
-        )
+        return windows_of(spans, self._tops, self._command)
 
     def _command(self, who: int) -> str:
         return self._doers.command_of(who, "?" if self._is_observed else SOMEBODY)
@@ -378,19 +343,3 @@ def _without_filled(paths: Iterable[str]) -> tuple[str, ...]:
     found = tuple(paths)
     filled = {path.rpartition("/")[0] for path in found}
     return tuple(path for path in found if path not in filled)
-
-
-def _git_part(name: str, *, is_own: bool) -> str | None:
-    """What of git's own state a path of its directory is; None for its objects, locks and logs."""
-    if name.endswith(".lock") or name.startswith(("objects/", "logs/")):
-        return None
-    if name in ("HEAD", "index") and not is_own:
-        return f"{name} of the main worktree"
-    if name in ("HEAD", "index", "config", "packed-refs"):
-        return name
-    for start, what in (("refs/heads/", "branch "), ("refs/tags/", "tag "), ("refs/remotes/", "remote branch ")):
-        if name.startswith(start):
-            return what + name.removeprefix(start)
-    if name == "refs/stash":
-        return "stash"
-    return "worktree " + name.split("/")[1] if name.startswith("worktrees/") and name.count("/") == 1 else None

@@ -1,0 +1,54 @@
+"""Windows: the spans in which single paths were not as they were found, put together by tree and time."""
+
+from __future__ import annotations
+
+from outlive.domain.effects import Window
+from outlive.domain.when import from_micros
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from outlive.domain.story import Span
+
+    _CommandOf = Callable[[int], str]
+
+
+def windows_of(spans: Iterable[tuple[str, Span]], tops: tuple[str, ...], command_of: _CommandOf) -> tuple[Window, ...]:
+    """Of each tree those of its own; a repository inside another one is a tree of its own."""
+    by_top: dict[str, list[tuple[str, Span]]] = {}
+    for path, span in spans:
+        around = [top for top in tops if path.startswith(top)] or [top for top in tops if top.startswith(path + "/")]
+        by_top.setdefault(max(around, key=len, default="/"), []).append((path, span))
+    found = [window for top, inside in by_top.items() for window in _windows_in(top, inside, command_of)]
+    return tuple(sorted(found, key=lambda window: window.opened_at))
+
+
+def _windows_in(top: str, found: list[tuple[str, Span]], command_of: _CommandOf) -> Iterable[Window]:
+    """Those of single paths that overlap are one: a tree that was not as it should be; so are those still open."""
+    group: list[tuple[int, str, int]] = []
+    still: list[tuple[int, str, int]] = []
+    until = 0
+    for path, (opened, closed, by) in sorted(found, key=lambda each: each[1][0]):
+        if closed is None:
+            still.append((opened, path, by))
+            continue
+        if group and opened > until:
+            yield _window(top, group, until, command_of)
+            group = []
+        group.append((opened, path, by))
+        until = max(until, closed)
+    if group:
+        yield _window(top, group, until, command_of)
+    if still:
+        yield _window(top, still, None, command_of)
+
+
+def _window(top: str, spans: list[tuple[int, str, int]], until: int | None, command_of: _CommandOf) -> Window:
+    return Window(
+        scope=top.rstrip("/") or "/",
+        paths=tuple(sorted({path for _, path, _ in spans})),
+        opened_at=from_micros(spans[0][0]),
+        closed_at=None if until is None else from_micros(until),
+        by=command_of(spans[0][2]),
+    )
