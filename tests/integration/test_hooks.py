@@ -494,6 +494,31 @@ def test_a_large_result_of_a_tool_is_read_and_a_boundless_one_is_not(bench: Benc
     assert "longer than" in done.stderr
 
 
+MONSTERS: dict[str, dict[str, Any]] = {
+    "a cwd without end": {"cwd": "/x" * 100_000},
+    "a cwd that leads upwards without end": {"cwd": "../" * 66_000},
+    "a name without end": {"session_id": "s" * 200_000},
+    "more than it reads": {"tool_calls": [[]] * 2_900_000},
+    "nothing but brackets": {"tool_calls": [[]] * 1_000_000},
+    "nothing but names": {"tool_calls": {str(number): [] for number in range(250_000)}},
+    "a command without end": {"tool_name": "Bash", "tool_input": {"command": "(sleep 9 & nohup $(a;" * 190_000}},
+    "a shell for every byte": {"background_tasks": [{"id": str(number)} for number in range(200_000)]},
+}
+
+
+@pytest.mark.parametrize("monster", MONSTERS)
+@pytest.mark.parametrize("event", EVERY)
+def test_whatever_a_hook_is_fed_it_is_quick(bench: Bench, event: str, monster: str) -> None:
+    """As quick as a client can bear. Not counted is what it waits for on a busy machine, nor its start."""
+    ended(bench)
+    before = os.times()
+    done = call(bench, "claude", event, env={"OUTLIVE_HOOK_DEADLINE_S": ""}, source="startup", **MONSTERS[monster])
+    after = os.times()
+    assert done.returncode == 0
+    assert len(done.stderr.splitlines()) <= 1
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 0.5
+
+
 def test_without_a_ledger_none_is_made_but_at_a_beginning(bench: Bench) -> None:
     """Where nobody uses Outlive, hooks leave nothing behind."""
     for event in EVERY[1:]:

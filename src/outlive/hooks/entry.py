@@ -7,12 +7,14 @@ its client is asked to wake it.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from errno import EBADF
 
 from outlive.bundle.kernel import signal
 from outlive.domain.errors import OutliveError, UserError
+from outlive.domain.session import check_name
 from outlive.domain.text import from_json, one_line, to_json
 
 TYPE_CHECKING = False
@@ -26,14 +28,14 @@ if TYPE_CHECKING:
 CLIENTS = ("claude", "codex", "gemini", "opencode", "openclaw", "cursor")
 GUARDS = ("advise", "rewrite", "off")
 WAKE_CODE = 2
-# Enough for the largest result of a tool that a client tells of; more is not ours to keep in memory.
-_LONGEST_PAYLOAD = 16 << 20
-# A client waits for each of these. What only waits for somebody else's lock has less (PATIENCE_S).
-_DEADLINES_S = {"begin": 5.0, "stop": 5.0, "compact": 2.0}
-_DEADLINE_S = 0.45
-# For the payload to arrive, whatever it tells of.
-_LISTENING_S = 2.0
-_TELLING_S = 4.0
+# Enough for the largest result of a tool that a client tells of. No deadline ends the reading of JSON, so that more
+# would take longer than a client should wait, if it is nothing but brackets.
+_LONGEST_PAYLOAD = 4 << 20
+_LONGEST_PATH = 4096  # the kernel's own limit
+# A client waits for us. What only waits for somebody else's lock has less (PATIENCE_S), and whoever has something to
+# tell has longer; nobody waits for the one that wakes.
+_DEADLINE_S, _TELLING_S = 0.45, 4.0
+_DEADLINES_S = {"begin": 5.0, "wake": 0.0}
 PATIENCE_S = 0.25
 
 
@@ -43,7 +45,8 @@ def main(words: list[str]) -> int:
     try:
         event, name, guard = _listen(words)
         said.to(event, name)
-        _set_deadline(0.0 if event.kind == "wake" else _DEADLINES_S.get(event.kind, _DEADLINE_S))
+        if event.kind in _DEADLINES_S:
+            _set_deadline(_DEADLINES_S[event.kind])
         _act(event, guard, said.put)
     except OutliveError as error:
         said.regret(f"{error.message}; {error.hint}")
@@ -60,21 +63,37 @@ def _listen(words: list[str]) -> tuple[Event, str, str]:
     module: Any = __import__(f"outlive.hooks.{client}", fromlist=["read"])
     if name not in module.KINDS:
         raise UserError(f"{client} has no event {name}", f"one of: {', '.join(module.KINDS)}")
-    _set_deadline(_LISTENING_S)
-    payload = from_json(_read_payload())
+    _set_deadline(_DEADLINE_S)
+    payload = _parse(_read_payload())
     if not isinstance(payload, dict):
         raise UserError("the payload is no JSON object", "a client gives it on stdin")
-    return module.read(name, payload, os.environ), name, guard
+    event: Event = module.read(name, payload, os.environ)
+    check_name(event.session)
+    if len(event.cwd) > _LONGEST_PATH:
+        raise UserError("the cwd is longer than a path can be", f"at most {_LONGEST_PATH} characters")
+    return event, name, guard
 
 
 def _read_payload() -> str:
-    parts, room = [], _LONGEST_PAYLOAD
-    while part := os.read(0, min(room + 1, 1 << 20)):
-        parts.append(part)
-        room -= len(part)
-        if room < 0:
-            raise UserError("the payload is longer than 16 MB", "it is not read")
+    """All of it, also if it is too long: whoever writes it must not be left with a broken pipe."""
+    parts, length = [], 0
+    while part := os.read(0, 1 << 20):
+        length += len(part)
+        if length <= _LONGEST_PAYLOAD:
+            parts.append(part)
+    if length > _LONGEST_PAYLOAD:
+        raise UserError("the payload is longer than 4 MB", "what it tells of is not noted")
     return b"".join(parts).decode("utf-8", "surrogateescape")
+
+
+def _parse(text: str) -> object:
+    """The payload; nobody looks for garbage in what is only just being made, which would take longer than making it."""
+    gc.disable()
+    try:
+        return from_json(text)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _set_deadline(seconds: float) -> None:

@@ -7,6 +7,7 @@ import os
 from outlive.bundle.processes import is_held_open
 from outlive.domain.foreign import judge
 from outlive.domain.redaction import redact
+from outlive.domain.session import check_name
 from outlive.domain.tick import seconds_since
 from outlive.domain.when import iso
 from outlive.ledger.foreign import ForeignTasks
@@ -14,7 +15,6 @@ from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import tick, utc_now
 from outlive.service.liveness import grace_s, is_gone, is_over
-from outlive.service.sessions import check_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from outlive.bundle.trace import trace
 from outlive.domain.errors import UserError
 from outlive.domain.lifecycle import LIVE
 from outlive.domain.notice import OPEN
-from outlive.domain.session import told_of
-from outlive.domain.text import is_encodable
+from outlive.domain.session import check_name, told_of
 from outlive.domain.value import Value
 from outlive.ledger.contract import Selection
 from outlive.ledger.edits import Edits
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from outlive.domain.task import Task
     from outlive.service.reconcile import Adopter
 
-_LONGEST_NAME = 500
 _RECENT = 50
 
 
@@ -176,9 +174,3 @@ def owner_of(home: Home, session: str, project: str) -> int | None:
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         found = Sessions(ledger).find(session, project)
     return None if found is None or is_over(found) else process_of(found)
-
-
-def check_name(name: str) -> None:
-    """Refuse what cannot be a session's name."""
-    if not 0 < len(name) <= _LONGEST_NAME or "\0" in name or not is_encodable(name):
-        raise UserError("the session is not usable", f"1 to {_LONGEST_NAME} characters, no NUL byte")
