@@ -43,6 +43,13 @@ CODEX_FREE = {"x-codex-turn-metadata": {"session_id": "codex-session-1", "sandbo
 CODEX_BOXED = {"x-codex-turn-metadata": {"session_id": "codex-session-1", "sandbox": "seccomp"}}
 
 
+_ME = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+HELLO: list[dict[str, Any]] = [
+    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": _ME},
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
+]
+
+
 @pytest.fixture
 def server(bench: Bench) -> Iterator[HttpServer]:
     """A server over HTTP that may launch."""
@@ -184,10 +191,8 @@ def test_a_wait_until_a_line_says_so(bench: Bench) -> None:
 def test_a_client_that_leaves_ends_its_server(bench: Bench) -> None:
     """Also in the middle of a wait; the task lives on."""
     task = bench.launch(until("go"))
-    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     calls = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        *HELLO,
         {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "wait", "arguments": {"ids": [task]}}},
     ]
     with subprocess.Popen(
@@ -207,6 +212,32 @@ def test_a_client_that_leaves_ends_its_server(bench: Bench) -> None:
     assert bench.show(task)["state"] == "running"
     (bench.project / "go").touch()
     assert bench.run("wait", task).returncode == 0
+
+
+def test_a_line_that_is_no_message_is_answered(bench: Bench) -> None:
+    """Half of a character is no text, wherever it stands: the call is refused by its id, as far as that can be read."""
+    lines = [
+        *map(json.dumps, HELLO),
+        r'{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "gate", "arguments": ["\ud800"]}}',
+        r'{"jsonrpc": "2.0", "id": "\udfff", "method": "tools/list"}',
+        '{"jsonrpc": "2.0", "id": 4,',
+        "[]",
+        '{"jsonrpc": "2.0", "id": 5, "method": "ping"}',
+    ]
+    with subprocess.Popen(
+        bench.command("mcp"), env=bench.env, cwd=bench.project, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.writelines(line + "\n" for line in lines)
+        server.stdin.flush()
+        said: list[dict[str, Any]] = []
+        while not said or said[-1]["id"] != 5:
+            said.append(json.loads(server.stdout.readline()))
+        server.stdin.close()
+    refused = [(each["id"], each["error"]["code"]) for each in said if "error" in each]
+    assert refused == [(2, -32700), (None, -32700), (None, -32700), (None, -32600)]
+    assert "half of a character" in said[1]["error"]["message"]
 
 
 @pytest.mark.parametrize(

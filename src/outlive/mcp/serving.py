@@ -10,6 +10,7 @@ from mcp.server.stdio import stdio_server
 from outlive.domain.value import Value
 from outlive.mcp.secret import token_file
 from outlive.mcp.server import build_server
+from outlive.mcp.unreadable import Answering
 
 if TYPE_CHECKING:
     import socket
@@ -26,7 +27,7 @@ def serve_stdio(home: Home, environ: Mapping[str, str], directory: str) -> None:
 
     async def serve() -> None:
         async with stdio_server() as (reads, writes):
-            await server.run(reads, writes, server.create_initialization_options())
+            await server.run(Answering(reads, writes), writes, server.create_initialization_options())
 
     anyio.run(serve)
 
