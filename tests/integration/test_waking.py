@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+from resource import RUSAGE_CHILDREN, getrusage
 from typing import TYPE_CHECKING
 
 import pytest
@@ -200,14 +201,16 @@ def test_a_message_wakes_the_session_and_its_prompt_is_told(bench: Bench, watche
 
 
 def test_a_message_that_is_not_taken_is_followed_by_a_hook(bench: Bench, watchers: Watchers, door: Door) -> None:
-    """Held back by the client it tells nothing, and when it comes after all, it is taken back."""
+    """Held back by the client it tells nothing, and when it comes after all, it is taken back; until then all sleep."""
     task = launch(bench, f"{until('go')}; exit 3")
     watcher = watchers.start(**door.env)
     watchers.until_there()
     (bench.project / "go").touch()
     message = door.message()
+    before = getrusage(RUSAGE_CHILDREN).ru_nvcsw
     code, _, told = watchers.end(watcher)
     assert code == 2
+    assert getrusage(RUSAGE_CHILDREN).ru_nvcsw - before < 150, "somebody looks every few milliseconds"
     assert f"n{task}01ended" in told
     late = said(call(bench, "claude", "UserPromptSubmit", prompt=message))
     assert late == {"decision": "block", "reason": "outlive: what this was about has been told already"}

@@ -136,6 +136,15 @@ def watch_modifications(path: str) -> int:
     return fd
 
 
+def drain(watch: int) -> None:
+    """Forget what has been written until now, so that a watch is readable again when more is."""
+    try:
+        while os.read(watch, 1 << 16):
+            pass
+    except BlockingIOError:
+        pass
+
+
 def _checked(result: int) -> int:
     if result < 0:
         import ctypes  # noqa: PLC0415

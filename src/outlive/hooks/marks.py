@@ -9,7 +9,7 @@ import os
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 
 from outlive.bundle.home import open_home
-from outlive.bundle.kernel import read_small
+from outlive.bundle.kernel import read_small, watch_modifications
 from outlive.bundle.trace import path_of
 from outlive.domain.errors import Unavailable
 
@@ -41,6 +41,18 @@ def set_word(home: Home, session: str, kind: str, text: str) -> None:
         os.close(fd)
     except (OSError, Unavailable):
         pass
+
+
+def listen(home: Home, session: str, kind: str) -> int | None:
+    """Forget it, and know when it is remembered anew: what this returns is readable then.
+
+    None if the user has no inotify instance left.
+    """
+    set_word(home, session, kind, "")
+    try:
+        return watch_modifications(_path(home, session, kind))
+    except OSError:
+        return None
 
 
 def count(home: Home, session: str, kind: str) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 
+from outlive.bundle.kernel import drain
 from outlive.domain.text import to_json
 from outlive.hooks import marks
 from outlive.hooks.event import POKE, Answer
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from outlive.hooks.event import Event, Put
 
 _WORDS = "] A background task of this session has ended: an automated event. What is known of it stands beside this."
-_PATIENCE_S, _PAUSE_S = 5.0, 0.02
+_PATIENCE_S = 5.0
+# Only where the user has no inotify instance left: then we look instead of being told.
+_LOOK_MS = 100
 
 
 def poke(home: Home, session: str, environ: Mapping[str, str]) -> bool:
@@ -30,14 +33,35 @@ def poke(home: Home, session: str, environ: Mapping[str, str]) -> bool:
     from outlive.service.telling import new_mark  # noqa: PLC0415 - only now, when nobody waits
 
     path, mark = environ.get("CLAUDE_CODE_MESSAGING_SOCKET"), new_mark()
-    if not path or not _send(path, environ.get("CLAUDE_CODE_MESSAGING_TOKEN"), POKE + mark + _WORDS):
+    if not path:
         return False
-    until = time.monotonic() + _PATIENCE_S
-    while marks.word(home, session, "heard") != mark:
-        if time.monotonic() > until:
-            marks.set_word(home, session, "missed", mark)
+    changes = marks.listen(home, session, "heard")
+    try:
+        if not _send(path, environ.get("CLAUDE_CODE_MESSAGING_TOKEN"), POKE + mark + _WORDS):
             return False
-        time.sleep(_PAUSE_S)
+        is_heard = _wait_until_heard(home, session, mark, changes)
+    finally:
+        if changes is not None:
+            os.close(changes)
+    if not is_heard:
+        marks.set_word(home, session, "missed", mark)
+    return is_heard
+
+
+def _wait_until_heard(home: Home, session: str, mark: str, changes: int | None) -> bool:
+    """Asleep until the prompt's own hook has noted our mark; False if it does not in time."""
+    from select import POLLIN, poll  # noqa: PLC0415 - only now, when nobody waits
+
+    waiting, until = poll(), time.monotonic() + _PATIENCE_S
+    if changes is not None:
+        waiting.register(changes, POLLIN)
+    while marks.word(home, session, "heard") != mark:
+        left_ms = (until - time.monotonic()) * 1000
+        if left_ms <= 0:
+            return False
+        waiting.poll(left_ms if changes is not None else min(left_ms, _LOOK_MS))
+        if changes is not None:
+            drain(changes)
     return True
 
 

@@ -7,7 +7,7 @@ import time
 from select import POLLIN, poll
 
 from outlive.bundle.attempt import has_writer, open_done
-from outlive.bundle.kernel import watch_modifications
+from outlive.bundle.kernel import drain, watch_modifications
 from outlive.bundle.output import Piece, read_piece, size_of
 from outlive.service.view import find
 from outlive.service.wait import DAY_MS
@@ -93,7 +93,7 @@ class _Watch:
             self._poll.poll(_LOOK_EVERY_MS if left is None else min(left, _LOOK_EVERY_MS))
         else:
             self._poll.poll(left if left is None else min(left, DAY_MS))
-            _drain(self._growth)
+            drain(self._growth)
 
     def __enter__(self) -> Self:
         return self
@@ -109,10 +109,3 @@ def _watch(path: str) -> int | None:
         return watch_modifications(path)
     except OSError:
         return None
-
-
-def _drain(watch: int) -> None:
-    try:
-        os.read(watch, 1 << 14)
-    except BlockingIOError:
-        pass

@@ -12,7 +12,7 @@ import time
 from select import POLLIN, poll
 
 from outlive.bundle.attempt import AttemptFiles, has_writer, open_done
-from outlive.bundle.kernel import watch_modifications
+from outlive.bundle.kernel import drain, watch_modifications
 from outlive.domain.notice import COALESCE_S, DEFERRAL_CEILING_S, may_wait
 from outlive.ledger.inbox import Inbox
 from outlive.ledger.sessions import Sessions
@@ -107,7 +107,7 @@ class _Watch:
     def listen(self) -> None:
         """Before we look: forget what has been written, so that whatever comes later is heard."""
         if self._changes is not None:
-            _drain(self._changes)
+            drain(self._changes)
         self._open_doors()
 
     def sleep(self) -> bool:
@@ -186,11 +186,3 @@ class _Watch:
             os.close(self._changes)
         if self._ledger.resume():
             self._ledger.close()
-
-
-def _drain(fd: int) -> None:
-    try:
-        while os.read(fd, 65536):
-            pass
-    except BlockingIOError:
-        pass
