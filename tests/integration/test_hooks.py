@@ -587,6 +587,28 @@ def test_what_a_client_keeps_from_its_model_is_told_with_the_next_prompt(
     assert said(call(bench, "gemini", "BeforeAgent", prompt="go on")) == {}
 
 
+@pytest.mark.parametrize("event", ["AfterTool", "BeforeAgent"])
+def test_a_summary_that_nobody_told_of_is_seen_in_the_transcript(bench: Bench, tmp_path: Path, event: str) -> None:
+    """Gemini CLI goes on with it as with a session that is resumed; there is one hand-off."""
+    task, transcript = launch(bench, until("go"), "--notify", "failure"), tmp_path / "transcript.jsonl"
+    goes_on = f'{{"$set":{{"sessionId":"{SESSION}"}}}}\n'
+    transcript.write_text(f'{{"sessionId":"{SESSION}"}}\n{goes_on}')
+
+    def told(event: str) -> int:
+        return context(said(call(bench, "gemini", event, transcript_path=str(transcript)))).count(f"{task} running")
+
+    said(call(bench, "gemini", "SessionStart", source="resume", transcript_path=str(transcript)))
+    assert told("BeforeAgent") == 0, "it was told when it was resumed"
+    assert told("AfterTool") == 0
+    with transcript.open("a") as file:
+        file.write(json.dumps({"content": "\n" + goes_on}) + "\n")
+    assert told(event) == 0, "somebody only said it"
+    with transcript.open("a") as file:
+        file.write(goes_on)
+    assert (told(event), told(event)) == (1, 0)
+    (bench.project / "go").touch()
+
+
 def test_a_beginning_session_is_told_what_its_client_runs_itself(bench: Bench) -> None:
     """Also if nothing of ours runs."""
     said(call(bench, "claude", "SessionStart", source="startup"))

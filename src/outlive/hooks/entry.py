@@ -206,6 +206,10 @@ def _look(home: Home, event: Event, put: Put) -> None:
     from outlive.hooks.quiet import is_quiet, stamp_of
 
     begins: Any = word(home, event.session, "begins") if event.kind == "prompt" else ""
+    if event.client == "gemini" and not begins:
+        from outlive.hooks.compressed import has_compressed
+
+        begins = "compact" if has_compressed(home, event) else ""
     stamp = stamp_of(home)
     if not begins and is_quiet(home, event.session, stamp):
         return
@@ -227,6 +231,10 @@ def _look(home: Home, event: Event, put: Put) -> None:
         from outlive.hooks.begin import begin
 
         begin(home, event.but(source=begins or event.source), project, put)
+        if event.client == "gemini":
+            from outlive.hooks.compressed import has_been_told
+
+            has_been_told(home, event)
     elif seen == "owed":
         from outlive.hooks.deliver import deliver
 

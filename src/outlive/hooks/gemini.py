@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from outlive.hooks.event import Answer, Event, Kind
 
 # What is answered when a person clears or compresses never reaches the model (seen with 0.61.0). That it compresses by
-# itself cannot be seen: PreCompress comes before every request, whether it will or not.
+# itself is only seen afterwards (`compressed.py`).
 KINDS: dict[str, Kind] = {
     "SessionStart": "begin",
     "SessionEnd": "end",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-_KINDS = ("blocks", "advised", "advised_below", "quiet", "unheld", "foreign", "begins", "heard", "missed")
+_KINDS = ("blocks", "advised", "advised_below", "quiet", "unheld", "foreign", "begins", "heard", "missed", "read")
 
 
 def word(home: Home, session: str, kind: str) -> str:
