@@ -38,6 +38,15 @@ def rig(request: pytest.FixtureRequest, bench: Bench, model: Model) -> Iterator[
     yield from _rig(request.param, bench, model)
 
 
+@pytest.fixture(params=(Claude, Codex, Gemini, OpenCode, OpenClaw), ids=lambda kind: kind.name)
+def configured(request: pytest.FixtureRequest, bench: Bench, model: Model) -> Iterator[Rig]:
+    """Every client, also those that live by plugins, configured by its user and with Outlive, and not started yet."""
+    for rig in _rig(request.param, bench, model):
+        rig.configure()
+        rig.install()
+        yield rig
+
+
 @pytest.fixture
 def claude(bench: Bench, model: Model) -> Iterator[Claude]:
     """Claude Code, in a home of its own."""

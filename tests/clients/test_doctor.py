@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.clients.rig import PATIENCE_S
+from tests.clients.rig import PATIENCE_S, OpenClaw, OpenCode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,10 +39,14 @@ def examined(rig: Rig, *before: str) -> dict[str, dict[str, Any]]:
     return {each["what"]: each for each in found}
 
 
-def test_what_works_is_said_to(rig: Rig) -> None:
+def files_of(rig: Rig) -> dict[Path, int]:
+    """What lies in the user's home, and when it was changed."""
+    return {path: path.stat().st_mtime_ns for path in rig.home.rglob("*") if path.is_file()}
+
+
+def test_what_works_is_said_to(configured: Rig) -> None:
     """The client calls the hooks, and its model is never asked anything; no task of it is left."""
-    rig.configure()
-    rig.install()
+    rig = configured
     found = examined(rig)
     assert {what: each["works"] for what, each in found.items()} == {
         "hooks": True,
@@ -50,10 +54,23 @@ def test_what_works_is_said_to(rig: Rig) -> None:
         "gate": True,
         "hand-off": True,
         "delivery": True,
-        "wake": True if rig.name == "claude" else None,
+        "wake": True if rig.name in ("claude", "opencode") else None,
     }
     assert rig.model.asked == []
     assert rig.bench.json("list", "--all", "--state", "running")["tasks"] == []
+
+
+@pytest.mark.parametrize("configured", [OpenCode, OpenClaw], ids=lambda kind: kind.name, indirect=True)
+def test_a_plugin_that_does_not_load_is_found_out(configured: Rig) -> None:
+    """The client is started, and calls nothing; and nothing that is its user's is touched by that."""
+    rig = configured
+    (plugin,) = (*rig.home.rglob("plugin/outlive.js"), *rig.home.rglob("extensions/outlive/index.js"))
+    plugin.write_text(plugin.read_text() + "\nthrow new Error('not today')\n")
+    before = files_of(rig)
+    found = examined(rig)
+    assert (found["hooks"]["works"], found["hooks"]["why"]) == (False, "the client was started, and called none")
+    assert [found[what]["works"] for what in HOOKED] == [False] * 4
+    assert files_of(rig) == before
 
 
 def test_hooks_that_codex_does_not_trust_are_named(codex: Codex) -> None:

@@ -119,12 +119,12 @@ class Canary:
         """Whether the client calls our hooks, by starting it."""
         blocked = why_blocked(client, self._environ)
         untried = start_once(client, self._place, self._environ)
-        if untried is not None and blocked is None:
-            return Finding(of=client, what="hooks", works=None, why=untried)
         listed: Any = from_json(self._outlive("session", "list", "--all", "--json").stdout or "{}")
         here = os.path.realpath(self._place)
         if any(each["project"] == here and each["client"] == client for each in listed.get("sessions", ())):
             return Finding(of=client, what="hooks", works=True, why="the client calls them")
+        if untried is not None and blocked is None:
+            return Finding(of=client, what="hooks", works=None, why=untried)
         why, hint = blocked or (
             "the client was started, and called none",
             f"`outlive install --client {client}`; look for settings that disable hooks",

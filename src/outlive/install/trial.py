@@ -2,6 +2,7 @@
 
 It is started once in a directory of its own, with a model that refuses to answer: hooks of a session's
 beginning run before that, and nothing leaves the machine. Whoever forbids hooks, forbids them here too.
+What it would keep of that session is kept aside, and taken away with it.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from outlive.bundle.home import locate
 from outlive.domain.text import to_json
-from outlive.install import jsonc
+from outlive.install import jsonc, openclaw
 from outlive.install.clients import CLIENTS
 from outlive.install.target import read
 
@@ -23,30 +26,33 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-_PATIENCE_S = 40
-_NOT_TRIED = {
-    "opencode": "only with a model of its user's; ask it anything, then `outlive session list`",
-    "openclaw": "only its running gateway could show it; ask it anything, then `outlive session list`",
-    "cursor": "nothing starts it from here; ask it anything, then `outlive session list`",
-}
+    Start = tuple[list[str], dict[str, str]]
+
+_PATIENCE_S = 60
+_ASK = "ask it anything, then `outlive session list`"
+_PROVIDER = "outlive_doctor"
+_SHELLS_ARE_FREE = ("opencode", "openclaw", "cursor")
 _ELSEWHERE = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 
 
 def start_once(client: str, place: str, environ: Mapping[str, str]) -> str | None:
     """Let a client begin a session in a directory, and see it end; why it cannot be tried, if it cannot."""
     program = shutil.which(client, path=environ.get("PATH"))
-    if client in _NOT_TRIED:
-        return _NOT_TRIED[client]
+    if client == "cursor":
+        return f"nothing starts it from here; {_ASK}"
     if program is None:
         return f"there is no {client} on the PATH to try it with"
-    with _Refusal() as model:
-        words, variables = _call(client, model.url)
+    with (
+        _Refusal() as model,
+        tempfile.TemporaryDirectory(prefix="outlive-doctor-", ignore_cleanup_errors=True) as aside,
+    ):
+        words, variables = _call(client, model.url, place, aside, environ)
         own = {name: text for name, text in environ.items() if name not in (*_ELSEWHERE, "OUTLIVE_SESSION")}
         try:
             running = subprocess.Popen(
                 [program, *words],
                 cwd=place,
-                env={**own, **variables},
+                env={**own, **variables, "PWD": place},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -59,18 +65,23 @@ def start_once(client: str, place: str, environ: Mapping[str, str]) -> str | Non
         except subprocess.TimeoutExpired:
             os.killpg(running.pid, signal.SIGKILL)
             running.wait()
+            return f"it was not ready within {_PATIENCE_S} s; {_ASK}"
     return None
 
 
-def _call(client: str, url: str) -> tuple[list[str], dict[str, str]]:
+def _call(client: str, url: str, place: str, aside: str, environ: Mapping[str, str]) -> Start:
     """What starts it for a single prompt, with a model of ours whatever the user has configured."""
+    if client == "opencode":
+        return _call_opencode(url, aside, environ)
+    if client == "openclaw":
+        return _call_openclaw(url, place, aside, environ)
     if client == "claude":
         variables = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none"}
         words = ["-p", "hello", "--no-session-persistence", "--settings", to_json({"env": variables})]
         return words, {**variables, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
     if client == "codex":
         provider = f'{{name = "none", base_url = "{url}/v1", wire_api = "responses", env_key = "OUTLIVE_NO_KEY"}}'
-        told = ["-c", 'model_provider="outlive_doctor"', "-c", f"model_providers.outlive_doctor={provider}"]
+        told = ["-c", f'model_provider="{_PROVIDER}"', "-c", f"model_providers.{_PROVIDER}={provider}"]
         return ["exec", "--skip-git-repo-check", "--ephemeral", *told, "hello"], {"OUTLIVE_NO_KEY": "none"}
     return ["-p", "hello"], {
         "GEMINI_API_KEY": "none",
@@ -79,9 +90,72 @@ def _call(client: str, url: str) -> tuple[list[str], dict[str, str]]:
     }
 
 
+def _call_opencode(url: str, aside: str, environ: Mapping[str, str]) -> Start:
+    """With its sessions aside; its configuration, and our plugin with it, stays where it is."""
+    model = f"{_PROVIDER}/none"
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": f"{url}/v1", "apiKey": "none"},
+        "models": {"none": {"name": "none"}},
+    }
+    told = {
+        "model": model,
+        "small_model": model,
+        "provider": {_PROVIDER: provider},
+        "enabled_providers": [_PROVIDER],
+        "share": "disabled",
+    }
+    return ["run", "hello"], {
+        "OPENCODE_CONFIG_CONTENT": to_json(told),
+        "XDG_DATA_HOME": f"{aside}/data",
+        "XDG_STATE_HOME": f"{aside}/state",
+        "OUTLIVE_HOME": os.path.dirname(locate(environ)),  # which may be where that was
+        **{
+            f"OPENCODE_DISABLE_{what}": "1"
+            for what in ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")
+        },
+    }
+
+
+def _call_openclaw(url: str, place: str, aside: str, environ: Mapping[str, str]) -> Start:
+    """Without its gateway, and with all that it keeps aside: of its configuration, what decides about our plugin."""
+    text = read(openclaw.configuration(environ)) or "{}"
+    node = jsonc.find(jsonc.parse(text), ("plugins",))
+    given = jsonc.value_of(text, node) if node is not None else None
+    plugins = given if isinstance(given, dict) else {}
+    entries = plugins.get("entries")
+    ours = entries.get("outlive") if isinstance(entries, dict) else None
+    provider = {
+        "baseUrl": f"{url}/v1",
+        "apiKey": "none",
+        "api": "openai-completions",
+        "models": [{"id": "none", "name": "none", "input": ["text"], "contextWindow": 100_000, "maxTokens": 4_000}],
+    }
+    told = {
+        "plugins": {
+            **{name: plugins[name] for name in ("enabled", "allow", "deny") if name in plugins},
+            "entries": {"outlive": ours} if ours is not None else {},
+        },
+        "models": {"mode": "replace", "providers": {_PROVIDER: provider}},
+        "agents": {
+            "defaults": {"model": {"primary": f"{_PROVIDER}/none"}, "workspace": place, "skipBootstrap": True},
+        },
+    }
+    os.mkdir(f"{aside}/extensions")
+    os.symlink(f"{openclaw.directory(environ)}/extensions/outlive", f"{aside}/extensions/outlive")
+    path = f"{aside}/openclaw.json"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(to_json(told))
+    return ["agent", "--local", "--agent", "main", "--session-id", "outlive-doctor", "--message", "hello"], {
+        "OPENCLAW_STATE_DIR": aside,
+        "OPENCLAW_CONFIG_PATH": path,
+        "OPENCLAW_NO_RESPAWN": "1",
+    }
+
+
 def shell_of(client: str, environ: Mapping[str, str]) -> list[str] | str | None:
     """How the client runs a command: the words before it, the setting that sandboxes it, or None if as anybody does."""
-    if client in _NOT_TRIED:
+    if client in _SHELLS_ARE_FREE:
         return None
     top = CLIENTS[client].directory(environ)
     if client == "codex":
