@@ -237,6 +237,35 @@ def test_a_shell_that_was_forbidden_at_its_start_is_not_got_round(claude: Claude
     assert claude.bench.json("list", "--all")["tasks"] == []
 
 
+@pytest.mark.parametrize("has_list", [False, True], ids=["without Bash", "with Read alone"])
+def test_an_agent_without_a_shell_does_not_get_round_that(claude: Claude, has_list: bool) -> None:
+    """Our tool `run` refuses it; one that has a list of its tools has not got ours, unless it is named there."""
+    claude.install()
+    agent = claude.home / ".claude/agents/tied.md"
+    agent.parent.mkdir()
+    head = "tools: Read" if has_list else "disallowedTools: Bash"
+    agent.write_text(f"---\nname: tied\ndescription: has no shell\n{head}\n---\nYou are tied.\n")
+    launch = claude.tool("run", command="true")
+    worked: list[Asked] = []
+
+    def answer(asked: Asked) -> list[Reply]:
+        if "set out" in asked.all:
+            work = Use("Agent", {"description": "it", "prompt": "do the work", "subagent_type": "tied"})
+            return [Say("finished") if asked.results else work]
+        if "do the work" in asked.all:
+            worked.append(asked)
+            if "does not launch tasks" in asked.all or len(worked) > 9:
+                return [Say("finished")]
+            return [launch if asked.offers(launch) else Use("Read", {"file_path": str(agent)})]
+        return [Say("a title")]
+
+    claude.model.answer = answer
+    claude.finish(claude.ask("set out"))
+    assert ("an agent that has no shell may be calling" in worked[-1].all) is not has_list
+    assert worked[-1].offers(launch) is not has_list
+    assert claude.bench.json("list", "--all")["tasks"] == []
+
+
 def test_what_it_ran_in_its_own_background_is_told_to_the_successor(claude: Claude, tmp_path: Path) -> None:
     """Killed, it leaves a shell behind that nobody keeps: told while it runs, and once that it is lost."""
     claude.install()

@@ -95,6 +95,27 @@ def test_claude_is_free_unless_its_settings_say_otherwise(tmp_path: Path, settin
 
 
 @pytest.mark.parametrize(
+    "denied", ["disallowedTools: Edit, Bash", "disallowedTools:\n  - Edit\n  - 'B*'", "disallowedTools: ['*']"]
+)
+@pytest.mark.parametrize(
+    "where",
+    ["home/.claude/agents/deep/a.md", "home/.claude/plugins/cache/m/p/1/agents/a.md", "work/.claude/agents/a.md"],
+)
+def test_claude_is_not_free_if_an_agent_has_no_shell(tmp_path: Path, where: str, denied: str) -> None:
+    """It does not say which of its agents calls."""
+    (tmp_path / "work/below").mkdir(parents=True)
+    environ = {"HOME": str(tmp_path / "home")}
+    path = tmp_path / where
+    path.parent.mkdir(parents=True)
+    with client() as (process, _):
+        who = caller(tmp_path / "work/below", client="claude-code", process=process)
+        path.write_text("---\nname: a\ndisallowedTools: Edit\ntools: Bash\n---\ndisallowedTools: Bash\n")
+        assert why_not(who, environ) is None
+        path.write_text(f"---\nname: a\n{denied}\nmodel: b\n---\nBe careful.\n")
+        assert str(path) in str(why_not(who, environ))
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ("--disallowedTools", "Bash"),

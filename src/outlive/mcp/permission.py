@@ -9,11 +9,12 @@ through the shell is always there, and has exactly the rights that the shell has
 from __future__ import annotations
 
 import json
+import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from outlive.domain.errors import UserError
-from outlive.service.claude_rules import client_above, rule_given_to, settings_files
+from outlive.service.claude_rules import agent_files, client_above, rule_given_to, settings_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 SWITCH = "OUTLIVE_MCP_RUN"
 _CLAUDE = "claude-code"
+# The tools that an agent has not: on the line that names them, and on those below that belong to it.
+_DENIED = re.compile(r"""^["']?disallowed-?tools["']?\s*:(.*(?:\n[ \t-].*)*)""", re.IGNORECASE | re.MULTILINE)
 
 
 class RunRefused(UserError):
@@ -74,7 +77,27 @@ def _why_not_claude(caller: Caller, environ: Mapping[str, str]) -> str | None:
         rules = [*_rules(settings, "deny"), *_rules(settings, "ask")]
         if any(fnmatchcase("Bash", rule.partition("(")[0].strip()) for rule in rules):
             return f"the client's shell is restricted ({path})"
+    return _why_not_its_agents(caller, environ)
+
+
+def _why_not_its_agents(caller: Caller, environ: Mapping[str, str]) -> str | None:
+    """It does not say which of its agents calls. Those with a list of tools have ours only if they name it."""
+    for path in agent_files(environ, caller.directory):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                text = file.read()
+        except OSError:
+            return f"the agent in {path} cannot be read"
+        if _is_denied_the_shell(text):
+            return f"an agent that has no shell may be calling ({path})"
     return None
+
+
+def _is_denied_the_shell(agent: str) -> bool:
+    """Whether what stands before an agent's prompt keeps the shell from it."""
+    head = agent.partition("\n---")[0]
+    denied = (tool for block in _DENIED.findall(head) for tool in re.findall(r"[\w*?]+", block))
+    return any(fnmatchcase("Bash", tool) for tool in denied)
 
 
 def _at(settings: object, *names: str) -> Any:

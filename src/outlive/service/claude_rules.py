@@ -1,4 +1,4 @@
-"""Where somebody may have restricted the shell of Claude Code: the words that it was started with, and its settings."""
+"""Where somebody may have restricted the shell of Claude Code: what it was started with, its settings, its agents."""
 
 from __future__ import annotations
 
@@ -53,9 +53,30 @@ def rule_given_to(pid: int) -> str | None:
     return next((option for option in options if option in _RULES_BY_HAND), None)
 
 
+def _own(environ: Mapping[str, str]) -> str:
+    return environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME", "/"), ".claude")
+
+
+def agent_files(environ: Mapping[str, str], directory: str) -> list[str]:
+    """Every file that describes an agent which a session in this directory may have work for it."""
+    own = _own(environ)
+    above = [directory]
+    while (parent := os.path.dirname(above[-1])) != above[-1]:
+        above.append(parent)
+    places = [os.path.dirname(MANAGED), *above]
+    tops = [own + "/agents", own + "/plugins/cache", *(os.path.join(place, ".claude/agents") for place in places)]
+    return [
+        os.path.join(place, name)
+        for top in dict.fromkeys(tops)
+        for place, _, names in os.walk(top)
+        for name in names
+        if name.endswith(".md") and "agents" in place.split("/")
+    ]
+
+
 def settings_files(environ: Mapping[str, str], *directories: str) -> list[str]:
     """Every file that may hold settings for a session in one of these directories; not all of them are there."""
-    own = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME", "/"), ".claude")
+    own = _own(environ)
     try:
         parts = sorted(part for part in os.listdir(MANAGED + ".d") if part.endswith(".json"))
     except FileNotFoundError:
