@@ -375,6 +375,18 @@ def test_codex_is_not_left_with_what_it_cannot_read(bench: Bench, codex: Path, t
     assert tree(codex.parent) == before
 
 
+@pytest.mark.parametrize("python", ["/usr/bin/python3", "/gone/python"])
+def test_a_server_that_starts_exactly_ours_counts_as_ours(bench: Bench, user: Path, python: str) -> None:
+    """Also where it is not known who wrote it, as after the loss of the state directory; one that starts it otherwise not."""
+    file = user / ".claude.json"
+    mine = {"command": "outlive", "args": ["mcp"]}
+    for server, is_left in ((mine, True), ({"command": python, "args": ["-I", "-m", "outlive", "mcp"]}, False)):
+        file.write_text(json.dumps({"mcpServers": {"outlive": server, "b": {"command": "/b"}}}))
+        assert ("-m" in bench.ok("uninstall", "--client", "claude", "--dry-run")) is not is_left
+        bench.ok("uninstall", "--client", "claude")
+        assert ("outlive" in json.loads(file.read_text())["mcpServers"]) is is_left
+
+
 def test_what_was_added_below_our_server_in_codex_goes_with_it(bench: Bench, codex: Path) -> None:
     """Without the server it would be a server without a command."""
     bench.ok("install", "--client", "codex")
