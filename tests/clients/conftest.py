@@ -38,6 +38,12 @@ def rig(request: pytest.FixtureRequest, bench: Bench, model: Model) -> Iterator[
     yield from _rig(request.param, bench, model)
 
 
+@pytest.fixture(params=(Claude, Codex, Gemini, OpenCode), ids=lambda kind: kind.name)
+def answering(request: pytest.FixtureRequest, bench: Bench, model: Model) -> Iterator[Rig]:
+    """Each client that answers one prompt and ends, in a home of its own."""
+    yield from _rig(request.param, bench, model)
+
+
 @pytest.fixture(params=(Claude, Codex, Gemini, OpenCode, OpenClaw), ids=lambda kind: kind.name)
 def configured(request: pytest.FixtureRequest, bench: Bench, model: Model) -> Iterator[Rig]:
     """Every client, also those that live by plugins, configured by its user and with Outlive, and not started yet."""

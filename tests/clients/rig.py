@@ -432,9 +432,28 @@ class OpenCode(Rig):
         (file.parent / ".gitignore").write_text("node_modules\n")
         return file
 
+    def shell(self, command: str) -> Use:
+        """OpenCode's shell tool."""
+        return Use("bash", {"command": command, "description": "a step"})
+
+    def tool(self, name: str, **given: Any) -> Use:
+        """With the name of the server before it."""
+        return Use(f"outlive_{name}", given)
+
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
         """One prompt, one answer."""
         return self.start("run", "--format", "json", *options, prompt, cwd=cwd)
+
+    def begin(self, prompt: str) -> subprocess.Popen[str]:
+        """It tells its name with the first thing that it prints."""
+        client = self.ask(prompt)
+        assert client.stdout is not None
+        self._session = str(json.loads(client.stdout.readline())["sessionID"])
+        return client
+
+    def resume(self, prompt: str) -> subprocess.Popen[str]:
+        """It keeps its name."""
+        return self.ask(prompt, "-s", self._session)
 
     def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
         """What a person types to begin with a prompt, which is not entered yet."""

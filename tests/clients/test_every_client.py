@@ -26,6 +26,14 @@ def installed(rig: Rig) -> Rig:
     return rig
 
 
+@pytest.fixture
+def answers(answering: Rig) -> Rig:
+    """The same, of those that answer one prompt and end."""
+    answering.configure()
+    answering.install()
+    return answering
+
+
 def launching(rig: Rig, command: str) -> Callable[[Asked], list[Reply]]:
     """A model that launches a task when it is told to, and then says whether it has heard of its ending."""
 
@@ -61,9 +69,9 @@ def end_the_task(rig: Rig, terminal: Terminal, go: Path, task: str) -> Asked:
     return rig.model.asked[before]
 
 
-def test_what_a_killed_session_launched_is_told_to_its_successor_once(installed: Rig, tmp_path: Path) -> None:
+def test_what_a_killed_session_launched_is_told_to_its_successor_once(answers: Rig, tmp_path: Path) -> None:
     """By the shell tool and by MCP, then SIGKILL: the hand-off names both, and each ending comes once."""
-    rig, go = installed, tmp_path / "go"
+    rig, go = answers, tmp_path / "go"
 
     launches = [
         rig.shell(f"outlive run '{released(go)}; exit 3'"),
@@ -102,9 +110,9 @@ def test_what_a_killed_session_launched_is_told_to_its_successor_once(installed:
         assert ending not in rig.model.asked[-1].last, "it was said, and is not said again"
 
 
-def test_the_gate_holds_and_then_lets_go(installed: Rig, tmp_path: Path) -> None:
+def test_the_gate_holds_and_then_lets_go(answers: Rig, tmp_path: Path) -> None:
     """The turn may not end while a task runs; it is told of the ending, and may."""
-    rig, go = installed, tmp_path / "go"
+    rig, go = answers, tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
         if not asked.results:
@@ -123,9 +131,9 @@ def test_the_gate_holds_and_then_lets_go(installed: Rig, tmp_path: Path) -> None
     assert rig.notices(rig.only_task()) == {"ended": "acked"}
 
 
-def test_sessions_of_two_projects_hear_of_their_own(installed: Rig) -> None:
+def test_sessions_of_two_projects_hear_of_their_own(answers: Rig) -> None:
     """At the same time, under the same user."""
-    rig = installed
+    rig = answers
     other = rig.bench.root / "other"
     other.mkdir()
 
@@ -138,7 +146,9 @@ def test_sessions_of_two_projects_hear_of_their_own(installed: Rig) -> None:
         return [Say("finished")]
 
     rig.model.answer = answer
-    first, second = rig.ask("aardvark"), rig.ask("badger", cwd=other)
+    first = rig.ask("aardvark")
+    wait_until(lambda: rig.model.asked, "the first request")  # two that start for the first time at once may stumble
+    second = rig.ask("badger", cwd=other)
     rig.finish(first)
     rig.finish(second)
     for mine, theirs in (("aardvark", "badger"), ("badger", "aardvark")):

@@ -377,7 +377,7 @@ def test_codex_is_not_left_with_what_it_cannot_read(bench: Bench, codex: Path, t
 
 @pytest.mark.parametrize("python", ["/usr/bin/python3", "/gone/python"])
 def test_a_server_that_starts_exactly_ours_counts_as_ours(bench: Bench, user: Path, python: str) -> None:
-    """Also where it is not known who wrote it, as after the loss of the state directory; one that starts it otherwise not."""
+    """Also where it is not known who wrote it, as after the loss of the state directory."""
     file = user / ".claude.json"
     mine = {"command": "outlive", "args": ["mcp"]}
     for server, is_left in ((mine, True), ({"command": python, "args": ["-I", "-m", "outlive", "mcp"]}, False)):
