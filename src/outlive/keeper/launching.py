@@ -133,10 +133,6 @@ class NewKeeper:
 
 def stand_by(plan: Plan, held: Held, life: Life = keep) -> NewKeeper:
     """A new keeper for a held attempt, to begin its life once the attempt has its row."""
-    if life is keep and plan.launch.observe != "off":
-        from outlive.keeper.observation import load_eyes  # noqa: PLC0415 - not everybody is observed
-
-        load_eyes()
     if _keepers is None or life is not keep or not _frees_its_keeper(plan):
         return NewKeeper(held, lambda go, ready: life(plan, held, go, ready), _nobody)
     return _one_of(_keepers, plan, held)

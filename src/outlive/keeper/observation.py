@@ -34,24 +34,16 @@ _CANNOT = "system calls cannot be observed here, or are observed by somebody els
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def load_eyes() -> None:
-    """Import what keeper, witness and command-to-be all need: in each fork it would cost several times as much."""
-    import mmap  # noqa: F401, PLC0415
-
-    import outlive.observe.tried  # noqa: F401, PLC0415
-    from outlive.bundle.seccomp import prepare_filter  # noqa: PLC0415
-
-    prepare_filter()
-
-
 def load() -> None:
     """Import what an observation needs; a spawner does that once for all its keepers."""
     import outlive.domain.snapshot_json  # noqa: PLC0415
     import outlive.observe.observer  # noqa: PLC0415
     import outlive.observe.place  # noqa: PLC0415
-    import outlive.observe.snapshot  # noqa: F401, PLC0415
+    import outlive.observe.snapshot  # noqa: PLC0415
+    import outlive.observe.tried  # noqa: F401, PLC0415
+    from outlive.bundle.seccomp import prepare_filter  # noqa: PLC0415
 
-    load_eyes()
+    prepare_filter()
 
 
 class Observation:
@@ -98,7 +90,10 @@ class Observation:
 
     def get_ready(self) -> None:
         """The witness prepares the command; we have a moment for what is needed when it begins."""
-        from outlive.keeper.looks import Looks  # noqa: PLC0415 - the witness should not have to wait for it
+        import mmap  # noqa: F401, PLC0415 - the witness should not have to wait for any of these
+
+        import outlive.bundle.seccomp  # noqa: F401, PLC0415
+        from outlive.keeper.looks import Looks  # noqa: PLC0415
 
         self._looks = Looks(self._plan, self._record)
 
@@ -177,7 +172,7 @@ class Observation:
 
     def _let_begin(self, listener: int) -> None:
         """Let the command be executed."""
-        from outlive.bundle.seccomp import let_continue, receive, received  # noqa: PLC0415 - not before the fork
+        from outlive.bundle.seccomp import let_continue, receive, received  # noqa: PLC0415 - it has been loaded
 
         waiting = poll()
         waiting.register(listener, POLLIN)
