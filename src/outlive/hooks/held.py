@@ -31,7 +31,7 @@ def held(event: Event, patience_s: float) -> str:
     from outlive.ledger.opening import be_impatient  # noqa: PLC0415 - mostly nothing runs
     from outlive.ledger.sqlite import SqliteLedger  # noqa: PLC0415
     from outlive.service.clock import utc_now  # noqa: PLC0415
-    from outlive.service.guard import may_hold  # noqa: PLC0415
+    from outlive.service.holding import may_hold  # noqa: PLC0415
 
     be_impatient(patience_s)
     with SqliteLedger(home.ledger, utc_now(), create=False) as ledger:
@@ -43,9 +43,13 @@ def held(event: Event, patience_s: float) -> str:
 
 def _may_ever_hold(home: Home, task: Task) -> bool:
     """Whether what it holds need be asked before the next use as well: it runs, or has left something away."""
-    from outlive.service.effects import open_now  # noqa: PLC0415 - mostly nothing runs
+    if task.current.settled_at is None:
+        return True
+    if not _has_changed(home, task):
+        return False
+    from outlive.service.effects import open_now  # noqa: PLC0415 - mostly nothing was left
 
-    return task.current.settled_at is None or (_has_changed(home, task) and bool(open_now(home, task)))
+    return bool(open_now(home, task))
 
 
 def _has_changed(home: Home, task: Task) -> bool:

@@ -23,7 +23,7 @@ from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import tick, utc_now
 from outlive.service.effects import open_windows, window_document
-from outlive.service.guard import may_hold
+from outlive.service.holding import may_hold
 from outlive.service.inbox import owed_to, running_for, tellings_for
 from outlive.service.liveness import grace_s
 from outlive.service.reconcile import is_ours_to_judge, reconcile

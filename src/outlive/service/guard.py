@@ -2,20 +2,16 @@
 
 For whoever is about to edit a file or run a command in a tree that tasks work in. It looks, and keeps
 nobody from anything.
-
-A task that has ended without success is named for what it left away and nobody has put back: for an hour,
-and for a day while a session is still to be told of it. What a success has changed was meant to change.
 """
 
 from __future__ import annotations
 
 import os
 
-from outlive.domain.when import timedelta
-from outlive.ledger.inbox import Inbox
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.effects import open_now, open_windows
+from outlive.service.holding import may_hold
 from outlive.service.origin import parent_of, project_of
 
 TYPE_CHECKING = False
@@ -31,7 +27,6 @@ if TYPE_CHECKING:
 
 # What these say is read from the whole tree, or goes into all of it.
 _WHOLE_TREE = ("git", "unknown")
-_RECENT, _UNTOLD = timedelta(hours=1), timedelta(days=1)
 
 
 def holders_of_paths(home: Home, paths: Iterable[str], environ: Mapping[str, str]) -> list[Holder]:
@@ -73,12 +68,6 @@ def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, enviro
     if "git" in reader.programs or any(map(_is_of_tree, touches)):
         paths.append(project_of(directory))
     return holders_of_paths(home, paths, environ)
-
-
-def may_hold(ledger: SqliteLedger) -> list[Task]:
-    """The tasks whose open windows concern others: those that run, and those that ended a short while ago."""
-    now = utc_now()
-    return [*ledger.unsettled(), *Inbox(ledger).left_behind(now - _RECENT, now - _UNTOLD)]
 
 
 def _may_name(word: str) -> bool:

@@ -11,7 +11,7 @@ from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.effects import may_open_window, open_windows, window_document
 from outlive.service.foreign import foreign_document, foreign_of
-from outlive.service.guard import may_hold
+from outlive.service.holding import may_hold
 from outlive.service.liveness import is_over
 from outlive.service.telling import new_mark
 from outlive.service.view import last_line, task_document
