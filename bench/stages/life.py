@@ -49,6 +49,8 @@ def _one(lives: Life, name: str, turn: int, live: Callable[[list[str]], str]) ->
     told = time.time_ns()
     if heard != "told":
         raise RuntimeError(f"{name}: whoever waited was not told: {heard}")
+    if not last.exists():
+        raise RuntimeError(f"{name}: whoever waited was told, but the command has not run")
     lives.start[name].add((int(first.read_text()) - began) / 1e9, turn)
     lives.completion[name].add((told - int(last.read_text())) / 1e9, turn)
     first.unlink()
