@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from zlib import crc32
 
 from outlive.domain.text import to_json
 
@@ -48,5 +47,7 @@ def path_of(home: Home, session: str) -> str:
     """The file of a session; its name may be anything, so only harmless letters of it are kept."""
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in session)[:80]
     if name != session:
+        from zlib import crc32  # noqa: PLC0415 - every hook comes by here, with a name that can be a file's
+
         name += f"-{crc32(session.encode('utf-8', 'surrogateescape')):08x}"  # no other one has the same
     return f"{home.traces}/{name}.jsonl"

@@ -7,8 +7,6 @@ looked up by whoever calls these functions; they only decide what follows from i
 
 from __future__ import annotations
 
-from outlive.domain.errors import UserError
-from outlive.domain.text import is_encodable
 from outlive.domain.tick import seconds_since
 from outlive.domain.value import Value
 
@@ -23,14 +21,8 @@ if TYPE_CHECKING:
 SOURCES = ("startup", "resume", "clear", "compact", "fork")
 # Whoever begins like this goes on alone: what it continues is over, unless it is seen to live elsewhere.
 REPLACES = ("resume", "clear", "compact")
-_SHORTEST_MINTED, _LONGEST_NAME = 20, 500
+_SHORTEST_MINTED = 20
 _ONE_BOUNDARY_S = 2.0
-
-
-def check_name(name: str) -> None:
-    """Refuse what cannot be a session's name."""
-    if not 0 < len(name) <= _LONGEST_NAME or "\0" in name or not is_encodable(name):
-        raise UserError("the session is not usable", f"1 to {_LONGEST_NAME} characters, no NUL byte")
 
 
 class Session(Value):

@@ -14,7 +14,7 @@ from errno import EBADF
 
 from outlive.bundle.kernel import signal
 from outlive.domain.errors import OutliveError, UserError
-from outlive.domain.session import check_name
+from outlive.domain.session_name import check_name
 from outlive.domain.text import from_json, one_line, to_json
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ import os
 from outlive.bundle.processes import is_held_open
 from outlive.domain.foreign import judge
 from outlive.domain.redaction import redact
-from outlive.domain.session import check_name
+from outlive.domain.session_name import check_name
 from outlive.domain.tick import seconds_since
 from outlive.domain.when import iso
 from outlive.ledger.foreign import ForeignTasks

@@ -9,7 +9,8 @@ from outlive.bundle.trace import trace
 from outlive.domain.errors import UserError
 from outlive.domain.lifecycle import LIVE
 from outlive.domain.notice import OPEN
-from outlive.domain.session import check_name, told_of
+from outlive.domain.session import told_of
+from outlive.domain.session_name import check_name
 from outlive.domain.value import Value
 from outlive.ledger.contract import Selection
 from outlive.ledger.edits import Edits
