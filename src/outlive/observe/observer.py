@@ -14,7 +14,7 @@ from errno import EINTR, ENOENT
 from select import POLLIN, poll
 
 from outlive.bundle.kernel import read_small
-from outlive.bundle.seccomp import CALL, let_continue, receive, wake_on_same_processor
+from outlive.bundle.seccomp import CALL, let_continue, receive, take_short_turns, wake_on_same_processor
 from outlive.domain.places import TEMPORARY
 from outlive.observe.calls import KINDS, Calls
 from outlive.observe.content import ABSENT, glance, pin, read_pinned, state_of
@@ -110,6 +110,7 @@ class Observer:
 
     def run(self) -> None:
         """Until nobody is left who could ask."""
+        take_short_turns()
         waiting = poll()
         waiting.register(self._listener, POLLIN)
         while True:
