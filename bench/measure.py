@@ -9,6 +9,8 @@ import statistics
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from outlive.bundle.processes import opened_by
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -166,6 +168,6 @@ def pids_holding(top: str, prefix: str) -> list[int]:
     def holds(proc: str) -> bool:
         if not _read(f"{proc}/comm").startswith(prefix.encode()):
             return False
-        return any(os.readlink(f"{proc}/fd/{fd}").startswith(top) for fd in os.listdir(f"{proc}/fd"))
+        return any(path.startswith(top) for path in opened_by(int(proc.rpartition("/")[2])))
 
     return _pids_where(holds)

@@ -17,6 +17,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from outlive.bundle.processes import opened_by
+
 OUTLIVE = str(Path(sysconfig.get_path("scripts")) / "outlive")
 PLACE = Path(tempfile.mkdtemp(prefix="outlive-demo-"))
 PROJECT = PLACE / "project"
@@ -70,7 +72,7 @@ def keeper_of(task: str) -> int:
         try:
             if Path(f"/proc/{name}/comm").read_text() != "outlive-keeper\n":
                 continue
-            opened = [os.readlink(f"/proc/{name}/fd/{fd}") for fd in os.listdir(f"/proc/{name}/fd")]
+            opened = opened_by(int(name))
         except OSError:
             continue
         if any(f"/{task}/" in path and path.endswith("/control") for path in opened):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from outlive.bundle.attempt import AttemptFiles
 from outlive.bundle.home import Home, open_home
-from outlive.bundle.processes import KEEPER_NAME, WITNESS_NAME
+from outlive.bundle.processes import KEEPER_NAME, WITNESS_NAME, opened_by
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 
@@ -160,13 +160,10 @@ def processes_named(*names: str) -> list[int]:
 
 def open_files(pid: int) -> set[str]:
     """What a process has open, by path."""
-    found = set()
     try:
-        for fd in os.listdir(f"/proc/{pid}/fd"):
-            found.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        return set(opened_by(pid))
     except OSError:
-        pass
-    return found
+        return set()
 
 
 def is_alive(pid: int) -> bool:

@@ -106,6 +106,20 @@ def is_stopped(pid: int) -> bool:
     return (stat_fields(pid) or [b"X"])[0] in _STOPPED
 
 
+def opened_by(pid: int) -> list[str]:
+    """What a process has open, by path; OSError if that is not ours to see.
+
+    It may close some of it while we look: what can still be read counts.
+    """
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except OSError:
+            continue
+    return found
+
+
 def is_held_open(path: str) -> bool:
     """Whether any process that we may look at has this file open."""
     try:

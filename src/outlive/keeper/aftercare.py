@@ -10,6 +10,7 @@ import os
 from select import POLLIN, poll
 
 from outlive.bundle.kernel import signal
+from outlive.bundle.processes import opened_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +57,6 @@ def _watch_until(watch: OutputWatch, waiting: poll, ends: list[int]) -> None:
 
 def _has_open(pid: int, path: str) -> bool:
     try:
-        return any(os.readlink(f"/proc/{pid}/fd/{fd}") == path for fd in os.listdir(f"/proc/{pid}/fd"))
+        return path in opened_by(pid)
     except OSError:
         return False

@@ -12,6 +12,7 @@ from outlive.bundle.processes import (
     has_badge,
     name_of,
     open_verified,
+    opened_by,
     stat_fields,
 )
 from outlive.bundle.record import open_record
@@ -89,7 +90,7 @@ def keeps_another_task(pid: int) -> bool:
     """
     is_named_so = name_of(pid) in (KEEPER_NAME, WITNESS_NAME)
     try:
-        opened = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        opened = opened_by(pid)
     except OSError:
         return is_named_so
     # With nothing open it is on its way out, and will be gone before anybody could mind.
