@@ -116,9 +116,6 @@ CALLS: dict[int, dict[str, int]] = {
     },
 }
 _MACHINES = {"x86_64": (317, (_X86_64, _I386)), "aarch64": (277, (_AARCH64,))}
-_SET_SCHEDULING = {"x86_64": 314, "aarch64": 274}
-_SCHEDULING = Struct("<IIQiIQQQ")
-_SHORTEST_TURN_NS = 100_000
 CHANGING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 _LOAD, _EQUAL, _ANY_BIT, _JUMP, _RETURN = 0x20, 0x15, 0x45, 0x05, 0x06
@@ -214,16 +211,6 @@ def wake_on_same_processor(listener: int) -> None:
         ioctl(listener, _SET_FLAGS, 1)
     except OSError:
         pass
-
-
-def take_short_turns() -> None:
-    """Let this thread have a processor soon rather than long, where the kernel can (6.12): others wait for it."""
-    policy, machine = os.sched_getscheduler(0), os.uname().machine
-    if policy != os.SCHED_OTHER or machine not in _SET_SCHEDULING:
-        return
-    nice = os.getpriority(os.PRIO_PROCESS, 0)
-    wanted = _SCHEDULING.pack(_SCHEDULING.size, policy, 0, nice, 0, _SHORTEST_TURN_NS, 0, 0)
-    call_function(_syscall, (_Long(_SET_SCHEDULING[machine]), _Long(0), wanted, _Long(0)))
 
 
 def receive(listener: int, page: mmap) -> None:

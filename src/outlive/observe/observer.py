@@ -13,8 +13,8 @@ from _thread import allocate_lock
 from errno import EINTR, ENOENT
 from select import POLLIN, poll
 
-from outlive.bundle.kernel import read_small
-from outlive.bundle.seccomp import CALL, let_continue, receive, take_short_turns, wake_on_same_processor
+from outlive.bundle.kernel import read_small, take_short_turns
+from outlive.bundle.seccomp import CALL, let_continue, receive, wake_on_same_processor
 from outlive.domain.places import TEMPORARY
 from outlive.observe.calls import KINDS, Calls
 from outlive.observe.content import ABSENT, glance, pin, read_pinned, state_of
