@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from outlive.bundle.attempt import AttemptFiles
 from outlive.bundle.home import Home, open_home
-from outlive.bundle.processes import KEEPER_NAME, WITNESS_NAME, opened_by
+from outlive.bundle.processes import KEEPER_NAME, WITNESS_NAME, opened_by, stat_fields
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 
@@ -172,6 +172,12 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:
         return False
+
+
+def parent_of(pid: int) -> int | None:
+    """Whose child a process is; None if there is no such process."""
+    fields = stat_fields(pid)
+    return int(fields[1]) if fields else None
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:

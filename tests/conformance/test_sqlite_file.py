@@ -159,24 +159,41 @@ def test_garbage_is_moved_aside_byte_for_byte_and_a_new_ledger_begins(path: str,
     assert content(aside) == garbage
 
 
-def test_a_damaged_ledger_is_moved_aside_whole(path: str) -> None:
-    """Damage that only a later read meets: the same, with the log beside the file."""
+def damage(path: str) -> bytes:
+    """Make a ledger that opens, and cannot be read any further; its content."""
     with opened(path) as ledger:
         for number in range(40):
             ended(ledger, f"task{number:04}", description="x" * 300)
+        ((page,),) = ledger.select("SELECT rootpage FROM sqlite_schema WHERE name = 'task'")
     folded(path)
-    size = os.stat(path).st_size
     with open(path, "r+b") as file:
-        file.seek(4096)
-        file.write(b"\xa5" * (size - 4096))
-    damaged = content(path)
+        file.seek((int(str(page)) - 1) * 4096)
+        file.write(b"\xa5" * 4096)
+    return content(path)
+
+
+def test_a_damaged_ledger_is_moved_aside_whole(path: str) -> None:
+    """Damage that only a later read meets: the same, with the log beside the file."""
+    damaged = damage(path)
+    ledger = opened(path)
     with pytest.raises(Broken, match="is damaged"):
-        opened(path).tasks(Selection())
+        ledger.tasks(Selection())
+    ledger.close()
     (aside,) = put_aside(path)
     assert content(aside) == damaged
     with opened(path) as ledger:
         assert list(ledger.tasks(Selection())) == []
         ended(ledger)
+
+
+def test_damage_that_is_read_in_the_middle_of_a_write_is_told_as_well(path: str) -> None:
+    """Otherwise the next reader would find an empty ledger, and nobody would know why."""
+    damaged = damage(path)
+    ledger = opened(path)
+    with pytest.raises(Broken, match="it was moved to"), ledger, ledger.write():
+        ledger.tasks(Selection())
+    (aside,) = put_aside(path)
+    assert content(aside) == damaged
 
 
 def test_broken_ledgers_do_not_overwrite_each_other(path: str, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -303,15 +304,30 @@ def test_nonsense_given_to_the_sdk_is_refused_in_words(bench: Bench, monkeypatch
 
 
 def test_a_program_that_closes_everything_can_go_on(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The spawner's socket is closed by the program itself: the next launch starts another."""
+    """The spawner's socket is closed by the program itself: the next launch starts another.
+
+    What the program has opened since, in whatever place, is neither spoken to nor closed; not in a fork either.
+    """
     from outlive.client import sdk
 
     monkeypatch.chdir(bench.project)
     client = Outlive(home=str(bench.state))
     client.run("true").wait()
     assert sdk._spawner._socket is not None
-    os.close(sdk._spawner._socket.fileno())
-    assert client.run("exit 3").wait().exit_code == 3
+    place = sdk._spawner._socket.fileno()
+    mine, its = socket.socketpair()
+    with mine, its:
+        os.dup2(its.fileno(), place)
+        child = os.fork()
+        if child == 0:
+            os._exit(os.fstat(place).st_ino != os.fstat(its.fileno()).st_ino)
+        assert os.waitpid(child, 0)[1] == 0
+        assert client.run("exit 3").wait().exit_code == 3
+        assert os.fstat(place).st_ino == os.fstat(its.fileno()).st_ino
+        mine.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            mine.recv(1)
+        os.close(place)
 
 
 def test_a_directory_that_is_gone_is_not_guessed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -651,6 +667,43 @@ def test_few_descriptors_leave_nothing_behind(bench: Bench) -> None:
         script = f"ulimit -n {limit}; exec {' '.join(bench.command('run', '--', 'true'))}"
         subprocess.run(["sh", "-c", script], env=bench.env, cwd=bench.project, capture_output=True, check=False)
     assert not [f for f in bench.json("audit")["findings"] if f["kind"] == "bundle_without_row"]
+
+
+FEW = """
+import resource, sys
+from outlive import Outlive, Unavailable
+limit = int(sys.argv[1])
+client = Outlive()
+resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+tasks, hints = [], set()
+for _ in range(8):
+    try:
+        tasks.append(client.run("sleep 0.5; exit 3"))
+    except Unavailable as error:
+        hints.add(error.hint)
+for task in tasks:
+    task.wait(30)
+print(len(tasks), [task.exit_code for task in tasks].count(3), hints)
+"""
+
+
+@pytest.mark.parametrize("limit", [10, 18, 20, 22])
+def test_a_program_with_few_descriptors_launches_many_or_hears_why_not(bench: Bench, limit: int) -> None:
+    """Keepers that could be used again do not take the descriptors of the next task; the error names the limit."""
+    done = subprocess.run(
+        [sys.executable, "-c", FEW, str(limit)],
+        env=bench.env,
+        cwd=bench.project,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    if limit >= 18:
+        assert done.stdout == "8 8 set()\n"
+    else:
+        assert done.stdout.startswith("0 0 {"), done.stdout
+        assert done.stdout.count("ulimit -n") == 1, "one reason, and it names the limit"
+    assert bench.json("audit")["findings"] == []
 
 
 def test_a_damaged_log_is_moved_aside(bench: Bench) -> None:

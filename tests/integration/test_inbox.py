@@ -139,14 +139,18 @@ def test_policies_give_exactly_the_notices_they_say(bench: Bench) -> None:
 
 def test_a_stalled_task_is_told_to_who_wants_to_know_everything(bench: Bench) -> None:
     """Half of its idle time has passed; once, and the condition goes when it moves again."""
-    quiet = "sleep 1.6; echo moving; sleep 0.1; echo on; sleep 0.7"
-    task = bench.launch(quiet, "--idle-timeout", "2s", "--notify", "all", "--session", "s-1")
-    plain = bench.launch("sleep 1.6", "--idle-timeout", "2s", "--session", "s-1")
+    go, end = bench.root / "go", bench.root / "end"
+    for path in (go, end):
+        os.mkfifo(path)
+    task = bench.launch(f"cat {go}; cat {end}", "--idle-timeout", "6s", "--notify", "all", "--session", "s-1")
+    plain = bench.launch("sleep 400", "--idle-timeout", "6s", "--session", "s-1")
     wait_until(lambda: bench.show(task)["condition"] == "stalled", "the condition")
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
     assert (notice["kind"], notice["task"]["id"]) == ("stalled", task)
     assert "is stalled" in notice["text"]
+    go.write_text("moving\n")
     wait_until(lambda: bench.show(task)["condition"] is None, "it to move again")
+    end.write_text("on\n")
     bench.run("wait", task, plain)
     assert [each["kind"] for each in bench.show(plain)["notices"]] == ["ended"]
 

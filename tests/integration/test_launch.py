@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -11,6 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
+from outlive.bundle.kernel import borrow_descriptor
+from outlive.bundle.passing import take
+from outlive.bundle.processes import KEEPER_NAME
 from outlive.domain.command import from_argv
 from outlive.keeper.plan import Surroundings
 from outlive.service.clock import utc_now
@@ -18,7 +24,7 @@ from outlive.service.run import Request, run
 from tests.support import is_alive, kill, open_files, wait_until
 
 if TYPE_CHECKING:
-    import pytest
+    from socket import socket
 
     from tests.support import Bench
 
@@ -270,6 +276,39 @@ def test_the_json_of_a_launch_is_the_task(bench: Bench) -> None:
     done = bench.run("run", "--json", "--description", "wait a bit", "--", "sleep", "1")
     task = json.loads(done.stdout)
     assert (task["state"], task["description"], task["mode"]) == ("running", "wait a bit", "background")
+
+
+@pytest.mark.parametrize("is_sent", [False, True], ids=["taken", "sent"])
+def test_a_keeper_that_cannot_observe_leaves_that_to_the_witness(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, *, is_sent: bool
+) -> None:
+    """It has no room for a descriptor left: the command is filtered already, and would wait for ever."""
+
+    def is_keeper() -> bool:
+        return Path("/proc/self/comm").read_text() == f"{KEEPER_NAME}\n"
+
+    def borrow(pid: int, number: int) -> int | None:
+        return None if is_sent or (is_keeper() and pid != os.getpid()) else borrow_descriptor(pid, number)
+
+    def take_without_room(channel: socket) -> tuple[bytes, list[int]] | None:
+        if is_keeper():
+            free = os.dup(channel.fileno())
+            os.close(free)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (free, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        return take(channel)
+
+    bench.run("wait", bench.launch("true"))  # finds out that calls can be observed here
+    monkeypatch.setattr("outlive.bundle.eyes.borrow_descriptor", borrow)
+    monkeypatch.setattr("outlive.bundle.passing.take", take_without_room)
+    around = Surroundings(environ=bench.env, umask=0o022)
+    request = Request(
+        command=from_argv(["sh", "-c", "echo x > x; exit 3"]), cwd=str(bench.project), surroundings=around
+    )
+    task = run(bench.home, request, utc_now())
+    monkeypatch.undo()
+    assert bench.run("wait", task, "--timeout", "20s").returncode == 1
+    shown = bench.show(task)
+    assert (shown["exit_code"], shown["effects"]["unobserved_since"] is not None) == (3, True)
 
 
 def test_an_id_that_is_taken_costs_the_other_task_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -241,6 +241,25 @@ def test_a_waiting_keeper_sleeps(bench: Bench) -> None:
     assert not any(is_alive(pid) for pid in keepers)
 
 
+def test_a_waiting_keeper_wakes_in_the_interpreter_that_it_sleeps_in(bench: Bench) -> None:
+    """Another one, with all that a system's `site` loads, would take longer to start than a keeper: times hundreds."""
+    holder = _gated(bench, "--lock", "l")
+    waiting = _gated(bench, "--lock", "l")
+    keeper = bench.keeper(waiting)
+    wait_until(lambda: "poll" in _wchan(keeper) or "poll" in _syscall(keeper), "its sleep")
+    asleep = _execution(keeper)
+    _open(bench, holder)
+    wait_until(lambda: _states(bench, waiting) == ["running"], "its turn")
+    assert (bench.keeper(waiting), _execution(keeper)) == (keeper, asleep)
+    _open(bench, waiting)
+    assert bench.run("wait", waiting).returncode == 0
+
+
+def _execution(pid: int) -> bytes:
+    """What differs from one exec to the next: where the kernel has put things."""
+    return Path(f"/proc/{pid}/auxv").read_bytes()
+
+
 def _wchan(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/wchan").read_text()

@@ -149,6 +149,17 @@ def test_an_end_that_nobody_saw_is_lost_and_says_so(bench: Bench) -> None:
     assert [notice["kind"] for notice in shown["notices"]] == ["lost"]
 
 
+def test_a_boot_that_is_not_known_is_no_reboot(bench: Bench) -> None:
+    """Whoever recorded it could not ask for the boot: what became of it is unknown, and so is why."""
+    task = bench.launch("sleep 60")
+    bench.kill(task, "keeper", "witness", "command")
+    database = apsw.Connection(bench.home.ledger)
+    database.execute("UPDATE attempt SET boot = ''")
+    database.close()
+    shown = bench.show(task)
+    assert (shown["state"], shown["reason"]) == ("lost", "keeper_killed")
+
+
 def test_a_task_that_ran_when_the_machine_went_down_is_lost_by_a_reboot(bench: Bench) -> None:
     """Another boot id: nobody can be alive, and the cause is known."""
     task = bench.launch("sleep 60")
@@ -255,6 +266,8 @@ def test_an_installation_deleted_under_a_task_costs_nothing(bench: Bench) -> Non
         for text in ("sleep 0.8; yes | head -c 3000000; exit 46", "sleep 60")
     ]
     ends, cancelled = (done.stdout.strip() for done in launched)
+    for task in (ends, cancelled):
+        _await_rest(bench, task)  # in its first moment a keeper still loads what it will need
     shutil.rmtree(packages)
     bench.run("wait", ends)
     shown = bench.show(ends)
@@ -275,7 +288,39 @@ def test_a_newer_ledger_leaves_the_exit_record(bench: Bench) -> None:
     assert "upgrade this Outlive" in refused.stderr
     database.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
     database.close()
-    assert bench.show(task)["exit_code"] == 47
+    shown = bench.show(task)
+    assert (shown["exit_code"], shown["settled_by"]) == (47, "reconciler")
+
+
+def test_a_keeper_that_rests_on_the_ledger_writes_into_the_one_that_is_there(bench: Bench) -> None:
+    """Somebody puts a copy in its place while the task runs, as a restored backup would be."""
+    task = bench.launch("while ! [ -e go ]; do sleep 0.05; done; exit 47")
+    _await_rest(bench, task)
+    for suffix in ("", "-wal", "-shm"):
+        shutil.copy(bench.home.ledger + suffix, bench.root / f"copy{suffix}")
+        (bench.root / f"copy{suffix}").rename(bench.home.ledger + suffix)
+    (bench.project / "go").touch()
+    bench.run("wait", task)
+    shown = bench.show(task)
+    assert (shown["exit_code"], shown["settled_by"]) == (47, "keeper")
+
+
+def _await_rest(bench: Bench, task: str) -> None:
+    """Until its keeper has nothing to do any more but to wait for the end."""
+    keeper = bench.keeper(task)
+    wait_until(lambda: bench.home.ledger in map(_target, Path(f"/proc/{keeper}/fd").iterdir()), "its rest")
+    wait_until(lambda: _is_asleep(keeper), "its sleep")
+
+
+def _target(link: Path) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
+
+
+def _is_asleep(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
 def test_a_locked_ledger_delays_and_loses_nothing(bench: Bench) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ParamSpec
 
 import pytest
 
-from outlive import Outlive
+from outlive import Outlive, OutliveError
 from outlive.bundle.processes import KEEPER_NAME
 from outlive.client import sdk
 from outlive.client.spawning import Spawner
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 P = ParamSpec("P")
+_OF_A_LEDGER = 3  # descriptors: the file, its log, the log's index
 
 
 @pytest.fixture
@@ -246,7 +247,7 @@ def test_long_tasks_do_not_keep_keepers_from_short_ones(bench: Bench, client: Ou
     """With more running than there are channels, those who are done sooner are still used again."""
     long = [client.run(["sleep", "60"]) for _ in range(3 * _MOST_CHANNELS)]
     spawner = int(sdk._spawner.ask({"verb": "who"}))
-    assert len(os.listdir(f"/proc/{spawner}/fd")) <= 5 + _MOST_CHANNELS
+    assert len(os.listdir(f"/proc/{spawner}/fd")) <= 5 + _MOST_CHANNELS + _OF_A_LEDGER
     keeper, _ = free_keeper(bench, client)
     run_by(bench, client, keeper, "true").wait()
     for task in long:
@@ -318,3 +319,22 @@ def test_a_program_that_launched_something_has_left_nothing_of_ours(bench: Bench
     outer = bench.launch(f"exec {sys.executable} inner.py")
     bench.run("wait", outer)
     assert bench.show(outer)["left_running"] == []
+
+
+def has_the_ledger(pid: int) -> bool:
+    """Whether it has the ledger open."""
+    return any(path.endswith("/ledger.sqlite") for path in open_files(pid))
+
+
+def test_the_ledger_is_at_hand_for_the_next_launch_and_not_for_ever(bench: Bench, client: Outlive) -> None:
+    """A program that launched something once does not keep it open all day; and one that was deleted is missed."""
+    spawner = int(sdk._spawner.ask({"verb": "who"}))
+    wait_until(lambda: client.run("true").wait().exit_code == 0 and has_the_ledger(spawner), "a ledger at hand")
+    wait_until(lambda: not has_the_ledger(spawner), "it to be let go")
+    wait_until(lambda: client.run("true").wait().exit_code == 0 and has_the_ledger(spawner), "a ledger at hand")
+    for path in bench.state.glob("*/ledger.sqlite*"):
+        if not path.name.endswith(".alone"):
+            path.unlink()
+    with pytest.raises(OutliveError, match="was deleted or emptied by somebody"):
+        client.run("true")
+    assert client.run("true").wait().exit_code == 0

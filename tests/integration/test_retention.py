@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
+import subprocess
 import time
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import apsw
 import pytest
 
 from outlive.keeper.tidying import tidy_a_little
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
+from outlive.service.handover import new_attempt
 from tests.support import kill, wait_until
 
 if TYPE_CHECKING:
@@ -42,6 +46,16 @@ def _age(bench: Bench, minutes: int) -> None:
 
 def _listed(bench: Bench) -> set[str]:
     return {task["id"] for task in bench.json("list", "--all", "--limit", "0")["tasks"]}
+
+
+def _begin(bench: Bench, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(bench.command(*words), env=bench.env, cwd=bench.project, stdout=subprocess.PIPE, text=True)
+
+
+def _lose_ledger(bench: Bench) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        Path(bench.home.ledger + suffix).unlink(missing_ok=True)
+    bench.run("list")
 
 
 def _bundles(bench: Bench) -> set[str]:
@@ -173,6 +187,20 @@ def test_every_seeded_fault_is_named_with_what_mends_it(bench: Bench) -> None:
     assert {path: path.stat().st_mtime_ns for path in Path(bench.home.tasks).rglob("*")} == before
 
 
+def test_a_rebuild_is_promised_only_where_there_is_enough_for_it(bench: Bench) -> None:
+    """A copy under another name, and a launcher that was killed at once: no rebuild gives either of them a row."""
+    task = bench.launch("true")
+    bench.ok("wait", task)
+    tasks = Path(bench.home.tasks)
+    shutil.copytree(tasks / task, tasks / "tcopy222", ignore=lambda *_: ["control", "done"])
+    shutil.copytree(tasks / task, tasks / "tspec222", ignore=lambda *_: ["1"])
+    (tasks / "tspec222" / "spec.json").write_text((tasks / task / "spec.json").read_text().replace(task, "tspec222"))
+    found = {finding["task"]: finding["mend"] for finding in bench.json("audit")["findings"]}
+    assert set(found) == {"tcopy222", "tspec222"}
+    assert not [mend for mend in found.values() if "--rebuild" in mend]
+    assert bench.json("audit", "--rebuild")["rebuilt"] == []
+
+
 def test_what_files_say_against_a_row_is_named(bench: Bench) -> None:
     """A damaged record, an emptied output, an open mode, an attempt on no record, a FIFO that is none, no keeper."""
     tasks = {name: _ended(bench, "echo out") for name in ("record", "output", "mode", "attempt", "fifo", "spec")}
@@ -215,6 +243,19 @@ def test_what_is_said_to_end_a_task_without_all_of_its_files_ends_it(bench: Benc
     assert bench.row(task).state == ("failed" if verb == "kill" else "cancelled")
 
 
+@pytest.mark.parametrize("call", [(), ("--json",), ("--tail", "3"), ("--follow",), ("--raw",)])
+def test_an_output_that_was_deleted_does_not_read_as_empty(bench: Bench, call: tuple[str, ...]) -> None:
+    """The record of how it ended is there; what it wrote is not known any more."""
+    task = bench.launch("echo precious")
+    bench.ok("wait", task)
+    shutil.rmtree(bench.home.bundle(task))
+    done = bench.run("output", task, *call)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"the output of task {task} is gone" in done.stderr
+    assert bench.show(task)["state"] == "succeeded"
+    assert [bench.run(verb, task).returncode for verb in ("result", "effects")] == [0, 0]
+
+
 def test_old_files_without_a_record_are_swept(bench: Bench) -> None:
     """Not the young ones: a launch may be under way."""
     _ended(bench, "true")
@@ -226,7 +267,7 @@ def test_old_files_without_a_record_are_swept(bench: Bench) -> None:
     assert "tyoung22" in _bundles(bench)
 
 
-@pytest.mark.parametrize("how", ["deleted", "overwritten"])
+@pytest.mark.parametrize("how", ["deleted", "overwritten", "without its log", "with an empty log"])
 def test_a_lost_ledger_is_rebuilt_from_the_bundles(bench: Bench, how: str) -> None:
     """Row 50: commands, endings, attempts, reasons and outputs are there again; what runs goes on and is settled."""
     failed = _ended(bench, "echo out; exit 3", "--description", "for the books", "--group", "g", "--key", "k")
@@ -244,8 +285,12 @@ def test_a_lost_ledger_is_rebuilt_from_the_bundles(bench: Bench, how: str) -> No
         path = Path(bench.home.ledger + suffix)
         if how == "deleted":
             path.unlink(missing_ok=True)
-        elif path.exists():
+        elif how == "overwritten" and path.exists():
             path.write_bytes(b"no database " * 1000)
+    if how == "without its log":
+        Path(bench.home.ledger + "-wal").unlink()
+    elif how == "with an empty log":
+        os.truncate(bench.home.ledger + "-wal", 0)
     assert bench.run("list").returncode == 3
     rebuilt = bench.json("audit", "--rebuild")
     assert sorted(rebuilt["rebuilt"]) == sorted(order)
@@ -278,9 +323,7 @@ def test_a_rebuilt_ledger_tells_the_same_of_what_never_began(bench: Bench) -> No
     resting = bench.launch("echo x >> tries; [ $(wc -l < tries) -ge 3 ]", "--retries", "5")
     wait_until(lambda: len(bench.row(resting).attempts) == 3)
     before = {task["id"]: (task["state"], task["reason"]) for task in bench.json("list")["tasks"]}
-    for suffix in ("", "-wal", "-shm"):
-        Path(bench.home.ledger + suffix).unlink(missing_ok=True)
-    bench.run("list")
+    _lose_ledger(bench)
     bench.json("audit", "--rebuild")
     after = {task["id"]: (task["state"], task["reason"]) for task in bench.json("list")["tasks"]}
     assert after == before
@@ -302,12 +345,65 @@ def test_one_damaged_bundle_does_not_keep_the_others_from_being_rebuilt(bench: B
     never_begun = _ended(bench, "true")
     shutil.rmtree(bench.files(never_begun).path)
     os.mkdir(bench.files(never_begun).path, 0o700)
-    for suffix in ("", "-wal", "-shm"):
-        Path(bench.home.ledger + suffix).unlink(missing_ok=True)
-    bench.run("list")
+    _lose_ledger(bench)
     assert sorted(bench.json("audit", "--rebuild")["rebuilt"]) == sorted(whole)
     shown = bench.json("list")["tasks"]
     assert {(task["id"], task["state"], task["exit_code"]) for task in shown} == {(task, "failed", 3) for task in whole}
+
+
+def test_what_is_being_launched_is_its_launchers_to_record(bench: Bench) -> None:
+    """Its files are there and its row is not; on a row of somebody else's, nobody could say how it ended."""
+    before = {_ended(bench, "true")}
+    others = apsw.Connection(bench.home.ledger)
+    others.execute("BEGIN IMMEDIATE")
+    launching = _begin(bench, "run", "--", "true")
+    wait_until(lambda: [new for new in _bundles(bench) - before if os.path.exists(bench.files(new).output)])
+    found = json.loads(bench.run("audit", "--rebuild", "--json").stdout)
+    others.execute("ROLLBACK")
+    assert found["rebuilt"] == []
+    assert ["under way" in each["mend"] for each in found["findings"]] == [True]
+    task = launching.communicate()[0].strip()
+    bench.ok("wait", task)
+    assert bench.show(task)["state"] == "succeeded"
+
+
+def test_two_who_rebuild_at_once_do_it_once(bench: Bench) -> None:
+    """Whoever is second finds the row, and goes on."""
+    tasks = [_ended(bench, "true") for _ in range(8)]
+    _lose_ledger(bench)
+    both = [_begin(bench, "audit", "--rebuild", "--json") for _ in range(2)]
+    said = [json.loads(each.communicate()[0]) for each in both]
+    assert sorted(said[0]["rebuilt"] + said[1]["rebuilt"]) == sorted(tasks)
+
+
+def test_a_rebuild_that_was_killed_is_finished_by_the_next_one(bench: Bench) -> None:
+    """It goes row by row; a later attempt that has begun had a row, and how it ended is how the task did."""
+    task = _ended(bench, "[ -e ok ] || exit 4")
+    (bench.project / "ok").touch()
+    bench.ok("retry", task)
+    bench.ok("wait", task)
+    never_recorded = _ended(bench, "true")
+    Path(bench.home.bundle(never_recorded), "attempts", "2").touch(0o600)
+    rows = [bench.row(each) for each in (task, never_recorded)]
+    _lose_ledger(bench)
+    with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
+        for row in rows:
+            ledger.enqueue(row.launch, new_attempt(row.launch, 1, utc_now()))
+    mends = {each["task"]: each["mend"] for each in bench.json("audit")["findings"] if "attempts/2" in each["what"]}
+    assert ("--rebuild" in mends[task], "--rebuild" in mends[never_recorded]) == (True, False)
+    assert bench.json("audit", "--rebuild")["rebuilt"] == [task]
+    assert [each["exit_code"] for each in bench.show(task)["attempts"]] == [4, 0]
+    assert len(bench.show(never_recorded)["attempts"]) == 1
+
+
+def test_what_was_taken_for_waiting_and_has_ended_is_settled(bench: Bench) -> None:
+    """A row that lags behind its record keeps nobody from reading the others."""
+    task = _ended(bench, "true")
+    row = bench.row(task)
+    _lose_ledger(bench)
+    with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
+        ledger.enqueue(row.launch, new_attempt(row.launch, 1, utc_now()).but(state="queued", started_at=None))
+    assert [(each["id"], each["state"]) for each in bench.json("list")["tasks"]] == [(task, "succeeded")]
 
 
 def test_what_could_be_rebuilt_is_not_swept(bench: Bench) -> None:

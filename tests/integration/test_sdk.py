@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from outlive import AsyncOutlive, Conflict, NotStarted, Outlive, UnknownTask, UserError
+from outlive import AsyncOutlive, Conflict, NotStarted, Outlive, Unavailable, UnknownTask, UserError
 from outlive.client import sdk
 from tests.support import is_alive, kill, wait_until
 
@@ -209,6 +209,14 @@ def test_what_is_of_the_wrong_type_is_the_callers_mistake(client: Outlive, wrong
         client.run("true", **wrong)
 
 
+@pytest.mark.parametrize("env", [{"A=B": "c"}, {"": "c"}, {"A\0": "c"}, {"A": "c\0"}, {"A": None}])
+def test_no_other_variable_is_set_than_the_one_that_is_named(client: Outlive, env: dict[str, Any]) -> None:
+    """What the kernel could not pass on as it is, is refused before anything is launched."""
+    with pytest.raises(UserError, match="environment variable"):
+        client.run("true", env=env)
+    assert client.tasks() == []
+
+
 @pytest.mark.root
 def test_a_task_never_has_more_rights_than_its_launcher(bench: Bench) -> None:
     """A program that drops its rights after its first launch launches the second without them."""
@@ -298,6 +306,20 @@ def test_coroutines_wait_without_threads(bench: Bench, monkeypatch: pytest.Monke
     assert asyncio.run(main()) == [n % 3 for n in range(20)]
 
 
+def test_a_program_whose_directory_is_gone_goes_on(
+    client: Outlive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for what it has launched there, and launches elsewhere."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    task = client.run("exit 3")
+    (tmp_path / "gone").rmdir()
+    assert task.wait().exit_code == 3
+    assert client.run("pwd", cwd=tmp_path).wait().output() == f"{tmp_path}\n".encode()
+    with pytest.raises(Unavailable, match="current directory is gone"):
+        client.run("pwd")
+
+
 def test_no_descriptor_is_leaked(client: Outlive) -> None:
     """Launching, waiting and reading leave the program with as many descriptors as before."""
     client.run("true").wait()
@@ -310,6 +332,16 @@ def test_no_descriptor_is_leaked(client: Outlive) -> None:
         client.tasks()
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_client_for_each_launch_costs_no_descriptor(client: Outlive, bench: Bench) -> None:
+    """Each rests on the ledger, until nobody has the client any more."""
+    client.run("true").wait()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        Outlive(home=str(bench.state)).run("true").wait()
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before + 2  # SQLite closes a file when nobody has a lock on it
 
 
 def test_a_session_of_a_program(client: Outlive) -> None:

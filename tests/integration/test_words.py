@@ -111,6 +111,29 @@ def test_a_wait_shows_on_a_terminal_that_it_goes_on(bench: Bench, how: str) -> N
     assert terminal.text.rpartition("\x1b[K")[2].strip().startswith("t")
 
 
+def test_a_wait_for_several_shows_how_many_are_left(bench: Bench) -> None:
+    """Those that have ended are not waited for any more; of the last one it is shown what it says."""
+    for name in "abc":
+        os.mkfifo(bench.project / f"gate-{name}")
+    tasks = [bench.launch(f"echo compiling {name}; read x < gate-{name}") for name in "abc"]
+    terminal = Terminal(bench, 80, "wait", *tasks)
+    terminal.read_until("waiting for 3 of 3 tasks")
+    (bench.project / "gate-b").write_text("\n")
+    terminal.read_until("waiting for 2 of 3 tasks")
+    (bench.project / "gate-a").write_text("\n")
+    terminal.read_until("compiling c")
+    assert f"waiting for {tasks[2]}" in terminal.text
+    (bench.project / "gate-c").write_text("\n")
+    assert terminal.finish() == 0
+
+
+def test_what_has_said_nothing_yet_is_answered_without_an_empty_line(bench: Bench) -> None:
+    """Of a task that goes on, `run --wait` shows what it has said; nothing is no line."""
+    done = bench.run("run", "--wait", "10ms", "sleep 60")
+    assert done.returncode == 4
+    assert done.stderr.startswith("still running after 10ms")
+
+
 def test_without_a_terminal_a_wait_says_nothing_meanwhile(bench: Bench) -> None:
     """Its output is for programs."""
     done = bench.run("wait", bench.launch("sleep 1.3"))
@@ -144,12 +167,22 @@ def test_a_group_is_one_thing_of_one_project(bench: Bench) -> None:
     assert bench.run("wait", "--group", "g").returncode == 1
 
 
-def test_a_group_without_members_has_not_succeeded(bench: Bench, tmp_path: Path) -> None:
+@pytest.mark.parametrize("verb", ["wait", "cancel"])
+def test_a_group_without_members_has_not_ended(bench: Bench, tmp_path: Path, verb: str) -> None:
     """A wrong name, or the right one in another project: nobody is told that all is well."""
-    bench.launch("exit 1", "--group", "g")
-    for done in (bench.run("wait", "--group", "h"), bench.run("wait", "--group", "g", cwd=tmp_path)):
-        assert done.returncode == 2
+    bench.run("wait", bench.launch("exit 1", "--group", "g"))
+    for done in (bench.run(verb, "--group", "h"), bench.run(verb, "--group", "g", cwd=tmp_path)):
+        assert (done.returncode, done.stdout) == (2, "")
         assert "no task of this project is in the group" in done.stderr
+    assert bench.run(verb, "--group", "g").returncode == (1 if verb == "wait" else 0)
+
+
+def test_a_list_of_nothing_names_the_group(bench: Bench) -> None:
+    """It may be empty; but who has mistyped the name reads it."""
+    bench.launch("true", "--group", "g")
+    assert bench.ok("list", "--group", "h\x1b[2J").startswith("no tasks of the group h in this project")
+    assert bench.ok("list", "--group", "h", "--all") == "no tasks of the group h"
+    assert bench.json("list", "--group", "h") == {"tasks": [], "more": False, "remaining": 0}
 
 
 def test_a_group_ends_when_nobody_of_it_is_left(bench: Bench) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import stat
-from errno import EDQUOT, EMFILE, ENFILE, ENOSPC
+from errno import EDQUOT, ENOSPC
 
 from outlive.bundle.kernel import boot_id, file_system_magic, punch_hole, read_small
-from outlive.domain.errors import TOO_MANY_FILES, DiskFull, Unavailable
+from outlive.domain.errors import DiskFull, Unavailable, hint_after
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,9 +213,7 @@ def _check_file_system(path: str) -> None:
 def _unusable(path: str, error: OSError) -> Unavailable:
     if error.errno in (ENOSPC, EDQUOT):
         return DiskFull(f"the disk under {path} is full", "free some space, or set OUTLIVE_HOME")
-    hint = "check its permissions, or set OUTLIVE_HOME to a directory of yours"
-    if error.errno in (EMFILE, ENFILE):
-        hint = TOO_MANY_FILES
+    hint = hint_after(error, "check its permissions, or set OUTLIVE_HOME to a directory of yours")
     return Unavailable(f"the state directory {path} cannot be used: {error.strerror}", hint)
 
 

@@ -14,7 +14,7 @@ from outlive.ledger.contract import Selection
 from outlive.service.cancel import Cancelled, cancel, with_descendants
 from outlive.service.clock import utc_now
 from outlive.service.lookup import only_one
-from outlive.service.view import find, select, task_document
+from outlive.service.view import find, select, select_group, task_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,13 +53,12 @@ def _meant(home: Home, given: Given) -> list[str]:
                     f"it ended {ago(ended, utc_now())} ago; `outlive show {task.id}` tells how",
                 )
         return [task.id for task in tasks]
-    narrowed = given.group is not None or given.session is not None
-    # A group is of a project; a session may have worked in several.
-    scope = Selection(project=place.project(), session=given.session, group=given.group)
-    if given.group is None:
-        scope = place.session_or_project(home, given.session)
-    tasks = select(home, scope.but(states=LIVE), launch_adopter)
-    if narrowed or given.all:
+    if given.group is not None:
+        # A group is of a project; a session may have worked in several.
+        members = Selection(project=place.project(), session=given.session, group=given.group, states=LIVE)
+        return [task.id for task in select_group(home, members, launch_adopter)]
+    tasks = select(home, place.session_or_project(home, given.session).but(states=LIVE), launch_adopter)
+    if given.session is not None or given.all:
         return [task.id for task in tasks]
     return [only_one(tasks, "cancel").id]
 

@@ -9,6 +9,7 @@ from outlive.domain.errors import UserError
 from outlive.domain.lifecycle import LIVE, STATES
 from outlive.domain.moment import moment_of
 from outlive.domain.quantity import parse_duration
+from outlive.domain.text import one_line
 from outlive.domain.when import datetime, timedelta
 from outlive.keeper.launching import launch_adopter
 from outlive.ledger.contract import Selection
@@ -40,7 +41,7 @@ def act(given: Given) -> int:
         print_json(document)
         return 0
     if not tasks:
-        print("no tasks" if given.all else "no tasks in this project (outlive list --all shows every project's)")
+        print(_nothing(given))
         return 0
     rows = [
         (
@@ -62,6 +63,12 @@ def act(given: Given) -> int:
     if more:
         print(f"... and more: outlive list --limit {limit * 5}")
     return 0
+
+
+def _nothing(given: Given) -> str:
+    """What an empty list says: of a group it says its name, which may be a wrong one."""
+    what = "no tasks" if given.group is None else f"no tasks of the group {one_line(given.group, 60)}"
+    return what if given.all else f"{what} in this project (outlive list --all shows every project's)"
 
 
 def _span_or_moment(text: str) -> timedelta | datetime:

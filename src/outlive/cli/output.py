@@ -14,7 +14,7 @@ from outlive.domain.redaction import may_begin_secret
 from outlive.domain.text import masked, shown
 from outlive.keeper.launching import launch_adopter
 from outlive.service.follow import CHUNK, follow
-from outlive.service.output import files_of_attempt, output_document, pieces_of, start_of_tail
+from outlive.service.output import files_with_output, output_document, pieces_of, start_of_tail
 from outlive.service.view import find
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ def act(given: Given) -> int:
         raise UserError("output takes one id", "outlive output ID")
     home = place.here()
     task = find(home, given.words, launch_adopter)[0]
-    files = files_of_attempt(home, task, given.attempt)
+    files = files_with_output(home, task, given.attempt)
     start = _start(files, given)
     if given.json and not given.follow:
         print_json(output_document(task, files, start, list(pieces_of(files, start, given.bytes))))

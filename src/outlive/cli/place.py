@@ -7,12 +7,12 @@ import os
 from outlive.bundle.home import open_home
 from outlive.domain.errors import UserError
 from outlive.keeper.plan import Surroundings
-from outlive.ledger.contract import Selection
 from outlive.service.origin import current_directory, project_of, session_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.home import Home
+    from outlive.ledger.contract import Selection
 
 
 def here() -> Home:
@@ -38,6 +38,8 @@ def session(given: str | None) -> str | None:
 
 def session_or_project(home: Home, given: str | None) -> Selection:
     """The tasks of the session that was given or that we run in; of this project outside of a session."""
+    from outlive.ledger.contract import Selection  # a launch, and every keeper after it, has no use for it
+
     name = session(given)
     if name is None:
         return Selection(project=project())

@@ -25,9 +25,21 @@ class Progress:
 
     def __init__(self, home: Home, tasks: Sequence[Task], *, wanted: bool = True) -> None:
         self._home = home
-        self._tasks = list(tasks)
+        self._left: dict[str, Task] = {}
+        self._known: set[str] = set()
+        self.add(tasks)
         self._began = time.monotonic()
         self._is_seen = wanted and bool(tasks) and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+    def add(self, tasks: Sequence[Task]) -> None:
+        """These are waited for, too, unless they were already, or have ended."""
+        new = [task for task in tasks if task.id not in self._known]
+        self._known.update(task.id for task in new)
+        self._left.update((task.id, task) for task in new if task.current.settled_at is None)
+
+    def remove(self, task: Task) -> None:
+        """This one has ended."""
+        self._left.pop(task.id, None)
 
     @property
     def tick(self) -> Self | None:
@@ -37,11 +49,11 @@ class Progress:
     def __call__(self) -> None:
         """Write the line anew."""
         waited = show_duration(timedelta(seconds=int(time.monotonic() - self._began)))
-        if len(self._tasks) == 1:
-            task = self._tasks[0]
+        if len(self._left) == 1:
+            (task,) = self._left.values()
             line = f"waiting for {task.id} ({waited}): {last_line(self._home, task) or task.launch.command}"
         else:
-            line = f"waiting for {len(self._tasks)} tasks ({waited})"
+            line = f"waiting for {len(self._left)} of {len(self._known)} tasks ({waited})"
         sys.stderr.write(f"\r\x1b[K{cut(line, terminal_columns(sys.stderr) - 1)}")
         sys.stderr.flush()
 

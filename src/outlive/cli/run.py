@@ -132,7 +132,8 @@ def _answer_inline(home: Home, task: str, patience: timedelta, given: Given) -> 
         print_json(task_document(home, found, utc_now()))
     else:
         print(task)
-        print("\n".join(tail_lines(output_view(home, found))), file=sys.stderr)
+        for line in tail_lines(output_view(home, found)):
+            print(line, file=sys.stderr)
         print(
             f"still {found.state} after {show_duration(patience)}; it goes on in the background: outlive wait {task}",
             file=sys.stderr,
@@ -152,7 +153,7 @@ COMMAND = Command(
     options=(
         Option(name="--cwd", metavar="DIR", takes="directory", help="run there instead of here"),
         Option(name="--env", metavar="K=V", help="set a variable for the command", repeat=True),
-        Option(name="--description", metavar="TEXT", help="what it is for, in your words"),
+        Option(name="--description", metavar="TEXT", help="what it is for, in your words, at most 10,000 characters"),
         Option(name="--session", metavar="ID", help="the session to tell (default: the one we run in)"),
         Option(
             name="--group",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import resource
 import signal
 import sys
-import time
 
 from outlive.cli import place
 from outlive.cli.options import Command, Given, Option
@@ -15,14 +14,13 @@ from outlive.domain.errors import UserError
 from outlive.domain.lifecycle import LIVE
 from outlive.domain.quantity import parse_duration
 from outlive.domain.text import shown
-from outlive.domain.when import timedelta
 from outlive.keeper.launching import launch_adopter
 from outlive.ledger.contract import Selection
 from outlive.service.clock import utc_now
 from outlive.service.inbox import result_was_read
 from outlive.service.until import wait_until
-from outlive.service.view import find, select, task_document
-from outlive.service.wait import wait_for
+from outlive.service.view import find, select, select_group, task_document
+from outlive.service.wait import wait_for_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,29 +67,26 @@ def _meant(home: Home, given: Given) -> list[Task]:
     if given.group is not None:
         # All its members: that it has ended is a question about them, and one may have failed already.
         members = Selection(project=place.project(), group=given.group, session=given.session)
-        tasks = select(home, members, launch_adopter)
-        if not tasks:
-            # Exit code 0 would say that all of it succeeded.
-            raise UserError(
-                f"no task of this project is in the group {given.group}",
-                "a group is of one project: `outlive list --all --group NAME` looks in all of them",
-            )
-        return tasks
+        return select_group(home, members, launch_adopter)
     return select(home, place.session_or_project(home, given.session).but(states=LIVE), launch_adopter)
 
 
 def _wait_for_all(home: Home, tasks: list[Task], given: Given, progress: Progress) -> tuple[bool, list[str]]:
-    """Until they have ended, and of a group those too that joined it meanwhile; whether in time, and who they were."""
-    until = None if given.timeout is None else time.monotonic() + given.timeout.total_seconds()
-    while True:
-        ids = [task.id for task in tasks]
-        left = None if until is None else timedelta(seconds=max(0.0, until - time.monotonic()))
-        in_time = wait_for(home, ids, any_one=given.any, timeout=left, adopter=launch_adopter, tick=progress.tick)
-        if not in_time or given.group is None or given.any:
-            return in_time, ids
-        tasks = _meant(home, given)
-        if all(task.current.settled_at is not None for task in tasks):
-            return True, [task.id for task in tasks]
+    def members() -> list[Task]:
+        found = _meant(home, given)
+        progress.add(found)
+        return found
+
+    return wait_for_all(
+        home,
+        tasks,
+        None if given.group is None else members,
+        any_one=given.any,
+        timeout=given.timeout,
+        adopter=launch_adopter,
+        on_end=progress.remove,
+        tick=progress.tick,
+    )
 
 
 def _wait_until(home: Home, tasks: list[Task], given: Given) -> int:

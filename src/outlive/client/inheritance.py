@@ -10,7 +10,7 @@ import os
 import resource
 
 from outlive.bundle.kernel import read_proc
-from outlive.domain.errors import Unavailable
+from outlive.domain.errors import Unavailable, hint_after
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,9 +26,13 @@ _LIMITS = [number for name, number in vars(resource).items() if name.startswith(
 
 def inherited() -> dict[str, Any]:
     """What a command launched by this thread inherits, beside descriptors; `rights` chooses the spawner."""
-    status = _status()
+    try:
+        status = _status()
+        allowed = _rights(status)
+    except OSError as error:
+        raise _unreadable(error) from error
     return {
-        "rights": _rights(status),
+        "rights": allowed,
         "environ": dict(os.environ),
         "umask": int(status.get("Umask", "0022"), 8),
         "limits": tuple((number, resource.getrlimit(number)) for number in _LIMITS),
@@ -37,7 +41,10 @@ def inherited() -> dict[str, Any]:
 
 def rights() -> tuple[object, ...]:
     """What a child of this thread would be allowed, and where it would be."""
-    return _rights(_status())
+    try:
+        return _rights(_status())
+    except OSError as error:
+        raise _unreadable(error) from error
 
 
 def _rights(status: dict[str, str]) -> tuple[object, ...]:
@@ -76,11 +83,14 @@ def _namespace(name: str) -> str | None:
 
 
 def _status() -> dict[str, str]:
-    try:
-        lines = _read("status").splitlines()
-    except OSError as error:
-        raise Unavailable(f"/proc cannot be read: {error.strerror}", "mount it here; nothing was started") from error
+    lines = _read("status").splitlines()
     return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+def _unreadable(error: OSError) -> Unavailable:
+    return Unavailable(
+        f"/proc cannot be read: {error.strerror}", hint_after(error, "mount it here; nothing was started")
+    )
 
 
 def _read(name: str) -> str:

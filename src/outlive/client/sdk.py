@@ -15,19 +15,19 @@ from outlive.bundle.output import read_piece, size_of
 from outlive.client.inheritance import inherited
 from outlive.client.session import Session
 from outlive.client.spawning import Spawner
-from outlive.domain.command import check_environment, from_argv, from_shell_text
-from outlive.domain.errors import UserError
+from outlive.domain.command import check_variables, from_argv, from_shell_text
+from outlive.domain.errors import Unavailable, UserError
 from outlive.domain.lifecycle import is_terminal
 from outlive.domain.when import timedelta
 from outlive.ledger.contract import Selection
-from outlive.ledger.sqlite import SqliteLedger
+from outlive.ledger.resting import RestingLedger
 from outlive.service import view
 from outlive.service.cancel import cancel
 from outlive.service.clock import utc_now
 from outlive.service.follow import follow
 from outlive.service.inbox import result_was_read
 from outlive.service.origin import current_directory, project_of, session_of
-from outlive.service.output import files_of_attempt
+from outlive.service.output import files_with_output
 from outlive.service.send import send
 from outlive.service.wait import wait_for
 
@@ -66,7 +66,7 @@ class Outlive:
         self._home = open_home(environ)
         self._session = session
         self._project = None if project is None else project_of(os.fspath(project))
-        self._ledger: SqliteLedger | None = None
+        self._ledger = RestingLedger(self._home.ledger)
 
     def run(
         self,
@@ -111,7 +111,7 @@ class Outlive:
         fields = {
             "description": description,
             "session": session or self._session,
-            "session_project": None if cwd is None else self._project or project_of(current_directory(os.environ)),
+            "session_project": None if cwd is None else self._project or _project_here(),
             "group": group,
             "key": key,
             "mode": "foreground" if foreground else "background",
@@ -133,7 +133,7 @@ class Outlive:
         _check_kinds({**fields, "stdin": stdin})
         self._keep_ledger_open()
         around = inherited()
-        around["environ"].update(check_environment([f"{name}={setting}" for name, setting in (env or {}).items()]))
+        around["environ"].update(check_variables(env or {}))
         task = _spawner.ask(
             {
                 "verb": "run",
@@ -153,9 +153,7 @@ class Outlive:
 
         That would be every launch, and every ending. A fork closes it (see `ledger.forking`).
         """
-        if self._ledger is None or not self._ledger.resume():
-            self._ledger = SqliteLedger(self._home.ledger, utc_now())
-        self._ledger.rest()
+        self._ledger.put_back(self._ledger.take(utc_now()))
 
     def task(self, task_id: str) -> Task:
         """One task by its id, or by a unique prefix of it."""
@@ -282,7 +280,9 @@ class Task:
         if not ended:
             return self.refresh()
         self._found = ended[0]
-        result_was_read(self._home, self._found, session_of(os.environ), project_of(current_directory(os.environ)))
+        project = _project_here()
+        if project is not None:
+            result_was_read(self._home, self._found, session_of(os.environ), project)
         return self
 
     def cancel(self) -> Self:
@@ -310,7 +310,7 @@ class Task:
 
         Of its newest attempt, or of the one with that number.
         """
-        files = files_of_attempt(self._home, self._task, attempt)
+        files = files_with_output(self._home, self._task, attempt)
         end = size_of(files)
         start = max(0, end - tail) if tail is not None else max(0, since)
         parts = []
@@ -346,6 +346,14 @@ def adopt(home: Home, launch: Launch, _: AttemptFiles, held: Held) -> None:
     """A new keeper for an orphan has to be forked, so the spawner does it."""
     held.close()
     _spawner.ask({"verb": "reconcile", **_place(home), "task": launch.id})
+
+
+def _project_here() -> str | None:
+    """The project that this program works in; None if its directory is gone, which is no reason to do nothing."""
+    try:
+        return project_of(current_directory(os.environ))
+    except Unavailable:
+        return None
 
 
 def _place(home: Home) -> dict[str, object]:

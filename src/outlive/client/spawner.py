@@ -23,6 +23,7 @@ from outlive.domain.when import timedelta
 from outlive.keeper.launching import become_detached
 from outlive.keeper.observation import load
 from outlive.keeper.plan import Surroundings
+from outlive.ledger.resting import RestingLedger
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.lookup import resolve
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from outlive.keeper.recycling import Keepers
 
 _LENGTH = 8
-_KEEPERS_WAIT_MS = 2000
+_THEY_WAIT_MS = 2000
 
 
 def frame(message: dict[str, Any]) -> bytes:
@@ -68,9 +69,10 @@ def serve(fd: int) -> None:
     keepers = become_detached()
     keep_freed_memory()
     load()
-    while (request := _next_request(fd, keepers)) is not None:
+    at_hand = _AtHand(keepers)
+    while (request := _next_request(fd, at_hand)) is not None:
         try:
-            answer: dict[str, Any] = {"task": _act(request)}
+            answer: dict[str, Any] = {"task": _act(request, at_hand)}
         except OutliveError as error:
             answer = {"error": type(error).__name__, "message": error.message, "hint": error.hint}
             answer["task"] = getattr(error, "task", None)
@@ -86,17 +88,45 @@ def serve(fd: int) -> None:
             return
 
 
-def _next_request(fd: int, keepers: Keepers) -> dict[str, Any] | None:
-    """What is asked next. Keepers that wait for it are let go if that takes long."""
-    if keepers.are_there:
+class _AtHand:
+    """What is kept for the next launch, if that comes soon: keepers, and the ledger of the last one."""
+
+    def __init__(self, keepers: Keepers) -> None:
+        self._keepers = keepers
+        self._ledger: RestingLedger | None = None
+
+    def __bool__(self) -> bool:
+        return self._keepers.are_there or self._ledger is not None
+
+    def ledger_of(self, home: Home) -> RestingLedger:
+        """The ledger of this home, which may be open already."""
+        if self._ledger is None or self._ledger.path != home.ledger:
+            self._close()
+            self._ledger = RestingLedger(home.ledger)
+        return self._ledger
+
+    def let_go(self) -> None:
+        """Nothing has been launched for a while."""
+        self._keepers.dismiss()
+        self._close()
+
+    def _close(self) -> None:
+        if self._ledger is not None:
+            self._ledger.close()
+            self._ledger = None
+
+
+def _next_request(fd: int, at_hand: _AtHand) -> dict[str, Any] | None:
+    """What is asked next. What is at hand for it is let go if that takes long."""
+    if at_hand:
         waiting = poll()
         waiting.register(fd, POLLIN)
-        if not waiting.poll(_KEEPERS_WAIT_MS):
-            keepers.dismiss()
+        if not waiting.poll(_THEY_WAIT_MS):
+            at_hand.let_go()
     return receive(fd)
 
 
-def _act(request: dict[str, Any]) -> str:
+def _act(request: dict[str, Any], at_hand: _AtHand) -> str:
     if request["verb"] == "who":
         return str(os.getpid())
     home = Home(request["home"], can_punch=request["can_punch"])
@@ -126,6 +156,7 @@ def _act(request: dict[str, Any]) -> str:
             home,
             Request(command=command, cwd=request["cwd"], surroundings=around, **fields),
             utc_now(),
+            at_hand.ledger_of(home),
         )
     finally:
         if around.owner is not None:

@@ -10,7 +10,7 @@ import threading
 from outlive.client import inheritance
 from outlive.client.spawner import frame, receive
 from outlive.domain import errors
-from outlive.domain.errors import Unavailable
+from outlive.domain.errors import Unavailable, hint_after
 from outlive.installation import package_directories
 
 TYPE_CHECKING = False
@@ -31,6 +31,7 @@ class Spawner:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
+        self._inode = 0
         os.register_at_fork(after_in_child=self.start_afresh)
         self._asking = 0
         self._for: tuple[object, ...] = ()
@@ -78,6 +79,7 @@ class Spawner:
 
     def _channel(self, rights: tuple[object, ...]) -> socket.socket:
         """The socket of a spawner that has these rights."""
+        self._notice_loss()
         if self._socket is None or self._for != rights:
             self._replace(rights)
         if self._socket is None:
@@ -88,7 +90,10 @@ class Spawner:
         self._forget()
         if not sys.executable:
             raise Unavailable("this program does not know its Python interpreter", "set sys.executable")
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise Unavailable(f"the spawner cannot be started: {error}", hint_after(error, "check memory")) from error
         try:
             packages = package_directories()
             child = os.posix_spawn(
@@ -100,35 +105,44 @@ class Spawner:
             )
         except OSError as error:
             ours.close()
-            raise Unavailable(f"the spawner cannot be started: {error}", "check memory and open files") from error
+            raise Unavailable(f"the spawner cannot be started: {error}", hint_after(error, "check memory")) from error
         finally:
             theirs.close()
         _wait_for(child)  # it has put another one into its place, which is nobody's child
-        self._socket, self._for = ours, rights
+        self._socket, self._inode, self._for = ours, os.fstat(ours.fileno()).st_ino, rights
+
+    def _notice_loss(self) -> None:
+        """A program that closes all its descriptors closes ours too; whatever has that number then is its own."""
+        if self._socket is None:
+            return
+        try:
+            is_ours = os.fstat(self._socket.fileno()).st_ino == self._inode
+        except OSError:
+            is_ours = False
+        if not is_ours:
+            self._socket.detach()
+            self._socket = None
 
     def _forget(self) -> None:
         """Let a spawner go."""
+        self._notice_loss()
         if self._socket is not None:
             try:
                 # A forked child of ours may hold a copy; the spawner must see the end all the same.
                 self._socket.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # it is gone, or the program closed the descriptor itself
-            self._drop_socket()
-
-    def _drop_socket(self) -> None:
-        if self._socket is not None:
-            try:
-                self._socket.close()
-            except OSError:
-                pass
+                pass  # it is gone
+            self._socket.close()
             self._socket = None
 
     def start_afresh(self) -> None:
         """In a forked child: the lock may be held by a thread that is not here, the spawner is not ours."""
         self._lock = threading.Lock()
         self._asking = 0
-        self._drop_socket()
+        self._notice_loss()
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
     def close(self) -> None:
         """End the spawner; the next request starts another."""

@@ -1,8 +1,8 @@
 """The keeper: the detached process that owns one attempt from its start to its settlement.
 
 This is how it comes to life: it cuts its ties, lets the witness start the command, and supervises it.
-It holds no ledger while the command runs, needs no import to bring it to its end, and ignores what
-would end an ordinary process.
+It locks nothing in the ledger while the command runs, needs no import to bring it to its end, and
+ignores what would end an ordinary process.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class NewKeeper:
 
 def stand_by(plan: Plan, held: Held, life: Life = keep) -> NewKeeper:
     """A new keeper for a held attempt, to begin its life once the attempt has its row."""
-    if _keepers is None or life is not keep or not _frees_its_keeper(plan):
+    if _keepers is None or not _keepers.have_room or life is not keep or not _frees_its_keeper(plan):
         return NewKeeper(held, lambda go, ready: life(plan, held, go, ready), _nobody)
     return _one_of(_keepers, plan, held)
 

@@ -16,6 +16,7 @@ import json  # noqa: F401 - a launch is read with it, and every keeper would loa
 import marshal
 import os
 from _socket import MSG_NOSIGNAL, socket, socketpair
+from resource import RLIMIT_NOFILE, getrlimit
 from select import POLLIN, poll
 
 from outlive.bundle.attempt import Held
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _MOST_CHANNELS = 8
 _MOST_LIVES = 50  # nobody collects garbage in a keeper
 _PATIENCE_S = 1.0
+_DESCRIPTORS = 32  # with fewer, channels would take those that the tasks themselves need
 _NUMBER = 4
 _HELD = ("lock", "control", "done", "record", "output")
 
@@ -46,6 +48,7 @@ class Keepers:
     def __init__(self) -> None:
         self._channels: dict[int, socket] = {}
         self._free: dict[int, int] = {}
+        self.have_room = getrlimit(RLIMIT_NOFILE)[0] >= _DESCRIPTORS
 
     @property
     def are_there(self) -> bool:

@@ -1,4 +1,4 @@
-"""The ledger as a keeper uses it at the end: quickly, patiently, and for nothing longer than that."""
+"""The ledger as a keeper uses it at the end: quickly, patiently, and until then at rest."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from outlive.bundle.kernel import give_back_memory, keep_freed_memory
 from outlive.domain.errors import DiskFull, OutliveError, Unavailable
 from outlive.domain.when import UTC, datetime
+from outlive.ledger.resting import RestingLedger
 from outlive.ledger.sqlite import SqliteLedger
 
 TYPE_CHECKING = False
@@ -36,31 +37,27 @@ def let_sinks_be_told(home: Home, ledger: SqliteLedger) -> None:
 
 
 class LedgerOfAnEnding:
-    """Opened when the command is gone, or for a moment before; never held while it runs."""
+    """Opened when the command has run for a moment, or is gone; nothing in it is locked until there is an ending."""
 
     def __init__(self, plan: Plan, held: Held, on_settled: Callable[[], None]) -> None:
         self._on_settled = on_settled
         self._plan = plan
         self._held = held
-        self._opened: SqliteLedger | None = None
+        self._ledger = RestingLedger(plan.home.ledger, create=False)
 
     def rehearse(self) -> None:
-        """Open the ledger once, and close it, while nobody waits for us.
+        """Open the ledger while nobody waits for us, and get ready to write.
 
         In a fresh fork the first use of any code costs a page fault. Those that come now do not
         come when the command has ended and everybody is in a hurry.
         """
-        try:
-            with self._open() as ledger:
-                ledger.rehearse()
-        except OutliveError:
-            pass  # there will be a better moment
+        self._open_to_rest(SqliteLedger.get_ready_to_settle)
         give_back_memory()
 
     def say(self, condition: Condition | None) -> None:
         """Say something of the attempt while it runs; whoever asked for it is told."""
         try:
-            with self._open() as ledger:
+            with self._ledger.use(datetime.now(UTC)) as ledger:
                 ledger.set_condition(self._plan.launch.id, self._plan.files.number, condition)
                 let_sinks_be_told(self._plan.home, ledger)
         except OutliveError:
@@ -69,10 +66,7 @@ class LedgerOfAnEnding:
     def prepare(self) -> None:
         """The command is gone: while its witness writes down how, we get the ledger."""
         keep_freed_memory()
-        try:
-            self._opened = self._open()
-        except OutliveError:
-            pass  # it will be tried again, and for longer, when there is something to write
+        self._open_to_rest()
 
     def write(self, settlement: Settlement, again: Attempt | None) -> bool:
         """Make the ending true, and let everybody go who waits for it; False if it is not our word.
@@ -82,7 +76,7 @@ class LedgerOfAnEnding:
         keep_freed_memory()
         for attempt in range(_TRIES):
             try:
-                with self._open() as ledger:
+                with self._ledger.take(datetime.now(UTC)) as ledger:
                     is_ours = ledger.settle(settlement, again)
                     # Now, and not when ledger and process have been taken apart: waiters are asleep on it.
                     self._held.let_go()
@@ -110,6 +104,9 @@ class LedgerOfAnEnding:
             except (ImportError, OutliveError):
                 pass  # the ending stands; another keeper will do it
 
-    def _open(self) -> SqliteLedger:
-        opened, self._opened = self._opened, None
-        return opened or SqliteLedger(self._plan.home.ledger, datetime.now(UTC), create=False)
+    def _open_to_rest(self, first: Callable[[SqliteLedger], None] = lambda _: None) -> None:
+        try:
+            with self._ledger.use(datetime.now(UTC)) as ledger:
+                first(ledger)
+        except OutliveError:
+            return  # it will be tried again, and for longer, when there is something to write

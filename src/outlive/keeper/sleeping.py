@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from outlive.keeper.note import Note
     from outlive.keeper.plan import Plan
 
-# Run with -I -S: nothing is imported but what is built in, and `select`.
+# Run with -I -S: nothing is imported but what is built in, and `select`. It wakes in the same interpreter:
+# another one would take as long to come up as all that a keeper loads, and hundreds may be called at once.
 _SLEEP = """
 import sys
-from posix import close, environ, execve, open, set_inheritable, write
+from posix import close, open, write
 from select import POLLIN, poll
 from time import monotonic
-program, wake, note, until, how_many, calls, doors = sys.argv[1:]
+note, until, how_many, calls, doors = sys.argv[1:6]
 name = open("/proc/self/comm", 1)
 write(name, b"{name}")
 close(name)
@@ -41,7 +42,6 @@ doors = [int(door) for door in doors.split()]
 left = int(how_many)
 waiting = poll()
 for door in doors:
-    set_inheritable(door, False)
     waiting.register(door, 0)
 for call in calls.split():
     waiting.register(int(call), POLLIN)
@@ -53,14 +53,14 @@ while not doors or left > 0:
     for door, _ in ready:
         waiting.unregister(door)
         left -= 1
-execve(program, [program, "-I", "-c", wake, note], environ)
+for door in doors:
+    close(door)
+sys.path[:0] = sys.argv[6:]
+from outlive.quick_import import install
+install()
+from outlive.service.queue import wake
+wake(int(note))
 """.replace("{name}", KEEPER_NAME)
-
-_WAKE = (
-    "import sys; sys.path[:0] = {packages!r};"
-    "from outlive.quick_import import install; install();"
-    "from outlive.service.queue import wake; wake(int(sys.argv[1]))"
-)
 
 
 def fall_asleep(
@@ -79,9 +79,9 @@ def fall_asleep(
         os.set_inheritable(fd, True)
     program = getattr(sys, "_base_executable", None) or sys.executable
     arguments = (
-        *(program, _WAKE.format(packages=package_directories()), str(note)),
-        "" if until is None else str(until),
+        *(str(note), "" if until is None else str(until)),
         *(str(how_many), " ".join(map(str, calls)), " ".join(map(str, doors))),
+        *package_directories(),
     )
     os.execve(program, [program, "-I", "-S", "-c", _SLEEP, *arguments], os.environ)
 

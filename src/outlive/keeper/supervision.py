@@ -173,8 +173,8 @@ class Supervision:
         ready = {fd for fd, _ in waiting.poll(min(spans) * 1000 if spans else None)}
         if not ready and self._rehearsal is not None and time.monotonic() >= self._rehearsal:
             self._rehearsal = None
-            self._ledger.rehearse()
             self.on_rest()
+            self._ledger.rehearse()  # last, for a fork would close it again
         return ready
 
     def _obey(self, words: bytes) -> None:

@@ -178,17 +178,23 @@ def describe(members: Iterable[Member]) -> tuple[LeftRunning, ...]:
 
 def children(pid: int) -> list[int]:
     """The children of a process, dead or alive."""
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-        found: list[int] = []
-        for thread in threads:
-            found.extend(map(int, read_proc(f"/proc/{pid}/task/{thread}/children").split()))
-    except FileNotFoundError:
-        # No such process, or a kernel without this file: then ask every process for its parent.
-        return [child for child in _all_pids() if (stat_fields(child) or [b"", b""])[1] == b"%d" % pid]
-    except OSError:
-        return []
-    return found
+    for _ in range(_MOST_LOOKS):
+        try:
+            return [
+                int(child)
+                for thread in os.listdir(f"/proc/{pid}/task")
+                for child in read_proc(f"/proc/{pid}/task/{thread}/children").split()
+            ]
+        except FileNotFoundError:
+            if not os.path.exists("/proc/thread-self/children"):
+                break
+            # A thread is gone, and its children are another one's now; or the process is.
+            if not os.path.exists(f"/proc/{pid}"):
+                return []
+        except OSError:
+            return []
+    # A kernel without this file, or threads that come and go too fast: then ask every process for its parent.
+    return [child for child in _all_pids() if (stat_fields(child) or [b"", b""])[1] == b"%d" % pid]
 
 
 def _all_pids() -> list[int]:

@@ -7,7 +7,7 @@ import sys
 import time
 from fcntl import LOCK_EX, flock
 
-from outlive.domain.errors import TOO_MANY_FILES, Broken, DiskFull, NewerLedger, OutliveError, Unavailable
+from outlive.domain.errors import TOO_MANY_FILES, Broken, DiskFull, NewerLedger, OutliveError, Unavailable, hint_after
 
 # apsw asks for `collections.abc`, and would get all of `collections` with it: a tenth of an
 # interpreter start. It keeps one class of it and not the package, so a stand-in will do.
@@ -56,12 +56,14 @@ def connect(path: str, now: datetime, *, create: bool = True) -> apsw.Connection
     """A connection to a ledger of our schema; creates the file, quarantines a broken one."""
     try:
         return _connect(path, create=create)
-    except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise (quarantine(path, now, error) if create else damaged(path, error)) from error
     except apsw.Error as error:
+        if is_damage(error):
+            raise (quarantine(path, now, error) if create else damaged(path, error)) from error
         raise translated(error, path) from error
     except OSError as error:
-        raise Unavailable(f"the ledger {path} cannot be made: {error.strerror}", "check the state directory") from error
+        raise Unavailable(
+            f"the ledger {path} cannot be made: {error.strerror}", hint_after(error, "check the state directory")
+        ) from error
 
 
 def _connect(path: str, *, create: bool) -> apsw.Connection:
@@ -117,6 +119,8 @@ def fold_when_long(connection: apsw.Connection, log_pages: int) -> None:
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error:
             pass  # every commit stands; whoever commits next tries again
+        finally:
+            connection.set_busy_handler(_wait_a_little)
 
 
 def _create_private(path: str) -> None:
@@ -214,6 +218,17 @@ def _is_short_of_descriptors() -> bool:
         return True
 
 
+def is_damage(error: apsw.Error) -> bool:
+    """Whether the ledger will never be readable again.
+
+    A log that is shorter than its index says was deleted or emptied under somebody who has it open. SQLite calls that
+    an error of the disk; it would last for as long as the longest task.
+    """
+    if isinstance(error, apsw.IOError):
+        return getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_SHORT_READ
+    return isinstance(error, (apsw.NotADBError, apsw.CorruptError))
+
+
 def damaged(path: str, error: apsw.Error) -> OutliveError:
     """The ledger is broken, and whoever found that out has nobody to tell: it stays where it is for somebody who has.
 
@@ -260,9 +275,7 @@ def _is_damaged(path: str) -> bool:
     try:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         return bool(connection.pragma("quick_check", 1) != "ok")
-    except (apsw.NotADBError, apsw.CorruptError):
-        return True
-    except apsw.Error:
-        return False
+    except apsw.Error as error:
+        return is_damage(error)
     finally:
         connection.close()

@@ -15,6 +15,7 @@ from outlive.domain.value import Value
 from outlive.domain.when import timedelta
 from outlive.ledger.contract import Selection
 from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.rebuild import could_be_rebuilt, has_begun
 from outlive.service.strays import is_abandoned, read_spec, strays
 
 TYPE_CHECKING = False
@@ -65,10 +66,12 @@ def audit(home: Home, now: datetime) -> list[Finding]:
 
 
 def _stray(home: Home, task: str, now: datetime) -> Finding:
-    if os.path.exists(home.bundle(task) + "/spec.json"):
+    if could_be_rebuilt(home, task):
         mend = "outlive audit --rebuild gives it a row again"
     elif is_abandoned(home, task, now):
         mend = "outlive sweep --apply deletes it"
+    elif read_spec(home, task) is not None:
+        mend = "a launch may be under way; if it stays, it never ran, and outlive sweep --apply deletes it in time"
     else:
         mend = "a launch may be under way; if it stays, outlive sweep --apply deletes it in an hour"
     return Finding(kind="bundle_without_row", task=task, what=f"{home.bundle(task)} is in no ledger", mend=mend)
@@ -87,6 +90,8 @@ def _of_files(home: Home, task: Task) -> Iterator[Finding]:
     known = {str(attempt.number) for attempt in task.attempts}
     for name in sorted(set(_names(bundle + "/attempts")) - known):
         mend = "nothing; a launcher was killed before it could record it, and the next retry clears it away"
+        if name.isdigit() and has_begun(AttemptFiles(bundle, int(name))):
+            mend = "outlive audit --rebuild gives it a row again"
         yield Finding(kind="attempt_without_row", task=task.id, what=f"attempts/{name} is on no record", mend=mend)
     for attempt in task.attempts:
         files = AttemptFiles(bundle, attempt.number)

@@ -71,7 +71,7 @@ class _Watch:
 
     def __init__(self, files: AttemptFiles) -> None:
         self._done = open_done(files)
-        self._growth = _watch(files.output)
+        self._growth = watch_modifications(files.output)
         self._pause = _SETTLING_PAUSE
         self._poll = poll()
         for fd in (self._done, self._growth):
@@ -102,10 +102,3 @@ class _Watch:
         for fd in (self._done, self._growth):
             if fd is not None:
                 os.close(fd)
-
-
-def _watch(path: str) -> int | None:
-    try:
-        return watch_modifications(path)
-    except OSError:
-        return None

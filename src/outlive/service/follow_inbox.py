@@ -15,8 +15,8 @@ from outlive.bundle.attempt import AttemptFiles, has_writer, open_done
 from outlive.bundle.kernel import drain, watch_modifications
 from outlive.domain.notice import COALESCE_S, DEFERRAL_CEILING_S, may_wait
 from outlive.ledger.inbox import Inbox
+from outlive.ledger.resting import RestingLedger
 from outlive.ledger.sessions import Sessions
-from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.inbox import claim, owed_to, running_for
 from outlive.service.liveness import is_over, process_of
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.domain.notice import Telling
     from outlive.domain.session import Session
+    from outlive.ledger.sqlite import SqliteLedger
     from outlive.service.inbox import Claim
     from outlive.service.reconcile import Adopter
 
@@ -50,7 +51,8 @@ def follow_inbox(
 ) -> Iterator[Claim]:
     """Claims of what the session is owed, as it comes; whoever gets one says what became of it.
 
-    Ends when the reader of a pipe that we were given has left, or the process behind a pidfd, `life`.
+    Ends when the reader of a pipe that we were given has left. Given a pidfd, `life`, it ends with the process behind
+    it, and as soon as nothing is left to come: all was told by somebody else, or another session is told it.
     """
     with _Watch(home, session, project, reader, life) as watch:
         while True:
@@ -62,7 +64,7 @@ def follow_inbox(
                 if claimed.tellings:
                     yield claimed
                     continue
-            if not watch.sleep():
+            if (life is not None and watch.is_vain) or not watch.sleep():
                 return
 
 
@@ -74,18 +76,15 @@ class _Watch:
         self._reader = reader
         self._life = life
         self._others_tell = False
+        self.is_vain = False
+        """Whether nothing ran for the session at the last look, and nothing waited to be told."""
         self._session, self._project = session, project
         self._doors: dict[str, int] = {}
         self._kin: list[int] = []
         self._put_off: dict[str, float] = {}
         self._before: dict[str, float] = {}
-        self._ledger = SqliteLedger(home.ledger, utc_now())
-        self._ledger.rest()
-        self._changes: int | None = None
-        try:
-            self._changes = watch_modifications(home.path)
-        except OSError:
-            pass
+        self._ledger = RestingLedger(home.ledger)
+        self._changes = watch_modifications(home.path)
 
     def look(self) -> None:
         """Before each look: what was put off counts only if it is put off again, and not since the last one told it."""
@@ -140,16 +139,13 @@ class _Watch:
 
     def _open_doors(self) -> None:
         """The done FIFOs of what runs for this session; those of tasks that are over are closed."""
-        if not self._ledger.resume():
-            self._ledger = SqliteLedger(self._home.ledger, utc_now())
-        try:
-            owed = owed_to(self._ledger, self._session, self._project)
-            live = [] if owed is None else running_for(self._ledger, owed)
-            kin = [] if owed is None else self._living_kin(owed.session)
-            told = [] if owed is None else Inbox(self._ledger).owed(owed.origins)
+        with self._ledger.use(utc_now()) as ledger:
+            owed = owed_to(ledger, self._session, self._project)
+            live = [] if owed is None else running_for(ledger, owed)
+            kin = [] if owed is None else _living_kin(ledger, owed.session)
+            told = [] if owed is None else Inbox(ledger).owed(owed.origins)
             self._others_tell = any(notice.state == "claimed" for notice in told)
-        finally:
-            self._ledger.rest()
+            self.is_vain = not live and all(notice.state == "presented" for notice in told)
         wanted = {f"{task.id} {task.current.number}": task for task in live[:_MOST_DOORS]}
         self._watch_kin(kin)
         for name in [name for name in self._doors if name not in wanted]:
@@ -165,11 +161,6 @@ class _Watch:
                 else:
                     os.close(door)  # nobody keeps it now; whoever does next, or settles it, writes that down
 
-    def _living_kin(self, me: Session) -> list[Session]:
-        """Other sessions of the lineage whose process lives: its end may make us their heir."""
-        kin = Sessions(self._ledger).lineage(me.lineage).sessions.values()
-        return [each for each in kin if each.seq != me.seq and each.process is not None and not is_over(each)]
-
     def _watch_kin(self, kin: list[Session]) -> None:
         for pidfd in self._kin:
             os.close(pidfd)
@@ -184,5 +175,10 @@ class _Watch:
             os.close(door)
         if self._changes is not None:
             os.close(self._changes)
-        if self._ledger.resume():
-            self._ledger.close()
+        self._ledger.close()
+
+
+def _living_kin(ledger: SqliteLedger, me: Session) -> list[Session]:
+    """Other sessions of the lineage whose process lives: its end may make us their heir."""
+    kin = Sessions(ledger).lineage(me.lineage).sessions.values()
+    return [each for each in kin if each.seq != me.seq and each.process is not None and not is_over(each)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from outlive.bundle.output import Piece, read_piece, size_of
-from outlive.domain.errors import UserError
+from outlive.domain.errors import Unavailable, UserError
 from outlive.domain.text import masked
 from outlive.service.follow import CHUNK
 from outlive.service.view import files_of
@@ -22,6 +24,18 @@ def files_of_attempt(home: Home, task: Task, attempt: int | None) -> AttemptFile
     if attempt is not None and not 0 < attempt <= len(task.attempts):
         raise UserError(f"task {task.id} has {len(task.attempts)} attempts", "outlive show tells them apart")
     return files_of(home, task, attempt)
+
+
+def files_with_output(home: Home, task: Task, attempt: int | None) -> AttemptFiles:
+    """The same, if its output is there to be read."""
+    files = files_of_attempt(home, task, attempt)
+    if not os.path.exists(files.output):
+        # It is made before the row is: read as empty, it would tell that the command wrote nothing.
+        raise Unavailable(
+            f"the output of task {task.id} is gone: somebody has deleted its files",
+            f"`outlive show {task.id}` tells what is on record",
+        )
+    return files
 
 
 def start_of_tail(files: AttemptFiles, wanted: int) -> int:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from outlive.bundle.attempt import Held
     from outlive.bundle.home import Home
     from outlive.domain.evidence import Intent, Started
-    from outlive.domain.task import Launch, Task
+    from outlive.domain.task import Attempt, Launch, Task
     from outlive.ledger.contract import Ledger
 
     Adopter = Callable[[Home, Launch, AttemptFiles, Held], object]
@@ -86,7 +86,13 @@ def is_ours_to_judge(task: Task) -> bool:
     attempt = task.current
     if task.launch.engine != "local":
         return False
-    return attempt.boot != boot_id() or attempt.pid_namespace == pid_namespace()
+    return _is_of_another_boot(attempt) or attempt.pid_namespace == pid_namespace()
+
+
+def _is_of_another_boot(attempt: Attempt) -> bool:
+    """Unknown is not another: whoever recorded it, or we, may have had no descriptor left to ask with."""
+    here = boot_id()
+    return bool(attempt.boot and here) and attempt.boot != here
 
 
 class _Look:
@@ -100,7 +106,7 @@ class _Look:
 
     def is_orphan(self) -> bool:
         """Settle the attempt if it is dead; True if it lives and nobody keeps it."""
-        if not os.path.isdir(self._files.path) or (self._is_of_another_boot() and not self._has_files()):
+        if not os.path.isdir(self._files.path) or (_is_of_another_boot(self._task.current) and not self._has_files()):
             self._settle(self._vanished("unknown", "bundle_deleted", "its files were deleted"), None)
             return False
         control = self._take_turn()
@@ -157,9 +163,6 @@ class _Look:
         again = self._ledger.task(self._task.id)
         return again is not None and again.current.but(condition=None) == self._task.current.but(condition=None)
 
-    def _is_of_another_boot(self) -> bool:
-        return self._task.current.boot != boot_id()
-
     def _has_files(self) -> bool:
         return all(os.path.exists(path) for path in (self._files.lock, self._files.control, self._files.done))
 
@@ -190,7 +193,7 @@ class _Look:
         return Evidence(kind="not_started", seen_by="reconciler", started="no", cause=intent.kind, at=intent.at)
 
     def _unseen(self, started: Started) -> Evidence:
-        if self._is_of_another_boot():
+        if _is_of_another_boot(self._task.current):
             return self._vanished(started, "reboot", "the machine was rebooted")
         return self._vanished(started, "keeper_killed", "its keeper and its witness are gone without a word")
 
@@ -199,8 +202,12 @@ class _Look:
 
     def _settle(self, evidence: Evidence, record_fd: int | None) -> None:
         hole = read_hole(self._files)
+        attempt = self._task.current
+        if attempt.state == "queued" and evidence.started == "yes":
+            # A rebuilt row may say so of what had just begun; from there, no move leads to a success.
+            self._ledger.start(self._task.id, attempt.number, attempt.created_at)
         left: list[tree.Member] = []
-        if not self._is_of_another_boot() and evidence.started != "no":
+        if not _is_of_another_boot(self._task.current) and evidence.started != "no":
             left = tree.remnants(self._task.id, record_fd)
         self._ledger.settle(
             plan_settlement(

@@ -6,7 +6,7 @@ import os
 from fcntl import LOCK_EX, flock
 
 from outlive.bundle.attempt import AttemptFiles, create_attempt, discard_bundle
-from outlive.domain.errors import Conflict, TriedAgain, Unavailable
+from outlive.domain.errors import Conflict, TriedAgain, Unavailable, hint_after
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.handover import hand_over, new_attempt, prepare
@@ -76,7 +76,9 @@ def _make_files(home: Home, task: Task, files: AttemptFiles, now: datetime) -> H
         return create_attempt(files, in_line=task.launch.is_queued)
     except OSError as error:
         discard_bundle(files.path)
-        raise Unavailable(f"{files.path} cannot be made: {error.strerror}", "nothing was started") from error
+        raise Unavailable(
+            f"{files.path} cannot be made: {error.strerror}", hint_after(error, "nothing was started")
+        ) from error
 
 
 def _add_row(home: Home, task: Task, files: AttemptFiles, now: datetime) -> None:

@@ -13,6 +13,7 @@ from outlive.domain.errors import (
     TriedAgain,
     Unavailable,
     UserError,
+    hint_after,
 )
 from outlive.domain.ids import task_id
 from outlive.domain.spec import spec_of
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from outlive.domain.task import Mode, Notify, Observe, Task
     from outlive.keeper.launching import NewKeeper
     from outlive.keeper.plan import Surroundings
+    from outlive.ledger.resting import RestingLedger
 
 _ID_TRIES = 8
 _LARGEST_CAP = 1 << 50
@@ -41,6 +43,7 @@ NOTIFY = ("all", "end", "failure", "never")
 OBSERVE = ("auto", "syscalls", "watch", "compare", "off")
 MOST_RETRIES = 100
 MOST_TOUCHES = 100
+_LONGEST_DESCRIPTION = 10_000
 DEFAULT_OUTPUT_CAP = 64 << 20
 DEFAULT_RETENTION = timedelta(days=7)
 
@@ -72,11 +75,12 @@ class Request(Value):
     retain: timedelta = DEFAULT_RETENTION
 
 
-def run(home: Home, request: Request, now: datetime) -> str:
+def run(home: Home, request: Request, now: datetime, resting: RestingLedger | None = None) -> str:
     """Launch a task; returns its id once its keeper has confirmed that it runs.
 
     With a key that the project already has, returns that task's id and starts nothing - except
-    when that task is known never to have begun: then this launch is its next attempt.
+    when that task is known never to have begun: then this launch is its next attempt. Whoever
+    launches one task after the other has a `resting` ledger for that.
     """
     check_request(request)
     check_depth(request.surroundings.environ)
@@ -96,7 +100,7 @@ def run(home: Home, request: Request, now: datetime) -> str:
     if files is None:
         raise Broken(f"{_ID_TRIES} new ids were all taken", "is this system's source of random numbers broken?")
     with _prepare(home, launch, files, request.surroundings) as keeper:
-        task = _enqueue(home, launch, now)
+        task = _enqueue(home, launch, now, resting)
         if task.id == launch.id:
             return hand_over(home, launch, files, keeper, now)
     discard_bundle(files.bundle)
@@ -126,6 +130,10 @@ def _check_texts(request: Request) -> None:
     for name, text in names.items():
         if text is not None and (not 0 < len(text) <= 500 or not _is_storable(text)):
             raise UserError(f"the {name} is not usable", "1 to 500 characters, no NUL byte")
+    if request.description is not None and len(request.description) > _LONGEST_DESCRIPTION:
+        raise UserError(
+            "the description is not usable", f"say it in a few words, {_LONGEST_DESCRIPTION} characters at most"
+        )
     for name, text in (("description", request.description), ("directory", request.cwd)):
         if text is not None and not _is_storable(text):
             raise UserError(f"the {name} is not usable", "no NUL byte, no lone surrogate")
@@ -203,7 +211,9 @@ def _make_bundle(home: Home, launch: Launch) -> AttemptFiles | None:
     except FileExistsError:
         return None
     except OSError as error:
-        raise Unavailable(f"{files.bundle} cannot be made: {error.strerror}", "nothing was started") from error
+        raise Unavailable(
+            f"{files.bundle} cannot be made: {error.strerror}", hint_after(error, "nothing was started")
+        ) from error
     try:
         fill_bundle(files.bundle, to_json(spec_of(launch)))
     except OSError as error:
@@ -225,7 +235,7 @@ def _prepare(home: Home, launch: Launch, files: AttemptFiles, surroundings: Surr
 
 def _cannot_make(files: AttemptFiles, error: OSError) -> Unavailable:
     discard_bundle(files.bundle)
-    return Unavailable(f"{files.bundle} cannot be made: {error.strerror}", "nothing was started")
+    return Unavailable(f"{files.bundle} cannot be made: {error.strerror}", hint_after(error, "nothing was started"))
 
 
 def _dependencies(home: Home, request: Request, now: datetime) -> tuple[Dependency, ...]:
@@ -279,14 +289,14 @@ def _how_to_observe(request: Request) -> Observe:
     return in_general if request.observe == "auto" and in_general in OBSERVE else request.observe  # type: ignore[return-value]
 
 
-def _enqueue(home: Home, launch: Launch, now: datetime) -> Task:
+def _enqueue(home: Home, launch: Launch, now: datetime, resting: RestingLedger | None) -> Task:
     try:
-        ledger = open_ledger(home, now)
+        opened = open_ledger(home, now) if resting is None else resting.use(now)
     except OutliveError:
         discard_bundle(home.bundle(launch.id))
         raise
     try:
-        with ledger, ledger.write():
+        with opened as ledger, ledger.write():
             # Only now: somebody else may have had the ledger for seconds.
             return ledger.enqueue(launch, new_attempt(launch, 1, utc_now()))
     except Exception:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from outlive.bundle.attempt import AttemptFiles
 from outlive.bundle.output import read_hole, read_tail, size_of
+from outlive.domain.errors import UserError
 from outlive.domain.text import shown
 from outlive.domain.wire import OutputView, history_json, task_json
 from outlive.ledger.sqlite import SqliteLedger
@@ -49,6 +50,21 @@ def select(home: Home, selection: Selection, adopter: Adopter | None) -> list[Ta
     reconcile(home, now, None, adopter)
     with SqliteLedger(home.ledger, now) as ledger:
         return list(ledger.tasks(selection))
+
+
+def select_group(home: Home, selection: Selection, adopter: Adopter | None) -> list[Task]:
+    """The selected tasks of a group that there is.
+
+    A group without any task is a wrong name, or the right one in another project: whoever was told that nothing
+    of it runs would believe that all of it has ended.
+    """
+    tasks = select(home, selection, adopter)
+    if not tasks and not select(home, selection.but(states=(), limit=1), None):
+        raise UserError(
+            f"no task of this project is in the group {selection.group}",
+            "a group is of one project: `outlive list --all --group NAME` looks in all of them",
+        )
+    return tasks
 
 
 def history_of(home: Home, task: Task) -> History:

@@ -13,14 +13,14 @@ from select import POLLIN, poll
 
 from outlive.bundle.attempt import AttemptFiles, has_writer, open_done
 from outlive.domain.errors import Unavailable, UnknownTask
-from outlive.ledger.sqlite import SqliteLedger
+from outlive.domain.when import timedelta
+from outlive.ledger.resting import RestingLedger
 from outlive.service.clock import utc_now
 from outlive.service.reconcile import reconcile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import timedelta
     from typing import Self
 
     from outlive.bundle.home import Home
@@ -65,6 +65,33 @@ def wait_for(
     return True
 
 
+def wait_for_all(
+    home: Home,
+    tasks: Sequence[Task],
+    members: Callable[[], Sequence[Task]] | None,
+    *,
+    any_one: bool = False,
+    timeout: timedelta | None = None,
+    adopter: Adopter | None,
+    on_end: Callable[[Task], None] | None = None,
+    tick: Callable[[], object] | None = None,
+) -> tuple[bool, list[str]]:
+    """Like `wait_for`, also for those that join a group meanwhile, whose `members` are asked for again.
+
+    Whether it was in time, and who was waited for.
+    """
+    until = None if timeout is None else time.monotonic() + timeout.total_seconds()
+    while True:
+        ids = [task.id for task in tasks]
+        left = None if until is None else timedelta(seconds=max(0.0, until - time.monotonic()))
+        in_time = wait_for(home, ids, any_one=any_one, timeout=left, adopter=adopter, on_end=on_end, tick=tick)
+        if not in_time or members is None or any_one:
+            return in_time, ids
+        tasks = members()
+        if all(task.current.settled_at is not None for task in tasks):
+            return True, [task.id for task in tasks]
+
+
 def _at_once() -> int:
     """How many can be waited for together with the descriptors that are left."""
     free = getrlimit(RLIMIT_NOFILE)[0] - len(os.listdir("/proc/self/fd"))
@@ -80,7 +107,7 @@ class _Vigil:
         self._doors: dict[int, tuple[str, int]] = {}
         self._ended: list[Task] = []
         self._pause = _SETTLING_PAUSE
-        self._ledger: SqliteLedger | None = None
+        self._ledger = RestingLedger(home.ledger)
         self._poll = poll()
         try:
             for task in self._read(ids):
@@ -102,17 +129,8 @@ class _Vigil:
         """
         if not ids:
             return []
-        if self._ledger is None or not self._ledger.resume():
-            self._ledger = SqliteLedger(self._home.ledger, utc_now())
-        try:
-            return [task for one in ids if (task := self._ledger.task(one)) is not None]
-        finally:
-            self._ledger.rest()
-
-    def _close_ledger(self) -> None:
-        if self._ledger is not None and self._ledger.resume():
-            self._ledger.close()
-        self._ledger = None
+        with self._ledger.use(utc_now()) as ledger:
+            return [task for one in ids if (task := ledger.task(one)) is not None]
 
     @property
     def is_waiting(self) -> bool:
@@ -153,7 +171,7 @@ class _Vigil:
                 further.append(self._watch(tasks[one]))
                 continue
             if one in tasks and not _has_ended(tasks[one], attempt):
-                self._close_ledger()  # it may not be the ledger any more, but one that was moved aside
+                self._ledger.close()  # it may not be the ledger any more, but one that was moved aside
                 reconcile(self._home, utc_now(), one, self._adopter)
                 tasks.update((task.id, task) for task in self._read([one]))
             if one not in tasks:
@@ -181,7 +199,7 @@ class _Vigil:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close_ledger()
+        self._ledger.close()
         for door in self._doors:
             os.close(door)
 
