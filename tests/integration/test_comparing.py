@@ -11,7 +11,7 @@ from outlive.bundle.processes import KEEPER_NAME
 from outlive.bundle.seccomp import is_known_machine
 from tests.git_steps import ENVIRON, Worktree
 from tests.session_steps import begin, until
-from tests.support import kill, open_files, processes_named, wait_until
+from tests.support import kill, open_files, parent_of, processes_named, wait_until
 
 if TYPE_CHECKING:
     from tests.support import Bench
@@ -29,8 +29,14 @@ def tree(bench: Bench) -> Worktree:
 
 
 def first_look(bench: Bench, task: str) -> bool:
-    """Whether all files have been looked at beside the running command; a file without a name keeps it."""
+    """Whether all files have been looked at beside the running command, and the keeper knows it.
+
+    A file without a name keeps it. The fork that writes it has the processor last of all: until it has been
+    reaped, the end of the command would end it.
+    """
     keeper = bench.keeper(task)
+    if any(parent_of(pid) == keeper for pid in processes_named(KEEPER_NAME)):
+        return False
     for number in os.listdir(f"/proc/{keeper}/fd"):
         path = f"/proc/{keeper}/fd/{number}"
         try:
@@ -88,12 +94,25 @@ def test_a_commit_of_somebody_else_is_told(bench: Bench, tree: Worktree) -> None
 
 
 @can_observe
+def test_a_git_of_its_own_does_not_hide_somebody_elses(bench: Bench, tree: Worktree) -> None:
+    """The task stages a file, and somebody else commits."""
+    task = begun(bench, "echo more >> b; git add b")
+    tree.commit(a="second\n")
+    found = compared(bench, task)
+    assert {each["what"] for each in found["git"]} == {"index"}
+    assert "HEAD moved while it ran" in found["moved"]
+    assert "git: index" in found["summary"]
+    assert ", by somebody else, or unseen" in found["summary"]
+
+
+@can_observe
 @pytest.mark.usefixtures("tree")
 def test_what_was_changed_before_the_first_look_is_told_too(bench: Bench) -> None:
     """The first look comes late: its stamps tell what was written before it, and the record says that it is late."""
-    task = bench.launch(f"{until(str(bench.root / 'go'))}; sleep 0.2")
+    task = bench.launch(until(str(bench.root / "go")))
     bench.keeper(task)
     (bench.project / "b").write_text("at once\n")
+    wait_until(lambda: first_look(bench, task), "the first look")
     found = compared(bench, task)
     assert hows(bench, found).keys() == {"b"}
     assert "what happened in its first moments" in found["uncompared"]
@@ -121,6 +140,31 @@ def test_a_short_command_does_not_pay_for_it(bench: Bench) -> None:
 def test_outside_of_a_repository_nothing_is_compared(bench: Bench) -> None:
     """There is nothing to compare with."""
     task = bench.launch("sleep 0.2", "--cwd", str(bench.root))
+    bench.run("wait", task)
+    wait_until(lambda: os.path.exists(bench.files(task).after), "the last look")
+    assert bench.json("effects", task)["unattributed"] is None
+
+
+@can_observe
+@pytest.mark.parametrize("is_beside", [False, True], ids=["alone", "beside another"])
+def test_what_is_in_a_repository_that_the_task_makes_is_nobody_elses_doing(
+    bench: Bench, tree: Worktree, *, is_beside: bool
+) -> None:
+    """Where it began there was none: the first look, which is taken later, is of what the task made."""
+    place = bench.root / "new"
+    place.mkdir()
+    touches = ("--touches", str(bench.project / "a")) if is_beside else ()
+    make = "git init -q .; echo f > f; git add f"
+    task = bench.launch(f"{make}; {until(str(bench.root / 'go'))}; echo g > g", "--cwd", str(place), *touches)
+    wait_until((place / ".git" / "index").exists, "the repository")
+    if is_beside:
+        wait_until(lambda: first_look(bench, task), "the first look")
+        tree.write("b", "another\n")
+        found = compared(bench, task)
+        assert (hows(bench, found), found["unattributed_in_all"]) == ({"b": "changed"}, 1)
+        assert "repository: appeared" in found["uncompared"]
+        return
+    (bench.root / "go").touch()
     bench.run("wait", task)
     wait_until(lambda: os.path.exists(bench.files(task).after), "the last look")
     assert bench.json("effects", task)["unattributed"] is None

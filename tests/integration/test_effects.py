@@ -145,6 +145,10 @@ def test_a_window_that_stays_open_is_in_the_first_line(bench: Bench) -> None:
         ("cp -r dir kept; rm -r dir; mv kept dir", ["dir/c.py", "dir"], []),
         ("mv dir aside; git checkout -q dir; rm -r dir; mv aside dir", ["dir/c.py", "dir"], []),
         ("mv dir ../aside; git checkout -q dir; rm -r dir; mv ../aside dir", ["dir/c.py", "dir"], []),
+        ("mv dir ../aside; rm -r ../aside; mkdir dir", [], ["dir"]),
+        ("mv dir ../aside; rm -r ../aside; mkdir ../new; mv ../new dir", [], ["dir"]),
+        ("mv .git aside; mv aside .git", [".git"], []),
+        ("rm -rf .git; git init -q .", [], [".git"]),
     ],
 )
 def test_windows_and_net_changes_are_told_apart(
@@ -172,6 +176,27 @@ def test_what_is_made_where_a_directory_was_is_new_only_if_that_did_not_hold_it(
     """It is looked for where the directory is now; outside of the tree, nobody knows."""
     found = touched(bench, text)
     assert (found["changed"], found["created"]) == (paths(bench, *changed), paths(bench, *created))
+
+
+@pytest.mark.parametrize("name", ["dir", "../project"])
+@pytest.mark.usefixtures("repo")
+def test_a_directory_that_was_changed_elsewhere_is_not_just_restored(bench: Bench, name: str) -> None:
+    """A part of the tree, or all of it: it is the same directory again, and not as it was found."""
+    place = (bench.project / name).resolve()
+    found = touched(bench, f"cd ..; mv {place} aside; echo x > aside/new; mv aside {place}")
+    assert (found["level"], len(found["gaps"])) == ("partial", 1)
+    assert found["restored"] == [str(place)]
+
+
+@pytest.mark.parametrize("name", ["../second", "second"])
+@pytest.mark.usefixtures("repo")
+def test_what_is_written_under_another_name_is_a_gap(bench: Bench, name: str) -> None:
+    """Of a hard link nobody knows what else it is called: that something changed is said, once."""
+    found = touched(bench, f"ln other.py {name}; echo more >> {name}; echo more >> {name}; rm {name}")
+    gap = "it wrote to a file with several names (hard links): the others changed with it"
+    assert (found["level"], found["gaps"]) == ("partial", [gap])
+    found = touched(bench, f"ln other.py {name}; cat {name}; mv -f {name} last; rm last; echo more >> other.py")
+    assert (found["level"], found["gaps"]) == ("observed", [])
 
 
 @pytest.mark.parametrize(

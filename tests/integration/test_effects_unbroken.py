@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import random
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of calls are those of x86-64")
+SCHED_GETATTR, SHORT_TURN_NS = 315, 100_000
 CANNOT = "system calls cannot be observed here, or are observed by somebody else"
 TESTS = str(Path(confined.__file__).parent)
 WORK = "mkdir d && echo x > d/x && mv d/x d/y && rm -r d && echo made > made && cat made"
@@ -64,6 +66,10 @@ print("fine")
 """
 
 
+def _release() -> tuple[int, ...]:
+    return tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
+
+
 def confine(bench: Bench, *forbidden: int) -> Any:
     """What becomes of a task that is launched from a sandbox which forbids some calls."""
     script = [sys.executable, f"{TESTS}/confined.py", ",".join(map(str, forbidden))]
@@ -96,6 +102,27 @@ def test_a_sandbox_that_keeps_descriptors_apart_is_observed_all_the_same(bench: 
         task = bench.launch("true")
         bench.run("wait", task)
         assert bench.json("effects", task)["level"] == "observed"
+
+
+@pytest.mark.parametrize("forbidden", [confined.MKNOD, confined.OPENAT2], ids=["nothing of ours", "openat2"])
+def test_a_path_means_what_it_means_to_the_task(bench: Bench, forbidden: int) -> None:
+    """Through links, up and down, from here and from below; also where the kernel may not be asked about links."""
+    tree = Worktree(bench.project)
+    (bench.project / "real" / "deep").mkdir(parents=True)
+    (bench.project / "link").symlink_to("real/deep")
+    (bench.project / "last").symlink_to("link/aim")
+    (bench.project / "old").symlink_to("nowhere")
+    tree.write("kept", "before")
+    lines = (
+        f"echo 1 > {bench.project}/link/through; echo 2 > last; cd real/deep; echo 3 > ../up; echo 4 > .//./here",
+        f"echo 5 > {bench.project}//real/../slashes; echo 6 > ../../kept; rm ../../old; mkdir ../../link/made/",
+    )
+    script = [sys.executable, f"{TESTS}/confined.py", str(forbidden)]
+    found = json.loads(bench.run("run", "--wait", "20s", "--json", "; ".join(lines), before=script).stdout)["effects"]
+    made = {str(bench.project / name) for name in ("slashes", "real/up")}
+    made |= {f"{bench.project}/real/deep/{name}" for name in ("through", "aim", "here", "made")}
+    assert found["level"] == "observed"
+    assert (set(found["created"]), found["changed"]) == (made, [f"{bench.project}/{name}" for name in ("kept", "old")])
 
 
 def test_in_such_a_sandbox_a_dead_keeper_breaks_nothing_either(bench: Bench) -> None:
@@ -246,3 +273,22 @@ def test_a_program_that_lost_its_privileges_is_named_with_the_way_to_run_it_agai
     done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(mine), f"{hidden}; : gainer")
     found = json.loads(done.stdout)
     assert (found["output"]["tail"], "privileges" in found["effects"]["why_unseen"]) == ("0\n", True)
+
+
+@pytest.mark.skipif(_release() < (6, 12), reason="this kernel does not let anybody choose the length of its turns")
+def test_whoever_answers_takes_short_turns(bench: Bench) -> None:
+    """The command waits for every answer: its observer should have a processor soon, and the keeper as ever."""
+    task = bench.launch(f"echo x > x; {until('go')}")
+    threads = Path(f"/proc/{bench.keeper(task)}/task")
+    wait_until(lambda: SHORT_TURN_NS in {_turn_of(int(each.name)) for each in threads.iterdir()}, "short turns")
+    assert _turn_of(bench.keeper(task)) != SHORT_TURN_NS
+    (bench.project / "go").touch()
+    bench.run("wait", task)
+
+
+def _turn_of(thread: int) -> int:
+    """How long a thread wants to run at once, in nanoseconds, as the kernel knows it."""
+    asked = bytearray(48)
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall(SCHED_GETATTR, thread, (ctypes.c_char * len(asked)).from_buffer(asked), len(asked), 0)
+    return int.from_bytes(asked[24:32], "little")

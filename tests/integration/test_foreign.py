@@ -67,6 +67,27 @@ def test_what_the_client_runs_is_told_while_it_lives(bench: Bench, client: Clien
     assert bench.json("hand-off", "--session", "s-1")["foreign"] == []
 
 
+def test_what_a_replaced_session_left_to_its_client_is_told_as_one(bench: Bench, client: Client) -> None:
+    """The same process goes on with it for the next session, says so there, and says there that it has ended."""
+    bench.ok("session", "end", "--session", "s-1", "--reason", "clear")
+    begin(bench, "s-2", "--source", "clear", "--pid", str(client.process.pid))
+    bare = client.seen.but(output=None)
+    note_foreign(bench.home, "s-2", str(bench.project), "claude", [bare], are_all=True)
+    handed = bench.json("hand-off", "--session", "s-2")["foreign"]
+    assert [(one["id"], one["output"]) for one in handed] == [("b1", client.seen.output)]
+    note_foreign(bench.home, "s-2", str(bench.project), "claude", [], are_all=True)
+    client.end()
+    assert bench.json("hand-off", "--session", "s-2")["foreign"] == []
+
+
+def test_what_a_replaced_session_left_and_has_ended_is_not_lost(bench: Bench, client: Client) -> None:
+    """The next session's client says that nothing runs: it has seen the end."""
+    bench.ok("session", "end", "--session", "s-1", "--reason", "clear")
+    begin(bench, "s-2", "--source", "clear", "--pid", str(client.process.pid))
+    note_foreign(bench.home, "s-2", str(bench.project), "claude", [], are_all=True)
+    assert bench.json("hand-off", "--session", "s-2")["foreign"] == []
+
+
 def test_a_shell_that_outlived_its_client_is_running(bench: Bench, client: Client) -> None:
     """Its client would tell the successor that it was stopped."""
     kill(client.process.pid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +11,8 @@ from outlive.domain.comparison import Comparison, Move, PathChange
 from outlive.domain.comparison_json import from_json, to_json
 from outlive.domain.effects import Effects
 from outlive.domain.effects_words import summary_of
-from tests.unit.values import NOW
+from outlive.domain.snapshot import GitState, Snapshot
+from tests.unit.values import NOW, git_state
 
 MOVE = st.builds(Move, name=st.text(), before=st.text(), after=st.text())
 COMPARISON = st.builds(
@@ -106,3 +108,88 @@ def test_what_comes_back_with_its_directory_is_nobody_elses_doing() -> None:
         Effects(level="observed", restored=("/r/d",)), [comparison(paths=paths, counts={"all": 4})], None
     )
     assert ([each.name for each in found.unattributed or ()], found.unattributed_in_all) == (["d/y", "e/x"], 2)
+
+
+def quick(git: GitState | None, **fields: object) -> Snapshot:
+    """A quick look at /r/sub."""
+    return Snapshot(directory="/r/sub", git=git, **({"is_present": True} | fields))  # type: ignore[arg-type]
+
+
+def moved_unseen(seen: str, then: GitState, now: GitState) -> str | None:
+    """What is told of two looks, when these parts of git, by commas, were seen moving."""
+    parts = tuple((NOW, what, "git") for what in seen.split(", ") if what)
+    return with_comparisons(Effects(level="observed", git=parts), [], (quick(then), quick(now))).moved
+
+
+def test_what_was_seen_of_git_explains_that_and_nothing_else() -> None:
+    """A refreshed index is no commit, and a commit here is no fetch there."""
+    main = git_state(branch="refs/heads/main", head="a" * 40, refs={"refs/heads/main": "a", "refs/remotes/o/x": "a"})
+    later = main.but(head="b" * 40, refs={"refs/heads/main": "b", "refs/remotes/o/x": "b"}, config="new")
+    head = "HEAD moved while it ran (aaaaaaa -> bbbbbbb)"
+    for seen, told in {
+        "": head,
+        "index": head,
+        "index, HEAD": head,
+        "branch other": head,
+        "branch main": "1 remote-tracking ref moved while it ran (o/x)",
+        "branch main, remote branch o/x": "the repository's configuration changed while it ran",
+        "branch main, remote branch o/x, config": None,
+    }.items():
+        assert moved_unseen(seen, main, later) == told, seen
+    switched = main.but(branch="refs/heads/other", head="b" * 40)
+    assert moved_unseen("HEAD", main, switched) is None
+    assert moved_unseen("branch other", main, switched) == head
+    detached = main.but(branch="")
+    assert moved_unseen("HEAD", detached, detached.but(head="b" * 40)) is None
+
+
+def test_a_packed_ref_that_is_taken_away_is_explained_by_its_pack() -> None:
+    """Nothing else is named then; one that has another value is not explained, for git never packs another one."""
+    main = git_state(branch="refs/heads/main", head="a" * 40, refs={"refs/heads/main": "a", "refs/remotes/o/x": "a"})
+    gone = main.but(refs={"refs/heads/main": "a"})
+    remote = "1 remote-tracking ref moved while it ran (o/x)"
+    assert moved_unseen("packed-refs", main, gone) is None
+    assert moved_unseen("config, remote branch o/y", main, gone) == remote
+    assert moved_unseen("packed-refs", main, main.but(refs={**(gone.refs or {}), "refs/remotes/o/x": "b"})) == remote
+    assert moved_unseen("packed-refs", main, main.but(head="", refs={"refs/remotes/o/x": "a"})) is None
+    assert moved_unseen("packed-refs", main, main.but(head="b" * 40)) == "HEAD moved while it ran (aaaaaaa -> bbbbbbb)"
+
+
+def test_refs_that_cannot_be_read_are_explained_by_any_of_them() -> None:
+    """Nobody could say which ones moved."""
+    unread = git_state(refs=None, refs_mark="1")
+    assert (
+        moved_unseen("index", unread, unread.but(refs_mark="2")) == "refs moved while it ran; which ones cannot be read"
+    )
+    assert moved_unseen("tag v1", unread, unread.but(refs_mark="2")) is None
+
+
+def test_a_repository_that_it_took_away_itself_is_nobody_elses_doing() -> None:
+    """Nor is the directory it ran in."""
+    assert moved_unseen("HEAD", git_state(), git_state().but(identity="")) is None
+    assert moved_unseen("", git_state(), git_state().but(identity="")) == "the repository it ran in is gone"
+    looks = quick(git_state()), quick(git_state(), is_present=False)
+    assert with_comparisons(Effects(level="observed"), [], looks).moved == "the directory it ran in is gone"
+    assert with_comparisons(Effects(level="observed", gone=("/r",), changed=("/r",)), [], looks).moved is None
+
+
+@pytest.mark.parametrize("now", [None, "", "another"], ids=["gone", "gone to pieces", "another"])
+def test_a_repository_that_was_moved_as_a_whole_is_nobody_elses_doing(now: str | None) -> None:
+    """Nothing of git was named then: its directory was, or one around it, or the file that leads a worktree to it."""
+    looks = quick(git_state()), quick(None if now is None else git_state().but(identity=now))
+    for moved in ("/r/.git", "/r", "/r/sub", "/r/.gitignore"):
+        found = with_comparisons(Effects(level="observed", changed=(moved,)), [], looks).moved
+        assert (found is None) == (moved in ("/r/.git", "/r")), moved
+    committed = quick(git_state(head="a" * 40)), quick(git_state(head="b" * 40))
+    assert with_comparisons(Effects(level="observed", changed=("/r/.git",)), [], committed).moved is None
+    linked = git_state().but(git_dir="/main/.git/worktrees/r")
+    looks = quick(linked), quick(None if now is None else linked.but(identity=now))
+    assert with_comparisons(Effects(level="observed", changed=("/r/.git",)), [], looks).moved is None
+
+
+def test_a_stash_is_told_unless_it_was_seen() -> None:
+    """Its depth, by somebody else."""
+    deeper = comparison(stash=Move(name="stash", before="", after="a"), stash_depth=(0, 1))
+    assert with_comparisons(Effects(level="observed"), [deeper], None).moved == "the stash went from 0 to 1"
+    seen = Effects(level="observed", git=((NOW, "stash", "git stash"),))
+    assert with_comparisons(seen, [deeper], None).moved is None

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from outlive.domain.command import (
     check_environment,
+    check_variables,
     from_argv,
     from_shell_text,
     quote,
@@ -106,3 +107,21 @@ def test_a_bad_environment_setting_is_refused_without_its_value(pair: str) -> No
     with pytest.raises(UserError) as refusal:
         check_environment(["TOKEN=hunter2\0"])
     assert "hunter2" not in refusal.value.message
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"A=B": "hunter2"}, {"": "hunter2"}, {"A\0": "hunter2"}, {"A": "hunter2\0"}, {"A": "\ud800hunter2"}]
+)
+def test_a_variable_is_what_it_is_called(wrong: dict[str, str]) -> None:
+    """A name with an equals sign would set another variable; the value may be a secret and is not in the refusal."""
+    with pytest.raises(UserError) as refusal:
+        check_variables(wrong)
+    assert "hunter2" not in refusal.value.message
+    assert check_variables({"A": "x=y", "B": ""}) == {"A": "x=y", "B": ""}
+
+
+def test_what_is_no_text_is_no_variable() -> None:
+    """`None` would be the text None, which nobody means."""
+    for wrong in ({"A": None}, {"A": 1}, {1: "A"}):
+        with pytest.raises(UserError):
+            check_variables(wrong)  # type: ignore[arg-type]

@@ -4,29 +4,15 @@ from __future__ import annotations
 
 from outlive.domain.drift import STILL, STILL_OUTSIDE, Distance, Drift, drift
 from outlive.domain.snapshot import AS_INDEXED, GONE, HASHED, UNHASHED, UNSEEN, GitState, Snapshot, Tree
+from tests.unit.values import OLD, git_state
 
-OLD, NEW = "1a2b3c4d" * 5, "3c4d5e6f" * 5
+NEW = "3c4d5e6f" * 5
 
 
 def stamp(size: int = 1, inode: int = 1, at: int = 1) -> bytes:
     """A stamp of a regular file."""
     fields = (at, 0, at, 0, inode, 0o100644, 0, 0, size)
     return b"".join(each.to_bytes(4, "big") for each in fields)
-
-
-def state(**fields: object) -> GitState:
-    """A repository on main."""
-    given: dict[str, object] = {
-        "top": "/r",
-        "git_dir": "/r/.git",
-        "common_dir": "/r/.git",
-        "identity": "1",
-        "head": OLD,
-        "branch": "refs/heads/main",
-        "refs": {"refs/heads/main": OLD},
-        "config": "c",
-    }
-    return GitState(**(given | fields))  # type: ignore[arg-type]
 
 
 def seen(git: GitState | None = None, files: dict[str, bytes] | None = None, *unknown: str) -> Snapshot:
@@ -36,7 +22,7 @@ def seen(git: GitState | None = None, files: dict[str, bytes] | None = None, *un
 
 def test_nothing_moved() -> None:
     """An unchanged world is said to be so."""
-    found = drift(seen(state()), seen(state()))
+    found = drift(seen(git_state()), seen(git_state()))
     assert (found.moved, found.summary, found.details) == (False, STILL, ())
 
 
@@ -48,7 +34,7 @@ def test_outside_of_a_repository_less_is_claimed() -> None:
 
 def test_head_moved_is_counted() -> None:
     """Later, earlier, elsewhere, or uncounted: each has its sentence."""
-    then, now = seen(state()), seen(state(head=NEW))
+    then, now = seen(git_state()), seen(git_state(head=NEW))
     ids = "(1a2b3c4 -> 3c4d5e6)"
     for distance, sentence in (
         (Distance(ahead=2, behind=0), f"HEAD moved 2 commits since it ran {ids}"),
@@ -63,9 +49,9 @@ def test_head_moved_is_counted() -> None:
 
 def test_the_weightiest_comes_first_and_all_are_listed() -> None:
     """HEAD, branch, remote-tracking refs, configuration and files are all told."""
-    then = seen(state(refs={"refs/remotes/origin/main": OLD}), {"/r/a": HASHED + stamp() + b"1"})
+    then = seen(git_state(refs={"refs/remotes/origin/main": OLD}), {"/r/a": HASHED + stamp() + b"1"})
     now = seen(
-        state(head=NEW, branch="", refs={"refs/remotes/origin/main": NEW}, config="d"),
+        git_state(head=NEW, branch="", refs={"refs/remotes/origin/main": NEW}, config="d"),
         {"/r/a": HASHED + stamp() + b"2"},
     )
     assert drift(then, now).details == (
@@ -79,10 +65,10 @@ def test_the_weightiest_comes_first_and_all_are_listed() -> None:
 
 def test_what_is_gone_is_said() -> None:
     """Directory gone, repository gone, another in its place, one where none was."""
-    there = seen(state())
+    there = seen(git_state())
     gone = Snapshot(directory="/r", is_present=False)
     assert drift(there, gone).details == ("the directory it ran in is gone", "the repository it ran in is gone")
-    assert drift(there, seen(state(identity="2"))).summary == "another repository lies where it ran"
+    assert drift(there, seen(git_state(identity="2"))).summary == "another repository lies where it ran"
     assert drift(seen(), there).moved
 
 
@@ -102,8 +88,8 @@ def test_files_are_compared_by_content() -> None:
 
 def tracked(then: dict[bytes, bytes], now: dict[bytes, bytes], *, staged: str = "s", **more: object) -> Drift:
     """The drift of a repository in which these were dirty, and these are there now."""
-    before = seen(state(staged="s")).but(dirty=then, **more)
-    after = seen(state(staged=staged)).but(tree=Tree(tracked=now, untracked={}))
+    before = seen(git_state(staged="s")).but(dirty=then, **more)
+    after = seen(git_state(staged=staged)).but(tree=Tree(tracked=now, untracked={}))
     return drift(before, after, taken_ns=10 * 10**9)
 
 
@@ -133,8 +119,8 @@ def test_an_index_that_moved_below_a_file_is_no_change_of_the_file() -> None:
 def test_a_file_it_touched_is_told_once() -> None:
     """By its path, as one that it touched."""
     was, is_now = HASHED + stamp() + b"1", HASHED + stamp() + b"2"
-    before = seen(state(staged="s"), {"/r/x": was}).but(dirty={b"x": was})
-    after = seen(state(staged="s"), {"/r/x": is_now}).but(tree=Tree(tracked={b"x": is_now}, untracked={}))
+    before = seen(git_state(staged="s"), {"/r/x": was}).but(dirty={b"x": was})
+    after = seen(git_state(staged="s"), {"/r/x": is_now}).but(tree=Tree(tracked={b"x": is_now}, untracked={}))
     assert drift(before, after).details == ("1 file it touched changed since (/r/x)",)
 
 
@@ -142,8 +128,8 @@ def test_files_that_nobody_looked_at_are_unknown() -> None:
     """In time, or at all; ids that measure different things tell nothing."""
     a = HASHED + stamp() + b"1"
     assert tracked({b"x": a}, {b"x": UNSEEN}).moved is None
-    assert drift(seen(state()).but(dirty={}), seen(state())).moved is None
-    before, after = seen(state()).but(dirty={b"x": a}), seen(state())
+    assert drift(seen(git_state()).but(dirty={}), seen(git_state())).moved is None
+    before, after = seen(git_state()).but(dirty={b"x": a}), seen(git_state())
     converted = Tree(tracked={b"x": AS_INDEXED + stamp(inode=2) + b"2"}, untracked={}, converts=True)
     assert drift(before, after.but(tree=converted)).moved is None
 
@@ -162,20 +148,20 @@ def test_what_was_written_after_the_end_has_changed_since() -> None:
         (None, early, False),
         (None, clean, False),
     ):
-        after = seen(state(staged="s")).but(tree=Tree(tracked={b"x": now}, untracked={}))
-        before = seen(state(staged="s")).but(dirty=then)
+        after = seen(git_state(staged="s")).but(tree=Tree(tracked={b"x": now}, untracked={}))
+        before = seen(git_state(staged="s")).but(dirty=then)
         assert drift(before, after, taken_ns=20 * 10**9, ended_ns=10 * 10**9).moved is moved, (then, now)
 
 
 def test_unknown_is_not_unmoved() -> None:
     """If something could not be read, nobody claims that nothing moved."""
-    found = drift(seen(state()), seen(state(head=None), None, "HEAD: kept as a reftable"))
+    found = drift(seen(git_state()), seen(git_state(head=None), None, "HEAD: kept as a reftable"))
     assert found.moved is None
     assert "kept as a reftable" in found.summary
 
 
 def test_names_from_a_repository_are_harmless() -> None:
     """A branch or a path with escapes and newlines in it stays one harmless line."""
-    now = seen(state(branch="refs/heads/a\x1b[31m\nb"), {"x\ny\x1b[0m": GONE})
-    found = drift(seen(state(), {"x\ny\x1b[0m": HASHED + stamp() + b"1"}), now)
+    now = seen(git_state(branch="refs/heads/a\x1b[31m\nb"), {"x\ny\x1b[0m": GONE})
+    found = drift(seen(git_state(), {"x\ny\x1b[0m": HASHED + stamp() + b"1"}), now)
     assert not any("\n" in each or "\x1b" in each for each in found.details)

@@ -50,6 +50,33 @@ FORMATS = {
     "123456789:": "AA" + BODY[:33],
     "AGE-SECRET-KEY-1": UPPER * 3,
     "eyJ": f"hbGciOiJIUzI1NiJ9.eyJ{BODY[:40]}.{BODY[:43]}",
+    **{f"gl{kind}-": BODY[:20] for kind in ("soat", "ft", "imt", "agent", "oas", "ffct")},
+    "AQ.Ab8": "RN6" + BODY[:42],
+    **{f"sk-{kind}-": BODY[:40] + "-" + BODY[:20] for kind in ("admin", "svcacct")},
+    "sk-lf-": "12345678-1234-1234-1234-123456789abc",
+    "nvapi-": BODY[:20] + "_" + BODY[:43],
+    **dict.fromkeys(("xai-", "pplx-", "csk-", "tvly-", "tvly-dev-", "r8_", "rpa_", "ntn_", "lin_api_"), BODY[:40]),
+    **dict.fromkeys(("rubygems_", "sbp_", "bkua_", "e2b_", "shpat_", "shpss_", "sntryu_", "pul-"), HEX * 3),
+    **dict.fromkeys(("napi_", "vcp_", "whsec_", "figd_", "pscale_tkn_", "pscale_pw_", "fo1_", "fm2_"), BODY[:56]),
+    "lsv2_pt_": f"{HEX * 2}_{HEX[:10]}",
+    "pcsk_": f"{BODY[:6]}_{BODY[:60]}",
+    "sb_secret_": f"{BODY[:22]}_{BODY[:8]}",
+    "glsa_": f"{BODY[:32]}_{HEX[:8]}",
+    "CCIPAT_": f"{BODY[:22]}_{HEX * 2}",
+    "tskey-auth-": f"{BODY[:12]}CNTRL-{BODY[:32]}",
+    "PMAK-": f"{HEX}{HEX[:8]}-{HEX * 2}",
+    "NRAK-": "AB3DE6GH9JK2MN5PQ8ST1VW4Y7Z" + "ABCDEF",
+    "HRKU-": "AA" + BODY[:58],
+    "dp.pt.": BODY[:43],
+    **dict.fromkeys(("ops_eyJ", "glc_eyJ", "sntrys_eyJ"), BODY + "="),
+    "ATATT3x": "FfGF0" + BODY + "=1A2B3C4D",
+    BODY[:14] + ".atlasv1.": BODY[:67],
+    "dapi": HEX * 2,
+    "Abc8Q~": BODY[:34],
+    "ABSKQmVkcm9ja0FQSUtleS": BODY + "==",
+    "bedrock-api-key-": BODY + BODY,
+    "dckr_oat_": BODY[:32],
+    "hvb.": BODY,
     "hooks.slack.com/services/": f"T{'0' * 8}/B{'0' * 8}/{BODY[:24]}",
     "discord.com/api/webhooks/": f"{'1' * 18}/{BODY[:60]}",
 }
@@ -83,7 +110,7 @@ def test_a_token_is_masked_wherever_it_stands() -> None:
 
 def test_a_token_whose_end_is_missing_is_masked() -> None:
     """A tail may end in the middle of one. Three quarters are enough, where the length does not tell the format."""
-    exact = {"AKIA", "ASIA", "SK", "hvs."}
+    exact = {"AKIA", "ASIA", "SK", "hvs.", "dapi", "Abc8Q~"}
     cut = {p: (p + body)[: len(p + body) * 3 // 4] for p, body in FORMATS.items() if p not in exact}
     assert not missed({f"using {token}": f"using {p}{MASK}" for p, token in cut.items()})
 
@@ -390,6 +417,17 @@ Successfully built 3e4f5a6b7c8d
 md5 d41d8cd98f00b204e9800998ecf8427e  empty.txt
 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGaB3dE6gH9jK2mN5pQ8sT1vW4yZ7aB3dE6gH9jK2mN5 bob@host
 The key fingerprint is SHA256:aB3dE6gH9jK2mN5pQ8sT1vW4yZ7aB3dE6gH9jK2mN5p
+xai-explainability-toolkit-v2, rpa_process_automation_report_2026, pul-request-of-the-week-31
+docs/glft-2026-report.md glagent-1.2.tar.gz nvapi-2.0 figd_v2 pscale_tkn_v1 tskey-auth-page
+dapi.example.com ATCTT3x ops_eyJ sl.u.example dp.pt.example.org bedrock-api-key-rotation-2026
+"e2b_": "https://registry.example.com/e2b_-/e2b_-1.0.0.tgz", vcp_deployment_2026_11_16_production
+resolved "https://registry.yarnpkg.com/r8_/-/r8_-7.22.5.tgz#5f4e3a2b1c0d9e8f7a6b5c4d3e2f1a0b9c8d7e6f"
+h1:xBvKrtPlaHa0vY2uQ8sT1vW4yZ7aB3dE6gH9jK2mN5p= zh:0f1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f8
+"@octokit/auth-token": "^6.0.0", "jsonwebtoken": "~9.0.2-beta.1", "csrf-token": "1.x", "plugin-secret": "v1.2.3"
+"jsonwebtoken": "workspace:^", "tiktoken": "npm:@types/tiktoken@9", "auth-token": "latest"
+"jsonwebtoken": "git+https://github.com/auth0/node-jsonwebtoken.git#v9.0.2"
+tiktoken = "^0.7.0"
+  jsonwebtoken: 9.0.2(patch_hash=abc)
 token_count=512
 max_tokens: 4096
 max_tokens=128000

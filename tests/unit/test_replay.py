@@ -152,6 +152,40 @@ def test_what_was_removed_is_away_until_a_directory_brings_it_back() -> None:
     assert [lasted(window) for window in found.windows if window.closed_at] == [timedelta(microseconds=4)]
 
 
+def test_a_directory_that_was_made_anew_is_as_before_only_if_all_that_was_in_it_was_named() -> None:
+    """It has the number of the one that had left, and another birth; of a git directory not everything is named."""
+    away, anew = "2 rename 9 d1:1 /r/d - /x", "3 mkdir 9 0 /r/d"
+    assert moved(away, anew, now={"/r/d": "d1:2"}).changed == ("/r/d",)
+    assert moved("2 remove 9 d1:1 /r/d", anew, now={"/r/d": "d1:2"}).restored == ("/r/d",)
+    found = moved("2 remove 9 d1:1 /r/.git", "3 mkdir 9 0 /r/.git", now={"/r/.git": "d1:2"})
+    assert (found.changed, found.restored) == (("/r/.git",), ())
+
+
+def test_a_directory_that_branches_lie_in_is_no_branch() -> None:
+    """Git makes it before the first of them and removes it after the last; that of a worktree is the worktree."""
+    refs, trees = "/r/.git/refs/heads/feature", "/r/.git/worktrees/side"
+    made = (f"2 mkdir 9 0 {refs}", f"3 rename 9 - {refs}/x.lock 0 {refs}/x", f"4 mkdir 9 - {trees}")
+    gone = (f"5 remove 9 {A} {refs}/x", f"6 remove 9 d1 {refs}", f"7 remove 9 - {trees}")
+    told = ["branch feature/x", "worktree side"]
+    assert [what for _, what, _ in moved(*made, *gone, now={}).git] == [*told, *told]
+
+
+def test_what_happened_to_a_directory_outside_of_the_tree_is_a_gap_when_it_is_back() -> None:
+    """It is the same directory; what is in it need not be. That goes for the whole tree as well."""
+    for name in ("/r/d", "/r"):
+        away, back = f"2 rename 9 d1 {name} - /x/e", f"5 rename 9 - /x/e 0 {name}"
+        touched, renamed = "3 write 9 - /x/e/in/f", ("3 rename 9 - /x/e - /x/f", f"5 rename 9 - /x/f 0 {name}")
+        now = {name: "d1"}
+        assert moved(away, back, now=now).gaps == ()
+        assert moved(away, "3 write 9 - /x/other", back, now=now).gaps == ()
+        for lines in ((away, touched, back), (away, *renamed)):
+            found = moved(*lines, now=now)
+            assert (found.level, len(found.gaps), found.restored) == ("partial", 1, (name,))
+        refused = (away, "3 make 9 - /x/e/f", f"4 remove 9 {A} {name}/f", f"4 remove 9 d1 {name}", back)
+        assert moved(*refused, f"6 mkdir 9 0 {name}", now={name: "d2", f"{name}/f": A}).gaps == ()
+        assert moved(away, *renamed, now={name: "d2"}).gaps == (), "another one is told as that"
+
+
 def test_very_many_moves_are_a_gap() -> None:
     """Each is looked for in all that was heard of, which takes its time."""
     found = moved(*(f"{at} rename 9 d{at} /r/{at} 0 /r/m{at}" for at in range(2, 210)), now={})

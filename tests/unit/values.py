@@ -8,10 +8,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from outlive.domain.evidence import Evidence, Intent
+from outlive.domain.snapshot import GitState
 from outlive.domain.task import Attempt, Launch, LeftRunning
 
 NOW = datetime(2026, 6, 21, 13, 58, 2, 113_000, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
+OLD = "1a2b3c4d" * 5
 
 
 def launch(**changes: Any) -> Launch:
@@ -96,3 +98,18 @@ intents = st.builds(
 remnants = st.lists(st.builds(LeftRunning, pid=st.integers(2, 1 << 22), command=st.text(max_size=5)), max_size=2).map(
     tuple
 )
+
+
+def git_state(**fields: object) -> GitState:
+    """A repository on main."""
+    given: dict[str, object] = {
+        "top": "/r",
+        "git_dir": "/r/.git",
+        "common_dir": "/r/.git",
+        "identity": "1",
+        "head": OLD,
+        "branch": "refs/heads/main",
+        "refs": {"refs/heads/main": OLD},
+        "config": "c",
+    }
+    return GitState(**(given | fields))  # type: ignore[arg-type]

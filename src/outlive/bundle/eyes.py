@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import os
 import time
+from errno import EMFILE
 from select import POLLHUP, POLLIN, poll
 
 from outlive.bundle.kernel import borrow_descriptor
+from outlive.bundle.processes import stat_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,7 +87,10 @@ class Eyes:
             os.read(self._is_taken, 1)
 
     def of_keeper(self, command: int) -> int | None:
-        """In the keeper: the listener, once the command-to-be has it; None if there will be none."""
+        """In the keeper: the listener, once the command-to-be has it; None if there will be none.
+
+        OSError if there is one that we cannot have: then somebody else must answer.
+        """
         for unused in (self._to_keeper, self._witness, self._to_witness, self._is_taken):
             os.close(unused)
         if self._taken is not None:
@@ -123,19 +128,27 @@ class Eyes:
         """In the witness: its copy of the listener; the command-to-be may go on then."""
         for unused in (self._to_keeper, self._to_witness, self._is_taken):
             os.close(unused)
-        listener = self._listener_from(self._witness, command)
-        self.acknowledge()
-        return listener
+        try:
+            return self._listener_from(self._witness, command)
+        except OSError:
+            return None  # then nobody stands in for the keeper
+        finally:
+            self.acknowledge()
 
     def _listener_from(self, channel: int, command: int) -> int | None:
         """A copy of the listener of the command-to-be; None if that got none, or died."""
         if self._sends:
-            return _receive_from(channel)
-        try:
-            number = os.read(channel, 16)
-        finally:
-            os.close(channel)
-        return borrow_descriptor(command, int(number)) if number.isdigit() else None
+            has_one, listener = _receive_from(channel)
+        else:
+            try:
+                number = os.read(channel, 16)
+            finally:
+                os.close(channel)
+            has_one = number.isdigit()
+            listener = borrow_descriptor(command, int(number)) if has_one else None
+        if has_one and listener is None and _may_ask(command):
+            raise OSError(EMFILE, "the command is observed, but not by us")
+        return listener
 
     def acknowledge(self) -> None:
         """Let the command-to-be go on."""
@@ -219,6 +232,12 @@ def answer_all(listener: int, page: mmap) -> None:
         let_continue(listener, received(page))
 
 
+def _may_ask(command: int) -> bool:
+    """Whether the command-to-be lives, or nobody knows which process it is."""
+    fields = stat_fields(command) if command else None
+    return not command or (fields is not None and fields[0] not in b"ZX")
+
+
 def _send(channel: int, descriptor: int) -> None:
     """Send a descriptor through a socket; both stay open."""
     from _socket import socket  # noqa: PLC0415 - few sandboxes need it
@@ -232,11 +251,14 @@ def _send(channel: int, descriptor: int) -> None:
         through.detach()
 
 
-def _receive_from(channel: int) -> int | None:
-    """A descriptor that was sent; None if something else was, or nothing will be."""
-    from _socket import socket  # noqa: PLC0415 - few sandboxes need it
+def _receive_from(channel: int) -> tuple[bool, int | None]:
+    """Whether a descriptor was sent, and which one it is here; none if there was no room for it."""
+    from _socket import MSG_PEEK, socket  # noqa: PLC0415 - few sandboxes need it
 
     from outlive.bundle.passing import take  # noqa: PLC0415
 
-    taken = take(socket(fileno=channel))
-    return None if taken is None else taken[1][0]
+    through = socket(fileno=channel)
+    if through.recv(1, MSG_PEEK) in (b"", _REFUSED):
+        return False, None  # nor will there be any
+    taken = take(through)
+    return True, None if taken is None else taken[1][0]

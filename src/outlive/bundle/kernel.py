@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from _ctypes import _SimpleCData, call_function, dlopen, dlsym
+from _ctypes import Array, CFuncPtr, _SimpleCData, call_function, dlopen, dlsym, get_errno
 from fcntl import ioctl
 
 TYPE_CHECKING = False
@@ -22,6 +22,7 @@ __all__ = [
     "SYS_ADMIN",
     "become_subreaper",
     "boot_id",
+    "born_at",
     "borrow_descriptor",
     "confinement",
     "exit_status_of",
@@ -30,6 +31,7 @@ __all__ = [
     "has_capability",
     "keep_freed_memory",
     "name_process",
+    "open_straight",
     "pid_namespace",
     "punch_hole",
     "read_proc",
@@ -47,12 +49,34 @@ _PIDFD_INFO_EXIT = 1 << 3
 _IN_MODIFY = 0x2
 _SET_SCHEDULING = {"x86_64": 314, "aarch64": 274}
 _SHORTEST_TURN_NS = 100_000
+_STATX = {"x86_64": 332, "aarch64": 291}
+_AT_SYMLINK_NOFOLLOW, _STATX_BTIME, _STATX_BYTES = 0x100, 0x800, 256
 
 
 class _Long(_SimpleCData):  # type: ignore[type-arg]
     """A 64-bit argument; plain integers are passed as 32."""
 
     _type_ = "l"
+
+
+class _Byte(_SimpleCData):  # type: ignore[type-arg]
+    """A byte that the kernel may write."""
+
+    _type_ = "c"
+
+
+class _StatxAnswer(Array):  # type: ignore[type-arg]
+    """Where the kernel writes what it knows of a file."""
+
+    _type_ = _Byte
+    _length_ = _STATX_BYTES
+
+
+class _Call(CFuncPtr):
+    """A function of the C library that sets errno."""
+
+    _flags_ = 1 | 8  # the platform's own convention; errno is kept for us
+    _restype_ = _Long
 
 
 _program = dlopen(None, 0)  # type: ignore[arg-type]
@@ -67,6 +91,11 @@ except OSError:
     _mallopt = _malloc_trim = None  # a C library other than glibc
 _M_TRIM_THRESHOLD = -1
 _PIDFD_GETFD = 438  # on every machine
+_syscall_with_errno = _Call(_syscall)
+_OPENAT2, _HERE = _Long(437), _Long(-100)
+# What O_PATH, O_NOFOLLOW and O_CLOEXEC are, no mode, and RESOLVE_NO_SYMLINKS: three numbers of 64 bits.
+_STRAIGHT = b"".join(n.to_bytes(8, "little") for n in (os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, 0, 4))
+_STRAIGHT_SIZE = _Long(len(_STRAIGHT))
 
 
 def become_subreaper() -> None:
@@ -113,6 +142,33 @@ def punch_hole(fd: int, start: int, length: int) -> bool:
     return bool(call_function(_fallocate, (fd, _PUNCH_HOLE_KEEP_SIZE, *span)) == 0)
 
 
+def open_straight(path: bytes) -> int:
+    """A descriptor to look at what a path names, if there is no link on the way; the last name may be one.
+
+    Otherwise the error as the kernel has it, below zero: that nothing is there is too common to be raised. ENOENT
+    also tells that there is no link before what is missing.
+    """
+    found = int(_syscall_with_errno(_OPENAT2, _HERE, path, _STRAIGHT, _STRAIGHT_SIZE))
+    return found if found >= 0 else -get_errno()
+
+
+def born_at(path: bytes) -> int:
+    """When what a path names was made, in nanoseconds since 1970; 0 where the file system does not know.
+
+    Its number alone does not tell it from what is made later: the next directory may get the number of the last.
+    """
+    number = _STATX.get(os.uname().machine)
+    if number is None:
+        return 0
+    answer = _StatxAnswer()
+    asked = (_Long(number), _HERE, path, _Long(_AT_SYMLINK_NOFOLLOW), _Long(_STATX_BTIME), answer)
+    content = bytes(answer) if _syscall_with_errno(*asked) == 0 else bytes(_STATX_BYTES)
+    if not int.from_bytes(content[:4], sys.byteorder) & _STATX_BTIME:
+        return 0
+    seconds = int.from_bytes(content[80:88], sys.byteorder, signed=True)
+    return seconds * 10**9 + int.from_bytes(content[88:92], sys.byteorder)
+
+
 def file_system_magic(path: str) -> int:
     """The type of the file system that a path lies on, as statfs(2) numbers them."""
     import ctypes  # noqa: PLC0415 - once per boot
@@ -122,20 +178,20 @@ def file_system_magic(path: str) -> int:
     return int.from_bytes(buffer.raw[:4], sys.byteorder)
 
 
-def watch_modifications(path: str) -> int:
-    """A descriptor that becomes readable when the file is written to.
+def watch_modifications(path: str) -> int | None:
+    """A descriptor that becomes readable when the file is written to; None if there is none left, or no such file.
 
     For viewers only: a user has 128 of these by default, so the many keepers use `F_NOTIFY`.
     """
     import ctypes  # noqa: PLC0415 - viewers only
 
     libc = ctypes.CDLL(None, use_errno=True)
-    fd = _checked(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
-    try:
-        _checked(libc.inotify_add_watch(fd, os.fsencode(path), _IN_MODIFY))
-    except OSError:
+    fd = int(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+    if fd < 0:
+        return None
+    if libc.inotify_add_watch(fd, os.fsencode(path), _IN_MODIFY) < 0:
         os.close(fd)
-        raise
+        return None
     return fd
 
 

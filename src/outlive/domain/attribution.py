@@ -6,26 +6,29 @@ done by somebody else, or unseen: it is told, and told as that.
 
 from __future__ import annotations
 
+from outlive.domain.drift import drift
 from outlive.domain.effects import Unattributed
+from outlive.domain.git_state import but_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from outlive.domain.comparison import Comparison
-    from outlive.domain.drift import Drift
     from outlive.domain.effects import Effects
+    from outlive.domain.snapshot import GitState, Snapshot
 
 LATE = "what happened in its first moments"
 
 
-def with_comparisons(effects: Effects, comparisons: Sequence[Comparison], git: Drift | None) -> Effects:
-    """The effects with what changed unseen; `git` is what moved between the quick snapshots.
+def with_comparisons(
+    effects: Effects, comparisons: Sequence[Comparison], quick: tuple[Snapshot, Snapshot] | None
+) -> Effects:
+    """The effects with what changed unseen; the `quick` snapshots are those before and after.
 
     Where nothing was seen at all, the comparison is all that there is.
     """
-    if not effects.git:
-        effects = effects.but(moved="; ".join(_moves(comparisons, git)) or None)
+    effects = effects.but(moved="; ".join(_moves(effects, comparisons, quick)) or None)
     if comparisons:
         effects = effects.but(uncompared=_uncompared(comparisons))
     if any(each.has_files for each in comparisons):
@@ -39,7 +42,7 @@ def with_comparisons(effects: Effects, comparisons: Sequence[Comparison], git: D
             unattributed=unseen,
             unattributed_in_all=in_all - len(found) + len(unseen),
         )
-    if effects.level != "unknown" or (git is None and not comparisons):
+    if effects.level != "unknown" or (quick is None and not comparisons):
         return effects
     by_how: dict[str, list[str]] = {}
     for each in effects.unattributed or ():
@@ -55,18 +58,40 @@ def with_comparisons(effects: Effects, comparisons: Sequence[Comparison], git: D
 
 def _came_along(change: Unattributed, directories: frozenset[str]) -> bool:
     """Whether it came or went with a directory that the task was seen moving."""
-    above = change.path.rpartition("/")[0] if change.how in ("appeared", "gone") else ""
-    while above and above not in directories:
-        above = above.rpartition("/")[0]
-    return bool(above)
+    return change.how in ("appeared", "gone") and _lies_in(change.path.rpartition("/")[0], directories)
 
 
-def _moves(comparisons: Sequence[Comparison], git: Drift | None) -> Iterator[str]:
-    if git is not None and git.moved:
-        yield git.summary.replace("since it ran", "while it ran")
+def _lies_in(path: str, directories: Collection[str]) -> bool:
+    """Whether a path is one of the directories, or below one."""
+    while path and path not in directories:
+        path = path.rpartition("/")[0]
+    return bool(path)
+
+
+def _moves(
+    effects: Effects, comparisons: Sequence[Comparison], quick: tuple[Snapshot, Snapshot] | None
+) -> Iterator[str]:
+    """What moved, but for that which was seen moving."""
+    seen = frozenset(what for _, what, _ in effects.git)
+    if quick is not None:
+        before, after = quick
+        # Under another name, nothing of what it does in there is named as git's.
+        took_along = _took_along(before.git, effects.changed)
+        git = before.git if took_along else but_for(seen, before.git, after.git)
+        after = after.but(git=git, files=None, dirty=None)
+        if _lies_in(before.directory, effects.gone):
+            after = after.but(is_present=before.is_present)
+        found = drift(before, after)
+        if found.moved:
+            yield found.summary.replace("since it ran", "while it ran")
     for each in comparisons:
-        if each.stash is not None and each.stash_depth is not None:
+        if each.stash is not None and each.stash_depth is not None and "stash" not in seen:
             yield f"the stash went from {each.stash_depth[0]} to {each.stash_depth[1]}"
+
+
+def _took_along(git: GitState | None, changed: Collection[str]) -> bool:
+    """Whether a repository went, or another one came, with a directory that the task was seen moving."""
+    return git is not None and any(_lies_in(place, changed) for place in (git.git_dir, f"{git.top or ''}/.git"))
 
 
 def _unattributed(comparison: Comparison) -> list[Unattributed]:

@@ -8,7 +8,7 @@ from outlive.domain.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 # The kernel's limit on one argument (MAX_ARG_STRLEN); a longer one fails only at exec, with an
 # errno that names neither the argument nor the way out.
@@ -47,16 +47,30 @@ def quote(word: str) -> str:
 
 def check_environment(pairs: Sequence[str]) -> dict[str, str]:
     """`K=V` settings as a mapping."""
-    settings = {}
-    for pair in pairs:
-        name, equals, setting = pair.partition("=")
-        if not equals or not name or "\0" in pair or not is_encodable(pair):
+    split = [pair.partition("=") for pair in pairs]
+    for name, equals, setting in split:
+        if not equals or not _is_setting(name, setting):
+            raise UserError(f"{name[:40]!r} is not an environment setting", "write it as NAME=VALUE")
+    return {name: setting for name, _, setting in split}
+
+
+def check_variables(settings: Mapping[str, str]) -> dict[str, str]:
+    """Variables that a program gives by name: as pairs, a name with an equals sign would be another name."""
+    for name, setting in settings.items():
+        if not _is_text(name) or not _is_text(setting) or not _is_setting(name, setting):
             raise UserError(
-                f"{pair.split('=')[0][:40]!r} is not an environment setting",
-                "write it as NAME=VALUE",
+                f"{str(name)[:40]!r} is not usable as an environment variable with this value",
+                "both are text without NUL bytes; a name is not empty and has no '='",
             )
-        settings[name] = setting
-    return settings
+    return dict(settings)
+
+
+def _is_text(given: object) -> bool:
+    return isinstance(given, str)
+
+
+def _is_setting(name: str, setting: str) -> bool:
+    return bool(name) and "=" not in name and "\0" not in name + setting and is_encodable(name + setting)
 
 
 def _checked(command: Command) -> Command:

@@ -7,7 +7,14 @@ the fact and then a hint; the exit code belongs to the root.
 
 from __future__ import annotations
 
+from errno import EMFILE, ENFILE
+
 TOO_MANY_FILES = "too many files are open: close some, or raise the limit (`ulimit -n`)"
+
+
+def hint_after(error: OSError, otherwise: str) -> str:
+    """What to do about a refusal of the system: something about its limit of open files, if that was the reason."""
+    return TOO_MANY_FILES if error.errno in (EMFILE, ENFILE) else otherwise
 
 
 class OutliveError(Exception):

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
-def part_of_git(name: str, *, is_own: bool) -> str | None:
-    """What of git's own state a path of its directory is; None for its objects, locks and logs."""
-    if name.endswith(".lock") or name.startswith(("objects/", "logs/")):
+    from outlive.domain.snapshot import GitState
+
+
+def part_of_git(name: str, *, is_own: bool, is_directory: bool = False) -> str | None:
+    """What of git's own state a path of its directory is; None for its objects, locks and logs.
+
+    Nor is a directory a part that branches lie in (`feature` of `feature/x`); that of a worktree is one.
+    """
+    if name.endswith(".lock") or name.startswith(("objects/", "logs/")) or (is_directory and name.startswith("refs/")):
         return None
     if name in ("HEAD", "index") and not is_own:
         return f"{name} of the main worktree"
@@ -17,3 +26,31 @@ def part_of_git(name: str, *, is_own: bool) -> str | None:
     if name == "refs/stash":
         return "stash"
     return "worktree " + name.split("/")[1] if name.startswith("worktrees/") and name.count("/") == 1 else None
+
+
+def but_for(parts: Collection[str], then: GitState | None, now: GitState | None) -> GitState | None:
+    """The later state as if these `parts` had not moved: what differs still, they do not explain."""
+    if not parts:
+        return now
+    if then is None or now is None or then.identity != now.identity:
+        return then  # made, or taken away: whoever touches any part of it may have done that
+    if "config" in parts:
+        now = now.but(config=then.config)
+    # Of one that lay among the packed ones, nothing else is named when it is taken away.
+    may_be_gone = "packed-refs" in parts
+    of_branch = _head_part(now) in parts or (may_be_gone and not now.head)
+    if "HEAD" in parts if then.branch != now.branch else of_branch:
+        now = now.but(branch=then.branch, head=then.head)
+    if now.refs is None or then.refs is None:
+        has_moved_refs = any(each == "packed-refs" or " " in each for each in parts)
+        return now.but(refs_mark=then.refs_mark) if has_moved_refs else now
+    own = {name for name in (*then.refs, *now.refs) if part_of_git(name, is_own=True) in parts}
+    if may_be_gone:
+        own.update(name for name in then.refs if name not in now.refs)
+    kept = {name: value for name, value in now.refs.items() if name not in own}
+    return now.but(refs={**kept, **{name: value for name, value in then.refs.items() if name in own}})
+
+
+def _head_part(git: GitState) -> str | None:
+    """What moves when the commit of HEAD does."""
+    return part_of_git(git.branch or "HEAD", is_own=True)

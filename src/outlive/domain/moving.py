@@ -22,6 +22,8 @@ class Moves:
         self._origins: dict[str, Moved] = {}
         self._homes: dict[str, Moved] = {}
         """By the first names of those that are not there any more: their names now, empty outside of the tree."""
+        self._outside: dict[str, bool] = {}
+        """The names outside of the tree: whether anything happened below them since."""
 
     def add(self, at: int, by: int, source: str, target: str) -> bool:
         """A directory has another name; whether that is its first one, so that it is back."""
@@ -39,12 +41,25 @@ class Moves:
                 self._homes[home] = now, left_at, left_by
         return origin[0] == target
 
-    def add_outside(self, at: int, by: int, source: str) -> None:
+    def add_outside(self, at: int, by: int, source: str, target: str) -> None:
         """A directory may have left the tree; or that was refused, and it is copied and removed under its name."""
         self.count += 1
         home, left_at, left_by = self._origin(at, by, source)
+        self._outside[target] = False
         if home:
             self._homes[home] = "", left_at, left_by
+
+    def touch_outside(self, path: str) -> None:
+        """Something happens to a path outside of the tree."""
+        above = path.rpartition("/")[0] if self._outside else ""
+        while above:
+            if above in self._outside:
+                self._outside[above] = True
+            above = above.rpartition("/")[0]
+
+    def was_touched_outside(self, name: str) -> bool:
+        """Whether anything happened in what has this name outside of the tree; so it may if nobody knows that name."""
+        return self._outside.get(name, True)
 
     def is_back_from_outside(self, target: str) -> bool:
         """Something got this name from outside of the tree; whether one that had it at first has left."""

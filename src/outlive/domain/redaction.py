@@ -219,7 +219,8 @@ def _is_secret(match: Match[str], kind: str, value: str) -> bool:
         return True
     if name.startswith("-"):
         return not _is_placeholder(value)
-    if value.lower() in patterns.PROSE or (name.lower() in patterns.VAGUE and not _is_random(value)):
+    is_said_of_others = value.lower() in patterns.PROSE or (not _is_password(key) and _is_version(value))
+    if is_said_of_others or (name.lower() in patterns.VAGUE and not _is_random(value)):
         return False
     return _is_quiet_secret(match, value) if kind == "word" else is_tight or _is_password(key) or not _is_slug(value)
 
@@ -284,6 +285,12 @@ def _is_slug(value: str) -> bool:
     from re import match  # noqa: PLC0415 - see `_sub`
 
     return match(patterns.SLUG, value) is not None
+
+
+def _is_version(value: str) -> bool:
+    from re import match  # noqa: PLC0415 - see `_sub`
+
+    return match(patterns.VERSION, value) is not None
 
 
 def _is_placeholder(value: str) -> bool:

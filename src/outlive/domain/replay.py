@@ -31,6 +31,7 @@ UNSEEN = "-"
 _SHORTEST_POSSIBLE_US = 50_000
 _KERNELS_CLOCK_LAGS_US = 20_000
 _MOST_MOVES = 200
+_TOUCHED_OUTSIDE = "a directory came back that was changed outside of the tree: what is in it is not known"
 
 
 class Replay:
@@ -47,6 +48,8 @@ class Replay:
         self._moves = Moves()
         self._removed: dict[str, str] = {}
         """By what it was, under which name a directory was removed; or that was tried."""
+        self._touched_outside: set[str] = set()
+        """Directories that came from outside of the tree, where something had happened to them."""
         self._gaps: dict[str, None] = {}
         self._outside: dict[str, str] = {}
         self._remotes: dict[str, None] = {}
@@ -107,9 +110,11 @@ class Replay:
         if operation == "mkdir" and fields[0][:1] == "d":
             return  # it is there: whoever makes sure of its directories changes nothing
         for state, path in zip(fields[::2], fields[1::2], strict=False):
-            self._change(at, by, state, path)
+            # One that is moved takes along what lies in it.
+            is_directory = operation == "mkdir" or (operation == "remove" and state[:1] == "d")
+            self._change(at, by, state, path, is_directory=is_directory)
             if operation == "rename" and path in self._stories:
-                self._stories[path].was_moved = True
+                self._stories[path].must_be_same = True
         if operation == "rename" and len(fields) > 3:
             self._move(at, by, fields)
         if operation == "remove" and fields[0][:1] == "d":
@@ -118,7 +123,7 @@ class Replay:
     def _move(self, at: int, by: int, fields: list[str]) -> None:
         """A directory takes along all that is in it, to where nothing was. Each move is looked for in all stories."""
         was, source, is_there, target = fields[:4]
-        leaves, stays = source.startswith(self._tops), target.startswith(self._tops)
+        leaves, stays = self._is_told(source), self._is_told(target)
         # Outside of the tree nobody may have looked.
         is_move = was[:1] == "d" and is_there in (ABSENT, ABSENT if stays else UNSEEN) if leaves else stays
         if not is_move:
@@ -126,9 +131,13 @@ class Replay:
         if self._moves.count == _MOST_MOVES:
             self._gaps[f"more than {_MOST_MOVES} directories were moved: what was in the others is not followed"] = None
         elif not stays:
-            self._moves.add_outside(at, by, source)
+            self._moves.add_outside(at, by, source, target)
         elif not leaves:
-            self._arrive(at, by, target, is_back=self._moves.is_back_from_outside(target), is_whole=False)
+            is_back = self._moves.is_back_from_outside(target)
+            # Refused, the move was made by hand: then all that was in it has been removed by its name, and made again.
+            if is_back and self._moves.was_touched_outside(source) and not self._is_removed_from(target):
+                self._touched_outside.add(target)
+            self._arrive(at, by, target, is_back=is_back, is_whole=False)
         else:
             self._arrive(at, by, target, is_back=self._moves.add(at, by, source, target))
             for path in below(source, self._stories):
@@ -155,16 +164,17 @@ class Replay:
             if operation == "unobserved":
                 self._unobserved = at
 
-    def _change(self, at: int, by: int, state: str, path: str) -> None:
+    def _change(self, at: int, by: int, state: str, path: str, *, is_directory: bool = False) -> None:
         if path.startswith(self._ignored):
             return
         for directories in (self._own_gits, self._common_gits):
             if path.startswith(directories):
                 git = next(each for each in directories if path.startswith(each))
-                self._of_git(at, by, part_of_git(path[len(git) :], is_own=directories is self._own_gits))
+                is_own = directories is self._own_gits
+                self._of_git(at, by, part_of_git(path[len(git) :], is_own=is_own, is_directory=is_directory))
                 return
-        # A directory that a worktree lies in takes all of it along, wherever it goes.
-        if not path.startswith(self._tops) and not any(top.startswith(path + "/") for top in self._tops):
+        if not self._is_told(path):
+            self._moves.touch_outside(path)
             if not path.startswith(TEMPORARY):
                 self._outside.setdefault(path, state)
             return
@@ -173,7 +183,16 @@ class Replay:
         story = self._stories.get(path)
         if story is None:
             story = self._stories[path] = self._begin(path, state, at)
+            story.must_be_same = self._is_git(path)  # of what is in it, most is not told
         story.change(at, by, state)
+
+    def _is_told(self, path: str) -> bool:
+        """Whether it is part of a worktree; a directory that one lies in takes all of it along, wherever it goes."""
+        return path.startswith(self._tops) or any(top.startswith(path + "/") for top in self._tops)
+
+    def _is_git(self, path: str) -> bool:
+        """Whether it is a git directory."""
+        return path + "/" in self._own_gits or path + "/" in self._common_gits
 
     def _begin(self, path: str, state: str, now: int) -> Story:
         """What is heard first of a path; of one that came with its directory, that it was another one before."""
@@ -236,9 +255,10 @@ class Replay:
                 story.last_at = at  # of calls the last one is known; of what was watched, it may have been missed
             story.found(final)
         self._find_displaced(look)
-        for story in self._stories.values():
-            if story.was_moved and story.is_open and story.state[:1] == "d" and self._is_removed(story.baseline):
-                story.was_moved = False  # all that was in the first one has been named, and tells of it
+        for path, story in self._stories.items():
+            is_another = story.must_be_same and story.is_open and story.state[:1] == "d"
+            if is_another and self._is_removed(story.baseline) and not self._is_git(path):
+                story.must_be_same = False  # all that was in the first one has been named, and tells of it
                 story.found(story.state)
 
     def _find_displaced(self, look: Look) -> None:
@@ -264,11 +284,18 @@ class Replay:
         story = self._stories.get(self._removed.get(directory, ""))
         return story is not None and story.state != directory
 
+    def _is_removed_from(self, path: str) -> bool:
+        """Whether the directory that had this name at first was removed under it."""
+        story = self._stories.get(path)
+        return story is not None and self._removed.get(story.baseline) == path
+
     def effects(self, look: Look) -> Effects:
         """All of it together, as the task left it."""
         self._find_ends(look)
         self._find_uncompared()
         self._find_untold()
+        if any(path in self._touched_outside and not story.is_open for path, story in self._stories.items()):
+            self._gaps[_TOUCHED_OUTSIDE] = None  # of one that is another now, that is told
         stories = sorted(self._stories.items())
         known = [(path, story) for path, story in stories if story.baseline not in ("?", "s")]
         there = [(path, story) for path, story in known if story.baseline != ABSENT]

@@ -18,21 +18,31 @@ _FORMATS = (
     r"(gh[oprsu]_)(?:[A-Za-z0-9]{10}|\d{1,12}_eyJ)\w*",  # GitHub
     r"(github_pat_)\w{10,}",
     r"(gl(?:pat|ptt|dt|rt|cbt)-)[\w-]{10,}(?:\.\w+)*",  # GitLab
+    r"(gl(?:soat|ft|imt|agent|oas|ffct)-)[\w-]{13,}(?:\.\w+)*",
     r"(A[KS]IA)[A-Z0-9]{16}(?![A-Za-z0-9])",  # AWS
     r"(AIza)[\w-]{20,}",  # Google: API key, access token, client secret
     r"(ya29\.)[\w-]{10,}(?:\.[\w-]+)*",
-    r"(GOCSPX-)[\w-]{16,}",
+    r"(GOCSPX-|AQ\.Ab8)[\w-]{16,}",
     r"(xox[a-z]-|xapp-\d-)[\w-]{10,}",  # Slack, then the webhooks that need no other secret
     r"(hooks\.slack\.com/(?:services|workflows|triggers)/)[\w/-]{8,}",
     r"(discord(?:app)?\.com/api/webhooks/)\d+/[\w-]{8,}",
     r"(sk-ant-)[\w-]{8,}",  # Anthropic
-    r"(sk-(?:proj|svcacct|or-v1)-)[\w-]{16,}",  # OpenAI, OpenRouter
-    rf"(sk-|npm_|hf_|gsk_){_RANDOM}",  # OpenAI and its kin, npm, Hugging Face, Groq
+    r"(sk-(?:proj|svcacct|admin|or-v1|lf)-|nvapi-)[\w-]{16,}",  # OpenAI, OpenRouter, Langfuse, NVIDIA
+    rf"(sk-|xai-|pplx-|csk-|tvly-(?:dev-|prod-)?|hf_|gsk_|r8_|e2b_|rpa_){_RANDOM}",  # other models and who runs them
+    rf"(npm_|rubygems_|lin_api_|ntn_|sbp_|napi_|bkua_|vcp_|shp(?:at|ca|pa|ss)_|whsec_|sntryu_|pul-){_RANDOM}",
+    r"(lsv2_(?:pt|sk)_|pcsk_|sb_secret_|pscale_(?:tkn|pw)_|figd_|glsa_|CCIP(?:AT|RJ)_|tskey-[a-z]{3,8}-)[\w-]{16,}",
+    r"((?:PMAK|NRAK|HRKU)-|fm[12]_|fo1_|dp\.[ps]t\.)[\w+/-]{18,}={0,2}",  # Postman, New Relic, Heroku, Fly, Doppler
+    r"((?:ops|glc|sntrys)_eyJ)[\w+/=-]{20,}",  # 1Password, Grafana, Sentry
+    r"(AT[AC]TT3x)[\w=-]{20,}",  # Atlassian
+    r"([A-Za-z0-9]{14}\.atlasv1\.)[\w-]{20,}",  # Terraform
+    r"(\w{3}\dQ~)[\w.~-]{31,34}",  # Entra
+    r"(dapi)[0-9a-f]{32}(?![A-Za-z0-9])",  # Databricks
+    r"(ABSKQmVkcm9ja0FQSUtleS|bedrock-api-key-)[\w+/]{20,}={0,2}",  # AWS Bedrock
     r"([sr]k_(?:live|test)_)[A-Za-z0-9]{10,}",  # Stripe
     r"(pypi-)(?:Ag[\w-]{16,}|\w{40,})",
     r"(do[opr]_v1_)[A-Za-z0-9]{20,}",  # DigitalOcean
-    r"(dckr_pat_)[\w-]{12,}",  # Docker
-    r"(hvs\.)[\w-]{24,}",  # Vault
+    r"(dckr_[op]at_)[\w-]{12,}",  # Docker
+    r"(hv[bs]\.)[\w-]{24,}",  # Vault
     r"(SG\.)[\w-]{20,24}\.[\w-]{16,}",  # SendGrid
     r"(SK)[0-9a-f]{32}(?![A-Za-z0-9])",  # Twilio
     r"(\d{8,10}:)AA[\w-]{16,}",  # Telegram
@@ -45,6 +55,11 @@ _FORMATS = (
 TOKEN = r"(?a)(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=/bot))(?:" + "|".join(_FORMATS) + ")"
 TOKEN_SIGNS = (
     *("gho_", "ghp_", "ghr_", "ghs_", "ghu_", "github_pat_", "glpat-", "glptt-", "gldt-", "glrt-", "glcbt-", "AKIA"),
+    *("glsoat-", "glft-", "glimt-", "glagent-", "gloas-", "glffct-", "AQ.Ab8", "nvapi-", "xai-", "pplx-", "tvly-"),
+    *("r8_", "e2b_", "rpa_", "rubygems_", "lin_api_", "ntn_", "sbp_", "napi_", "bkua_", "vcp_", "shpat_", "shpca_"),
+    *("shppa_", "shpss_", "whsec_", "sntryu_", "pul-", "lsv2_", "pcsk_", "sb_secret_", "pscale_", "figd_", "glsa_"),
+    *("CCIP", "tskey-", "PMAK-", "NRAK-", "HRKU-", "fm1_", "fm2_", "fo1_", "dp.pt.", "dp.st.", "TT3x"),
+    *(".atlasv1.", "Q~", "dapi", "ABSKQm", "bedrock-api-key-", "dckr_oat_", "hvb."),
     *("ASIA", "AIza", "ya29.", "GOCSPX-", "xox", "xapp-", "hooks.slack.com/", "/webhooks/", "sk-", "npm_", "hf_"),
     *("gsk_", "k_live_", "k_test_", "pypi-", "_v1_", "dckr_pat_", "hvs.", "SG.", "SK", ":AA", "AGE-SECRET", "eyJ"),
 )
@@ -163,6 +178,11 @@ REFERENCE = (
 )
 PATH = r"(?a)(?:~|\.{1,2})/|/(?:[a-z][a-z-]+|Users|Volumes)(?:/|$)|[\w./-]+\.(?:json|pem|key|txt|ya?ml|env|crt|p12)$"
 CODE = r"(?a)[A-Za-z_][\w.]*+[(\[]|[A-Za-z_]+(?:\.[A-Za-z_]+)+$"
+# What a list of packages says of one that is called `auth-token` or `jsonwebtoken`.
+VERSION = (
+    r"(?a)(?:[~^=]|[<>]=?)?v?\d{1,4}(?:\.(?:\d{1,6}|[x*])){1,3}(?:-[a-z]{1,8}(?:\.\d{1,6})*)?(?:$|\()"
+    r"|(?:workspace|npm|patch|link|portal|catalog|git\+[a-z]{3,5}):|(?:latest|next|canary)$"
+)
 # `us-east-1`, `db-credentials-2`: words with a number are how things are called.
 SLUG = r"[a-z]{2,}(?:-[a-z]+)+-?[0-9]{1,2}[a-f]?$"
 NOTHING = frozenset(("true", "false", "yes", "no", "on", "off", "null", "none", "nil", "undefined"))

@@ -14,8 +14,8 @@ class Story:
     """The story of a path of which it is known what it held at first."""
 
     __slots__ = (
-        *("baseline", "closed", "first_at", "last_at", "last_by"),
-        *("opened_at", "opened_by", "state", "untold", "was_moved"),
+        *("baseline", "closed", "first_at", "last_at", "last_by", "must_be_same"),
+        *("opened_at", "opened_by", "state", "untold"),
     )
 
     def __init__(self, baseline: str, first_at: int = 0) -> None:
@@ -25,7 +25,8 @@ class Story:
         self.opened_by = 0
         self.closed: list[tuple[int, int, int]] = []
         self.last_at = self.last_by = 0
-        self.was_moved = False
+        self.must_be_same = False
+        """Whether another directory is not as good as the first one: what that held has not been named."""
         self.untold = 0
         """Windows that there was no room for: all but the first ones and the last."""
 
@@ -56,7 +57,7 @@ class Story:
         """Whether this is what it held at first."""
         return state == self.baseline or (
             # One that was removed and made again is told by what is in it; one that was put in its place is not.
-            state[:1] == self.baseline[:1] == "d" and not self.was_moved
+            state[:1] == self.baseline[:1] == "d" and not self.must_be_same
         )
 
     @property
@@ -121,6 +122,6 @@ class Displaced(Story):
                 story.leave(at, by)
             else:
                 story.change(at, by, before)
-        story.was_moved = self.was_moved
+        story.must_be_same = self.must_be_same
         story.found(self.state)
         return story

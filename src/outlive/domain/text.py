@@ -78,9 +78,19 @@ def is_encodable(text: str) -> bool:
     return True
 
 
+# So much of a text is looked at beyond what may be shown of it; masks and spaces make it shorter.
+_BEYOND_WIDTH = 2000
+
+
 def one_line(text: str, width: int) -> str:
-    """The text as one harmless line of at most `width` characters."""
-    flat = " ".join(shown(text).split())
+    """The text as one harmless line of at most `width` characters.
+
+    Of a long text only the beginning is looked at: to mask what is not shown would take longer than a client waits.
+    """
+    most = 4 * max(width, 0) + _BEYOND_WIDTH
+    flat = " ".join(shown(text[:most]).split())
+    if len(text) > most:  # what was cut off may have been the end of a secret
+        flat = (flat.rpartition(" ")[0] or flat) + "…"
     return flat if len(flat) <= width else flat[: width - 1] + "…" if width > 0 else ""
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from outlive.domain.sink import Delivery
     from outlive.domain.task import Attempt, History, Task
 
+_CLOCKS_DIFFER_BY_AT_MOST_S = 1
+
 
 class OutputView(Value):
     """The output as a reader sees it now."""
@@ -87,11 +89,12 @@ def _attempt_json(attempt: Attempt, now: datetime) -> dict[str, object]:
 
 
 def duration_s(attempt: Attempt, now: datetime) -> float | None:
-    """How long it ran, or has been running; None if it never did or nobody saw its end."""
-    if attempt.started_at is None:
-        return None
+    """How long it ran, or has been running; None if it never did, nobody saw its end, or the clock was set back."""
     end = attempt.ended_at if attempt.settled_at is not None else now
-    return None if end is None else max(0.0, round((end - attempt.started_at).total_seconds(), 3))
+    if attempt.started_at is None or end is None:
+        return None
+    seconds = round((end - attempt.started_at).total_seconds(), 3)
+    return None if seconds < -_CLOCKS_DIFFER_BY_AT_MOST_S else max(0.0, seconds)
 
 
 def history_json(history: History) -> dict[str, object]:

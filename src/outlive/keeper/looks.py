@@ -37,6 +37,8 @@ class Looks:
         self._is_all = False
         self._work: Beside | None = None
         self._quick: list[Snapshot] | None = None
+        self._outside: frozenset[str] = frozenset()
+        """Directories that lay in no repository when it began."""
 
     def directories(self) -> list[str]:
         """Where it runs, and the repositories of what it was said to touch."""
@@ -60,8 +62,9 @@ class Looks:
         self._began_ns = time.time_ns()
 
     def before(self) -> None:
-        """A quick one, before the command can have changed anything."""
-        self._keep_quick(self._files.before)
+        """A quick one, before the command can have changed anything; outside of repositories nobody would read it."""
+        quick = self._keep_quick(self._files.before, only_of_repositories=True)
+        self._outside = frozenset(each.directory for each in quick or () if each.git is None)
 
     def beside(self, *, is_all: bool = False, for_watching: bool = False) -> bool:
         """A look at all files, in a fork; whether there is one, for outside of a repository there is not.
@@ -71,17 +74,23 @@ class Looks:
         if self._first is not None:
             return True
         try:
-            from outlive.keeper.beside import Beside  # noqa: PLC0415 - a short command is not looked at
-            from outlive.observe.comparing import keep_first  # noqa: PLC0415
-            from outlive.observe.repository import find_repository  # noqa: PLC0415
+            from outlive.observe.repository import find_repository  # noqa: PLC0415 - a short command is not looked at
 
-            directories = self.directories()
-            if all(find_repository(each) is None for each in directories):
+            directories, outside = self.directories(), self._outside
+            if all(each in outside or find_repository(each) is None for each in directories):
                 return False
+            from outlive.keeper.beside import Beside  # noqa: PLC0415
+
             first, since_ns = self._open_nameless(), self._began_ns
             self._baseline = baseline = self._open_nameless() if for_watching else None
             keep = (self._record, first) if baseline is None else (self._record, first, baseline)
-            self._work = Beside(lambda: keep_first(first, directories, baseline, since_ns), keep, is_idle=not is_all)
+
+            def work() -> None:
+                from outlive.observe.comparing import keep_first  # noqa: PLC0415 - the fork takes it away with it
+
+                keep_first(first, directories, outside, baseline, since_ns)
+
+            self._work = Beside(work, keep, is_idle=not is_all)
             self._first, self._is_all = first, is_all
         except (ImportError, OSError):
             return False
@@ -122,9 +131,10 @@ class Looks:
 
     def _compare(self, first: int, quick: list[Snapshot], seen: Collection[str]) -> None:
         from outlive.keeper.beside import Beside  # noqa: PLC0415 - it has been loaded
-        from outlive.observe.comparing import compare_with_first  # noqa: PLC0415
 
         def work() -> None:
+            from outlive.observe.comparing import compare_with_first  # noqa: PLC0415
+
             compared, after = compare_with_first(
                 first, quick, since_ns=self._began_ns, seen=seen, ignored=self._plan.home.path + "/"
             )
@@ -133,14 +143,17 @@ class Looks:
 
         Beside(work, (self._record, first)).wait()
 
-    def _keep_quick(self, path: str, paths: Sequence[str] = ()) -> list[Snapshot] | None:
+    def _keep_quick(
+        self, path: str, paths: Sequence[str] = (), *, only_of_repositories: bool = False
+    ) -> list[Snapshot] | None:
         try:
             from outlive.domain.snapshot_json import to_json  # noqa: PLC0415
             from outlive.observe.snapshot import take_quick  # noqa: PLC0415
 
             first, *others = self.directories()
             quick = [take_quick(first, paths), *map(take_quick, others)]
-            _write(path, "".join(to_json(each) + "\n" for each in quick))
+            if not only_of_repositories or any(each.git is not None for each in quick):
+                _write(path, "".join(to_json(each) + "\n" for each in quick))
         except (ImportError, OSError):
             return None
         return quick

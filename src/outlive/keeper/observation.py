@@ -144,14 +144,17 @@ class Observation:
 
         Whatever it changes, it asks us first: so the repository is looked at before its first change.
         """
-        listener = eyes.of_keeper(command)
+        try:
+            listener = eyes.of_keeper(command)
+        except OSError:
+            os._exit(1)  # nobody would ever answer the command; when we are gone, its witness does
         if listener is not None:
             self._page = eyes.page()
             self._let_begin(listener)
         self._launched.acquire()
         try:
             if listener is None:
-                self._why_not = _CANNOT
+                self._why_not, self._is_shared = _CANNOT, True
                 self._note("unseen", _CANNOT)
                 self._looks.before()
             else:
@@ -244,10 +247,10 @@ class Observation:
 
     def _final(self, path: str, before: str = "", *, is_outside: bool = False) -> str:
         """The line that tells how a path was left."""
-        from outlive.observe.content import glance, moments_of, state_like  # noqa: PLC0415 - it has been loaded
+        from outlive.observe.content import glance, look, moments_of, state_like  # noqa: PLC0415 - it has been loaded
         from outlive.observe.journal import escaped  # noqa: PLC0415
 
-        state = glance(path) if is_outside else state_like(path, before)
+        state = glance(look(path)) if is_outside else state_like(path, before)
         written, touched = moments_of(path)
         return f"{self._now()}\tfinal\t0\t{state}\t{escaped(path)}\t{written}\t{touched}\n"
 

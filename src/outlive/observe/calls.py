@@ -8,13 +8,17 @@ from errno import EFAULT
 
 from outlive.bundle.seccomp import CALLS, CHANGING_FLAGS, SOCKETCALL, SOCKETCALL_CONNECT
 from outlive.observe.memory import Memory
-from outlive.observe.naming import named, target_of
+from outlive.observe.naming import named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from outlive.observe.content import Look
+
     Places = tuple[tuple[int | None, int], ...]
+    Paths = Sequence[tuple[str, Look | None]]
+    """Each with what is there, if that is known already."""
 
 _HERE = 0xFFFFFF9C  # AT_FDCWD
 _I386 = 0x40000003
@@ -79,7 +83,7 @@ class Calls:
     def __init__(self, on_stranger: Callable[[int], object] = lambda _: None) -> None:
         self.memory = Memory(on_stranger)
 
-    def understand(self, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> tuple[str, Sequence[str]]:
+    def understand(self, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> tuple[str, Paths]:
         """What is to be said of a call in words, and its paths; neither, if it changes nothing after all."""
         if kind.is_plain:
             return "", self._paths(kind, thread, arguments, 0 if kind.flags_at is None else arguments[kind.flags_at])
@@ -98,24 +102,18 @@ class Calls:
         flags = int.from_bytes(self.memory.read(thread, arguments[2], 8), "little")
         return "", self._paths(kind, thread, arguments, flags) if flags & CHANGING_FLAGS else ()
 
-    def _paths(self, kind: Kind, thread: int, arguments: Sequence[int], flags: int) -> Sequence[str]:
+    def _paths(self, kind: Kind, thread: int, arguments: Sequence[int], flags: int) -> Paths:
         """The paths of a call. One that writes follows a link, unless it says otherwise, or that nothing is there."""
-        found = []
+        found: list[tuple[str, Look | None]] = []
+        follows = kind.operation == "write" and not flags & os.O_NOFOLLOW and flags & _FRESH != _FRESH
         for place, at in kind.places:
             where = None if place is None else arguments[place] & 0xFFFFFFFF
             text = self.memory.text(thread, arguments[at])
             if text is None:
                 raise OSError(EFAULT, "no path")
-            path = named(thread, None if where == _HERE else where, text.decode("utf-8", "surrogateescape"))
-            if kind.operation == "write" and not flags & os.O_NOFOLLOW and flags & _FRESH != _FRESH:
-                path = target_of(thread, path)
-            found.append(path)
+            name = text.decode("utf-8", "surrogateescape")
+            found.append(named(thread, None if where == _HERE else where, name, follows=follows))
         return found
-
-    @staticmethod
-    def is_fresh(kind: Kind, arguments: Sequence[int]) -> bool:
-        """Whether it is an open that fails unless there is nothing."""
-        return kind.flags_at is not None and arguments[kind.flags_at] & _FRESH == _FRESH
 
     def _words(self, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> str:
         """The command line of an exec, as far as it fits."""
@@ -123,7 +121,7 @@ class Calls:
         self.memory.forget(thread)
         return " ".join(map(os.fsdecode, found)) or "?"
 
-    def _socketcall(self, thread: int, arguments: Sequence[int]) -> tuple[str, Sequence[str]]:
+    def _socketcall(self, thread: int, arguments: Sequence[int]) -> tuple[str, Paths]:
         """A bind or a connect whose own arguments lie in memory, as 32 bits each."""
         content = self.memory.read(thread, arguments[1], 12)
         inner = [int.from_bytes(content[at : at + 4], "little") for at in (0, 4, 8)]
@@ -145,7 +143,7 @@ class Calls:
             return "unix:" + os.fsdecode(b"@" + name[1:] if name[:1] == b"\0" else name.split(b"\0")[0])
         return f"family {family}"
 
-    def _socket_path(self, thread: int, arguments: Sequence[int]) -> Sequence[str]:
+    def _socket_path(self, thread: int, arguments: Sequence[int]) -> Paths:
         """The name that a bind makes; most make none: ports, and sockets that lie in no directory."""
         content = self.memory.read(thread, arguments[1], min(arguments[2] & 0xFFFFFFFF, _LONGEST_ADDRESS))
         name = content[2:].split(b"\0")[0]

@@ -25,13 +25,22 @@ MOST_DIRTY = 2000
 _MOST_OF_A_KIND = 500
 
 
-def keep_first(fd: int, directories: Sequence[str], baseline: int | None, since_ns: int) -> None:
+def keep_first(
+    fd: int, directories: Sequence[str], outside: Collection[str], baseline: int | None, since_ns: int
+) -> None:
     """Look at all files of the repositories that the directories lie in, and keep that in an open file.
+
+    Those that were `outside` of any have nothing to compare with: a repository that is there now was made since.
 
     Whoever watches them needs a `baseline` as well: what they held that were not written `since`.
     """
     until = time.monotonic() + DEFAULT_BUDGET_S
-    found = [take_full(directory, max(0.0, until - time.monotonic()), late=True) for directory in directories]
+    found = [
+        Snapshot(directory=directory, is_present=True, late=True)
+        if directory in outside
+        else take_full(directory, max(0.0, until - time.monotonic()), late=True)
+        for directory in directories
+    ]
     if baseline is not None:
         from outlive.observe.baseline import write_baseline  # noqa: PLC0415 - few tasks are watched
 

@@ -61,7 +61,12 @@ class Memory:
         """A text that ends with a zero byte; None for a null pointer. Never longer than a path can be."""
         if not address:
             return None
-        content = self.read(thread, address, min(_GUESS, _PAGE - address % _PAGE))
+        size = min(_GUESS, _PAGE - address % _PAGE)
+        try:
+            content = os.pread(self._opened[thread], size, address)
+        except (KeyError, OSError):
+            content = b""
+        content = content or self.read(thread, address, size)
         end = content.find(b"\0")
         while end < 0 and content and len(content) < _LONGEST_PATH:
             more = self.read(thread, address + len(content), _PAGE - (address + len(content)) % _PAGE)

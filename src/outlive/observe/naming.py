@@ -6,12 +6,22 @@ Nothing is remembered: a link may lead elsewhere by the next call, of this task 
 from __future__ import annotations
 
 import os
+from errno import ENOENT, ENOTDIR
+from stat import S_ISLNK
+
+from outlive.bundle.kernel import open_straight
+from outlive.observe.content import ABSENT, look
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.observe.content import Look
 
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _MOST_LINKS = 40
 _SELF = ("/proc/self/", "/proc/thread-self/")
 _DELETED = " (deleted)"
-_NO_NAMES = ("", ".", "..")
+_NO_NAMES = ("/", "/.", "/..")
+_NOTHING_THERE = (-ENOENT, -ENOTDIR)
 
 
 def base_of(thread: int, place: int | None) -> str:
@@ -21,32 +31,29 @@ def base_of(thread: int, place: int | None) -> str:
     return found.removesuffix(_DELETED) if found.endswith(_DELETED) and not os.path.lexists(found) else found
 
 
-def named(thread: int, place: int | None, text: str) -> str:
-    """What a text means to a thread, relative to its directory or to that of a descriptor; see `name_of`."""
-    above, slash, name = text.rpartition("/")
+def named(thread: int, place: int | None, text: str, *, follows: bool = False) -> tuple[str, Look | None]:
+    """What a text means to a thread, relative to its directory or to that of a descriptor; see `name_of`.
+
+    And what is there, if one look has told both, which it does where no link lies on the way. A call that `follows`
+    means what a link leads to that is its last name.
+    """
     if text[:1] == "/":
-        return name_of(thread, text)
-    if name in _NO_NAMES:
+        path = text
+    else:
         base = base_of(thread, place)
-        return name_of(thread, f"{base}/{text}") if text else base
-    if slash:
-        try:
-            # Below its own directory as it sees that itself: both are resolved by one look.
-            fd = os.open(
-                f"/proc/{thread}/cwd/{above}" if place is None else f"/proc/{thread}/fd/{place}/{above}", _DIRECTORY
-            )
+        path = f"{base}/{text}" if text else base
+    if "//" not in path and "/./" not in path and "/../" not in path and not path.endswith(_NO_NAMES):
+        fd = open_straight(path.encode("utf-8", "surrogateescape"))
+        if fd >= 0:
             try:
-                real = os.readlink(f"/proc/self/fd/{fd}")
+                found = os.fstat(fd)
             finally:
                 os.close(fd)
-            if not real.endswith(_DELETED) and not real.startswith("/proc/") and real != "/":
-                return f"{real}/{name}"
-        except OSError:
-            pass  # it is not there, or goes through something that is not
-    base = base_of(thread, place)
-    if slash:
-        return name_of(thread, f"{base}/{text}")
-    return f"{base}/{name}" if base != "/" else "/" + name
+            return _followed(thread, path, found) if follows and S_ISLNK(found.st_mode) else (path, found)
+        if fd in _NOTHING_THERE:
+            return path, ABSENT
+    path = name_of(thread, path)
+    return _followed(thread, path, look(path)) if follows else (path, None)
 
 
 def name_of(thread: int, path: str) -> str:
@@ -72,12 +79,15 @@ def name_of(thread: int, path: str) -> str:
     return f"{real}/{name}" if real != "/" else "/" + name
 
 
-def target_of(thread: int, path: str) -> str:
-    """What such a path leads to if its last name is a link, for calls that follow it; that may not be there yet."""
+def _followed(thread: int, path: str, found: Look) -> tuple[str, Look]:
+    """What a path leads to if its last name is a link; and what is there, if anything."""
     for _ in range(_MOST_LINKS):
+        if isinstance(found, str) or not S_ISLNK(found.st_mode):
+            break
         try:
             target = os.readlink(path)
         except OSError:
-            break
+            break  # it was one a moment ago
         path = name_of(thread, os.path.join(os.path.dirname(path), target))
-    return path
+        found = look(path)
+    return path, found

@@ -12,12 +12,13 @@ import os
 from _thread import allocate_lock
 from errno import EINTR, ENOENT
 from select import POLLIN, poll
+from stat import S_ISREG
 
 from outlive.bundle.kernel import read_small, take_short_turns
 from outlive.bundle.seccomp import CALL, let_continue, receive, wake_on_same_processor
 from outlive.domain.places import TEMPORARY
 from outlive.observe.calls import KINDS, Calls
-from outlive.observe.content import ABSENT, glance, pin, read_pinned, state_of
+from outlive.observe.content import glance, is_directory, look, pin, read_pinned, state_of
 from outlive.observe.journal import UNSEEN, escaped, is_of_something
 from outlive.observe.privileges import gains_privileges
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from mmap import mmap
 
-    from outlive.observe.calls import Kind
+    from outlive.observe.calls import Kind, Paths
+    from outlive.observe.content import Look
     from outlive.observe.journal import Journal
     from outlive.observe.place import Place
 
@@ -42,8 +44,8 @@ class Scope:
     def __init__(self, places: Sequence[Place]) -> None:
         self._tops = tuple(each.top.rstrip("/") + "/" for each in places if each.top is not None)
         gits = [git for each in places for git in (each.git_directory, each.common_directory) if git is not None]
-        self._gits = tuple(git.rstrip("/") + "/" for git in gits)
-        self._private = (*TEMPORARY, *self._gits)
+        self._gits = tuple(dict.fromkeys(git.rstrip("/") + "/" for git in gits))
+        self._small_in_gits = tuple(git + name for git in self._gits for name in _SMALL_IN_GIT)
         self._above = frozenset(top[:at] for top in self._tops for at in range(1, len(top)) if top[at] == "/")
 
     def tree_of(self, path: str) -> str | None:
@@ -57,16 +59,13 @@ class Scope:
         """All worktrees."""
         return frozenset(self._tops)
 
-    def holds(self, path: str) -> bool:
-        """Whether what the path held before is worth knowing."""
+    def concerns(self, path: str) -> bool | None:
+        """Whether what a path held before is worth knowing; None if nobody is told of it: temporary, or git's own."""
         if path.startswith(self._gits):
-            git = next(each for each in self._gits if path.startswith(each))
-            return path.startswith(_SMALL_IN_GIT, len(git)) and not path.endswith(".lock")
-        return path.startswith(self._tops) or path in self._above
-
-    def is_private(self, path: str) -> bool:
-        """Whether a path that it does not hold is told of to nobody: temporary ones, and git's own."""
-        return path.startswith(self._private)
+            return True if path.startswith(self._small_in_gits) and not path.endswith(".lock") else None
+        if path.startswith(self._tops) or path in self._above:
+            return True
+        return None if path.startswith(TEMPORARY) else False
 
 
 class Observer:
@@ -92,7 +91,7 @@ class Observer:
         self._namespace = _namespace("self")
         self.touched: dict[str, None] = {}
         self.elsewhere: dict[str, None] = {}
-        self._touched_more = False
+        self._touched_more = self._wrote_to_linked = False
         self.met_gaining: set[str] = set()
         self._loses_privileges = loses_privileges
         self._on_first_write = on_first_write
@@ -141,9 +140,9 @@ class Observer:
         states: list[str] = []
         pinned: list[tuple[int, int]] = []
         try:
-            words, paths = self._calls.understand(kind, thread, machine, arguments)
+            words, named = self._calls.understand(kind, thread, machine, arguments)
             if not words:
-                states, pinned = self._look(kind, paths, is_fresh=self._calls.is_fresh(kind, arguments))
+                states, pinned = self._look(kind, named)
         except Exception as error:  # noqa: BLE001 - whatever it is, the command must go on
             let_continue(self._listener, call)
             self._note(at, "gap", thread, f"a call could not be understood: {kind.name}, {type(error).__name__}")
@@ -156,31 +155,34 @@ class Observer:
         for index, fd in pinned:
             states[index] = read_pinned(states[index], fd)
         if words:
-            self._write_words(at, thread, kind, words, paths)
-        elif paths:
-            self._write_paths(at, thread, kind, states, paths)
+            self._write_words(at, thread, kind, words, named)
+        elif named:
+            self._write_paths(at, thread, kind, states, named)
 
-    def _look(self, kind: Kind, paths: Sequence[str], *, is_fresh: bool) -> tuple[list[str], list[tuple[int, int]]]:
+    def _look(self, kind: Kind, named: Paths) -> tuple[list[str], list[tuple[int, int]]]:
         """What the paths hold now; and what of it is only pinned yet."""
         states: list[str] = []
         pinned: list[tuple[int, int]] = []
-        for path in paths:
-            if not self._scope.holds(path):
-                states.append(UNSEEN if self._scope.is_private(path) else glance(path))
-            elif is_fresh and not os.path.lexists(path):
-                states.append(ABSENT)
+        for path, found in named:
+            is_held = self._scope.concerns(path)
+            if is_held is None:
+                states.append(UNSEEN)
+                continue
+            there = look(path) if found is None else found
+            if not is_held or (kind.operation == "mkdir" and is_directory(there)):
+                states.append(glance(there))  # whoever makes sure of its directories changes nothing
             elif kind.is_of_names:
-                state, fd = pin(path)
+                state, fd = pin(path, there)
                 if fd is not None:
                     pinned.append((len(states), fd))
                 states.append(state)
             else:
-                states.append(state_of(path))
+                states.append(state_of(path, there))
         return states, pinned
 
-    def _write_words(self, at: int, thread: int, kind: Kind, words: str, paths: Sequence[str]) -> None:
+    def _write_words(self, at: int, thread: int, kind: Kind, words: str, named: Paths) -> None:
         if kind.operation == "exec":
-            self.write_exec(at, thread, words, paths[0])
+            self.write_exec(at, thread, words, named[0][0])
         else:
             self._introduce(at, thread)
             self._note(at, kind.told_as, thread, words)
@@ -195,31 +197,35 @@ class Observer:
         if _namespace(thread) not in ("", self._namespace):
             self._note(at, "gap", thread, "it saw another file system than we do")
 
-    def _write_paths(self, at: int, thread: int, kind: Kind, states: list[str], paths: Sequence[str]) -> None:
-        if paths[0].startswith(_NOWHERE) and paths[-1].startswith(_NOWHERE):
+    def _write_paths(self, at: int, thread: int, kind: Kind, states: list[str], named: Paths) -> None:
+        if named[0][0].startswith(_NOWHERE) and named[-1][0].startswith(_NOWHERE):
             return
         if thread not in self._known:
             self._introduce(at, thread)
         fields = ""
-        for index, path in enumerate(paths):
-            state = states[index]
+        for state, (path, _) in zip(states, named, strict=True):
             fields += f"\t{state}\t{escaped(path)}"
             if state != UNSEEN and path not in self.touched and path not in self.elsewhere:
                 self._touch(at, thread, path)
         self._journal.add(f"{at}\t{kind.operation}\t{thread}{fields}\n")
+        if kind.operation == "write" and not self._wrote_to_linked and _has_other_names(named[0][1]):
+            self._wrote_to_linked = True
+            self._note(
+                at, "gap", thread, "it wrote to a file with several names (hard links): the others changed with it"
+            )
         if self._unwritten:
-            self._notice_writes(states, paths)
+            self._notice_writes(states, named)
 
     def _touch(self, at: int, thread: int, path: str) -> None:
         """Look at a path again when the task ends; not at more of them than there is memory for."""
         if len(self.touched) + len(self.elsewhere) < _MOST_TOUCHED:
-            (self.touched if self._scope.holds(path) else self.elsewhere)[path] = None
+            (self.touched if self._scope.concerns(path) else self.elsewhere)[path] = None
         elif not self._touched_more:
             self._touched_more = True
             self._note(at, "gap", thread, f"of more than {_MOST_TOUCHED:,} paths it is not known how it left them")
 
-    def _notice_writes(self, states: Sequence[str], paths: Sequence[str]) -> None:
-        for state, path in zip(states, paths, strict=True):
+    def _notice_writes(self, states: Sequence[str], named: Paths) -> None:
+        for state, (path, _) in zip(states, named, strict=True):
             top = self._scope.tree_of(path) if is_of_something(state) else None
             if top in self._unwritten:
                 self._unwritten.discard(top)
@@ -237,6 +243,11 @@ class Observer:
     def _note(self, at: int, operation: str, thread: int, *words: str) -> None:
         fields = "".join(f"\t{escaped(word)}" for word in words)
         self._journal.add(f"{at}\t{operation}\t{thread}\t{UNSEEN}{fields}\n")
+
+
+def _has_other_names(found: Look | None) -> bool:
+    """Whether a file is to be found under other names as well, of which nobody knows."""
+    return found is not None and not isinstance(found, str) and found.st_nlink > 1 and S_ISREG(found.st_mode)
 
 
 def _parents(thread: int) -> tuple[str, str]:

@@ -44,9 +44,12 @@ def _try(*, keep_privileges: bool) -> bool:
         finally:
             os._exit(0)
     eyes.acknowledge()
-    listener = eyes.of_keeper(tried)
+    listener = None
     try:
+        listener = eyes.of_keeper(tried)
         return listener is not None and _sees(listener, eyes.page())
+    except OSError:
+        return False
     finally:
         if listener is not None:
             os.close(listener)
@@ -64,7 +67,7 @@ def _sees(listener: int, page: mmap) -> bool:
         receive(listener, page)
         call, thread, _, number, machine, _, *arguments = CALL.unpack_from(page)
         _, paths = calls.understand(KINDS[machine, number], thread, machine, arguments)
-        return let_continue(listener, call) and list(paths) == [_TRIED]
+        return let_continue(listener, call) and [path for path, _ in paths] == [_TRIED]
     except (OSError, KeyError):
         return False
     finally:

@@ -7,7 +7,6 @@ import time
 
 from outlive.bundle.attempt import AttemptFiles
 from outlive.domain.attribution import with_comparisons
-from outlive.domain.drift import drift
 from outlive.domain.effects_words import summary_of
 from outlive.domain.folding import fold
 from outlive.domain.overlap import Overlap, by_hand, changed_paths, in_both, lie_in, shared_span, shared_tree
@@ -52,7 +51,7 @@ def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
     return with_comparisons(
         replay.effects(state_like),
         comparisons_of(files),
-        None if before is None or after is None else drift(before, after.but(files=None, dirty=None)),
+        None if before is None or after is None else (before, after),
     )
 
 

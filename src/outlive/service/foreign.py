@@ -32,19 +32,37 @@ _KEEP_THEIRS_INSIDE = ("opencode", "openclaw", "cursor")
 def note_foreign(home: Home, session: str, project: str, client: str, seen: Sequence[Seen], *, are_all: bool) -> None:
     """A client says what it runs itself for a session; if those are all of them, the others have ended.
 
-    Of what it ran in another process before, it knows nothing.
+    Of what it ran in another process before, it knows nothing. What it ran for a session that this one has replaced, it
+    speaks of here from now on.
     """
     check_name(session)
     with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
         origin, _ = Sessions(ledger).heard_of(session, project, utc_now())
-        known = ForeignTasks(ledger)
-        if are_all:
-            named = {each.id for each in seen}
-            process = Sessions(ledger).get(origin).process
-            gone = [one for one in known.running(origin) if one.process == process and one.seen.id not in named]
-            known.close(gone, "ended")
+        known, me = ForeignTasks(ledger), Sessions(ledger).get(origin)
+        named = {each.id for each in seen}
+        inherited = {one.seen.id: one for one in _of_replaced(ledger, me)}
+        gone = [one for one in known.running(origin) if one.process == me.process and one.seen.id not in named]
+        known.close(
+            [*gone, *inherited.values()] if are_all else [inherited[one] for one in named & {*inherited}], "ended"
+        )
         for each in seen:
-            known.note(origin, client, each, utc_now())
+            known.note(origin, client, _with_what_is_known(each, inherited.get(each.id)), utc_now())
+
+
+def _of_replaced(ledger: SqliteLedger, me: Session) -> list[Foreign]:
+    """What the same process ran for sessions that are over since this one began."""
+    if me.process is None:
+        return []
+    kin = Sessions(ledger).lineage(me.lineage).sessions.values()
+    over = [each for each in kin if each.seq != me.seq and each.process == me.process and is_over(each)]
+    return [one for each in over for one in ForeignTasks(ledger).running(each.seq) if one.process == me.process]
+
+
+def _with_what_is_known(seen: Seen, before: Foreign | None) -> Seen:
+    """A client says where the output is only when it starts one."""
+    if before is None:
+        return seen
+    return seen.but(description=seen.description or before.seen.description, output=seen.output or before.seen.output)
 
 
 def foreign_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[Foreign]:

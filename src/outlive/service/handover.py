@@ -7,7 +7,7 @@ import time
 
 from outlive.bundle.attempt import take
 from outlive.bundle.kernel import boot_id, pid_namespace
-from outlive.domain.errors import NotStarted, Unavailable
+from outlive.domain.errors import NotStarted, Unavailable, hint_after
 from outlive.domain.task import Attempt
 from outlive.keeper.launching import stand_by
 from outlive.keeper.plan import Plan
@@ -62,7 +62,9 @@ def prepare(home: Home, launch: Launch, files: AttemptFiles, held: Held, surroun
         return stand_by(plan, held, wait_then_keep)
     except OSError as error:
         held.close()
-        raise Unavailable(f"no process can be made: {error.strerror}", "nothing was started") from error
+        raise Unavailable(
+            f"no process can be made: {error.strerror}", hint_after(error, "nothing was started")
+        ) from error
 
 
 def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper, now: datetime) -> str:
