@@ -6,6 +6,7 @@ rest is answered here, and reaches the client through our server as everything d
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from pydantic import BaseModel, Field
 
 from outlive.client.sdk import Outlive
 from outlive.domain.errors import UserError
+from outlive.mcp.resources import uri_of
 from outlive.mcp.tasks_extension import TaskParams, UpdateParams
 from outlive.mcp.tools.tool import Arguments, Call, Tool
 from outlive.mcp.words import Answer
@@ -160,6 +162,7 @@ RESOURCES = {
     "test://static-binary": {"mimeType": "image/png", "blob": PIXEL},
     "test://template/123/data": {"mimeType": "application/json", "text": '{"id": "123"}'},
 }
+WATCHED = "test://watched-resource"
 
 
 class Asking:
@@ -191,10 +194,13 @@ class Beside:
 
     def __init__(self, server: Server[Any]) -> None:
         self._asking = Asking()
+        self._watched = uri_of(Outlive().run(["true"]).id)
         methods: dict[str, tuple[type[BaseModel], Answering]] = {
             "tools/call": (types.CallToolRequestParams, self.call_tool),
             "tools/list": (types.PaginatedRequestParams, self.list_tools),
             "resources/read": (types.ReadResourceRequestParams, self.read_resource),
+            "resources/subscribe": (types.SubscribeRequestParams, partial(self.watch, "resources/subscribe")),
+            "resources/unsubscribe": (types.UnsubscribeRequestParams, partial(self.watch, "resources/unsubscribe")),
             "tasks/get": (TaskParams, self.get_task),
             "tasks/update": (UpdateParams, self.update_task),
             # Only so that the scenario of caching, which asks for every list there is, gets to ours.
@@ -236,6 +242,13 @@ class Beside:
         if found is None:
             return await self._ours["resources/read"](ctx, params)
         return types.ReadResourceResult.model_validate({"contents": [{"uri": str(params.uri), **found}]})
+
+    async def watch(
+        self, method: str, ctx: Context, params: types.SubscribeRequestParams | types.UnsubscribeRequestParams
+    ) -> HandlerResult:
+        """What they watch is the output of a task of ours."""
+        uri = self._watched if str(params.uri) == WATCHED else params.uri
+        return await self._ours[method](ctx, params.model_copy(update={"uri": uri}))
 
     async def get_task(self, ctx: Context, params: TaskParams) -> HandlerResult:
         """Ours, with its open questions."""

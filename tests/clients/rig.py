@@ -230,6 +230,14 @@ class Claude(Rig):
         """Asking nobody."""
         return [str(program("claude")), "--permission-mode", "bypassPermissions", *words, prompt]
 
+    def come_back(self) -> Terminal:
+        """The session that was begun last, at a terminal, without a prompt."""
+        env = {**self.bench.env, "PWD": str(self.bench.project)}
+        words = [*self.words_at_a_terminal("--resume"), self._session]
+        terminal = Terminal(words, env, self.bench.project)
+        self._terminals.append(terminal)
+        return terminal
+
     def converse(self, *options: str) -> Conversation:
         """A session that stays between two prompts."""
         fixed = ("--input-format", "stream-json", "--output-format", "stream-json", "--verbose")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,12 +10,24 @@ import pytest
 from outlive.bundle.processes import is_held_open
 from tests.clients.model import Asked, Hang, Reply, Say, Use
 from tests.clients.rig import new_session, released
-from tests.support import wait_until
+from tests.support import open_files, wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.clients.rig import Claude
+
+
+def launching(claude: Claude, go: Path) -> Callable[[Asked], list[Reply]]:
+    """A model that launches a task, which fails when `go` is there, and then says whether it has heard of that."""
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results:
+            return [claude.shell(f"outlive run '{released(go)}; exit 3'")]
+        return [Say("heard" if "(exit 3)" in asked.all else "idle")]
+
+    return answer
 
 
 def test_what_ended_before_the_turn_does_is_told_at_its_end(claude: Claude, tmp_path: Path) -> None:
@@ -77,13 +90,7 @@ def test_an_idle_session_is_woken_once(claude: Claude, tmp_path: Path) -> None:
     """Its turn is over; when the task ends it takes another one, with the ending in it."""
     claude.install()
     go = tmp_path / "go"
-
-    def answer(asked: Asked) -> list[Reply]:
-        if not asked.results:
-            return [claude.shell(f"outlive run '{released(go)}; exit 3'")]
-        return [Say("heard" if "(exit 3)" in asked.all else "idle")]
-
-    claude.model.answer = answer
+    claude.model.answer = launching(claude, go)
     session = claude.converse()
     session.say("launch it")
     assert session.result() == "idle", "the gate lets it be: somebody wakes it"
@@ -100,6 +107,35 @@ def test_an_idle_session_is_woken_once(claude: Claude, tmp_path: Path) -> None:
     assert told.count("[outlive wakes ") == 1, "by its socket"
 
 
+def watchers(claude: Claude) -> int:
+    """How many processes watch a session, or wait for their turn to."""
+    [file] = claude.bench.state.glob("*/hooks/*.watch")
+    return sum(str(file) in open_files(int(pid)) for pid in os.listdir("/proc") if pid.isdigit())
+
+
+def test_a_session_that_is_open_twice_is_woken_where_it_is_left(claude: Claude, tmp_path: Path) -> None:
+    """One watches for both of its clients; when that client is killed, the other one is woken."""
+    claude.install()
+    session, go = new_session(), tmp_path / "go"
+    claude.model.answer = launching(claude, go)
+    first = claude.converse("--session-id", session)
+    first.say("launch it")
+    assert first.result() == "idle"
+    wait_until(lambda: watchers(claude) == 1, "the watcher")
+    second = claude.converse("--resume", session)
+    second.say("are you there?")
+    assert second.result() == "idle"
+    wait_until(lambda: watchers(claude) == 2, "the one who waits for its turn")
+    claude.kill(first.client)
+    count = len(claude.model.asked)
+    go.touch()
+    wait_until(lambda: len(claude.model.asked) > count, "the turn that it was woken for")
+    assert second.result() == "heard"
+    task = claude.only_task()
+    wait_until(lambda: claude.notices(task) == {"ended": "acked"}, "the acknowledgement")
+    assert claude.model.asked[-1].all.count(f"n{task}01ended") == 1
+
+
 def test_an_idle_session_that_takes_no_message_is_woken_by_a_hook(claude: Claude, tmp_path: Path) -> None:
     """Its settings hold messages back: the ending comes all the same, once."""
     claude.configure()
@@ -107,13 +143,7 @@ def test_an_idle_session_that_takes_no_message_is_woken_by_a_hook(claude: Claude
     settings.write_text('{"crossSessionInbound": "hold"}')
     claude.install()
     go = tmp_path / "go"
-
-    def answer(asked: Asked) -> list[Reply]:
-        if not asked.results:
-            return [claude.shell(f"outlive run '{released(go)}; exit 3'")]
-        return [Say("heard" if "(exit 3)" in asked.all else "idle")]
-
-    claude.model.answer = answer
+    claude.model.answer = launching(claude, go)
     session = claude.converse()
     session.say("launch it")
     assert session.result() == "idle"
@@ -123,6 +153,30 @@ def test_an_idle_session_that_takes_no_message_is_woken_by_a_hook(claude: Claude
     session.say("anything else")
     session.result()
     assert claude.model.asked[-1].all.count(f"n{claude.only_task()}01ended") == 1
+
+
+def test_a_session_that_was_resumed_and_has_taken_no_turn_yet_is_woken(claude: Claude, tmp_path: Path) -> None:
+    """Somebody sits before it, and has not typed anything."""
+    claude.configure()
+    claude.install()
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if not asked.results:
+            return [claude.shell(f"outlive run '{released(go)}; exit 3'")]
+        return [Say("heard")] if "(exit 3)" in asked.all else [Hang()]
+
+    claude.model.answer = answer
+    first = claude.begin("launch it")
+    wait_until(lambda: len(claude.model.asked) == 2, "the launch")
+    claude.kill(first)
+    task = claude.only_task()
+    claude.come_back()
+    claude.until_idle()
+    go.touch()
+    wait_until(lambda: len(claude.model.asked) == 3, "the turn that it was woken for")
+    assert claude.model.asked[2].all.count(f"n{task}01ended") == 1
+    wait_until(lambda: claude.notices(task) == {"ended": "acked"}, "the acknowledgement")
 
 
 def test_a_disposable_wait_in_its_own_background_wakes_it_and_tells_nothing_twice(
@@ -183,13 +237,7 @@ def test_installed_twice_each_ending_is_told_once(claude: Claude, tmp_path: Path
     claude.install()
     claude.bench.ok("install", "--client", "claude", "--plugin", str(folder))
     go = tmp_path / "go"
-
-    def answer(asked: Asked) -> list[Reply]:
-        if not asked.results:
-            return [claude.shell(f"outlive run '{released(go)}; exit 3'")]
-        return [Say("heard" if "(exit 3)" in asked.all else "idle")]
-
-    claude.model.answer = answer
+    claude.model.answer = launching(claude, go)
     session = claude.converse("--plugin-dir", str(folder))
     session.say("launch it")
     assert session.result() == "idle"
@@ -297,3 +345,35 @@ def test_what_it_ran_in_its_own_background_is_told_to_the_successor(claude: Clau
     assert f"{shell} is lost, nobody saw how it ended" in claude.model.asked[4].last
     claude.finish(claude.ask("again, for ever", "--resume", session))
     assert shell not in claude.model.asked[5].last
+
+
+def test_what_it_goes_on_with_after_clearing_is_told_as_one(claude: Claude, tmp_path: Path) -> None:
+    """Its shells stay when another session takes the place of theirs: it speaks of them there, also when they end."""
+    claude.install()
+    claude.bench.env["OUTLIVE_GRACE_S"] = "0"
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if "launch it" in asked.last and not asked.results:
+            return [claude.shell(released(go), run_in_background=True)]
+        return [Say("finished")]
+
+    claude.model.answer = answer
+    session = claude.converse()
+
+    def ask(prompt: str) -> str:
+        session.say(prompt)
+        session.result()
+        return claude.model.asked[-1].all
+
+    shell = ask("launch it").partition("running in background with ID: ")[2].partition(".")[0]
+    ask("/clear")
+    assert ask("who are you").count(f"{shell} runs, told") == 1
+    ask("/compact")
+    assert ask("and now").count(f"{shell} runs, told") == 1
+    go.touch()
+    wait_until(lambda: "<task-notification>" in claude.model.asked[-1].all, "the client's own word of its end")
+    session.result()
+    for _ in range(2):
+        ask("/compact")
+        assert shell not in ask("and now").rpartition("and now")[0].partition("client itself")[2]

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.clients.model import Asked, Reply, Say
 from tests.clients.rig import PATIENCE_S, released
-from tests.support import wait_until
+from tests.support import kill, wait_until
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.clients.rig import Codex
+    from tests.clients.terminal import Terminal
 
 
-def test_a_session_whose_terminal_is_gone_is_told_once(codex: Codex, tmp_path: Path) -> None:
-    """It lives, so it is told, and woken, as one with a terminal is; resumed, it has it in its history."""
+def idle(codex: Codex, go: Path) -> tuple[Terminal, str]:
+    """A session at a terminal whose turn is over, and its task, which fails as soon as the file is there."""
     codex.configure()
     codex.install()
-    go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
         if not asked.results:
@@ -29,7 +30,13 @@ def test_a_session_whose_terminal_is_gone_is_told_once(codex: Codex, tmp_path: P
     terminal = codex.sit_down("launch it")
     wait_until(lambda: len(codex.model.asked) == 2, "the end of the turn")
     codex.until_idle()
-    task = codex.only_task()
+    return terminal, codex.only_task()
+
+
+def test_a_session_whose_terminal_is_gone_is_told_once(codex: Codex, tmp_path: Path) -> None:
+    """It lives, so it is told, and woken, as one with a terminal is; resumed, it has it in its history."""
+    go = tmp_path / "go"
+    terminal, task = idle(codex, go)
     terminal.close()
     [session] = codex.bench.json("session", "list", "--all")["sessions"]
     assert session["alive"] is True
@@ -45,3 +52,38 @@ def test_a_session_whose_terminal_is_gone_is_told_once(codex: Codex, tmp_path: P
     assert f"n{task}01ended" in told.all
     assert f"n{task}01ended" not in told.last
     assert len(codex.bench.json("session", "list", "--all")["sessions"]) == 1
+
+
+def processes_of(codex: Codex) -> list[int]:
+    """The client and the server that its session lives in."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            is_codex = os.readlink(f"/proc/{pid}/exe").endswith("/codex")
+            environ = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            continue
+        if is_codex and f"HOME={codex.home}\0".encode() in environ:
+            found.append(int(pid))
+    return found
+
+
+def test_what_was_queued_for_a_session_that_was_killed_tells_nothing_twice(codex: Codex, tmp_path: Path) -> None:
+    """Codex keeps the message and plays it when the session is resumed, which was handed the ending by then."""
+    go = tmp_path / "go"
+    _, task = idle(codex, go)
+    session = codex.bench.show(task)["session"]
+    processes = processes_of(codex)
+    for pid in processes:
+        os.kill(pid, signal.SIGSTOP)
+    go.touch()
+    wait_until(lambda: len(processes_of(codex)) > len(processes), "the message to be on its way")
+    for pid in processes:
+        kill(pid)
+    wait_until(lambda: not processes_of(codex), "the message to be kept")
+    terminal = codex.sit_down("again", "resume", session)
+    wait_until(lambda: len(codex.model.asked) == 3, "the first turn")
+    assert codex.model.asked[2].all.count("(exit 3)") == 1
+    wait_until(lambda: codex.notices(task) == {"ended": "acked"}, "the acknowledgement")
+    assert codex.prompt(terminal, "anything else").all.count("(exit 3)") == 1
+    assert len(codex.model.asked) == 4, "nor does it take a turn for that"

@@ -100,14 +100,12 @@ def test_what_keeps_openclaw_from_loading_the_plugin_is_said(bench: Bench, user:
     assert "lacks index.js" in examined(bench, "openclaw")["hooks"]["why"]
 
 
-@pytest.mark.skipif(shutil.which("unshare") is None, reason="util-linux's unshare is not installed")
-def test_a_sandbox_that_will_kill_the_task_is_named_beforehand(bench: Bench, tmp_path: Path) -> None:
-    """Not by a task that is never heard of again."""
-    maker = tmp_path / "bwrap"
-    shutil.copy("/bin/bash", maker)
-    script = f"{' '.join(bench.command('run', '--', 'sleep', '0.1'))}; true"
+def in_namespace(bench: Bench, *words: str) -> str:
+    """What a command has on stderr whose processes end with it, because it is the first of their PID namespace."""
+    if shutil.which("unshare") is None:
+        pytest.skip("util-linux's unshare is not installed")
     done = subprocess.run(
-        ["unshare", "--pid", "--fork", "--mount-proc", str(maker), "-c", script],
+        ["unshare", "--pid", "--fork", "--mount-proc", *words],
         env=bench.env,
         cwd=bench.project,
         capture_output=True,
@@ -117,5 +115,35 @@ def test_a_sandbox_that_will_kill_the_task_is_named_beforehand(bench: Bench, tmp
     )
     if "Operation not permitted" in done.stderr:
         pytest.skip("no PID namespace may be made here")
-    assert "note: this runs in a sandbox of bwrap, and everything in it is killed when that ends" in done.stderr
+    return done.stderr
+
+
+def test_a_sandbox_that_will_kill_the_task_is_named_beforehand(bench: Bench, tmp_path: Path) -> None:
+    """Not by a task that is never heard of again."""
+    maker = tmp_path / "bwrap"
+    shutil.copy("/bin/bash", maker)
+    script = f"{' '.join(bench.command('run', '--', 'sleep', '0.1'))}; true"
+    warned = in_namespace(bench, str(maker), "-c", script)
+    assert "note: this runs in a sandbox of bwrap, and everything in it is killed when that ends" in warned
     assert "sandbox" not in bench.run("run", "true").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        (("{run}",), "python"),
+        (("sh", "-c", "{run}; true"), "sh"),
+        (("sh", "-c", "sh -c '{run}; true'; true"), "sh"),
+        (("sh", "-c", "python3 -c 'import os; os.system(\"{run}; true\")'; true"), None),
+    ],
+    ids=["itself", "a step of it", "a step of a step", "of a program in it"],
+)
+def test_a_namespace_that_was_made_for_the_launch_is_named_beforehand(
+    bench: Bench, words: tuple[str, ...], first: str | None
+) -> None:
+    """It ends with its first process, which is the launch; one that has a program in it is meant to last."""
+    run = bench.command("run", "true")
+    words = tuple(word.format(run=" ".join(run)) for word in words)
+    warned = in_namespace(bench, *(run if len(words) == 1 else words))
+    assert (f"note: this runs in a sandbox of {first}" in warned) is (first is not None), warned
+    assert ("sandbox" in warned) is (first is not None)

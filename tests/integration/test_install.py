@@ -35,6 +35,7 @@ OTHERWISE_MINE = {
 }
 
 
+SCHEMA = "https://opencode.ai/config.json"
 OPENCLAW = ("OPENCLAW_STATE_DIR", "OPENCLAW_CONFIG_PATH")
 
 
@@ -188,6 +189,32 @@ def test_opencode_calls_the_same_and_its_server_is_added_to_the_file_that_it_rea
     assert 'const GUARD = "rewrite"' in plugin
 
 
+@pytest.mark.parametrize(
+    ("before", "edit", "after"),
+    [
+        (None, ("60000", "90000"), None),
+        ("", ("60000", "90000"), "{}"),
+        (None, ("60000", '90000,\n      "x": 1'), None),
+        (None, ("{\n", "{\n  // mine\n"), "{\n  // mine\n}"),
+        (None, (',\n  "mcp"', ',\n  "model": "x",\n  "mcp"'), f'{{\n  "$schema": "{SCHEMA}",\n  "model": "x"\n}}'),
+    ],
+    ids=["ours", "ours in an empty file", "more of ours", "a comment", "more than ours"],
+)
+def test_the_schema_that_opencode_was_given_stays_only_beside_what_the_user_wrote(
+    bench: Bench, user: Path, before: str | None, edit: tuple[str, str], after: str | None
+) -> None:
+    """OpenCode would write it there itself; where nothing else is left, nobody but us has wanted the file."""
+    file = user / CLIENTS["opencode"]
+    if before is not None:
+        settings(user, "opencode", before)
+    install(bench, "opencode")
+    text = file.read_text()
+    assert edit[0] in text
+    file.write_text(text.replace(*edit, 1))
+    bench.ok("uninstall", "--client", "opencode")
+    assert (file.read_text().strip() if file.exists() else None) == after
+
+
 @pytest.mark.parametrize("name", ["XDG_CONFIG_HOME", "OPENCODE_CONFIG_DIR"])
 def test_opencode_is_found_where_its_variables_say(bench: Bench, user: Path, name: str) -> None:
     """As it finds its configuration itself."""
@@ -241,6 +268,57 @@ def test_broken_configuration_is_not_touched(bench: Bench, user: Path) -> None:
     assert tree(user) == before
 
 
+TWICE = (
+    ("claude", ".claude/settings.json", '{"hooks": {"Stop": []},\n "hooks": {}}'),
+    ("claude", ".claude/settings.json", '{"hooks": {"Stop": [],\n "Stop": []}}'),
+    ("claude", ".claude.json", '{"mcpServers": {},\n "mcpServers": {"a": {"command": "/a"}}}'),
+    ("codex", ".codex/hooks.json", '{"hooks": {},\n "hooks": {"Stop": []}}'),
+    ("gemini", ".gemini/settings.json", '{"hooks": {}, // old\n "hooks": {}}'),
+    ("gemini", ".gemini/settings.json", '{"mcpServers": {},\n "mcpServers": {}}'),
+    ("opencode", ".config/opencode/opencode.jsonc", '{"mcp": {},\n "mcp": {}}'),
+    ("openclaw", ".openclaw/openclaw.json", "{plugins: {},\n plugins: {entries: {}}}"),
+    ("openclaw", ".openclaw/openclaw.json", "{plugins: {entries: {}, allow: ['a'],\n allow: ['b']}}"),
+    ("openclaw", ".openclaw/openclaw.json", "{mcp: {servers: {},\n servers: {}}}"),
+    ("cursor", ".cursor/hooks.json", '{"hooks": {},\n "hooks": {}}'),
+    ("cursor", ".cursor/mcp.json", '{"mcpServers": {},\n "mcpServers": {}}'),
+)
+
+
+@pytest.mark.parametrize(("client", "name", "text"), TWICE)
+def test_a_key_that_is_there_twice_is_for_its_owner_to_mend(
+    bench: Bench, user: Path, client: str, name: str, text: str
+) -> None:
+    """Clients read the last and people the first: nothing is written; and where we never were, nothing is refused."""
+    file = user / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    before = tree(user)
+    done = bench.run("install", "--client", client, *(("--untrusted",) if client == "codex" else ()))
+    assert done.returncode == 2
+    assert f"{file}: it has " in done.stderr
+    assert "twice" in done.stderr
+    assert tree(user) == before
+    bench.ok("uninstall", "--client", client)
+    assert tree(user) == before
+
+
+@pytest.mark.parametrize("more", ['"hooks": {"Stop": []}, ', '"mcpServers": {}, '])
+def test_a_key_that_came_a_second_time_loses_nobody_anything(bench: Bench, user: Path, more: str) -> None:
+    """Uninstalling says which it is, and goes on when it is mended."""
+    file = settings(user, "gemini", "{}")
+    install(bench, "gemini")
+    ours = file.read_text()
+    for text in (ours.replace("{", "{" + more, 1), ours.rstrip()[:-1] + ", " + more[:-2] + "}"):
+        file.write_text(text)
+        done = bench.run("uninstall", "--client", "gemini")
+        assert done.returncode == 2
+        assert "twice" in done.stderr
+        assert file.read_text() == text
+    file.write_text(ours + "\n")
+    bench.ok("uninstall", "--client", "gemini")
+    assert json.loads(file.read_text()) == {}
+
+
 def test_what_was_there_is_kept_where_nobody_else_reads(bench: Bench, user: Path) -> None:
     """Configuration holds keys."""
     settings(user, "claude")
@@ -283,6 +361,40 @@ def test_a_plugin_is_a_folder_that_comes_and_goes(bench: Bench, user: Path) -> N
     assert tree(user) == {}
     bench.ok("uninstall", "--client", "claude", "--plugin", str(folder))
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("options", [(), ("--client", "claude")])
+def test_a_plugin_goes_also_if_nobody_remembers_where_it_is(bench: Bench, user: Path, options: tuple[str, ...]) -> None:
+    """Whether or not a client is found here; and nothing is kept of it afterwards."""
+    bench.env["PATH"] = "/usr/bin:/bin"
+    folders = [bench.root / "one", bench.root / "deep/other"]
+    for folder in folders:
+        bench.ok("install", "--client", "claude", "--plugin", str(folder))
+    assert str(folders[0]) in bench.ok("uninstall", *options, "--dry-run")
+    assert all(folder.exists() for folder in folders)
+    bench.ok("uninstall", *options)
+    assert not [folder for folder in (*folders, bench.root / "deep") if folder.exists()]
+    assert not list(bench.state.glob("*/install/*"))
+    assert tree(user) == {}
+
+
+def test_what_was_edited_in_a_plugin_is_named_and_left(bench: Bench, user: Path) -> None:
+    """Together with what somebody put beside it; what was deleted meanwhile is nobody's concern."""
+    (user / ".claude").mkdir()
+    install(bench, "claude")
+    folder = bench.root / "plugin"
+    bench.ok("install", "--client", "claude", "--plugin", str(folder))
+    hooks = folder / "hooks/hooks.json"
+    hooks.write_text(hooks.read_text() + "\n")
+    (folder / ".claude-plugin/plugin.json").unlink()
+    (folder / "mine").touch()
+    (found,) = [each for each in bench.json("uninstall", "--dry-run")["clients"] if "plugin" in each["client"]]
+    assert str(hooks) not in found["changed"]
+    assert [text.partition(" ")[0] for text in found["left_out"]] == [str(hooks)]
+    assert f"{hooks} was edited" in bench.ok("uninstall")
+    assert sorted(path for path in tree(folder) if (folder / path).is_file()) == ["hooks/hooks.json", "mine"]
+    assert sorted(tree(user)) == [".claude"]
+    assert str(folder) not in bench.ok("uninstall"), "what is left is theirs"
 
 
 CODEX = f"""#!{sys.executable}
@@ -635,3 +747,37 @@ def test_what_was_there_and_was_edited_is_not_left_without_a_word(
     file.write_text(file.read_text() + "\n")
     bench.ok("uninstall", "--client", client)
     assert json.loads(file.read_text()) == json.loads(text)
+
+
+@pytest.mark.parametrize("text", ['{"name": "x"}', '{"name": "x", "hooks": {"stop": [{"command": "./a.sh"}]}}'])
+def test_the_version_that_cursor_needs_for_our_hooks_goes_with_them(bench: Bench, user: Path, text: str) -> None:
+    """Unless somebody has written hooks beside ours, which have never been without it."""
+    file = settings(user, "cursor", text)
+    install(bench, "cursor")
+    file.write_text(file.read_text().replace('"x"', '"y"'))
+    bench.ok("uninstall", "--client", "cursor")
+    assert file.read_text() == text.replace('"x"', '"y"')
+    install(bench, "cursor")
+    found = json.loads(file.read_text())
+    found["hooks"]["stop"].append({"command": "./b.sh"})
+    file.write_text(json.dumps(found))
+    bench.ok("uninstall", "--client", "cursor")
+    left = json.loads(file.read_text())
+    assert left["version"] == 1
+    assert left["hooks"]["stop"][-1] == {"command": "./b.sh"}
+
+
+def test_a_version_that_was_written_for_cursor_by_somebody_else_stays(bench: Bench, user: Path) -> None:
+    """Also between two installations, and where only they could know."""
+    file = settings(user, "cursor", '{"version": 1, "name": "x"}')
+    for name in ("y", "z"):
+        install(bench, "cursor")
+        file.write_text(file.read_text().replace('"name"', f'"{name}": 1, "name"'))
+    bench.ok("uninstall", "--client", "cursor")
+    assert json.loads(file.read_text()) == {"version": 1, "y": 1, "z": 1, "name": "x"}
+    file.write_text('{"name": "x"}')
+    for name in ("y", "z"):
+        install(bench, "cursor")
+        file.write_text(file.read_text().replace('"name"', f'"{name}": 1, "name"'))
+    bench.ok("uninstall", "--client", "cursor")
+    assert json.loads(file.read_text()) == {"y": 1, "z": 1, "name": "x"}

@@ -132,6 +132,19 @@ def test_documents_are_those_of_the_command_line(bench: Bench) -> None:
     play(steps)
 
 
+@pytest.mark.parametrize("tool", ["wait", "cancel"])
+def test_a_group_that_nobody_is_in_is_an_error(bench: Bench, tool: str) -> None:
+    """A wrong name must not read as if all of it had ended."""
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy", {}) as client:
+            answer = await client.call_tool(tool, {"group": "g"})
+            assert answer.is_error
+            assert "no task of this project is in the group g" in text_of(answer)
+
+    play(steps)
+
+
 def test_a_wait_comes_in_slices(bench: Bench) -> None:
     """A slice that ends before its tasks says how to go on, and others are answered meanwhile."""
 
@@ -153,6 +166,31 @@ def test_a_wait_comes_in_slices(bench: Bench) -> None:
             assert (found[0]["done"], found[0]["resume"]) == (True, None)
             assert (await client.call_tool("wait", {"resume": "nonsense"})).is_error
             assert (await client.call_tool("wait", {"ids": [task], "seconds": 60})).is_error  # no slice is longer
+
+    play(steps)
+
+
+def test_a_wait_for_a_group_is_for_those_too_that_join_it(bench: Bench) -> None:
+    """Between two slices, and within one: that a group has ended is a question about its members of then."""
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy") as client:
+
+            async def join(gate: str) -> None:
+                await client.call_tool("run", {"command": until(gate), "group": "g"})
+
+            async def wait(**given: Any) -> Any:
+                return document_of(await client.call_tool("wait", given))
+
+            await join("first")
+            slice_ = await wait(group="g", seconds=0.1)
+            await join("second")
+            (bench.project / "first").touch()
+            slice_ = await wait(resume=slice_["resume"], seconds=1)
+            assert (slice_["done"], len(slice_["tasks"])) == (False, 2)
+            (bench.project / "second").touch()
+            slice_ = await wait(resume=slice_["resume"])
+            assert (slice_["done"], [task["state"] for task in slice_["tasks"]]) == (True, ["succeeded"] * 2)
 
     play(steps)
 
@@ -573,6 +611,25 @@ def test_a_subscriber_is_told_that_an_output_grows(bench: Bench) -> None:
             (bench.project / "two").touch()
             bench.run("wait", task)
             assert set(told) == {uri}
+
+    play(steps)
+
+
+def test_what_is_not_there_is_neither_read_nor_subscribed_to(bench: Bench) -> None:
+    """Both are answered with the same error: who waits for word of a mistyped address would wait for ever."""
+    other = bench.root / "other"
+    other.mkdir()
+    foreign = bench.launch("true", cwd=other)
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy", {}) as client:
+            for uri in ("outlive://task/tnever/output", f"outlive://task/{foreign}/output", "file:///etc/passwd"):
+                errors = []
+                for method in ("resources/read", "resources/subscribe"):
+                    with pytest.raises(MCPError, match="Resource not found") as raised:
+                        await ask(client, method, uri=uri)
+                    errors.append(raised.value.error)
+                assert errors[0] == errors[1]
 
     play(steps)
 

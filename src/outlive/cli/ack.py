@@ -8,15 +8,24 @@ from outlive.cli.render import print_json
 from outlive.domain.errors import UserError
 from outlive.service.inbox import acknowledge
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 def act(given: Given) -> int:
     """Acknowledge the notices that were named."""
+    return close_named(given, "ack", acknowledge, "acknowledged")
+
+
+def close_named(given: Given, verb: str, close: Callable[..., list[str]], outcome: str) -> int:
+    """Close the notices that were named, as a verb does it; with `--json`, which they were."""
     if not given.words:
-        raise UserError("ack needs at least one notice", "outlive ack NOTICE...")
+        raise UserError(f"{verb} needs at least one notice", f"outlive {verb} NOTICE...")
     place.begin_trace(wanted=given.trace)
-    done = acknowledge(place.here(), given.words, place.session(given.session), place.project())
+    done = close(place.here(), given.words, place.session(given.session), place.project())
     if given.json:
-        print_json({"acknowledged": done})
+        print_json({outcome: done})
     return 0
 
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from outlive.cli import place
+from outlive.cli.ack import close_named
 from outlive.cli.options import Command, Given, Option
-from outlive.cli.render import print_json
-from outlive.domain.errors import UserError
 from outlive.service.inbox import dismiss
 
 
 def act(given: Given) -> int:
     """Dismiss the notices that were named."""
-    if not given.words:
-        raise UserError("dismiss needs at least one notice", "outlive dismiss NOTICE...")
-    place.begin_trace(wanted=given.trace)
-    done = dismiss(place.here(), given.words, place.session(given.session), place.project())
-    if given.json:
-        print_json({"dismissed": done})
-    return 0
+    return close_named(given, "dismiss", dismiss, "dismissed")
 
 
 COMMAND = Command(

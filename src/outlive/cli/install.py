@@ -12,6 +12,7 @@ from outlive.domain.errors import UserError
 from outlive.domain.text import shown
 from outlive.install.clients import CLIENTS, chosen, targets_of
 from outlive.install.installing import diff, install, plan_install
+from outlive.install.record import PLUGIN as PLUGIN_RECORD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def named_targets(given: Given, guard: str, *, is_trusted: bool) -> list[tuple[s
     from outlive.install.plugin import targets
 
     folder = os.path.realpath(place.directory(given.plugin))
-    return [(f"plugin-{sha256(os.fsencode(folder)).hexdigest()[:16]}", targets(folder, guard))]
+    return [(PLUGIN_RECORD + sha256(os.fsencode(folder)).hexdigest()[:16], targets(folder, guard))]
 
 
 def carry_out(
@@ -67,8 +68,7 @@ def carry_out(
         for name, changes in plans:
             do(name, changes)
     if given.json:
-        rows = [{"client": name, "changed": [c.path for c in changes if not c.is_none]} for name, changes in plans]
-        print_json({"applied": is_wanted, "clients": rows})
+        print_json({"applied": is_wanted, "clients": [_row(name, changes) for name, changes in plans]})
         return 0
     for change in (change for _, changes in plans for change in changes if change.left_out):
         print(change.left_out)
@@ -80,6 +80,14 @@ def carry_out(
             f"{names}: {done}; sessions that begin from now on know" if is_wanted else f"{names}: nothing was changed"
         )
     return 0
+
+
+def _row(name: str, changes: Sequence[Change]) -> dict[str, object]:
+    return {
+        "client": name,
+        "changed": [change.path for change in changes if not change.is_none],
+        "left_out": [change.left_out for change in changes if change.left_out],
+    }
 
 
 def _is_confirmed(given: Given) -> bool:

@@ -13,7 +13,7 @@ from outlive.bundle.home import Home, locate
 from outlive.domain.command import quote
 from outlive.hooks import marks
 from outlive.hooks.event import Answer
-from outlive.hooks.shell_text import pieces, program
+from outlive.hooks.shell_text import pieces, pieces_within, program
 from outlive.service.claude_rules import rule_given_to, settings_files
 
 TYPE_CHECKING = False
@@ -68,7 +68,7 @@ def advise(event: Event, guard: str, put: Put, held: str = "") -> None:
 def kinds_in(command: str, *, is_background: bool) -> list[str]:
     """Which of the habits that lose work a command shows."""
     found = ["background"] if is_background else []
-    parts = pieces(command)
+    parts = pieces_within(command)
     programs = [program(part) for part in parts]
     if any(words[:1] == ("outlive",) for words in programs):
         return []
@@ -141,7 +141,7 @@ def _without_detaching(command: str, *, is_background: bool) -> str | None:
     for name in _DETACHERS[:2]:
         if text.startswith(name + " ") and _is_plainly_wrapped(text):
             text = text.removeprefix(name).lstrip()
-    parts = pieces(text)
+    parts = pieces_within(text)
     if not parts or any(part.is_background or program(part)[:1] in _names(_DETACHERS) for part in parts):
         return None
     return text
@@ -174,7 +174,7 @@ def _with_session(event: Event) -> dict[str, object] | None:
     """For a client that does not tell its commands which session they belong to: only where it matters."""
     if event.client not in _TELL_NO_SESSION or event.command is None:
         return None
-    if not any(program(part)[:1] == ("outlive",) for part in pieces(event.command)):
+    if not any(program(part)[:1] == ("outlive",) for part in pieces_within(event.command)):
         return None
     return {**event.tool_input, "command": f"export OUTLIVE_SESSION={quote(event.session)}; {event.command}"}
 

@@ -37,6 +37,7 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
         is_sub_agent=bool(payload.get("agent_id")) or name == "SubagentStop",
         is_turn=name == "Stop",
         process=process,
+        keeps_messages=True,
         woken_by="queue" if name == "Stop" and _is_conversation(process) else "nobody",
         edits=files_of(patch) if event.tool == "apply_patch" else (),
     )

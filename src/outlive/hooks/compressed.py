@@ -1,8 +1,4 @@
-"""Gemini CLI compressing by itself, seen where it writes its conversation down: no event of it says so.
-
-PreCompress comes before every request, whether it will compress or not. When it has, it goes on with the summary as it
-would with a session that is resumed, and writes that into its transcript (seen with 0.61.0).
-"""
+"""A client that compresses by itself, seen where it writes its conversation down: no event of it says so."""
 
 from __future__ import annotations
 
@@ -15,13 +11,12 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.hooks.event import Event
 
-# At the beginning of a line nobody but the client can write it: in what is said, a newline and a quote are escaped.
-_GOES_ON = b'\n{"$set":{"sessionId":'
 _MOST_BYTES = 16 << 20
 
 
 def has_compressed(home: Home, event: Event) -> bool:
     """Whether the history was replaced by a summary since this was asked last in the same session."""
+    mark = event.summary_mark
     if event.kind not in ("prompt", "results") or not event.transcript:
         return False
     try:
@@ -31,8 +26,8 @@ def has_compressed(home: Home, event: Event) -> bool:
     try:
         size, before = os.fstat(fd).st_size, marks.word(home, event.session, "read")
         # What was read ended with a newline, unless something was just being written; look there once more.
-        begin = max(int(before) - len(_GOES_ON), size - _MOST_BYTES, 0) if before.isdigit() else size
-        found = _GOES_ON in os.pread(fd, size - begin, begin)
+        begin = max(int(before) - len(mark), size - _MOST_BYTES, 0) if before.isdigit() else size
+        found = mark in os.pread(fd, size - begin, begin)
     except OSError:
         return False
     finally:

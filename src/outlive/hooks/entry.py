@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
-from errno import EBADF
 
 from outlive.bundle.kernel import signal
-from outlive.domain.errors import OutliveError, UserError
+from outlive.domain.errors import OutliveError, Unavailable, UserError
 from outlive.domain.session_name import check_name
-from outlive.domain.text import from_json, one_line, to_json
+from outlive.domain.text import from_json
+from outlive.hooks.said import Said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,11 +22,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from outlive.bundle.home import Home
-    from outlive.hooks.event import Answer, Event, Put
+    from outlive.hooks.event import Event, Put
 
 CLIENTS = ("claude", "codex", "gemini", "opencode", "openclaw", "cursor")
 GUARDS = ("advise", "rewrite", "off")
-WAKE_CODE = 2
 # Enough for the largest result of a tool that a client tells of. No deadline ends the reading of JSON, so that more
 # would take longer than a client should wait, if it is nothing but brackets.
 _LONGEST_PAYLOAD = 4 << 20
@@ -41,13 +39,13 @@ PATIENCE_S = 0.25
 
 def main(words: list[str]) -> int:
     """`outlive hook CLIENT EVENT [--guard HOW]`: JSON in, JSON out, exit code 0."""
-    said = _Said()
+    said = Said()
     try:
-        event, name, guard = _listen(words)
+        event, name, guard = _listen(words, said)
         said.to(event, name)
         if event.kind in _DEADLINES_S:
-            _set_deadline(_DEADLINES_S[event.kind])
-        _act(event, guard, said.put)
+            _set_deadline(_DEADLINES_S[event.kind], said)
+        _act(event, guard, said)
     except OutliveError as error:
         said.regret(f"{error.message}; {error.hint}")
     except Exception as error:  # noqa: BLE001 - the client must go on, whatever it was
@@ -55,7 +53,7 @@ def main(words: list[str]) -> int:
     return said.code
 
 
-def _listen(words: list[str]) -> tuple[Event, str, str]:
+def _listen(words: list[str], said: Said) -> tuple[Event, str, str]:
     client, name, *rest = words if len(words) >= 2 else ("", "")
     if client not in CLIENTS or (rest and (rest[0] != "--guard" or len(rest) != 2 or rest[1] not in GUARDS)):
         raise UserError("hook takes a client and an event", f"outlive hook {'|'.join(CLIENTS)} EVENT")
@@ -63,7 +61,7 @@ def _listen(words: list[str]) -> tuple[Event, str, str]:
     module: Any = __import__(f"outlive.hooks.{client}", fromlist=["read"])
     if name not in module.KINDS:
         raise UserError(f"{client} has no event {name}", f"one of: {', '.join(module.KINDS)}")
-    _set_deadline(_DEADLINE_S)
+    _set_deadline(_DEADLINE_S, said)
     payload = _parse(_read_payload())
     if not isinstance(payload, dict):
         raise UserError("the payload is no JSON object", "a client gives it on stdin")
@@ -96,7 +94,7 @@ def _parse(text: str) -> object:
         gc.enable()
 
 
-def _set_deadline(seconds: float) -> None:
+def _set_deadline(seconds: float, said: Said) -> None:
     """A disk that hangs must not hang the client, nor a stdin that it forgot to close; 0 lifts it.
 
     A client has no use for an answer that comes too late; on a machine that is always busy, its owner may want
@@ -105,7 +103,7 @@ def _set_deadline(seconds: float) -> None:
 
     def give_up(_: int, __: FrameType | None) -> None:
         try:
-            _complain("no answer in time; going on without")
+            said.complain("no answer in time; going on without")
         finally:
             os._exit(0)
 
@@ -117,20 +115,35 @@ def _set_deadline(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_REAL, given if seconds else 0.0)
 
 
-def _act(event: Event, guard: str, put: Put) -> None:
-    """Each event loads what it needs, and mostly that is not much."""
+def _act(event: Event, guard: str, said: Said) -> None:
+    """Do what the event asks for; a disk that is full is told of also if nothing had to be written just now."""
+    from outlive.bundle.home import Home, locate
+    from outlive.hooks.usable import check_room, has_ledger
+
+    home = Home(locate(os.environ))
     if event.kind == "tool":
         from outlive.hooks.advise import advise
 
-        advise(event, guard, put, "" if guard == "off" else _held(event))
-        return
-    from outlive.bundle.home import Home, locate, open_home
-
-    if event.kind != "begin" and not os.path.exists(Home(locate(os.environ)).ledger):
+        advise(event, guard, said.put, _held(home, event, guard, said))
+    elif event.kind != "begin" and not has_ledger(home):
         return  # nobody has ever launched anything
+    else:
+        _attend(event, said)
+    if not said.code:
+        check_room(home)
+
+
+def _attend(event: Event, said: Said) -> None:
+    """Each event loads what it needs, and mostly that is not much."""
+    from outlive.bundle.home import open_home
+
     home = open_home(os.environ)
+    if event.is_sub_agent:
+        from outlive.hooks.usable import check_readable
+
+        check_readable(home, event.session, PATIENCE_S)
     if event.edits or event.foreign or event.foreign_are_all:
-        _note(home, event)
+        _note(home, event, said)
     if event.is_sub_agent:
         return
     if event.kind in ("prompt", "results", "stop"):
@@ -139,18 +152,18 @@ def _act(event: Event, guard: str, put: Put) -> None:
         if event.text.startswith(POKE):
             from outlive.hooks.poke import hear
 
-            hear(home, event, put, _look)
+            hear(home, event, said.put, _look)
         else:
-            _look(home, event, put)
+            _look(home, event, said.put)
     elif event.is_unheard:
         from outlive.hooks.marks import set_word
 
         set_word(home, event.session, "begins", event.source)
     else:
-        _cross(home, event, put)
+        _cross(home, event, said)
 
 
-def _cross(home: Home, event: Event, put: Put) -> None:
+def _cross(home: Home, event: Event, said: Said) -> None:
     """A session begins, ends, forgets or sleeps."""
     from outlive.service.origin import project_of
 
@@ -160,33 +173,50 @@ def _cross(home: Home, event: Event, put: Put) -> None:
         from outlive.ledger.opening import be_impatient
 
         be_impatient(PATIENCE_S)
-        begin(home, event, project, put)
-    elif event.kind == "end":
+        begin(home, event, project, said.put)
+    elif event.kind == "wake":
+        from outlive.hooks.wake import wake
+
+        wake(home, event, project, said.put)
+    else:
+        _leave_behind(home, event, project, said)
+
+
+def _leave_behind(home: Home, event: Event, project: str, said: Said) -> None:
+    """What goes on when nobody reads us any more: what would keep it from its work is said now."""
+    from outlive.hooks.usable import check_writable
+
+    try:
+        check_writable(home, PATIENCE_S)
+    except Unavailable as error:
+        said.regret(error.message)  # it waits longer than the client would
+    if event.kind == "end":
         from outlive.hooks.end import end
 
         end(home, event, project)
-    elif event.kind == "compact":
+    else:
         from outlive.hooks.compact import prepare
 
         prepare(home)
-    else:
-        from outlive.hooks.wake import wake
-
-        wake(home, event, project, put)
 
 
-def _held(event: Event) -> str:
+def _held(home: Home, event: Event, guard: str, said: Said) -> str:
     """What a task holds of what is about to be touched; advice needs no ledger, and is given without one."""
-    from outlive.hooks.held import held
-
     try:
-        return held(event, PATIENCE_S)
+        if guard == "off" or (event.command is None and not event.edits):
+            from outlive.hooks.usable import check_readable
+
+            check_readable(home, event.session, PATIENCE_S)
+            return ""
+        from outlive.hooks.held import held
+
+        return held(home, event, PATIENCE_S)
     except Exception as error:  # noqa: BLE001 - as in main
-        _complain(str(error))
+        said.regret(str(error))
         return ""
 
 
-def _note(home: Home, event: Event) -> None:
+def _note(home: Home, event: Event, said: Said) -> None:
     """What is told in passing is worth less than what we were called for: it may fail."""
     from outlive.hooks.note import is_worth_noting, note
     from outlive.ledger.opening import be_impatient
@@ -197,7 +227,7 @@ def _note(home: Home, event: Event) -> None:
         try:
             note(home, event, project_of(event.cwd))
         except OutliveError as error:
-            _complain(error.message)
+            said.regret(error.message)
 
 
 def _look(home: Home, event: Event, put: Put) -> None:
@@ -206,7 +236,7 @@ def _look(home: Home, event: Event, put: Put) -> None:
     from outlive.hooks.quiet import is_quiet, stamp_of
 
     begins: Any = word(home, event.session, "begins") if event.kind == "prompt" else ""
-    if event.client == "gemini" and not begins:
+    if event.summary_mark and not begins:
         from outlive.hooks.compressed import has_compressed
 
         begins = "compact" if has_compressed(home, event) else ""
@@ -231,7 +261,7 @@ def _look(home: Home, event: Event, put: Put) -> None:
         from outlive.hooks.begin import begin
 
         begin(home, event.but(source=begins or event.source), project, put)
-        if event.client == "gemini":
+        if event.summary_mark:
             from outlive.hooks.compressed import has_been_told
 
             has_been_told(home, event)
@@ -239,57 +269,3 @@ def _look(home: Home, event: Event, put: Put) -> None:
         from outlive.hooks.deliver import deliver
 
         deliver(home, event, project, put)
-
-
-class _Said:
-    """What was answered: at most one JSON document."""
-
-    def __init__(self) -> None:
-        self.code = 0
-        self._event: Event | None = None
-        self._name = ""
-
-    def to(self, event: Event, name: str) -> None:
-        """Know whom to answer, and how."""
-        self._event, self._name = event, name
-
-    def put(self, answer: Answer) -> None:
-        """Write it, all of it, before anything counts as told."""
-        assert self._event is not None  # noqa: S101 - whoever acts was told of an event
-        # One that was closed before we began has its number taken by something else.
-        if (sys.__stderr__ if answer.wake else sys.__stdout__) is None:
-            raise OSError(EBADF, "nobody reads the answer")
-        if answer.wake:
-            _write_all(2, answer.wake.encode("utf-8", "backslashreplace") + b"\n")
-            self.code = WAKE_CODE
-            return
-        module: Any = __import__(f"outlive.hooks.{self._event.client}", fromlist=["write"])
-        if document := module.write(self._name, answer):
-            _write_all(1, to_json(document).encode("ascii") + b"\n")
-
-    def regret(self, why: str) -> None:
-        """One line for whoever looks; at a beginning also for the person, since clients hide stderr."""
-        self.code = 0
-        line = _complain(why)
-        if self._event is not None and self._event.kind == "begin":
-            from outlive.hooks.event import Answer
-
-            try:
-                self.put(Answer(note=line))
-            except OSError:
-                pass
-
-
-def _complain(why: str) -> str:
-    """One line of diagnosis, which nobody has to be able to read; returns it."""
-    line = f"outlive: {one_line(why, 400)}"
-    try:
-        _write_all(2, line.encode("utf-8", "backslashreplace") + b"\n")
-    except OSError:
-        pass
-    return line
-
-
-def _write_all(fd: int, content: bytes) -> None:
-    while content:
-        content = content[os.write(fd, content) :]

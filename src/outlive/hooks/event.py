@@ -46,6 +46,8 @@ class Event(Value):
     """The session that it goes on from, by the client's own word."""
     reason: str | None = None
     transcript: str | None = None
+    summary_mark: bytes = b""
+    """What is added to its transcript when a summary takes the place of its history, where no event tells of that."""
     kept: str | None = None
     """What its history shows of what we have said, where that is no file that we could read."""
     process: int | None = None
@@ -61,6 +63,8 @@ class Event(Value):
     woken_by: WokenBy = "nobody"
     """Who makes it take a turn when it is idle: a hook that its client keeps running, a message that is queued for it,
     a nudge after which it asks what there is, or nobody, because it is over when its turn is."""
+    keeps_messages: bool = False
+    """Whether a message that was sent to it may come after it was killed and goes on, when all has been told."""
     text: str = ""
     """What it was asked."""
     tool: str = ""

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
     from outlive.hooks.event import Answer, Event, Kind
 
-# What is answered when a person clears or compresses never reaches the model (seen with 0.61.0). That it compresses by
-# itself is only seen afterwards (`compressed.py`).
+# What is answered when a person clears or compresses never reaches the model (seen with 0.61.0).
 KINDS: dict[str, Kind] = {
     "SessionStart": "begin",
     "SessionEnd": "end",
@@ -23,6 +22,10 @@ KINDS: dict[str, Kind] = {
     "AfterAgent": "stop",
     "PreCompress": "compact",
 }
+# PreCompress comes before every request, whether it will compress or not. When it has, it goes on with the summary as
+# it would with a session that is resumed, and writes that into its transcript (seen with 0.61.0). At the beginning of a
+# line nobody but the client can write it: in what is said, a newline and a quote are escaped.
+_GOES_ON = b'\n{"$set":{"sessionId":'
 _EDITORS = ("write_file", "replace")
 
 
@@ -35,6 +38,7 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
     return event.but(
         is_turn=name == "AfterAgent",
         is_unheard=event.source in ("clear", "compact"),
+        summary_mark=_GOES_ON,
         process=nearest_client(),
         is_background=event.tool_input.get("is_background") is True,
         edits=(path,) if event.tool in _EDITORS and isinstance(path, str) and path else (),

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 
-from outlive.bundle.home import Home, locate
 from outlive.hooks import marks
 from outlive.hooks.quiet import stamp_of
+from outlive.hooks.usable import has_ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from outlive.bundle.home import Home
     from outlive.domain.task import Task
     from outlive.hooks.event import Event
     from outlive.service.guard import Holder
@@ -20,13 +21,10 @@ if TYPE_CHECKING:
 _MOST = 3
 
 
-def held(event: Event, patience_s: float) -> str:
+def held(home: Home, event: Event, patience_s: float) -> str:
     """What the model should know before it goes on; empty if nothing is held."""
-    if event.command is None and not event.edits:
-        return ""
-    home = Home(locate(os.environ))
     stamp = stamp_of(home)
-    if not os.path.exists(home.ledger) or (stamp and marks.word(home, event.session, "unheld") == stamp):
+    if not has_ledger(home) or (stamp and marks.word(home, event.session, "unheld") == stamp):
         return ""
     from outlive.ledger.opening import be_impatient  # noqa: PLC0415 - mostly nothing runs
     from outlive.ledger.sqlite import SqliteLedger  # noqa: PLC0415

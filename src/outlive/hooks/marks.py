@@ -6,7 +6,7 @@ Nothing here is needed to tell an ending once. Lost, it costs a repeated advice 
 from __future__ import annotations
 
 import os
-from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
+from fcntl import F_OFD_SETLK, F_WRLCK, LOCK_EX, LOCK_NB, LOCK_SH, fcntl, flock
 
 from outlive.bundle.home import open_home
 from outlive.bundle.kernel import read_small, watch_modifications
@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-_KINDS = ("blocks", "advised", "advised_below", "quiet", "unheld", "foreign", "begins", "heard", "missed", "read")
+_KINDS = (
+    "blocks",
+    "advised",
+    "advised_below",
+    "quiet",
+    "unheld",
+    "foreign",
+    "begins",
+    "heard",
+    "missed",
+    "read",
+    "readable",
+)
 
 
 def word(home: Home, session: str, kind: str) -> str:
@@ -49,10 +61,7 @@ def listen(home: Home, session: str, kind: str) -> int | None:
     None if the user has no inotify instance left.
     """
     set_word(home, session, kind, "")
-    try:
-        return watch_modifications(_path(home, session, kind))
-    except OSError:
-        return None
+    return watch_modifications(_path(home, session, kind))
 
 
 def count(home: Home, session: str, kind: str) -> int:
@@ -75,16 +84,59 @@ def forget(home: Home, session: str) -> None:
             pass
 
 
-def watch(home: Home, session: str) -> int | None:
-    """Become the one who wakes a session, as long as this stays open; None if somebody is."""
+def watch(home: Home, session: str, client: int, life: int) -> int | None:
+    """Become the one who wakes a session, as long as this stays open; if somebody else is, when that one has left.
+
+    Clients that have the same session open each have one who waits for that. None if this client, by its number and
+    its pidfd, has one already, or has ended meanwhile.
+    """
     _make_place(home)
     fd = os.open(_path(home, session, "watch"), _FLAGS, 0o600)
+    if _is_only_one_of(client, fd) and _wait_for_turn(fd, life):
+        return fd
+    os.close(fd)
+    return None
+
+
+def _is_only_one_of(client: int, fd: int) -> bool:
+    """Each client has one byte of the file, so that what its turns start does not queue up."""
+    import struct  # noqa: PLC0415 - only here, where nobody waits
+
+    try:
+        fcntl(fd, F_OFD_SETLK, struct.pack("hhqqi0q", F_WRLCK, os.SEEK_SET, client, 1, 0))
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _wait_for_turn(fd: int, life: int) -> bool:
+    """Asleep until nobody else watches, or only looks whether somebody does; False if the client ends before."""
     try:
         flock(fd, LOCK_EX | LOCK_NB)
     except BlockingIOError:
-        os.close(fd)
-        return None
-    return fd
+        pass
+    else:
+        return True
+    from select import POLLIN, poll  # noqa: PLC0415 - only here, where nobody waits
+    from threading import Thread  # noqa: PLC0415
+
+    # No poll() tells of a lock, so somebody else waits for it; the end of the process ends that one, too.
+    turn, ready = os.pipe()
+
+    def take() -> None:
+        flock(fd, LOCK_EX)
+        os.close(ready)
+
+    taker = Thread(target=take, daemon=True)
+    taker.start()
+    waiting = poll()
+    for each in (turn, life):
+        waiting.register(each, POLLIN)
+    if any(each == life for each, _ in waiting.poll()):
+        return False
+    taker.join()
+    os.close(turn)
+    return True
 
 
 def is_watched(home: Home, session: str) -> bool:

@@ -54,6 +54,9 @@ def detach(life: Callable[[], None]) -> None:
             os.dup2(nothing, fd)
         if os.fork() == 0:
             os.chdir("/")
+            from outlive.ledger.opening import be_impatient  # noqa: PLC0415 - only now, when nobody waits
+
+            be_impatient(None)
             life()
     finally:
         os._exit(0)

@@ -23,6 +23,12 @@ _WRAPPERS: dict[str, tuple[str, ...]] = {
 }
 
 
+_SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish"))
+_SHELL_OPTIONS_WITH_A_WORD = ("--rcfile", "--init-file")
+# Whoever wraps a command more often than this does not do it out of habit.
+_DEEPEST = 3
+
+
 class Piece(Value):
     """One simple command of a text."""
 
@@ -36,6 +42,32 @@ def pieces(text: str) -> list[Piece]:
     """The simple commands of a text, in order."""
     reader = _Reader(text)
     return reader.read()
+
+
+def pieces_within(text: str, depth: int = 0) -> list[Piece]:
+    """The simple commands of a text, each followed by those of a text that it gives to another shell."""
+    found = []
+    for piece in pieces(text):
+        found.append(piece)
+        inner = _given_text(program(piece)) if depth < _DEEPEST else None
+        if inner is not None:
+            found += pieces_within(inner, depth + 1)
+    return found
+
+
+def _given_text(words: tuple[str, ...]) -> str | None:
+    """What a shell is told to run: `-c`, alone or among other letters, and the first word that is no option."""
+    if not words or words[0] not in _SHELLS:
+        return None
+    is_told, at = False, 1
+    while at < len(words) and words[at][:1] in ("-", "+") and words[at] not in ("-", "--"):
+        option = words[at]
+        is_short = option[:2] != "--"
+        is_told = is_told or (is_short and option[0] == "-" and "c" in option)
+        # `-o pipefail`, also as the last of several letters.
+        at += 2 if option in _SHELL_OPTIONS_WITH_A_WORD or (is_short and option[-1] in "oO") else 1
+    at += words[at : at + 1] in (("-",), ("--",))
+    return words[at] if is_told and at < len(words) else None
 
 
 def program(piece: Piece) -> tuple[str, ...]:
@@ -110,7 +142,8 @@ class _Reader:
         end = self._at
         while end < len(self._text) and self._text[end] != quote:
             end += 2 if self._text[end] == "\\" and quote != "'" else 1
-        self._word = (self._word or "") + self._text[self._at : end]
+        within = self._text[self._at : end]
+        self._word = (self._word or "") + (_unescaped(within) if quote == '"' else within)
         self._at = end + 1
 
     def _ampersand(self) -> None:
@@ -172,6 +205,16 @@ class _Reader:
             self._words = []
         elif is_background and self._found:  # `(a; b) &`
             self._found[-1] = self._found[-1].but(is_background=True)
+
+
+def _unescaped(text: str) -> str:
+    """What stands between double quotes as the command is given it: only some letters need a backslash there."""
+    parts, at = [], 0
+    while 0 <= (mark := text.find("\\", at)) < len(text) - 1:
+        following = text[mark + 1]
+        parts += [text[at:mark], "" if following in '$`"\\\n' else "\\", "" if following == "\n" else following]
+        at = mark + 2
+    return "".join(parts) + text[at:] if parts else text
 
 
 def _find(text: str, mark: str, start: int) -> int:

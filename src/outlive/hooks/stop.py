@@ -31,13 +31,13 @@ _HEAD = "This session waits for background tasks that it launched."
 
 def stop(home: Home, event: Event, project: str, put: Put) -> None:
     """Let it stop by saying nothing."""
-    if event.woken_by == "queue":
-        start_watcher(home, event, project)
     blocks = marks.count(home, event.session, "blocks") if event.is_again else 0
     may_block = blocks < event.most_blocks
     if _tell(home, event, project, put, may_block=may_block):
         marks.set_count(home, event.session, "blocks", blocks + 1)
         return
+    if event.woken_by == "queue":
+        start_watcher(home, event, project)
     answer = gate(home, event.session, project, launch_adopter)
     if answer.may_stop or not answer.running or not may_block:
         return

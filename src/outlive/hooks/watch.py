@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from outlive.hooks.process import detach
-from outlive.ledger.opening import be_impatient
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,19 +20,24 @@ def start_watcher(home: Home, event: Event, project: str) -> None:
 
 
 def _watch(home: Home, event: Event, project: str) -> None:
-    from outlive.hooks.wake import watch  # noqa: PLC0415 - only now, when nobody waits
+    from outlive.hooks.wake import when_owed  # noqa: PLC0415 - only now, when nobody waits
 
-    be_impatient(None)
-    watch(home, event, project, lambda text: _queue(event, text))
+    when_owed(home, event, project, lambda: _queue(event))
 
 
-def _queue(event: Event, text: str) -> None:
-    """By the program that the session itself runs; whatever it refuses stays owed."""
+def _queue(event: Event) -> None:
+    """By the program that the session itself runs, which keeps it also if it is killed before it gets to it.
+
+    So the message tells nothing itself: what it is about may have been told by then, in a hand-off say.
+    """
     import subprocess  # noqa: PLC0415 - only now, when nobody waits
+
+    from outlive.hooks.poke import message  # noqa: PLC0415
+    from outlive.service.telling import new_mark  # noqa: PLC0415
 
     client = os.readlink(f"/proc/{event.process}/exe")
     subprocess.run(
-        [client, "queue", "--thread", event.session, "--message", text],
+        [client, "queue", "--thread", event.session, "--message", message(new_mark())],
         cwd=event.cwd,
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from outlive.install import jsonc
-from outlive.install.program import hook_words, is_ours
+from outlive.install.program import hook_words, is_ours, names_us
 from outlive.install.skill import skill_target
 from outlive.install.target import Target
 
@@ -24,16 +24,16 @@ def directory(environ: Mapping[str, str]) -> str:
 
 def groups(guard: str) -> dict[str, dict[str, object]]:
     """One group of hooks for each event."""
+    waking = {**_hook("Wake", timeout=_DAY_S), "asyncRewake": True}
     found: dict[str, dict[str, object]] = {
-        "SessionStart": {"hooks": [_hook("SessionStart", timeout=10)]},
+        # Resumed or cleared, a session may be idle before its first turn.
+        "SessionStart": {"hooks": [waking, _hook("SessionStart", timeout=10)]},
         "SessionEnd": {"hooks": [_hook("SessionEnd", timeout=3)]},
         "UserPromptSubmit": {"hooks": [_hook("UserPromptSubmit", timeout=5)]},
         "PostToolBatch": {"hooks": [_hook("PostToolBatch", timeout=5)]},
         "PreCompact": {"hooks": [_hook("PreCompact", timeout=5)]},
         # The client starts both at once: the gate lets an idle session be if the watcher is there.
-        "Stop": {
-            "hooks": [{**_hook("Wake", timeout=_DAY_S), "asyncRewake": True}, _hook("Stop", timeout=10)],
-        },
+        "Stop": {"hooks": [waking, _hook("Stop", timeout=10)]},
     }
     if guard != "off":
         more = () if guard == "advise" else ("--guard", guard)
@@ -91,7 +91,7 @@ def carry_server(there: str, text: str) -> str:
 
 def without_server(text: str, under: tuple[str, ...] = ("mcpServers",)) -> str:
     """The configuration without our MCP server."""
-    node = jsonc.find(jsonc.parse(text), (*under, "outlive")) if text.strip() else None
+    node = jsonc.find_to_edit(text, (*under, "outlive")) if names_us(text) else None
     is_there = node is not None and _is_our_server(jsonc.value_of(text, node))
     shorter = jsonc.cut_key(text, (*under, "outlive")) if is_there else text
     return jsonc.cut_empty(shorter, under) if shorter != text else text
@@ -110,10 +110,10 @@ def add_groups(text: str, wanted: Mapping[str, object]) -> str:
 
 def strip_groups(text: str, client: str = NAME) -> str:
     """The settings without our hooks, wherever they stand, and without what is empty then."""
-    if not text.strip():
+    if not names_us(text):
         return text
     before = text
-    hooks = jsonc.find(jsonc.parse(text), ("hooks",))
+    hooks = jsonc.find_to_edit(text, ("hooks",))
     for event in [member.key for member in hooks.members] if hooks is not None else ():
         shorter = jsonc.cut(text, ("hooks", event), lambda group: _is_our_group(group, client))
         # Somebody may have put another beside ours.

@@ -29,14 +29,19 @@ def chosen(name: str, environ: Mapping[str, str]) -> list[str]:
     """The clients that are meant: the one that is named, or all that this user has."""
     if name != "auto":
         return [name]
-    found = [
+    found = present(environ)
+    if not found:
+        raise UserError("no client was found here", f"name one: --client {'|'.join(CLIENTS)}")
+    return found
+
+
+def present(environ: Mapping[str, str]) -> list[str]:
+    """The clients that this user has."""
+    return [
         each
         for each, module in CLIENTS.items()
         if os.path.isdir(module.directory(environ)) or shutil.which(each, path=environ.get("PATH"))
     ]
-    if not found:
-        raise UserError("no client was found here", f"name one: --client {'|'.join(CLIENTS)}")
-    return found
 
 
 def targets_of(name: str, environ: Mapping[str, str], guard: str, *, is_trusted: bool) -> list[Target]:

@@ -14,7 +14,7 @@ from outlive.install import toml_text
 from outlive.install.claude import add_groups, is_our_hook, strip_groups
 from outlive.install.program import hook_text
 from outlive.install.skill import skill_target
-from outlive.install.target import Target, read
+from outlive.install.target import Target, edited, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def targets(
 
     def add_trust(text: str) -> str:
         toml_text.parse(text)
-        planned = add_groups(strip_groups(read(hooks) or "", NAME), groups(guard))
+        planned = edited(hooks, lambda there: add_groups(strip_groups(there, NAME), groups(guard)), read(hooks) or "")
         trusted = {each.key: each.hash for each in (trust(planned, hooks) if trust is not None else ())}
         # A key is a place in the file: what stood there before is not what stands there now.
         text = toml_text.without_tables(text, lambda names, _: names[:2] == _STATE and names[-1] in trusted)

@@ -6,7 +6,7 @@ import os
 
 from outlive.install import jsonc
 from outlive.install.claude import carry_server, why_no_server, with_server, without_server
-from outlive.install.program import hook_text, is_ours
+from outlive.install.program import hook_text, is_ours, names_us
 from outlive.install.target import Target
 
 TYPE_CHECKING = False
@@ -47,6 +47,7 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
             path=f"{top}/hooks.json",
             add=lambda text: add_hooks(text, guard),
             strip=strip_hooks,
+            give_back=without_our_version,
             is_nothing=lambda text: jsonc.value_of(text, jsonc.parse(text)) in ({}, {"version": 1}),
         ),
         Target(
@@ -72,14 +73,28 @@ def add_hooks(text: str, guard: str) -> str:
 
 def strip_hooks(text: str) -> str:
     """The file without our hooks, and without what is empty then."""
-    if not text.strip():
+    if not names_us(text):
         return text
     before = text
-    hooks = jsonc.find(jsonc.parse(text), ("hooks",))
+    hooks = jsonc.find_to_edit(text, ("hooks",))
     for event in [member.key for member in hooks.members] if hooks is not None else ():
         shorter = jsonc.cut(text, ("hooks", event), _is_our_hook)
         text = jsonc.cut_empty(shorter, ("hooks", event)) if shorter != text else text
     return jsonc.cut_empty(text, ("hooks",)) if text != before else text
+
+
+def without_our_version(text: str, before: str) -> str:
+    """The file without the version that we added, unless there are hooks now that have never been without it."""
+    then, now = (_value(each) for each in (before, text))
+    is_needed = now.get("hooks") not in (None, {}, then.get("hooks"))
+    if "version" in then or now.get("version") != 1 or is_needed:
+        return text
+    return jsonc.cut_key(text, ("version",))
+
+
+def _value(text: str) -> dict[str, object]:
+    found = jsonc.value_of(text, jsonc.parse(text)) if text.strip() else {}
+    return found if isinstance(found, dict) else {}
 
 
 def _is_our_hook(value: object) -> bool:

@@ -30,7 +30,7 @@ class Change(Value):
     """The file without us, to be kept."""
     made: tuple[str, ...] = ()
     left_out: str = ""
-    """What of ours is not added, and why."""
+    """What of ours is not added or not taken away, and why."""
 
     @property
     def is_none(self) -> bool:
@@ -76,8 +76,26 @@ def plan_uninstall(home: Home, client: str, targets: Sequence[Target]) -> list[C
     return changes
 
 
+def plan_removal(home: Home, name: str) -> list[Change]:
+    """What uninstalling would change of files that nobody named, by what is kept of them: an edited one stays."""
+    changes = []
+    for path, before in record.recall(home, name).items():
+        now = target.read(path)
+        is_edited = now is not None and record.mark_of(now) != before.after
+        changes.append(
+            Change(
+                path=path,
+                before=now,
+                after=now if now is None or is_edited else before.text,
+                made=before.made,
+                left_out=f"{path} was edited since it was made, and is left as it is" if is_edited else "",
+            )
+        )
+    return changes
+
+
 def _with_us(each: Target, original: str | None, now: str | None) -> str | None:
-    after = each.add(original or "")
+    after = target.edited(each.path, each.add, original or "")
     return original if after == (original or "") else each.carry(now or "", after)
 
 
@@ -86,9 +104,11 @@ def _without_us(each: Target, now: str | None, before: record.Before | None) -> 
         return before.text
     if now is None:
         return None
-    stripped = each.strip(now)
+    stripped = target.edited(each.path, each.strip, now)
     if stripped == now:
         return now
+    if before is not None:
+        stripped = each.give_back(stripped, before.text or "")
     # A file that was not there and has nothing left in it goes; one that was there stays, with what is left.
     return None if each.is_nothing(stripped) and (before is None or before.text is None) else stripped
 

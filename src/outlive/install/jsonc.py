@@ -67,11 +67,32 @@ def _scalar(text: str) -> object:
 
 
 def find(root: Node, path: Sequence[str | int]) -> Node | None:
-    """What stands under a path of keys, or of places in an array."""
+    """What stands under a path of keys, or of places in an array; of a key that is there twice, what clients read."""
     node: Node | None = root
     for key in path:
-        members = enumerate(node.members) if node is not None else ()
-        node = next((each.node for index, each in members if key in (index, each.key)), None)
+        found = _with_key(node, key) if node is not None else []
+        node = found[-1].node if found else None
+    return node
+
+
+def _with_key(node: Node, key: str | int) -> list[Member]:
+    return [each for index, each in enumerate(node.members) if key == (each.key if isinstance(key, str) else index)]
+
+
+def find_to_edit(text: str, path: Sequence[str | int]) -> Node | None:
+    """What stands under a path; `UserError` if a key of it is there twice.
+
+    Parsers take the last and people read the first: whichever we edited, somebody would lose what they meant.
+    """
+    node: Node | None = parse(text)
+    for depth, key in enumerate(path, 1):
+        found = _with_key(node, key) if node is not None else []
+        if len(found) > 1:
+            name = ".".join(map(str, path[:depth]))
+            raise UserError(
+                f"it has {name} twice, of which only the last is read", "keep one of them; nothing was changed"
+            )
+        node = found[0].node if found else None
     return node
 
 
@@ -100,7 +121,7 @@ def carry(there: str, text: str, path: Sequence[str]) -> str:
 def cut(text: str, path: Sequence[str | int], is_ours: Callable[[object], bool]) -> str:
     """The text without those entries of the object or array under a path that are ours."""
     while True:
-        node = find(parse(text), path)
+        node = find_to_edit(text, path)
         members = node.members if node is not None else ()
         index = next((i for i, each in enumerate(members) if is_ours(value_of(text, each.node))), None)
         if index is None:
@@ -110,6 +131,7 @@ def cut(text: str, path: Sequence[str | int], is_ours: Callable[[object], bool])
 
 def cut_key(text: str, path: Sequence[str]) -> str:
     """The text without the member under a path, which must be there."""
+    find_to_edit(text, path)
     above = find(parse(text), path[:-1])
     assert above is not None  # noqa: S101 - the caller has found it
     return _cut_member(text, above.members, [each.key for each in above.members].index(path[-1]))
@@ -117,7 +139,7 @@ def cut_key(text: str, path: Sequence[str]) -> str:
 
 def cut_empty(text: str, path: Sequence[str]) -> str:
     """The text without the member under a path, if there is nothing in it, not even a comment."""
-    node = find(parse(text), path)
+    node = find_to_edit(text, path)
     if node is None or node.kind == "scalar" or text[node.start + 1 : node.end - 1].strip(_SPACE):
         return text
     return cut_key(text, path)
@@ -127,6 +149,7 @@ def _insert(text: str, path: Sequence[str], value: object, *, is_array: bool) ->
     if not text.strip(_SPACE):
         text = "{}\n"
     root = parse(text)
+    find_to_edit(text, path)
     for depth in range(len(path), -1, -1):
         node = find(root, path[:depth])
         if node is None:

@@ -9,7 +9,7 @@ import os
 
 from outlive.install import jsonc
 from outlive.install.claude import why_no_server, with_server, without_server
-from outlive.install.program import program
+from outlive.install.program import names_us, program
 from outlive.install.skill import skill_target
 from outlive.install.target import Target, begins_like, whole
 
@@ -95,7 +95,7 @@ def _list(text: str, node: jsonc.Node) -> list[object]:
 
 def strip_plugin(text: str) -> str:
     """The configuration without the plugin and the server, and without what is empty then."""
-    if not text.strip():
+    if not names_us(text):
         return text
     before = text
     text = jsonc.cut(text, _ENTRIES, is_our_entry)

@@ -7,7 +7,7 @@ import os
 from outlive.domain.text import from_json, to_json
 from outlive.install import jsonc
 from outlive.install.claude import why_no_server
-from outlive.install.program import hook_words
+from outlive.install.program import hook_words, names_us
 from outlive.install.skill import skill_target
 from outlive.install.target import Target, read, whole
 
@@ -76,6 +76,8 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
                 path=path,
                 add=(lambda text: _with_server(text, server)) if path == chosen else (lambda text: text),
                 strip=_without_server,
+                give_back=_without_our_schema,
+                is_nothing=lambda text: text.strip() in ("", "{}"),
                 left_out=lambda text, path=path: (  # type: ignore[misc]
                     why_no_server(text, path, server, under=("mcp",)) if path == chosen else ""
                 ),
@@ -98,8 +100,17 @@ def _with_server(text: str, words: Sequence[str] | None) -> str:
 
 
 def _without_server(text: str) -> str:
-    shorter = jsonc.cut(text, ("mcp",), _is_our_server) if text.strip() else text
+    shorter = jsonc.cut(text, ("mcp",), _is_our_server) if names_us(text) else text
     return jsonc.cut_empty(shorter, ("mcp",)) if shorter != text else text
+
+
+def _without_our_schema(text: str, before: str) -> str:
+    """The configuration without the `$schema` that we began it with, if that is all there is in it.
+
+    Beside anything of the user's it stays: OpenCode would only write it there again.
+    """
+    is_ours = not before.strip() and jsonc.value_of(text, jsonc.parse(text)) == {"$schema": _SCHEMA}
+    return jsonc.cut_key(text, ("$schema",)) if is_ours else text
 
 
 def _is_our_server(value: object) -> bool:

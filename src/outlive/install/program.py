@@ -43,6 +43,11 @@ def is_ours(words: object, client: str) -> bool:
     return "outlive" in text and f" hook {client} " in text and " -I " in text
 
 
+def names_us(text: str) -> bool:
+    """Whether a configuration can have anything of ours: then it must be one that can be edited."""
+    return "outlive" in text
+
+
 def command_path() -> str:
     """Where a person finds the command."""
     return _script() or "outlive"

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
 
 
+PLUGIN = "plugin-"
+
+
 class Before(Value):
     """One file as it was, and the mark of what we made of it."""
 
@@ -56,10 +59,19 @@ def keep(home: Home, client: str, paths: Iterable[str], files: Iterable[Before])
 
 def is_anywhere(home: Home) -> bool:
     """Whether anything is kept of any client."""
+    return bool(_names(home))
+
+
+def plugins(home: Home) -> list[str]:
+    """Under which names plugin folders are kept, which could be anywhere."""
+    return sorted(name.removesuffix(".json") for name in _names(home) if name.startswith(PLUGIN))
+
+
+def _names(home: Home) -> list[str]:
     try:
-        return bool(os.listdir(os.path.join(home.path, "install")))
+        return os.listdir(os.path.join(home.path, "install"))
     except FileNotFoundError:
-        return False
+        return []
 
 
 def _path(home: Home, client: str) -> str:

@@ -23,6 +23,8 @@ class Target(Value):
     """The text with what is ours, given the text without it; empty stands for no file."""
     strip: Callable[[str], str]
     """The text without what is ours; empty for no file. A text that has nothing of ours stays as it is."""
+    give_back: Callable[[str, str], str] = lambda text, _: text
+    """The text without ours also without what had to be there for ours, given the text before us."""
     is_nothing: Callable[[str], bool] = lambda text: not text
     """Whether a text without us is one that nobody but us would have made a file for."""
     left_out: Callable[[str], str] = lambda _: ""
@@ -40,6 +42,16 @@ def whole(path: str, text: str, is_ours: Callable[[str], bool]) -> Target:
         return text
 
     return Target(path=path, add=add, strip=lambda there: "" if is_ours(there) else there)
+
+
+def edited(path: str, edit: Callable[[str], str], text: str) -> str:
+    """The text as an edit leaves it; why it cannot be edited is said with the name of its file."""
+    try:
+        return edit(text)
+    except UserError as error:
+        if error.message.startswith("/"):
+            raise  # it names the file that is in the way, which may be another
+        raise UserError(f"{path}: {error.message}", error.hint) from error
 
 
 def begins_like(text: str, lines: int) -> Callable[[str], bool]:

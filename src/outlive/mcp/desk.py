@@ -68,7 +68,7 @@ class Desk:
             call, given = await self._call(caller), tool.check(without_session(caller, params.arguments))
             if wants_task:
                 return await self._extension.begin(call, tool, given)
-            answer = await cross(tool.act, call, given, patiently=tool.is_patient)
+            answer = await cross(tool.act, call, given, patient=tool.name if tool.is_patient else None)
         except Exception as error:  # noqa: BLE001 - a defect of ours is told as the others are
             answer = error_answer(as_ours(error))
         return answer.result(with_document=caller.wants_documents)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import mcp_types as types
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     Context = ServerRequestContext[TaskGroup, Any]
 
+Found = TypeVar("Found")
 _log = logging.getLogger(__name__)
 TEMPLATE = "outlive://task/{id}/output"
 _PREFIX, _SUFFIX = "outlive://task/", "/output"
@@ -68,16 +69,13 @@ class Resources:
     async def read(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         """`resources/read`: the end of it, as much as a model can use."""
         uri = str(params.uri)
-        try:
-            text = await cross(_read, await self._desk.call_of(ctx), task_of(uri))
-        except OutliveError as error:
-            code = INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else _NOT_FOUND_ONCE
-            raise MCPError(code=code, message=f"Resource not found: {error.message}", data={"uri": uri}) from None
+        text = await self._of_task(ctx, uri, _read)
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=_TEXT, text=text)])
 
     async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        """`resources/subscribe` of the handshake era."""
+        """`resources/subscribe` of the handshake era; nobody waits for word of what is not there."""
         uri = str(params.uri)
+        await self._of_task(ctx, uri, own_task)
         await self.unsubscribe(ctx, types.UnsubscribeRequestParams(uri=params.uri))
         self._watched[_key(ctx, uri)] = await self._watch(ctx, uri, partial(ctx.session.send_resource_updated, uri))
         return types.EmptyResult()
@@ -102,6 +100,14 @@ class Resources:
         finally:
             for scope in scopes:
                 scope.cancel()
+
+    async def _of_task(self, ctx: Context, uri: str, ask: Callable[[Call, str], Found]) -> Found:
+        """What is found of the task that an address names; if there is none for this caller, the error says so."""
+        try:
+            return await cross(ask, await self._desk.call_of(ctx), task_of(uri))
+        except OutliveError as error:
+            code = INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else _NOT_FOUND_ONCE
+            raise MCPError(code=code, message=f"Resource not found: {error.message}", data={"uri": uri}) from None
 
     async def _watch(self, ctx: Context, uri: str, tell: Callable[[], Awaitable[None]]) -> anyio.CancelScope:
         """Watch beside the request; returns when no change can escape us any more."""

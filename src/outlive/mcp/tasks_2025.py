@@ -30,6 +30,7 @@ VERSIONS = frozenset({"2025-11-25"})
 RELATED = "io.modelcontextprotocol/related-task"
 _SLICE_S = 45.0
 _PAGE = 50
+_LONGEST_CURSOR = 12
 
 
 def capability() -> types.ServerTasksCapability:
@@ -56,7 +57,9 @@ class Tasks2025:
             return await call_next(ctx)
         if tool is None or tool.launch is None:
             raise MCPError(code=METHOD_NOT_FOUND, message="this tool is not called as a task")
-        keep = wanted.get("ttl") if isinstance(wanted, dict) else None
+        if not isinstance(wanted, dict) or not isinstance(params.get("arguments") or {}, dict):
+            raise MCPError(code=INVALID_PARAMS, message="task and arguments are objects")
+        keep = wanted.get("ttl")
         if keep is not None and (not isinstance(keep, int) or keep < 0):
             raise MCPError(code=INVALID_PARAMS, message="task.ttl is a number of milliseconds")
         call = await self._desk.call_of(ctx)
@@ -78,7 +81,7 @@ class Tasks2025:
         call = await self._desk.call_of(ctx)
         followed = await cross(following.find, call, params.task_id)
         while not followed.has_ended:
-            followed = await cross(following.wait_for_end, call, followed, _SLICE_S, patiently=True)
+            followed = await cross(following.wait_for_end, call, followed, _SLICE_S, patient="wait")
         found = await cross(following.result, call, followed)
         return {**found, "_meta": {RELATED: {"taskId": followed.name}}}
 
@@ -88,12 +91,12 @@ class Tasks2025:
         followed = await cross(following.find, call, params.task_id)
         if followed.has_ended:
             raise MCPError(code=INVALID_PARAMS, message=f"Cannot cancel task: already {_status(followed)}")
-        return view(await cross(following.end, call, followed, patiently=True))
+        return view(await cross(following.end, call, followed, patient="cancel"))
 
     async def list(self, ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams) -> dict[str, Any]:
         """`tasks/list`: those of the caller's project, newest first."""
         call = await self._desk.call_of(ctx)
-        start = int(params.cursor) if params.cursor and params.cursor.isdecimal() else 0
+        start = _start(params.cursor)
         found = await cross(_page, call, start)
         more = {"nextCursor": str(start + _PAGE)} if len(found) > _PAGE else {}
         return {"tasks": [view(each) for each in found[:_PAGE]], **more}
@@ -120,6 +123,15 @@ def _status(followed: Followed) -> str:
     if followed.task.state == "cancelled":
         return "cancelled"
     return "completed" if followed.succeeded else "failed"
+
+
+def _start(cursor: str | None) -> int:
+    """Where a page begins; a cursor is what `nextCursor` was."""
+    if not cursor:
+        return 0
+    if len(cursor) > _LONGEST_CURSOR or not (cursor.isascii() and cursor.isdecimal()):
+        raise MCPError(code=INVALID_PARAMS, message="Invalid cursor")
+    return int(cursor)
 
 
 def _page(call: Call, start: int) -> list[Followed]:

@@ -77,7 +77,7 @@ class TasksExtension:
         """`tasks/cancel`: ends it with everything it started; one that has ended stays as it is."""
         call, followed = await self._find(ctx, params)
         if not followed.has_ended:
-            await cross(following.end, call, followed, patiently=True)
+            await cross(following.end, call, followed, patient="cancel")
         return {"resultType": "complete"}
 
     async def _find(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> tuple[Call, Followed]:

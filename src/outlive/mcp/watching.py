@@ -45,7 +45,7 @@ class _Watch:
 
     def __init__(self, files: AttemptFiles) -> None:
         self._done = open_done(files)
-        self._growth = _watch(files.output)
+        self._growth = watch_modifications(files.output)  # without it, the end is told all the same
 
     async def wait(self) -> bool:
         """Until it has grown; False if nobody is left who could add to it."""
@@ -74,13 +74,6 @@ async def _first_of(*descriptors: int) -> None:
 
         for fd in descriptors:
             group.start_soon(until, fd)
-
-
-def _watch(path: str) -> int | None:
-    try:
-        return watch_modifications(path)
-    except OSError:
-        return None  # the user has none left: the end is told all the same
 
 
 def _drain(watch: int) -> bool:

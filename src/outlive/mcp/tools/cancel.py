@@ -16,7 +16,7 @@ from outlive.mcp.words import Answer, framed, task_line
 from outlive.service import cancel as cancelling
 from outlive.service.clock import utc_now
 from outlive.service.lookup import only_one
-from outlive.service.view import select, task_document
+from outlive.service.view import select, select_group, task_document
 
 if TYPE_CHECKING:
     from outlive.service.cancel import Cancelled
@@ -56,7 +56,7 @@ def _meant(call: Call, given: Cancel) -> list[str]:
         return [task.id for task in tasks]
     if given.group is not None:
         group = Selection(project=call.caller.project, group=given.group, states=LIVE)
-        return [task.id for task in select(call.home, group, adopt)]
+        return [task.id for task in select_group(call.home, group, adopt)]
     return [only_one(select(call.home, session_or_project(call).but(states=LIVE), adopt), "cancel").id]
 
 

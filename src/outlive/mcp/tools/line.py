@@ -18,7 +18,9 @@ _MARGIN_S = 10
 
 
 def check_pattern(pattern: str) -> None:
-    """Refuse what is no regular expression."""
+    """Refuse what is no regular expression, or cannot be told to a process."""
+    if "\0" in pattern:
+        raise UserError("until has a NUL byte in it, which no line shows", "leave it out")
     try:
         re.compile(pattern)
     except re.error as error:

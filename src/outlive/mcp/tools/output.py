@@ -13,7 +13,7 @@ from outlive.mcp.tools.scope import own_task
 from outlive.mcp.tools.show import Id
 from outlive.mcp.tools.tool import Arguments, Call, Tool
 from outlive.mcp.words import Answer, framed
-from outlive.service.output import files_of_attempt, output_document, pieces_of, start_of_tail
+from outlive.service.output import files_with_output, output_document, pieces_of, start_of_tail
 
 if TYPE_CHECKING:
     from outlive.bundle.attempt import AttemptFiles
@@ -35,7 +35,7 @@ class Output(Arguments):
 def output(call: Call, given: Output) -> Answer:
     """The part of the output that was asked for; by default as much of its end as there is room for."""
     task = own_task(call, given.id)
-    files = files_of_attempt(call.home, task, given.attempt)
+    files = files_with_output(call.home, task, given.attempt)
     start = _start(files, given)
     pieces = list(pieces_of(files, start, given.bytes))
     document = output_document(task, files, start, pieces)

@@ -14,6 +14,7 @@ from outlive.domain.quantity import parse_duration
 from outlive.domain.queueing import slots
 from outlive.mcp.permission import check_may_run
 from outlive.mcp.tools.result import result_of
+from outlive.mcp.tools.scope import own_tasks
 from outlive.mcp.tools.tool import Arguments, Call, Tool
 from outlive.mcp.words import Answer
 from outlive.service.clock import utc_now
@@ -53,6 +54,9 @@ def launch(call: Call, given: Run, keep: timedelta | None = None) -> str:
     check_may_run(call.caller, call.environ)
     for name, room in given.slots.items():
         slots(f"{name}={room}")  # refuses what the spawner would, before anything is sent
+    if wrong := [name for name in given.env if "=" in name]:
+        raise UserError(f"{wrong[0][:40]!r} is no name of a variable", "without `=`")
+    own_tasks(call, [*given.after, *given.after_any])  # others are not there
     retain = None if keep is None else max(keep, DEFAULT_RETENTION)
     outlive = Outlive(session=call.caller.session, project=call.caller.project)
     task = outlive.run(

@@ -23,8 +23,8 @@ from outlive.mcp.tools.tool import Arguments, Call, Tool
 from outlive.mcp.words import Answer, framed, tail_lines, task_line
 from outlive.service.clock import utc_now
 from outlive.service.inbox import result_was_read
-from outlive.service.view import select, task_document
-from outlive.service.wait import wait_for
+from outlive.service.view import select, select_group, task_document
+from outlive.service.wait import wait_for_all
 
 if TYPE_CHECKING:
     from outlive.domain.task import Task
@@ -51,8 +51,14 @@ def wait(call: Call, given: Wait) -> Answer:
 
 
 def _wait_for_ends(call: Call, given: Wait, tasks: list[Task]) -> Answer:
-    ids = [task.id for task in tasks]
-    in_time = wait_for(call.home, ids, any_one=given.any_one, timeout=timedelta(seconds=given.seconds), adopter=adopt)
+    in_time, ids = wait_for_all(
+        call.home,
+        tasks,
+        None if given.group is None else lambda: _meant(call, given),
+        any_one=given.any_one,
+        timeout=timedelta(seconds=given.seconds),
+        adopter=adopt,
+    )
     after, now = own_tasks(call, ids), utc_now()
     ended = [task for task in after if task.current.settled_at is not None]
     running = [task for task in after if task.current.settled_at is None]
@@ -105,21 +111,23 @@ def _meant(call: Call, given: Wait) -> list[Task]:
     if given.ids:
         return own_tasks(call, given.ids)
     if given.group is not None:
-        return select(call.home, Selection(project=call.caller.project, group=given.group), adopt)
+        return select_group(call.home, Selection(project=call.caller.project, group=given.group), adopt)
     return select(call.home, session_or_project(call).but(states=LIVE), adopt)
 
 
 def _token(given: Wait, ids: list[str]) -> str:
-    content = to_json([given.any_one, given.until, *ids])
+    content = to_json([given.any_one, given.until, given.group, *(ids if given.group is None else ())])
     return urlsafe_b64encode(content.encode("ascii")).decode("ascii").rstrip("=")
 
 
 def _read_token(token: str) -> Wait:
     try:
         content: Any = from_json(urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode("ascii"))
-        any_one, until, first, *others = content
-        return Wait(any_one=any_one, until=until, ids=[first, *others])
-    except (ValueError, TypeError) as error:
+        any_one, until, group, *ids = content
+        if not ids and group is None:
+            raise ValueError("it is about nothing")
+        return Wait(any_one=any_one, until=until, group=group, ids=ids)
+    except (ValueError, TypeError, RecursionError) as error:
         raise UserError("resume is not from an answer of this tool", "give the ids instead") from error
 
 
