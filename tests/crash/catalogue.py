@@ -59,7 +59,7 @@ SWEEPS: Final[dict[str, Sweep]] = {
     "kill the witness": Sweep(WITNESS),
     "kill witness and keeper": Sweep(WITNESS, also=(KEEPER,)),
     "kill witness and command": Sweep(WITNESS, also=(COMMAND,)),
-    "kill the keeper that had another task": Sweep(KEEPER, script=AGAIN, since="recvmsg", distinct=True),
+    "kill the keeper that had another task": Sweep(KEEPER, script=AGAIN, since="recvmsg", distinct=True, looks=7),
     "kill the witness that had another task": Sweep(WITNESS, script=AGAIN, since="recvmsg"),
     "kill its spawner": Sweep(INTERMEDIATE, script=AGAIN, since="sendmsg", distinct=True),
     "kill the command": Sweep(COMMAND),

@@ -19,6 +19,7 @@ from outlive.domain.queueing import Dependency
 from outlive.domain.task import Launch, Task
 from outlive.keeper import keeper, sight, witness
 from outlive.ledger import sqlite
+from outlive.ledger.resting import RestingLedger
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service import handover, reconcile, run
 from tests.crash.life import GATED, INTERMEDIATE, KEEPER, LAUNCHER, WITNESS
@@ -59,12 +60,12 @@ def insert_row_before_lock() -> None:
 
     def plan_and_enqueue(request: run.Request, after: tuple[Dependency, ...], now: datetime) -> Launch:
         launch = plan(request, after, now)
-        tasks[launch.id] = enqueue(homes[-1], launch, now)
+        tasks[launch.id] = enqueue(homes[-1], launch, now, None)
         return launch
 
     replace(Home, "check_room", check_and_remember)
     replace(run, "_plan_launch", plan_and_enqueue)
-    replace(run, "_enqueue", lambda _home, launch, _now: tasks[launch.id])
+    replace(run, "_enqueue", lambda _home, launch, _now, _resting: tasks[launch.id])
 
 
 def reap_before_recording() -> None:
@@ -174,7 +175,7 @@ def believe_a_failed_commit() -> None:
     """An error from COMMIT is taken for proof that nothing was written."""
     attempt = handover.new_attempt
 
-    def enqueue(home: Home, launch: Launch, now: datetime) -> Task:
+    def enqueue(home: Home, launch: Launch, now: datetime, _: RestingLedger | None) -> Task:
         try:
             with SqliteLedger(home.ledger, now) as ledger:
                 return ledger.enqueue(launch, attempt(launch, 1, now))
