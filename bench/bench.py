@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import report
+from measure import cpu_times, stolen_since
 from peers import NOT_INSTALLABLE, PEERS
 from stages.hooks import hooks
 from stages.launch import launch
@@ -34,6 +35,7 @@ RESULTS = Path(__file__).parent / "results"
 BEGAN = time.monotonic()
 LOAD = os.getloadavg()[0]
 """How busy others kept the machine before we began."""
+TIMES = cpu_times()
 
 
 def say(what: str) -> None:
@@ -74,6 +76,7 @@ def measure(place: Path) -> report.Results:
     return report.Results(
         rounds=ROUNDS,
         load=LOAD,
+        stolen=stolen_since(TIMES),
         kinds=kinds,
         launch=launched,
         start=lives.start,

@@ -171,3 +171,15 @@ def pids_holding(top: str, prefix: str) -> list[int]:
         return any(path.startswith(top) for path in opened_by(int(proc.rpartition("/")[2])))
 
     return _pids_where(holds)
+
+
+def cpu_times() -> list[int]:
+    """What all processors together have done since the machine started, in ticks, as /proc/stat tells it."""
+    with open("/proc/stat", encoding="ascii") as file:
+        return [int(each) for each in file.readline().split()[1:9]]
+
+
+def stolen_since(before: Sequence[int]) -> float:
+    """The share of the processors' time that another machine on the same hardware had instead of this one."""
+    spent = [now - then for now, then in zip(cpu_times(), before, strict=True)]
+    return spent[-1] / max(1, sum(spent))

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 _HEAD = """# Outlive beside its peers
 
 Written by `make bench` on {when}: {cores} cores, Linux {kernel}, Python {python}, {rounds} rounds; the load
-average before it began was {load:.1f}. How each number comes about: [benchmarks](../../docs/explanation/benchmarks.md).
+average before it began was {load:.1f}, and {stolen:.1%} of the processors' time went to other machines.
+How each number comes about: [benchmarks](../../docs/explanation/benchmarks.md).
 Every sample: [results.json](results.json).
 Read ratios, not milliseconds: the machine is shared, but the floor of a round was disturbed like the round.
 """
@@ -45,6 +46,7 @@ class Results(NamedTuple):
 
     rounds: int
     load: float
+    stolen: float
     kinds: list[type[Peer]]
     launch: dict[str, Samples]
     start: dict[str, Samples]
@@ -115,6 +117,7 @@ def _head(results: Results) -> str:
         python=platform.python_version(),
         rounds=results.rounds,
         load=results.load,
+        stolen=results.stolen,
     )
 
 
@@ -242,7 +245,8 @@ def _observed(results: Results) -> str:
     rows = [
         (
             name,
-            f"{found.plain[name].median / 1000:.2f} s",
+            str(len(found.observed[name].ms)),
+            _spread(found.plain[name]),
             f"x{found.observed[name].ratio_to(found.plain[name]):.2f}",
             f"x{found.traced[name].ratio_to(found.plain[name]):.2f}" if found.traced[name].ms else "-",
         )
@@ -250,9 +254,14 @@ def _observed(results: Results) -> str:
     ]
     return (
         "## Observing\n\nThe median ratio of the same work in the same round, observed and under"
-        " `strace -f --seccomp-bpf`, to unobserved.\n\n"
-        + _table(("work", "unobserved", "observed", "strace"), rows)
+        " `strace -f --seccomp-bpf`, to unobserved. Where the unobserved times lie far apart, the ratio says"
+        " little.\n\n"
+        + _table(("work", "runs", "unobserved", "observed", "strace"), rows)
     )  # fmt: skip
+
+
+def _spread(samples: Samples) -> str:
+    return f"{samples.median / 1000:.2f} s ({min(samples.ms) / 1000:.2f} to {max(samples.ms) / 1000:.2f})"
 
 
 def _fates(results: Results) -> str:
@@ -278,6 +287,7 @@ def _raw(results: Results) -> dict[str, object]:
     return {
         "rounds": results.rounds,
         "load": results.load,
+        "stolen": results.stolen,
         **timed,
         "short_tasks": {name: rate._asdict() for name, rate in results.rates.items()},
         "memory": {name: memory._asdict() for name, memory in results.memory.items()},
