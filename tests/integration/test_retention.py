@@ -352,16 +352,15 @@ def test_one_damaged_bundle_does_not_keep_the_others_from_being_rebuilt(bench: B
 
 
 def test_what_is_being_launched_is_its_launchers_to_record(bench: Bench) -> None:
-    """Its files are there and its row is not; on a row of somebody else's, nobody could say how it ended."""
+    """Its files are there and its row is not, as it should be; on another row, nobody could say how it ended."""
     before = {_ended(bench, "true")}
     others = apsw.Connection(bench.home.ledger)
     others.execute("BEGIN IMMEDIATE")
     launching = _begin(bench, "run", "--", "true")
     wait_until(lambda: [new for new in _bundles(bench) - before if os.path.exists(bench.files(new).output)])
-    found = json.loads(bench.run("audit", "--rebuild", "--json").stdout)
+    found = bench.json("audit", "--rebuild")
     others.execute("ROLLBACK")
-    assert found["rebuilt"] == []
-    assert ["under way" in each["mend"] for each in found["findings"]] == [True]
+    assert (found["rebuilt"], found["findings"]) == ([], [])
     task = launching.communicate()[0].strip()
     bench.ok("wait", task)
     assert bench.show(task)["state"] == "succeeded"

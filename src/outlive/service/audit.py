@@ -15,7 +15,7 @@ from outlive.domain.value import Value
 from outlive.domain.when import timedelta
 from outlive.ledger.contract import Selection
 from outlive.ledger.sqlite import SqliteLedger
-from outlive.service.rebuild import could_be_rebuilt, has_begun
+from outlive.service.rebuild import could_be_rebuilt, has_begun, is_under_way
 from outlive.service.strays import is_abandoned, read_spec, strays
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ def audit(home: Home, now: datetime) -> list[Finding]:
             Finding(kind="damaged_ledger", task=None, what=text, mend="outlive audit --rebuild, after moving it aside")
             for text in ledger.check_integrity()
         ]
-        findings += [_stray(home, task, now) for task in strays(home, ledger)]
+        findings += [_stray(home, task, now) for task in strays(home, ledger) if not _is_being_launched(home, task)]
         for task in ledger.tasks(Selection()):
             findings += _of_files(home, task)
             findings += _of_clocks(task, now)
@@ -63,6 +63,11 @@ def audit(home: Home, now: datetime) -> list[Finding]:
             for notice in ledger.undelivered(now - _LONG_UNDELIVERED)
         ]
     return findings
+
+
+def _is_being_launched(home: Home, task: str) -> bool:
+    launch = read_spec(home, task)
+    return launch is not None and is_under_way(home, launch)
 
 
 def _stray(home: Home, task: str, now: datetime) -> Finding:

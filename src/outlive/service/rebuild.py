@@ -35,22 +35,22 @@ def rebuild(home: Home, now: datetime) -> tuple[list[str], list[str]]:
         missing = strays(home, ledger)
         begun = [(task, _begun_attempts(home, task)) for task in ledger.tasks(Selection())]
     launches = {task: read_spec(home, task) for task in missing}
-    known = [launch for launch in launches.values() if launch is not None and not _is_under_way(home, launch)]
+    known = [launch for launch in launches.values() if launch is not None and not is_under_way(home, launch)]
     known.sort(key=lambda each: each.created_at)
     done = [task.id for task, numbers in begun if _restore(home, task.launch, numbers, now)]
     done += [launch.id for launch in known if _restore(home, launch, _all_attempts(home, launch), now)]
     with SqliteLedger(home.ledger, now) as ledger:
         left = [task for task in missing if ledger.task(task) is None]
-    return done, [task for task in left if (launch := launches[task]) is None or not _is_under_way(home, launch)]
+    return done, [task for task in left if (launch := launches[task]) is None or not is_under_way(home, launch)]
 
 
 def could_be_rebuilt(home: Home, task: str) -> bool:
     """Whether a bundle tells enough for a row: what was asked for, and an attempt with all that comes before it."""
     launch = read_spec(home, task)
-    return launch is not None and _last_attempt(home.bundle(task)) > 0 and not _is_under_way(home, launch)
+    return launch is not None and _last_attempt(home.bundle(task)) > 0 and not is_under_way(home, launch)
 
 
-def _is_under_way(home: Home, launch: Launch) -> bool:
+def is_under_way(home: Home, launch: Launch) -> bool:
     """Whether it is being launched just now, and nobody has been told its id.
 
     On a row that is not its launcher's it might be taken for waiting, or stay behind as a task that nobody launched.
