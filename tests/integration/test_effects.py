@@ -111,6 +111,18 @@ def test_the_stash_story(bench: Bench) -> None:
     assert "3 files changed and restored" in effects["summary"]
 
 
+def test_directories_are_not_counted_as_files(bench: Bench, repo: Path) -> None:
+    """Whoever removed two files and the directories around them hears of two."""
+    (repo / "x" / "y").mkdir(parents=True)
+    for name in ("y/one", "two"):
+        (repo / "x" / name).touch()
+    task = bench.launch("rm -r x")
+    bench.ok("wait", task)
+    effects = bench.show(task)["effects"]
+    assert "2 files removed" in effects["summary"]
+    assert "2 files not as it found them" in effects["summary"]
+
+
 @pytest.mark.usefixtures("repo")
 def test_a_window_that_stays_open_is_in_the_first_line(bench: Bench) -> None:
     """It was to pop the stash, and died before: whoever is told hears of that first."""

@@ -74,6 +74,23 @@ def test_a_linked_worktree_has_the_git_state_of_its_repository(bench: Bench, tre
     assert found["windows"][0]["scope"] == str(linked)
 
 
+def test_what_becomes_of_another_worktree_is_told_by_its_name(bench: Bench, tree: Worktree) -> None:
+    """Its HEAD, if that moves; not what comes and goes with the worktree itself."""
+    tree.git("worktree", "add", "-q", "-b", "side", "../linked")
+    found = touched(bench, "git -C ../linked checkout -q --detach; git worktree add -q -b more ../more")
+    told = {each["what"] for each in found["git"]}
+    assert {"HEAD of worktree linked", "worktree more"} <= told
+    assert not [what for what in told if what.endswith("of worktree more")]
+
+
+def test_a_deepened_clone_is_told(bench: Bench, tree: Worktree) -> None:
+    """How far back its history goes is part of what it is."""
+    tree.commit(**{"a.py": "b\n"})
+    tree.git("clone", "-q", "--depth", "1", f"file://{tree.path}", "../clone")
+    found = touched(bench, "git fetch -q --unshallow", "--cwd", str(tree.path.parent / "clone"))
+    assert "shallow" in {each["what"] for each in found["git"]}
+
+
 def test_a_submodule_is_a_repository_of_its_own(bench: Bench, tree: Worktree) -> None:
     """Observed in it, its files are the project's, and its git directory is where it points to."""
     inner = Worktree(tree.path.parent / "inner")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive.domain.folding import fold, largest
+from outlive.domain.folding import fold, largest, without_filled
 from outlive.domain.quantity import show_duration, show_files
 from outlive.domain.text import one_line
 from outlive.domain.when import timedelta
@@ -76,11 +76,11 @@ def _windows(effects: Effects, now: datetime) -> Iterator[str]:
     for window in effects.windows:
         if window.is_open:
             lasts = how_long(window, now)
-            yield f"{show_files(len(window.paths))} not as it found them, for {lasts} now ({window.by[:60]})"
+            yield f"{_count(window.paths)} not as it found them, for {lasts} now ({window.by[:60]})"
     if effects.restored:
         closed = [window for window in effects.windows if window.closed_at is not None]
         span = sum((w.closed_at - w.opened_at for w in closed if w.closed_at is not None), timedelta())
-        yield f"{show_files(len(effects.restored))} changed and restored, window {show_duration(span)}"
+        yield f"{_count(effects.restored)} changed and restored, window {show_duration(span)}"
     if effects.possible:
         count = sum(len(window.paths) for window in effects.possible)
         yield f"{show_files(count)} being written for a while, the same before and after"
@@ -91,9 +91,14 @@ def _net(effects: Effects) -> Iterator[str]:
     if changed:
         yield f"{show_files(changed)} changed{_where(effects.changed)}"
     if effects.gone:
-        yield f"{show_files(len(effects.gone))} removed"
+        yield f"{_count(effects.gone)} removed"
     if effects.created:
         yield f"{show_files(len(effects.created))} created{_where(effects.created)}"
+
+
+def _count(paths: Sequence[str]) -> str:
+    """How many files; a directory goes without saying where files of it do not."""
+    return show_files(len(without_filled(paths)))
 
 
 def _few(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from outlive.domain.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 class Fold(Value):
@@ -40,6 +40,13 @@ def fold(paths: Sequence[str], most: int) -> list[Fold]:
             if entry.count > 1:
                 _wait(waiting, entry.path, part)
     return [found[path] for path in sorted(found)]
+
+
+def without_filled(paths: Iterable[str]) -> tuple[str, ...]:
+    """Without directories that others of the paths are in: those tell of them."""
+    found = tuple(paths)
+    filled = {path.rpartition("/")[0] for path in found}
+    return tuple(path for path in found if path not in filled)
 
 
 def largest(folds: Sequence[Fold]) -> Fold | None:

@@ -18,14 +18,21 @@ def part_of_git(name: str, *, is_own: bool, is_directory: bool = False) -> str |
         return None
     if name in ("HEAD", "index") and not is_own:
         return f"{name} of the main worktree"
-    if name in ("HEAD", "index", "config", "packed-refs"):
+    if name in ("HEAD", "index", "config", "packed-refs", "shallow"):
         return name
     for start, what in (("refs/heads/", "branch "), ("refs/tags/", "tag "), ("refs/remotes/", "remote branch ")):
         if name.startswith(start):
             return what + name.removeprefix(start)
     if name == "refs/stash":
         return "stash"
-    return "worktree " + name.split("/")[1] if name.startswith("worktrees/") and name.count("/") == 1 else None
+    return _part_of_worktree(*name.split("/")[1:]) if name.startswith("worktrees/") else None
+
+
+def _part_of_worktree(worktree: str, *names: str) -> str | None:
+    """What a path in the directory of a linked worktree is, or that directory itself."""
+    if not names:
+        return f"worktree {worktree}"
+    return f"{names[0]} of worktree {worktree}" if names in (("HEAD",), ("index",)) else None
 
 
 def but_for(parts: Collection[str], then: GitState | None, now: GitState | None) -> GitState | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from outlive.domain.doers import NOBODY, Doers
 from outlive.domain.effects import SOMEBODY, Effects
+from outlive.domain.folding import without_filled
 from outlive.domain.git_state import part_of_git
 from outlive.domain.moving import Moves, below
 from outlive.domain.places import TEMPORARY
@@ -19,7 +20,7 @@ from outlive.domain.windows import windows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from outlive.domain.effects import Level, Window
     from outlive.domain.story import Span
@@ -232,6 +233,11 @@ class Replay:
         if what is not None and (not self._git or self._git[-1][1:] != (what, by)):
             self._git.append((at, what, by))
 
+    def _moves_of_git(self) -> Iterator[tuple[int, str, int]]:
+        """All but what a worktree brought with it, or took along."""
+        worktrees = {what for _, what, _ in self._git if what.startswith("worktree ")}
+        return (move for move in self._git if move[1].partition(" of ")[2] not in worktrees)
+
     def open_now(self, look: Look) -> tuple[Window, ...]:
         """The windows that are open at this moment; of what a task left away, somebody may have put some back since."""
         self._find_ends(look)
@@ -306,11 +312,11 @@ class Replay:
             possible=self._windows(self._possible(there)),
             changed=tuple(path for path, story in stories if self._is_changed(story)),
             gone=tuple(path for path, story in there if story.state == ABSENT),
-            created=_without_filled(path for path, story in known if story.baseline == ABSENT != story.state),
+            created=without_filled(path for path, story in known if story.baseline == ABSENT != story.state),
             restored=tuple(path for path, story in there if story.closed and not story.is_open),
             rewritten=tuple(path for path, story in there if self._is_rewritten(path, story)),
-            git=tuple((from_micros(at), what, self._command(by)) for at, what, by in self._git),
-            outside=_without_filled(sorted(path for path in self._outside if not self._is_as_before(path))),
+            git=tuple((from_micros(at), what, self._command(by)) for at, what, by in self._moves_of_git()),
+            outside=without_filled(sorted(path for path in self._outside if not self._is_as_before(path))),
             remotes=tuple(self._remotes),
             unobserved_since=None if self._unobserved is None else from_micros(self._unobserved),
             why_unseen=self._why_unseen,
@@ -363,10 +369,3 @@ class Replay:
 
     def _command(self, who: int) -> str:
         return self._doers.command_of(who, "?" if self._is_observed else SOMEBODY)
-
-
-def _without_filled(paths: Iterable[str]) -> tuple[str, ...]:
-    """Without directories that others of the paths are in: those tell of them."""
-    found = tuple(paths)
-    filled = {path.rpartition("/")[0] for path in found}
-    return tuple(path for path in found if path not in filled)
