@@ -105,7 +105,8 @@ class Spawner:
             )
         except OSError as error:
             ours.close()
-            raise Unavailable(f"the spawner cannot be started: {error}", hint_after(error, "check memory")) from error
+            hint = hint_after(error, f"check memory, and that {sys.executable} may be executed")
+            raise Unavailable(f"the spawner cannot be started: {error}", hint) from error
         finally:
             theirs.close()
         _wait_for(child)  # it has put another one into its place, which is nobody's child
