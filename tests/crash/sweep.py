@@ -47,7 +47,7 @@ class Sweep:
     since: str | None = None  # from the first call of this name on; before, nobody else is there
     distinct: bool = False  # without the points after a traceless call: each is like the one before it
     ruin: str | None = None  # what a dead task left; it is the reconciler that is disturbed
-    looks: int = 1  # at an undisturbed life: of one that waits for others, the shortest is what is always there
+    looks: int = 3  # at an undisturbed life: the shortest is what is there whoever else is faster
 
     def stage(self) -> Life:
         """Make the place where it happens."""
