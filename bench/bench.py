@@ -100,12 +100,12 @@ def main() -> None:
     place = Path(tempfile.mkdtemp(prefix="outlive-bench-"))
     os.chdir(place)
     try:
-        results = measure(place)
+        table = report.write(measure(place), RESULTS)
+        say(f"written to {RESULTS}; removing what it was measured with\n")
+        print(table)
     finally:
         os.chdir("/")
         shutil.rmtree(place, ignore_errors=True)
-    say(f"written to {RESULTS}\n")
-    print(report.write(results, RESULTS))
 
 
 if __name__ == "__main__":
