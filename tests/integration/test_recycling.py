@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import contextmanager
 from functools import partial, wraps
 from typing import TYPE_CHECKING, ParamSpec
 
@@ -21,7 +22,7 @@ from outlive.keeper.recycling import _MOST_CHANNELS, _MOST_LIVES
 from tests.support import is_alive, kill, open_files, processes_named, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from outlive import Task
@@ -46,6 +47,15 @@ class Dismissed(Exception):
     """On a machine that is very busy, a keeper may have waited for longer than it is kept."""
 
 
+@contextmanager
+def looking_at_a_keeper() -> Iterator[None]:
+    """Whatever is not there any more in /proc has been dismissed; a file that was open already tells it when read."""
+    try:
+        yield
+    except (FileNotFoundError, ProcessLookupError):
+        raise Dismissed from None
+
+
 def patient(test: Callable[P, None]) -> Callable[P, None]:
     """The same test, tried again if the machine was too slow for it."""
 
@@ -61,21 +71,31 @@ def patient(test: Callable[P, None]) -> Callable[P, None]:
     return tried
 
 
-def keeper_of(bench: Bench, task: Task) -> tuple[int, int]:
+def stat_of(pid: int) -> tuple[bytes, int] | None:
+    """The state of a process and its parent; None if it has ended, also while we look."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            state, parent, *_ = file.read().rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return state, int(parent)
+
+
+def keeper_of(bench: Bench, task: Task) -> tuple[int, int] | None:
     """The keeper and the witness of a task that has ended, as long as they live."""
     witness = bench.process(task.id, "witness")
-    with open(f"/proc/{witness}/stat", "rb") as file:
-        return int(file.read().rpartition(b")")[2].split()[1]), witness
+    found = stat_of(witness)
+    return None if found is None else (found[1], witness)
 
 
 def free_keeper(bench: Bench, client: Outlive) -> tuple[int, int]:
     """A keeper that waits for its next task, and its witness."""
     for _ in range(20):
         task = client.run("true").wait()
-        try:
-            keeper, witness = keeper_of(bench, task)
-        except FileNotFoundError:
+        found = keeper_of(bench, task)
+        if found is None:
             continue  # it had lived long enough
+        keeper, witness = found
         if keeper not in processes_named(KEEPER_NAME):
             continue
         wait_until(partial(is_free, keeper), "a keeper that has let go of its task")
@@ -85,19 +105,23 @@ def free_keeper(bench: Bench, client: Outlive) -> tuple[int, int]:
 
 def is_free(keeper: int) -> bool:
     """Whether it has nothing of any task, and sleeps."""
-    try:
-        with open(f"/proc/{keeper}/stat", "rb") as file:
-            state = file.read().rpartition(b")")[2].split()[0]
-    except FileNotFoundError:
-        raise Dismissed from None
-    return state == b"S" and not any("/tasks/" in path for path in open_files(keeper))
+    found = stat_of(keeper)
+    if found is None:
+        raise Dismissed
+    return found[0] == b"S" and not any("/tasks/" in path for path in open_files(keeper))
 
 
 def ignores_its_children(pid: int) -> bool:
     """Whether the kernel reaps its children for it."""
-    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+    with looking_at_a_keeper(), open(f"/proc/{pid}/status", encoding="ascii") as file:
         ignored = next(int(line.split()[1], 16) for line in file if line.startswith("SigIgn"))
     return bool(ignored >> (signal.SIGCHLD - 1) & 1)
+
+
+def count_open_files(pid: int) -> int:
+    """How many descriptors it has."""
+    with looking_at_a_keeper():
+        return len(os.listdir(f"/proc/{pid}/fd"))
 
 
 def is_gone(pid: int) -> bool:
@@ -111,12 +135,8 @@ def run_by(bench: Bench, client: Outlive, keeper: int, command: str, **options: 
     for _ in range(50):
         task = client.run(command, **options)  # type: ignore[arg-type]
         witness = bench.process(task.id, "witness")
-        try:
-            with open(f"/proc/{witness}/stat", "rb") as file:
-                is_its = int(file.read().rpartition(b")")[2].split()[1]) == keeper
-        except FileNotFoundError:
-            is_its = False
-        if is_its:
+        found = stat_of(witness)
+        if found is not None and found[1] == keeper:
             for other in others:
                 client.cancel(other)  # only now: who waits for too long is let go
             return task
@@ -176,11 +196,11 @@ def test_what_each_of_them_touched_is_its_own(bench: Bench, client: Outlive) -> 
 def test_nothing_gathers_in_a_keeper(bench: Bench, client: Outlive) -> None:
     """After many tasks it has as few descriptors as after one."""
     keeper, witness = free_keeper(bench, client)
-    few = [len(os.listdir(f"/proc/{pid}/fd")) for pid in (keeper, witness)]
+    few = [count_open_files(pid) for pid in (keeper, witness)]
     for _ in range(10):
         run_by(bench, client, keeper, "true").wait()
     wait_until(lambda: is_free(keeper), "the keeper")
-    assert [len(os.listdir(f"/proc/{pid}/fd")) for pid in (keeper, witness)] == few
+    assert [count_open_files(pid) for pid in (keeper, witness)] == few
 
 
 def test_no_keeper_lives_for_ever(bench: Bench) -> None:
