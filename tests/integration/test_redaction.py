@@ -104,13 +104,14 @@ def test_a_follower_sees_a_prompt_at_once(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-@pytest.mark.parametrize("how", ["coloured", "in two writes", "a key, slowly"])
+@pytest.mark.parametrize("how", ["coloured", "in two writes", "after its name", "a key, slowly"])
 def test_no_way_of_writing_hides_a_secret(bench: Bench, how: str, form: str) -> None:
     """With a colour before it, torn in two, or line by line: whoever follows or reads does not see it."""
     line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ" + "D" * 14
     script = {
         "coloured": f"printf '\\033[32m{TOKEN}\\033[0m\\n'",
         "in two writes": f"printf {TOKEN[:12]}; sleep 0.3; printf '{TOKEN[12:]}\\n'",
+        "after its name": f"printf DB_PASSWORD=; sleep 0.3; echo {TOKEN[12:]}",
         "a key, slowly": f"for l in '-----BEGIN PRIVATE KEY-----' {line} {line} '-----END PRIVATE KEY-----'; "
         'do echo "$l"; sleep 0.2; done',
     }[how]
@@ -122,6 +123,30 @@ def test_no_way_of_writing_hides_a_secret(bench: Bench, how: str, form: str) -> 
         assert TOKEN[12:] not in text
         assert line not in text
         assert "[redacted]" in text
+
+
+@pytest.mark.parametrize("secret", [TOKEN, f"https://bob:{TOKEN[12:]}@example.org", f"DB_PASSWORD={TOKEN[12:]}"])
+def test_no_page_ends_within_a_secret(bench: Bench, secret: str) -> None:
+    """Read from any offset on, or up to it, both halves of a secret are masked; the words beside it stay."""
+    task = bench.launch(f"echo 'one two {secret} three four'")
+    bench.run("wait", task)
+    for at in range(9, 8 + len(secret), 9):
+        for form in ((), ("--json",)):
+            first = bench.ok("output", task, "--bytes", str(at), *form)
+            second = bench.ok("output", task, "--since", str(at), *form)
+            for half in (TOKEN[20:24], TOKEN[-3:]):
+                assert half not in first + second, at
+            assert "one two" in first, at
+            assert "three four" in second, at
+            assert form == () or f'"next": {at}' in first
+
+
+def test_a_page_that_ends_within_a_word_has_all_of_it(bench: Bench) -> None:
+    """Only secrets are masked at the end of a page, also where one is near."""
+    task = bench.launch(f"echo 'one two {TOKEN} three four'")
+    bench.run("wait", task)
+    assert bench.ok("output", task, "--bytes", "5") == "one t"
+    assert bench.ok("output", task, "--since", "5") == "wo ghp_[redacted] three four"
 
 
 def test_the_output_of_an_earlier_attempt_can_be_read(bench: Bench) -> None:

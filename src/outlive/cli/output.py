@@ -14,7 +14,7 @@ from outlive.domain.redaction import may_begin_secret
 from outlive.domain.text import masked, shown
 from outlive.keeper.launching import launch_adopter
 from outlive.service.follow import CHUNK, follow
-from outlive.service.output import files_with_output, output_document, pieces_of, start_of_tail
+from outlive.service.output import files_with_output, output_document, pieces_of, start_of_tail, untorn
 from outlive.service.view import find
 
 TYPE_CHECKING = False
@@ -41,8 +41,12 @@ def act(given: Given) -> int:
         if given.follow
         else pieces_of(files, start, given.bytes)
     )
+    is_at_line = False
     for piece in pieces if given.raw else _whole_lines(pieces):
-        _print(task, piece, given)
+        is_whole = is_at_line and piece.content.endswith(b"\n")
+        content = piece.content if given.raw or is_whole else untorn(files, piece.start, piece.end, piece.content)
+        _print(task, piece, content, given)
+        is_at_line = piece.content.endswith(b"\n") if piece.content else is_at_line
     return 0
 
 
@@ -83,10 +87,10 @@ def _whole_lines(pieces: Iterable[Piece]) -> Iterator[Piece]:
         yield held
 
 
-def _print(task: Task, piece: Piece, given: Given) -> None:
+def _print(task: Task, piece: Piece, content: bytes, given: Given) -> None:
     if given.json:
         if piece.content:
-            print_json({"id": task.id, **_fields(piece)})
+            print_json({"id": task.id, **_fields(piece, content)})
             sys.stdout.flush()
         return
     if piece.restarted:
@@ -94,22 +98,22 @@ def _print(task: Task, piece: Piece, given: Given) -> None:
     if piece.dropped_before:
         sys.stdout.buffer.write(f"\n[{show_size(piece.dropped_before)} of output were dropped here]\n".encode())
     if given.raw:
-        sys.stdout.buffer.write(piece.content)
+        sys.stdout.buffer.write(content)
     elif sys.stdout.isatty():
-        sys.stdout.write(shown(piece.content.decode("utf-8", "replace")))
+        sys.stdout.write(shown(content.decode("utf-8", "replace")))
     else:
         # Nothing but secrets is changed: what is not text comes out byte for byte.
-        text = masked(piece.content.decode("utf-8", "surrogateescape"))
+        text = masked(content.decode("utf-8", "surrogateescape"))
         sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
     sys.stdout.flush()
 
 
-def _fields(piece: Piece) -> dict[str, object]:
+def _fields(piece: Piece, content: bytes) -> dict[str, object]:
     return {
         "start": piece.start,
         "next": piece.end,
         "dropped_bytes": piece.dropped_before,
-        "content": masked(piece.content.decode("utf-8", "replace")),
+        "content": masked(content.decode("utf-8", "replace")),
     }
 
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from outlive.service.reconcile import Adopter
 
 TAIL = 2048
-_MARGIN = 4096
+# So much beside what is shown is read: half a secret is not recognised.
+MARGIN = 4096
 _LAST_LINE_WITHIN = 8192
 
 
@@ -91,7 +92,7 @@ def tail_text(files: AttemptFiles, limit: int) -> str:
 
     A secret that is cut in two is not recognised: so more is read than is shown, from a word's beginning on.
     """
-    piece = read_tail(files, limit + _MARGIN)
+    piece = read_tail(files, limit + MARGIN)
     text = piece.content.decode("utf-8", "replace")
     if piece.start > 0:
         begins = min((at for c in " \n\t" if (at := text.find(c)) >= 0), default=len(text))
