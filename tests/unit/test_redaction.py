@@ -182,7 +182,21 @@ ASSIGNMENTS = (
     "curl -u bob:{} https://example.com",
     "curl -s --user 'bob:{}' https://example.com",
     "redis-cli -h db -a {} ping",
+    "curl -fsSu bob:{} https://example.com",
+    "curl --oauth2-bearer {} https://example.com",
     "openssl rsa -in k.pem -passin pass:{}",
+    "openssl enc -aes-256-cbc -k {} -in a -out b",
+    "zip -r -P {} a.zip src",
+    "unzip -P {} a.zip",
+    "7z a -p{} a.7z src",
+    "keytool -list -keystore a.jks -storepass {} -v",
+    "ssh-keygen -t ed25519 -N {} -f id",
+    "ldapsearch -x -D cn=admin -w {} -b dc=example",
+    "smbclient //nas/share -U bob%{}",
+    "SECRET_KEY_BASE={} rails server",
+    "ADMIN_PASS={}",
+    "export ROOT_PW={}",
+    "Server=db;Uid=bob;Pwd={};Database=x",
     "machine example.com login bob password {}",
     "machine example.com login bob account x password {} machine other.com",
     "machine example.com\n  login bob\n  password {}\n\nmachine other.com\n",
@@ -624,6 +638,20 @@ Token: "#d8dee9",
 authorization = base64.decodebytes(authorization)
 the option --token is required
 curl -u bob https://example.com
+curl -HUser-Agent:crawler2 https://example.com
+curl -XPUT localhost:9200/shop
+zip -r a.zip src && mkdir -P build1
+gzip -P 4workers a
+unzip -o a.zip
+ssh-keygen -t ed25519 -N "" -f id_ed25519
+ssh-keygen -lf id_ed25519.pub
+ldapsearch -x -W -b dc=example
+7z x a.7z -oout1
+cd src;PWD=/home/bob make
+first_pass: done1
+render_pass=shadow1
+--root_pwm 3a
+OLDPWD=/home/bob
 curl -H 'Authorization: Bearer $TOKEN' https://example.com
 curl -H "Authorization: Bearer ${TOKEN}" https://example.com
 WWW-Authenticate: Bearer realm="example"

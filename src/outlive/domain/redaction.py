@@ -250,7 +250,7 @@ def _is_passphrase(key: str, value: str) -> bool:
 
 
 def _is_password(key: str) -> bool:
-    return "pass" in key.lower() or "pwd" in key.lower()
+    return "pass" in key.lower() or "pw" in key.lower()
 
 
 def _is_tight(match: Match[str]) -> bool:

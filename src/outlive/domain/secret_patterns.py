@@ -132,16 +132,30 @@ PROGRAMS = (
     ("mariadb", r"(?a)(?<![\w.-])mariadb[a-z-]*+ [^\n|;&]*+", r""" ["']?-p(?![\d:.]+(?:\s|\Z))"""),
     ("sshpass", r"(?<![\w.-])sshpass [^\n|;&]*+", r"""(?<=sshpass) ["']?-p ?"""),
     ("login", r"(?:docker|podman|skopeo|helm registry) login [^\n|;&]*+", r" -p "),
-    ("curl", r"(?<![\w.-])curl [^\n|;]*+", r""" (?:-[uU] ?|--(?:proxy-)?user[ =])["']?[^\s:"'-][^\s:"']*+:"""),
+    # Before the u may stand flags that take no value: `-HUser-Agent:x` lets nobody in.
+    (
+        "curl",
+        r"(?<![\w.-])curl [^\n|;]*+",
+        r""" (?:-[0146fgiklnpqsvGILNORS]*+[uU] ?|--(?:proxy-)?user[ =])["']?[^\s:"'-][^\s:"']*+:""",
+    ),
+    ("curl", r"(?<![\w.-])curl [^\n|;]*+", r" --oauth2-bearer[ =]"),
     ("redis-cli", r"redis-cli [^\n|;&]*+", r" (?:-a|--pass) "),
     ("openssl", r"openssl [^\n|;&]*+", r" -pass(?:in|out)? pass:"),
+    ("openssl enc", r"openssl enc [^\n|;&]*+", r" -[kK] "),
+    ("zip", r"(?<![\w.-])(?:un)?zip [^\n|;&]*+", r" -P "),
+    ("7z", r"(?<![\w.-])7z[ar]? [^\n|;&]*+", r""" ["']?-p"""),
+    ("keytool", r"keytool [^\n|;&]*+", r" -(?:src|dest)?(?:store|key)pass "),
+    ("ssh-keygen", r"ssh-keygen [^\n|;&]*+", r" -[NP] "),
+    ("ldap", r"(?<![\w.-])ldap(?:search|add|modify|delete|passwd|whoami) [^\n|;&]*+", r" -w "),
+    ("smbclient", r"smbclient [^\n|;&]*+", r""" (?:-U ?|--user[ =])["']?[^\s%"'-][^\s%"']*+%"""),
 )
 
 # --- names: what is assigned to them is a secret, if it looks like one ------------------------
 
 _KEY = (
     r"(?P<key>token|secret|passw(?:or)?d|passphrase|(?:api|access|private|secret|account|master|encryption|signing)[_-]?key|credentials"
-    r"|db_pass|smtp_pass|mysql_pwd)"
+    r"|secret_key_base|(?<=;)pwd|(?<=; )pwd"
+    r"|(?:db|database|smtp|mail|ftp|ldap|bind|redis|mysql|postgres|mongo|proxy|ssh|sudo|root|admin|user)_(?:pass|pwd?))"
 )
 # Where a name begins: also after a character that is escaped in a URL.
 _NAME_START = r"(?:(?<![\w.%-])|(?<=%[0-9a-f]{2})|(?<=%)(?![0-9a-f]{2}))"
@@ -160,7 +174,7 @@ CONFIGURED = (
     rf"""(?ai)(?<![\w-])config(?:ure)?[ :]set (?:-[\w=./-]++ ){{0,3}}["']?(?P<name>[\w./:@-]{{0,80}}?{_KEY})["']?"""
     rf"""(?P<sign>[ \t]++){VALUE}"""
 )
-NAME_SIGNS = ("token", "secret", "passw", "passphrase", "key", "credentials", "_pass", "_pwd")
+NAME_SIGNS = ("token", "secret", "passw", "passphrase", "key", "credentials", "_pass", "_pw", ";pwd", "; pwd")
 
 # By themselves these words are common in code and prose.
 VAGUE = frozenset(("token", "secret", "credentials"))
