@@ -33,6 +33,8 @@ if TYPE_CHECKING:
         ("echo one # and & two", []),
         ("curl 'http://x/?a=1&b=2'", []),
         ("cat <<EOF\nnohup x &\nEOF\nls", []),
+        ("cat <<< 'a & b'", []),
+        ("cat <<<x\nnohup y &", ["detached"]),
         ("sleep 300; cat log", ["polling"]),
         ("sleep 5m", ["polling"]),
         ("sleep 2; cat log", []),

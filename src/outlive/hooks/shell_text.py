@@ -173,7 +173,9 @@ class _Reader:
         self._is_place = True
         if rest.startswith(("&", ">")):
             self._at += 1
-        elif letter == "<" and rest.startswith("<") and not rest.startswith("<<"):
+        elif letter == "<" and rest.startswith("<<"):  # a text in place
+            self._at += 2
+        elif letter == "<" and rest.startswith("<"):
             self._at += 1 + rest[1:].startswith("-")
             start = self._at + len(self._text[self._at :]) - len(self._text[self._at :].lstrip(_BLANKS))
             end = start
