@@ -550,6 +550,24 @@ def test_a_large_result_of_a_tool_is_read_and_a_boundless_one_is_not(bench: Benc
     assert "longer than" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("event", "fields"),
+    [
+        ("Stop", {"background_tasks": [{"id": "b1", "command": "echo \ud83d"}]}),
+        ("PostToolBatch", {"tool_calls": [{"tool_name": "Write", "tool_input": {"file_path": "/\ud83d"}}]}),
+    ],
+)
+def test_half_a_character_in_what_is_told_in_passing_costs_no_notice(
+    bench: Bench, event: str, fields: dict[str, Any]
+) -> None:
+    """It cannot be written down; what the hook was called for is done."""
+    ended(bench)
+    launch(bench, "sleep 60")
+    done = call(bench, "claude", event, **fields)
+    assert (done.returncode, len(done.stderr.splitlines())) == (0, 1)
+    assert json.loads(done.stdout)
+
+
 MONSTERS: dict[str, dict[str, Any]] = {
     "a cwd without end": {"cwd": "/x" * 100_000},
     "a cwd that leads upwards without end": {"cwd": "../" * 66_000},

@@ -228,6 +228,8 @@ def _note(home: Home, event: Event, said: Said) -> None:
             note(home, event, project_of(event.cwd))
         except OutliveError as error:
             said.regret(error.message)
+        except Exception as error:  # noqa: BLE001 - as in main
+            said.regret(f"{type(error).__name__}: {error}")
 
 
 def _look(home: Home, event: Event, put: Put) -> None:
