@@ -55,6 +55,25 @@ def test_every_path_that_works_is_seen_to(bench: Bench, user: Path, client: str)
     assert user.exists()
 
 
+@pytest.mark.parametrize("text", ['{"hooks": ', None], ids=["no JSON", "no file"])
+def test_a_configuration_that_cannot_be_read_is_a_finding_of_that_client(
+    bench: Bench, user: Path, text: str | None
+) -> None:
+    """It is named, and the others are looked at all the same."""
+    file = user / ".gemini/settings.json"
+    file.parent.mkdir()
+    if text is None:
+        file.mkdir()
+    else:
+        file.write_text(text)
+    bench.ok("install", "--client", "cursor", "--yes")
+    found = bench.json("doctor")["findings"]
+    hooks = {each["of"]: each for each in found if each["what"] == "hooks"}
+    assert hooks["gemini"]["works"] is False
+    assert str(file) in hooks["gemini"]["why"]
+    assert [each["works"] for each in found if each["of"] == "cursor" and each["what"] == "gate"] == [True]
+
+
 def test_hooks_that_call_nothing_any_more_are_found_out(bench: Bench, user: Path) -> None:
     """The interpreter that was installed is gone, say."""
     bench.ok("install", "--client", "claude", "--yes")

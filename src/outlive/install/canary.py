@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 
 from outlive.bundle.sandbox import doomed_by
+from outlive.domain.errors import UserError
 from outlive.domain.text import from_json, to_json
 from outlive.domain.value import Value
 from outlive.install.installed import context_of, installed_hooks, why_blocked
@@ -101,7 +102,13 @@ class Canary:
         )
 
     def look_at(self, client: str) -> Iterator[Finding]:
-        """Every path of one client."""
+        """Every path of one client; a configuration that cannot be read is a finding, and of that client only."""
+        try:
+            yield from self._paths_of(client)
+        except UserError as error:
+            yield Finding(of=client, what="hooks", works=False, why=error.message, hint="mend that file")
+
+    def _paths_of(self, client: str) -> Iterator[Finding]:
         hooks = installed_hooks(client, self._environ)
         if not hooks:
             yield Finding(of=client, what="hooks", works=None, why="not installed", hint="outlive install")

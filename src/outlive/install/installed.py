@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from outlive.domain.errors import UserError
 from outlive.domain.text import from_json
 from outlive.install import jsonc, openclaw, opencode
 from outlive.install.clients import CLIENTS
@@ -28,8 +29,7 @@ def installed_hooks(client: str, environ: Mapping[str, str]) -> dict[str, list[l
         return {event: [[*words, event]] for event in _OPENCODE_EVENTS} if words else {}
     if client == openclaw.NAME:
         return _called_by_plugin(environ)
-    text = read(f"{CLIENTS[client].directory(environ)}/{_FILES[client]}")
-    hooks = _value(text, "hooks")
+    hooks = _value(f"{CLIENTS[client].directory(environ)}/{_FILES[client]}", "hooks")
     found: dict[str, list[list[str]]] = {}
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         for group in groups if isinstance(groups, list) else ():
@@ -42,7 +42,7 @@ def installed_hooks(client: str, environ: Mapping[str, str]) -> dict[str, list[l
 
 def _called_by_plugin(environ: Mapping[str, str]) -> dict[str, list[list[str]]]:
     """What the plugin in OpenClaw's gateway calls: the command of its own configuration, for every event."""
-    entry = _value(read(openclaw.configuration(environ)), "plugins", "entries", "outlive")
+    entry = _value(openclaw.configuration(environ), "plugins", "entries", "outlive")
     if not isinstance(entry, dict) or not openclaw.is_our_entry(entry):
         return {}
     command = [str(word) for word in entry["config"]["command"]]
@@ -55,7 +55,7 @@ def why_blocked(client: str, environ: Mapping[str, str]) -> tuple[str, str] | No
     if client == "claude":
         for path in (_MANAGED, f"{top}/settings.json"):
             for name in ("allowManagedHooksOnly", "disableAllHooks"):
-                if _value(read(path), name) is True:
+                if _value(path, name) is True:
                     return f"{path} says {name}", "only who keeps that file can change it"
     if client == "codex":
         config = read(f"{top}/config.toml") or ""
@@ -75,14 +75,14 @@ def why_blocked(client: str, environ: Mapping[str, str]) -> tuple[str, str] | No
 
 def _why_openclaw_loads_no_plugin(environ: Mapping[str, str]) -> tuple[str, str] | None:
     path = openclaw.configuration(environ)
-    plugins = _value(read(path), "plugins")
+    plugins = _value(path, "plugins")
     found: dict[str, object] = plugins if isinstance(plugins, dict) else {}
     allow, deny = found.get("allow"), found.get("deny")
-    hooks = _value(read(path), "plugins", "entries", "outlive", "hooks")
+    hooks = _value(path, "plugins", "entries", "outlive", "hooks")
     allowed = hooks if isinstance(hooks, dict) else {}
     folder = f"{openclaw.directory(environ)}/extensions/outlive"
     missing = [name for name in openclaw.FILES if read(f"{folder}/{name}") is None]
-    if found.get("enabled") is False or _value(read(path), "plugins", "entries", "outlive", "enabled") is not True:
+    if found.get("enabled") is False or _value(path, "plugins", "entries", "outlive", "enabled") is not True:
         return f"{path} has the plugin disabled", "enable it there, or `outlive install --client openclaw`"
     if (isinstance(allow, list) and "outlive" not in allow) or (isinstance(deny, list) and "outlive" in deny):
         return f"{path} does not let the plugin load", "only who keeps plugins.allow and plugins.deny can change it"
@@ -93,11 +93,15 @@ def _why_openclaw_loads_no_plugin(environ: Mapping[str, str]) -> tuple[str, str]
     return None
 
 
-def _value(text: str | None, *path: str) -> object:
-    """One member of a configuration; None if it is not there, or nothing can be read."""
+def _value(path: str, *names: str) -> object:
+    """One member of a configuration; None if it is not there. `UserError` names the file if it cannot be read."""
+    text = read(path)
     if not text or not text.strip():
         return None
-    node = jsonc.find(jsonc.parse(text), path)
+    try:
+        node = jsonc.find(jsonc.parse(text), names)
+    except UserError as error:
+        raise UserError(f"{path}: {error.message}", error.hint) from error
     return None if node is None else jsonc.value_of(text, node)
 
 
