@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import shutil
 import stat
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -15,7 +17,7 @@ import pytest
 
 from outlive.install import jsonc, openclaw
 from outlive.install.openclaw import FILES
-from tests.support import SCRIPT
+from tests.support import PATIENCE_S, SCRIPT
 
 if TYPE_CHECKING:
     from tests.support import Bench
@@ -256,6 +258,41 @@ def test_a_link_stays_a_link(bench: Bench, user: Path) -> None:
     assert "outlive" in real.read_text()
     bench.ok("uninstall", "--client", "claude")
     assert real.read_text() == MINE
+
+
+@pytest.mark.parametrize("verb", ["install", "uninstall"])
+def test_what_a_client_writes_while_a_person_is_asked_is_not_written_over(bench: Bench, user: Path, verb: str) -> None:
+    """Claude Code writes this file at any time; and nothing else is changed either."""
+    file = user / ".claude.json"
+    settings(user, "claude")
+    file.write_text('{"startups": 1}')
+    if verb == "uninstall":
+        install(bench, "claude", "--yes")
+    leader, follower = pty.openpty()
+    words = bench.command(verb, "--client", "claude")
+    with subprocess.Popen(
+        words, env=bench.env, stdin=follower, stdout=follower, stderr=subprocess.PIPE, text=True
+    ) as asking:
+        os.close(follower)
+        asked = b""
+        while b"[y/N]" not in asked:
+            asked += os.read(leader, 1 << 16)
+        file.write_text(file.read_text().replace("1", "2", 1))
+        before = tree(user)
+        os.write(leader, b"y\n")
+        _, complaint = asking.communicate(timeout=PATIENCE_S)
+    os.close(leader)
+    assert asking.returncode == 2
+    assert f"{file} was changed meanwhile" in complaint
+    assert tree(user) == before
+
+
+def test_what_is_nested_without_end_is_refused(bench: Bench, user: Path) -> None:
+    """As what is no JSON is."""
+    settings(user, "claude", '{"a": ' + "[" * 3000 + "]" * 3000 + "}")
+    done = bench.run("install", "--client", "claude")
+    assert done.returncode == 2
+    assert "nested too deeply" in done.stderr
 
 
 def test_broken_configuration_is_not_touched(bench: Bench, user: Path) -> None:

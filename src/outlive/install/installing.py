@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from outlive.domain.errors import UserError
 from outlive.domain.value import Value
 from outlive.install import record, target
 from outlive.install.program import command_path
@@ -111,6 +112,13 @@ def _without_us(each: Target, now: str | None, before: record.Before | None) -> 
         stripped = each.give_back(stripped, before.text or "")
     # A file that was not there and has nothing left in it goes; one that was there stays, with what is left.
     return None if each.is_nothing(stripped) and (before is None or before.text is None) else stripped
+
+
+def check_untouched(changes: Sequence[Change]) -> None:
+    """Refuse to make changes of files that have become others since: clients write theirs at any time."""
+    for each in changes:
+        if target.read(each.path) != each.before:
+            raise UserError(f"{each.path} was changed meanwhile", "nothing was changed by us; try again")
 
 
 def install(home: Home, client: str, changes: Sequence[Change]) -> None:

@@ -40,7 +40,10 @@ def parse(text: str) -> Node:
     """The places of everything in a text; `UserError` if it is no JSON."""
     reader = _Reader(text)
     reader.skip()
-    node = reader.value()
+    try:
+        node = reader.value()
+    except RecursionError as error:
+        raise UserError("it is nested too deeply", "nothing was changed") from error
     reader.skip()
     if reader.at < len(text):
         raise reader.wrong()
