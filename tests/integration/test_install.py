@@ -15,8 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from outlive.bundle.home import open_home
 from outlive.install import jsonc, openclaw
+from outlive.install.installing import install as make
+from outlive.install.installing import plan_install, plan_uninstall, uninstall
 from outlive.install.openclaw import FILES
+from outlive.install.target import whole
 from tests.support import PATIENCE_S, SCRIPT
 
 if TYPE_CHECKING:
@@ -285,6 +289,19 @@ def test_what_a_client_writes_while_a_person_is_asked_is_not_written_over(bench:
     assert asking.returncode == 2
     assert f"{file} was changed meanwhile" in complaint
     assert tree(user) == before
+
+
+def test_an_installation_that_did_not_end_leaves_no_directories_behind(bench: Bench, user: Path) -> None:
+    """Which ones it makes is kept before it makes them."""
+    home, is_ours = open_home(bench.env), "ours".__eq__
+    files = [whole(str(user / name), "ours", is_ours) for name in ("a/b/one", "c/two")]
+    changes = plan_install(home, "some", files)
+    (user / "c").write_text("in the way")
+    with pytest.raises(OSError, match="exists"):
+        make(home, "some", changes)
+    (user / "c").unlink()
+    uninstall(home, "some", plan_uninstall(home, "some", files))
+    assert tree(user) == {}
 
 
 def test_what_is_nested_without_end_is_refused(bench: Bench, user: Path) -> None:

@@ -122,22 +122,26 @@ def check_untouched(changes: Sequence[Change]) -> None:
 
 
 def install(home: Home, client: str, changes: Sequence[Change]) -> None:
-    """Make the changes; what was there is on disk before anything is written over it."""
+    """Make the changes; what was there, and what was not, is on disk before anything is written."""
     _offer_command(home)
     paths = [each.path for each in changes]
     ours = [each for each in changes if each.original != each.after]
     kept = [
-        record.Before(path=each.path, text=each.original, after=record.mark_of(each.after), made=each.made)
+        record.Before(
+            path=each.path,
+            text=each.original,
+            after=record.mark_of(each.after),
+            made=(*each.made, *target.missing_directories(each.path)),
+        )
         for each in ours
     ]
     record.keep(home, client, paths, kept)
     for each in changes:
         if each not in ours and not each.is_none:
             target.write(each.path, each.after)  # what an earlier version of us had added there
-    for index, each in enumerate(ours):
-        if not each.is_none and (made := target.write(each.path, each.after)):
-            kept[index] = kept[index].but(made=(*each.made, *made))
-    record.keep(home, client, paths, kept)
+    for each in ours:
+        if not each.is_none:
+            target.write(each.path, each.after)
 
 
 def uninstall(home: Home, client: str, changes: Sequence[Change]) -> None:

@@ -77,8 +77,18 @@ def read(path: str) -> str | None:
     return content.decode("utf-8", "surrogateescape")
 
 
-def write(path: str, text: str | None) -> list[str]:
-    """Put a text in the place of another in one step, with its mode; the directories that had to be made.
+def missing_directories(path: str) -> list[str]:
+    """Those that have to be made before there can be a file."""
+    found: list[str] = []
+    above = os.path.dirname(os.path.realpath(path))
+    while not os.path.isdir(above):
+        found.insert(0, above)
+        above = os.path.dirname(above)
+    return found
+
+
+def write(path: str, text: str | None) -> None:
+    """Put a text in the place of another in one step, with its mode.
 
     A link stays a link: people keep their configuration elsewhere. None removes the file.
     """
@@ -86,8 +96,9 @@ def write(path: str, text: str | None) -> list[str]:
     if text is None:
         if os.path.exists(real):
             os.unlink(real)
-        return []
-    made = _make_directories(os.path.dirname(real))
+        return
+    for each in missing_directories(real):
+        os.mkdir(each, 0o700)
     mode = os.stat(real).st_mode & 0o7777 if os.path.exists(real) else 0o600
     fresh = f"{real}.outlive-{os.getpid()}"
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
@@ -101,12 +112,3 @@ def write(path: str, text: str | None) -> list[str]:
     except BaseException:
         os.unlink(fresh)
         raise
-    return made
-
-
-def _make_directories(path: str) -> list[str]:
-    if os.path.isdir(path):
-        return []
-    made = _make_directories(os.path.dirname(path))
-    os.mkdir(path, 0o700)
-    return [*made, path]
