@@ -304,6 +304,22 @@ def test_an_installation_that_did_not_end_leaves_no_directories_behind(bench: Be
     assert tree(user) == {}
 
 
+@pytest.mark.parametrize("name", [".claude/skills", "store"])
+def test_what_may_not_be_written_is_found_before_anything_is(bench: Bench, user: Path, name: str) -> None:
+    """A directory of a package manager, say, that a link leads to."""
+    folder = user / name
+    folder.mkdir(parents=True)
+    (folder / "claude.json").write_text("{}")
+    (user / ".claude").mkdir(exist_ok=True)
+    (user / ".claude.json").symlink_to(folder / "claude.json")
+    folder.chmod(0o555)
+    before = tree(user)
+    rightless = ("setpriv", "--bounding-set=-dac_override") if os.geteuid() == 0 else ()
+    done = bench.run("install", "--client", "claude", before=rightless)
+    assert (done.returncode, tree(user)) == (2, before)
+    assert "cannot be written" in done.stderr
+
+
 def test_what_is_nested_without_end_is_refused(bench: Bench, user: Path) -> None:
     """As what is no JSON is."""
     settings(user, "claude", '{"a": ' + "[" * 3000 + "]" * 3000 + "}")

@@ -11,7 +11,7 @@ from outlive.cli.render import print_json
 from outlive.domain.errors import UserError
 from outlive.domain.text import shown
 from outlive.install.clients import CLIENTS, chosen, targets_of
-from outlive.install.installing import check_untouched, diff, install, plan_install
+from outlive.install.installing import check_possible, diff, install, plan_install
 from outlive.install.record import PLUGIN as PLUGIN_RECORD
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ def carry_out(
             sys.stdout.write(shown(diff(change)))
     is_wanted = not given.dry_run and (not changed or given.json or _is_confirmed(given))
     if is_wanted:
-        check_untouched([change for _, changes in plans for change in changes])
+        check_possible([change for _, changes in plans for change in changes])
         for name, changes in plans:
             do(name, changes)
     if given.json:

@@ -114,11 +114,15 @@ def _without_us(each: Target, now: str | None, before: record.Before | None) -> 
     return None if each.is_nothing(stripped) and (before is None or before.text is None) else stripped
 
 
-def check_untouched(changes: Sequence[Change]) -> None:
-    """Refuse to make changes of files that have become others since: clients write theirs at any time."""
+def check_possible(changes: Sequence[Change]) -> None:
+    """Refuse changes of files that have become others since, for clients write theirs at any time; and half of them."""
     for each in changes:
         if target.read(each.path) != each.before:
             raise UserError(f"{each.path} was changed meanwhile", "nothing was changed by us; try again")
+        if not each.is_none and not target.is_writable(each.path):
+            raise UserError(
+                f"{each.path} cannot be written", "nothing was changed; look at the rights of its directory"
+            )
 
 
 def install(home: Home, client: str, changes: Sequence[Change]) -> None:

@@ -87,6 +87,13 @@ def missing_directories(path: str) -> list[str]:
     return found
 
 
+def is_writable(path: str) -> bool:
+    """Whether a file could be put there, as far as rights can tell."""
+    missing = missing_directories(path)
+    above = os.path.dirname(missing[0] if missing else os.path.realpath(path))
+    return os.access(above, os.W_OK | os.X_OK)
+
+
 def write(path: str, text: str | None) -> None:
     """Put a text in the place of another in one step, with its mode.
 
