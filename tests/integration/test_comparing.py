@@ -319,6 +319,15 @@ def test_files_that_changed_since_are_named_with_the_notice(bench: Bench, tree: 
 
 
 @can_observe
+def test_files_that_are_tracked_no_longer_have_changed_since(bench: Bench, tree: Worktree) -> None:
+    """Neither the index nor the list of dirty files names them any more."""
+    task = begun(bench, "true", "--session", "s-1")
+    compared(bench, task)
+    tree.git("rm", "-q", "b")
+    assert drifted(bench)["summary"] == "tracked files were added, moved or removed since it ran"
+
+
+@can_observe
 def test_committing_what_was_there_already_changes_no_file(bench: Bench, tree: Worktree) -> None:
     """HEAD moved, and the files are what the task ran on."""
     tree.write("a", "dirty\n")

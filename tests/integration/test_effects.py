@@ -582,6 +582,16 @@ def test_files_that_a_brief_command_read_may_have_moved_since(bench: Bench, repo
     assert after["drift"]["summary"] == "1 tracked file changed since it ran, read by it or not: other.py"
 
 
+def test_what_may_have_moved_since_is_told_as_unknown(bench: Bench, repo: Path) -> None:
+    """Who reads the text would take silence for "as it was"."""
+    begin(bench, "s-1")
+    bench.run("wait", bench.launch("cat other.py", "--session", "s-1"), "--no-ack")
+    (repo / "other.py").touch()
+    (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
+    assert notice["drift"]["moved"] is None
+    assert "since then: whether anything moved since it ran is unknown (files: 1 could not" in notice["text"]
+
+
 def test_what_is_changed_once_the_ending_is_known_is_not_its_doing(bench: Bench, repo: Path) -> None:
     """Whoever waited goes on at once; how the task left its files was seen before, also if it left somebody behind."""
     task = bench.launch(f"echo 1 > other.py; sleep 0.1; git checkout -q other.py; ({until('go')}) & echo done")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive.domain.drift import STILL, STILL_OUTSIDE, Distance, Drift, drift
-from outlive.domain.snapshot import AS_INDEXED, GONE, HASHED, UNHASHED, UNSEEN, GitState, Snapshot, Tree
+from outlive.domain.snapshot import AS_INDEXED, GONE, HASHED, UNHASHED, UNSEEN, GitState, Snapshot, Tree, present_id
 from tests.unit.values import OLD, git_state
 
 NEW = "3c4d5e6f" * 5
@@ -114,6 +114,44 @@ def test_an_index_that_moved_below_a_file_is_no_change_of_the_file() -> None:
     """After a reset the file is not as the index says, and nobody has written it."""
     for at, moved in ((5, False), (15, True)):
         assert tracked({}, {b"x": HASHED + stamp(at=at) + b"1"}, staged="t").moved is moved
+
+
+def test_a_file_that_is_tracked_no_longer_is_not_passed_over() -> None:
+    """`git rm` leaves no trace among the files of now, only that others are tracked than then."""
+    one, two = {b"x": AS_INDEXED + stamp() + b"1"}, {b"y": AS_INDEXED + stamp() + b"1"}
+    for was, dirty, now, moved in (
+        ({**one, **two}, {}, one, True),
+        (one, {}, {**one, **two}, True),
+        (one, {}, one, False),
+        ({**one, b"y": GONE}, {b"y": GONE}, one, False),
+    ):
+        present = present_id(Tree(tracked=was, untracked={}))
+        found = tracked(dirty, {**dict.fromkeys(dirty, GONE), **now}, staged="t", present=present)
+        assert found.moved is moved
+
+
+def test_an_index_written_since_is_unknown_if_nobody_had_read_it() -> None:
+    """After a command that took a moment nobody looked at all files: unmoved would be a guess."""
+    now = Tree(tracked={b"x": AS_INDEXED + stamp(at=1) + b"1"}, untracked={})
+    for index, moved in (("i", False), ("j", None)):
+        then = seen(git_state(index="i"))
+        assert drift(then, seen(git_state(index=index, staged="s")).but(tree=now), ended_ns=10**10).moved is moved
+
+
+def test_a_submodule_at_another_commit_may_have_been_there_before() -> None:
+    """It has no times of its own: after a command that took a moment that is unknown, and not unmoved."""
+    for kind, moved in ((AS_INDEXED, False), (HASHED, None)):
+        now = Tree(tracked={b"sub": kind + bytes(36) + b"1"}, untracked={})
+        assert drift(seen(git_state()), seen(git_state()).but(tree=now), ended_ns=10**10).moved is moved
+
+
+def test_packing_refs_moves_none() -> None:
+    """The file of a ref goes away, the ref does not."""
+    name = "refs/heads/topic"
+    path = git_state().common_dir + "/" + name
+    then = seen(git_state(refs={name: OLD}), {path: HASHED + stamp() + b"1"})
+    for refs, moved in (({name: OLD}, False), ({name: NEW}, True), ({}, True), (None, None)):
+        assert drift(then, seen(git_state(refs=refs), {path: GONE})).moved is moved
 
 
 def test_a_file_it_touched_is_told_once() -> None:

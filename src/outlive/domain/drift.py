@@ -19,6 +19,7 @@ from outlive.domain.snapshot import (
     dirty_paths,
     kind_of,
     mode_of,
+    present_id,
     size_of,
     stamp_of,
 )
@@ -78,7 +79,7 @@ def drift(
             found.append("another repository lies where it ran")
         else:
             found += _git_drift(then.git, now.git, distance)
-            found += _tracked_drift(then, now, taken_ns, ended_ns, unknown)
+            found += _tracked_drift(then, now, taken_ns, ended_ns, unknown) or _names_drift(then, now, unknown)
     elif now.git is not None:
         found.append("there was no repository where it ran, and now there is one")
     found += _file_drift(then, now, unknown)
@@ -126,8 +127,12 @@ def _file_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
     if then.files is None or now.files is None:
         return []
     changed, unsure = [], 0
+    own = "" if then.git is None else then.git.common_dir + "/"
     for path, was in then.files.items():
-        answer = _is_changed(was, now.files.get(path, UNSEEN))
+        if own and path.startswith(own + "refs/"):
+            answer = _is_ref_changed(then, now, path.removeprefix(own))
+        else:
+            answer = _is_changed(was, now.files.get(path, UNSEEN))
         if answer:
             changed.append(path)
         unsure += answer is None
@@ -174,11 +179,25 @@ def _tracked_drift(
     return [f"{files} changed since it ran, read by it or not: {_named(changed)}"] if changed else []
 
 
+def _names_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
+    """What `git rm`, `git mv` and `git add` did: a file that is tracked no longer is in no list of files now."""
+    if then.git is None or now.git is None or now.tree is None or then.git.head != now.git.head:
+        return []  # a commit is told as that
+    if then.present is None:
+        if then.git.index != now.git.index:
+            unknown.append("index: written since, and nobody knows which files were tracked then")
+        return []
+    is_other = present_id(now.tree) not in {then.present, None}
+    return ["tracked files were added, moved or removed since it ran"] if is_other else []
+
+
 def _is_written(is_now: bytes, ended_ns: int | None, *, is_dirty: bool) -> bool | None:
     """Whether a file changed of which nobody knows what it was when the task ended."""
     stamp = stamp_of(is_now)
     if not stamp or ended_ns is None:
         return None
+    if not any(stamp):  # a submodule: that another commit is checked out there says nothing of when
+        return None if is_dirty else False
     return False if changed_at_ns(stamp) < ended_ns else is_dirty or None
 
 
@@ -211,6 +230,13 @@ def _is_changed(was: bytes, is_now: bytes) -> bool | None:
     if content_of(was) and len(content_of(was)) == len(content_of(is_now)):
         return content_of(was) != content_of(is_now)
     return False if stamp == stamp_now else None
+
+
+def _is_ref_changed(then: Snapshot, now: Snapshot, name: str) -> bool | None:
+    """Whether a ref moved; its file proves nothing, for git packs refs into another one at will."""
+    if then.git is None or now.git is None or then.git.refs is None or now.git.refs is None:
+        return None
+    return then.git.refs.get(name) != now.git.refs.get(name)
 
 
 def _commits(count: int) -> str:

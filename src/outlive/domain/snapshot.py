@@ -81,6 +81,8 @@ class Snapshot(Value):
     """The paths that were asked for by name, wherever they lie."""
     dirty: Mapping[bytes, bytes] | None = None
     """Of a kept one, the tracked files that were not what the index says; None if not everything was looked at."""
+    present: str | None = None
+    """Of a kept one, an id of the names of the tracked files that were there."""
     late: bool = False
     """Taken while the command was running already: it may show what the command did."""
     unknown: tuple[str, ...] = ()
@@ -129,6 +131,16 @@ def changed_at_ns(stamp: bytes) -> int:
 def dirty_paths(tree: Tree) -> dict[bytes, bytes]:
     """The tracked files that are not what the index says."""
     return {path: seen for path, seen in tree.tracked.items() if seen[:1] not in (AS_INDEXED, UNSEEN)}
+
+
+def present_id(tree: Tree) -> str | None:
+    """An id of the names of the tracked files that are there; None if not everything was looked at."""
+    from _blake2 import blake2b  # noqa: PLC0415 - a launch hashes nothing
+
+    if tree.stopped is not None:
+        return None
+    names = sorted(path for path, seen in tree.tracked.items() if seen not in {GONE, UNSEEN})
+    return blake2b(b"\0".join(names), digest_size=16).hexdigest()
 
 
 def as_text(path: bytes) -> str:

@@ -40,6 +40,7 @@ def to_json(snapshot: Snapshot) -> str:
             "git": None if git is None else {name: _plain(each) for name, each in vars(git).items()},
             "tree": kept,
             "dirty": None if snapshot.dirty is None else _pack(snapshot.dirty),
+            "present": snapshot.present,
             "files": None
             if snapshot.files is None
             else {path: b2a_base64(seen, newline=False).decode("ascii") for path, seen in snapshot.files.items()},
@@ -60,6 +61,7 @@ def from_json(text: str) -> Snapshot | None:
             git=None if git is None else _git(git),
             tree=None if tree is None else _tree(tree),
             dirty=None if dirty is None else _unpack(dirty),
+            present=kept.get("present"),
             files=None if files is None else {path: a2b_base64(seen) for path, seen in files.items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, NotBase64, NotDeflated, RecursionError):

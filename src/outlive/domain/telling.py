@@ -163,8 +163,9 @@ def _details(told: Told, now: datetime) -> list[str]:
     if told.effects is not None:
         lines.append(f"  touched ({told.effects.level}): {one_line(summary_of(told.effects, now), _WIDE)}")
     lines += [f"  overlap: {_overlap(overlap)}" for overlap in told.overlaps[:_OVERLAPS_SHOWN]]
-    if told.drift is not None and told.drift.moved:
-        lines.append(f"  since then: {one_line('; '.join(told.drift.details[:_MOVES_SHOWN]), _WIDE)}")
+    if told.drift is not None and told.drift.moved is not False:
+        moves = told.drift.details[:_MOVES_SHOWN] or (told.drift.summary,)
+        lines.append(f"  since then: {one_line('; '.join(moves), _WIDE)}")
     lines.append(f"  output: {told.output.path} ({show_size(told.output.size)})")
     return [*lines, f"  more: outlive show {launch.id}, outlive output {launch.id}"]
 

@@ -13,7 +13,7 @@ import time
 
 from outlive.domain.comparison import compare
 from outlive.domain.comparison_json import to_json
-from outlive.domain.snapshot import GitState, Snapshot, Tree, dirty_paths
+from outlive.domain.snapshot import GitState, Snapshot, Tree, dirty_paths, present_id
 from outlive.domain.snapshot_json import to_json as snapshot_to_json
 from outlive.observe.snapshot import DEFAULT_BUDGET_S, take_full
 
@@ -103,7 +103,7 @@ def _with_dirty(quick: Snapshot, full: Snapshot) -> Snapshot:
     dirty = dirty_paths(full.tree)
     if len(dirty) > MOST_DIRTY or quick.git is None:
         return quick
-    return quick.but(dirty=dirty, git=quick.git.but(staged=full.git.staged))
+    return quick.but(dirty=dirty, present=present_id(full.tree), git=quick.git.but(staged=full.git.staged))
 
 
 def _first(fd: int) -> list[Snapshot]:
