@@ -406,6 +406,32 @@ def test_whoever_is_about_to_touch_something_can_ask(bench: Bench, repo: Path) -
     assert bench.run("guard", ".", "--exit-code").stdout == "clear\n"
 
 
+def test_what_a_command_names_in_other_ways_is_held_too(bench: Bench, repo: Path) -> None:
+    """By wildcards, through a redirection, as the value of an option, or not at all; each task is named once."""
+    (repo / "link").symlink_to("other.py")
+    git(bench, "add", "link")
+    git(bench, "commit", "-q", "-m", "link", "link")
+    task = bench.launch(f"git stash push -q; ln -sfn nowhere link; {until('go')}; git stash pop -q")
+    window_on(bench, task, *NAMES, "link")
+    away = bench.root / "away"
+    away.mkdir()
+    held = (
+        *("cat dir/*.py", "sed -i s/a/b/ ?.py", "cat {a,other}.py", "wc -l **/*.py", "cat < a.py", "cat link"),
+        *("while read x; do :; done < dir/c.py", "dd if=x of=a.py", "rg word", "grep -rn word", "ruff check"),
+        *(f"cd {away} && {command}" for command in (f"git -C{repo} log", f"env -C {repo} make", "cat ../project/a.*")),
+    )
+    for command in held:
+        assert [each["task"] for each in bench.json("guard", "--command", command)["holders"]] == [task], command
+    for command in ("cat o*.py", "rg word other.py", "grep word", "awk '{print $1}' other.py", "ls -la other.py"):
+        assert bench.json("guard", "--command", command)["clear"], command
+    assert not bench.json("guard", "link")["clear"]
+    assert len(bench.json("guard", "--command", "cp a.py /")["holders"]) == 1
+    elsewhere = bench.json("guard", "--command", f"make --directory={repo}", "--cwd", str(away))
+    assert [each["task"] for each in elsewhere["holders"]] == [task]
+    (repo / "go").touch()
+    bench.run("wait", task)
+
+
 def test_what_a_task_left_away_is_named_until_it_is_back(bench: Bench, repo: Path) -> None:
     """It died before its pop: whoever asks is told so for a while. What a success changed was meant to change."""
     died = bench.launch("git stash push -q; kill -9 $$")

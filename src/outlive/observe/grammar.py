@@ -30,6 +30,7 @@ class Feed(Value):
     """What a command's redirections and the pipe before it give it."""
 
     writes: tuple[Word, ...] = ()
+    reads: tuple[Word, ...] = ()
     words: tuple[Word, ...] = ()
     stdin: str | None = None
     is_fed: bool = False
@@ -99,11 +100,11 @@ class _Walk:
         if body is not None and body.type == "command":
             self.visit(body, scope, depth, feed)
         else:
-            if feed.writes:
+            if feed.writes or feed.reads:
                 line = one_line(self.read_word.source_of(node))
-                self._add((), line, scope, depth, Feed(writes=feed.writes))
+                self._add((), line, scope, depth, Feed(writes=feed.writes, reads=feed.reads))
             if body is not None:
-                self.visit(body, scope, depth, feed.but(writes=(), words=()))
+                self.visit(body, scope, depth, feed.but(writes=(), reads=(), words=()))
         for following, its_feed in later:
             self.visit(following, scope, depth, its_feed)
 
@@ -125,7 +126,7 @@ class _Walk:
             walk.visit(body, scope, depth)
             scope.functions[words[0].text] = function
             words = []
-        if words or feed.writes:
+        if words or feed.writes or feed.reads:
             self._add(tuple(words), one_line(self.read_word.source_of(node)), scope, depth, feed)
 
     def visit_declaration_command(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
@@ -180,7 +181,7 @@ class _Walk:
         operators = {child.type for child in node.children if not child.is_named}
         target = self.read_word(targets[0], scope, depth)
         if not operators & _WRITING:
-            return feed.but(words=words, stdin=None, is_fed=True)
+            return feed.but(words=words, reads=(*feed.reads, target), stdin=None, is_fed=True)
         if ">&" in operators and (target.text.isdigit() or target.text == "-"):
             return feed.but(words=words)
         return feed.but(words=words, writes=(*feed.writes, target))
@@ -216,6 +217,7 @@ class _Walk:
             directory=scope.directory,
             line=line,
             writes=feed.writes,
+            reads=feed.reads,
             stdin=feed.stdin,
             is_fed=feed.is_fed,
             elsewhere=scope.elsewhere,

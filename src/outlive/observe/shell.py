@@ -59,6 +59,8 @@ class Simple(Value):
     line: str
     writes: tuple[Word, ...] = ()
     """What its redirections open for writing."""
+    reads: tuple[Word, ...] = ()
+    """What they open for reading."""
     stdin: str | None = None
     """What the text itself feeds it, where that is literal."""
     is_fed: bool = False
