@@ -121,6 +121,11 @@ def test_directories_are_not_counted_as_files(bench: Bench, repo: Path) -> None:
     effects = bench.show(task)["effects"]
     assert "2 files removed" in effects["summary"]
     assert "2 files not as it found them" in effects["summary"]
+    listed = bench.ok("effects", task)
+    assert ("window of 2 files, open for" in listed, "removed (2):" in listed) == (True, True)
+    failed = bench.launch("mkdir -p z/y; git mv a.py z/y; rm -r dir; false")
+    bench.run("wait", failed)
+    assert "left a.py, dir/c.py away" in bench.ok("guard", ".")
 
 
 @pytest.mark.usefixtures("repo")

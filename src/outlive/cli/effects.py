@@ -7,7 +7,7 @@ from outlive.cli.options import Command, Given, Option, whole_number
 from outlive.cli.render import print_json
 from outlive.domain.effects_words import how_long, summary_of
 from outlive.domain.errors import UserError
-from outlive.domain.folding import fold
+from outlive.domain.folding import fold, without_filled
 from outlive.domain.quantity import show_files
 from outlive.domain.text import one_line, shown
 from outlive.keeper.launching import launch_adopter
@@ -75,7 +75,7 @@ def _lines(effects: Effects, now: datetime) -> Iterator[str]:
     gone = frozenset(effects.gone)
     for head, paths in (
         ("changed", [path for path in effects.changed if path not in gone]),
-        ("removed", effects.gone),
+        ("removed", without_filled(effects.gone)),
         ("created", effects.created),
         ("written, same content", effects.rewritten),
         ("outside of the project", effects.outside),
@@ -113,9 +113,10 @@ def _windows(windows: Sequence[Window], now: datetime) -> Iterator[str]:
         span = how_long(window, now)
         how = f"open for {span} now" if window.is_open else f"{span}, all as before again"
         until = "" if window.closed_at is None else f" to {window.closed_at:%H:%M:%S.%f}"
-        yield f"window of {show_files(len(window.paths))}, {how}: from {window.opened_at:%H:%M:%S.%f}{until}"
+        paths = without_filled(window.paths)
+        yield f"window of {show_files(len(paths))}, {how}: from {window.opened_at:%H:%M:%S.%f}{until}"
         yield f"  opened by {one_line(window.by, 160)}"
-        yield from _paths(window.paths)
+        yield from _paths(paths)
     if len(windows) > _MOST:
         yield f"and {len(windows) - _MOST:,} more windows"
 

@@ -6,6 +6,7 @@ Ten tasks fit into 3 KB; of more, each gets fewer words, and of very many some a
 from __future__ import annotations
 
 from outlive.domain.effects_words import how_long
+from outlive.domain.folding import without_filled
 from outlive.domain.quantity import show_duration
 from outlive.domain.telling import cut_bytes, frame, how_it_ended
 from outlive.domain.text import one_line
@@ -93,8 +94,9 @@ def write_digest(digest: Digest, mark: str, now: datetime) -> str:
 
 def held_line(task: str, window: Window, now: datetime) -> str:
     """A window that is open, as a warning."""
-    names = ", ".join(one_line(path.removeprefix(window.scope + "/"), 40) for path in window.paths[:3])
-    more = f" and {len(window.paths) - 3} more" if len(window.paths) > 3 else ""
+    paths = without_filled(window.paths)
+    names = ", ".join(one_line(path.removeprefix(window.scope + "/"), 40) for path in paths[:3])
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
     since = how_long(window, now)
     if not window.is_attributed:
         return f"{names}{more} not as task {task} found them, since {since} (watched: nobody knows who did it)"
