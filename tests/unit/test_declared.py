@@ -293,6 +293,7 @@ def test_other_programs_need_no_privileges(text: str) -> None:
             "git stash && make; git stash pop",
             "git stash push -u -m x; (make); git stash apply",
             "git stash -q; git stash pop",
+            "trap 'git stash pop' EXIT; git stash; make",
         ),
         *("git checkout v1 && make && git checkout -", "git switch v1; make; git switch main", "git bisect run make"),
         *("mv a b; make; mv b a", "cp a /tmp/b; make > a; cp /tmp/b a", "sed -i s/a/b/ x; make; git checkout x"),

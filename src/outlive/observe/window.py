@@ -25,6 +25,7 @@ class _State:
 
     def __init__(self) -> None:
         self.stashed: set[str] = set()
+        self.popped: set[str] = set()
         self.moved: set[str] = set()
         self.applied: set[str] = set()
         self.edited: set[str] = set()
@@ -53,11 +54,7 @@ class _State:
         if verb == "rebase" and any(word in {"-x", "--exec"} or word.startswith("--exec=") for word in rest):
             return True
         if verb == "stash":
-            if rest[:1] in (["pop"], ["apply"]):
-                return here in self.stashed
-            if rest[:1] in ([], ["push"], ["save"]) or rest[0].startswith("-"):
-                self.stashed.add(here)
-            return False
+            return self._stash(rest, here)
         if verb in _RESTORES and here in self.edited and (verb != "checkout" or "-b" not in rest):
             return True
         if verb in _MOVES:
@@ -68,6 +65,15 @@ class _State:
             is_back = here in self.applied and bool({"-R", "--reverse"} & set(rest))
             self.applied.add(here)
             return is_back
+        return False
+
+    def _stash(self, words: list[str], here: str) -> bool:
+        if words[:1] in (["pop"], ["apply"]):
+            self.popped.add(here)
+            return here in self.stashed
+        if words[:1] in ([], ["push"], ["save"]) or words[0].startswith("-"):
+            self.stashed.add(here)
+            return here in self.popped  # `trap 'git stash pop' EXIT` stands before what it undoes
         return False
 
     def _copy(self, paths: list[str]) -> bool:
