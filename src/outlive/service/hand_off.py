@@ -9,6 +9,7 @@ from outlive.ledger.inbox import Inbox
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
+from outlive.service.drift import World
 from outlive.service.effects import may_open_window, open_windows, window_document
 from outlive.service.foreign import foreign_document, foreign_of
 from outlive.service.holding import may_hold
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 # Of what other sessions left behind, the newest are enough: there is a command for the rest.
 _MOST_EARLIER = 200
+# Each is compared with the world, for which somebody waits.
+_MOST_COMPARED = 8
 _ENDINGS = ("ended", "lost", "group_ended")
 
 
@@ -85,6 +88,8 @@ def _digest(home: Home, ledger: SqliteLedger, owed: Owed, tellings: Sequence[Tel
         for one in earlier
         if one not in ids and (task := ledger.task(one)) and task.current.settled_at is not None
     ]
+    world = World()
+    ended[:_MOST_COMPARED] = [line.but(moved=_moved(home, world, line)) for line in ended[:_MOST_COMPARED]]
     running, elsewhere = [], 0
     for task in ledger.unsettled():
         origin = Inbox(ledger).origin_of(task.id)
@@ -102,6 +107,12 @@ def _digest(home: Home, ledger: SqliteLedger, owed: Owed, tellings: Sequence[Tel
         foreign=tuple(foreign_of(ledger, [Sessions(ledger).get(origin) for origin in owed.origins])),
         windows=tuple(open_windows(home, [*(line.task for line in ended), *may_hold(ledger)], owed.session.project)),
     )
+
+
+def _moved(home: Home, world: World, line: Line) -> str:
+    """What makes old news of how it ended; nothing if nothing is known to have moved."""
+    found = world.drift_of(home, line.task, line.task.current.number)
+    return found.summary if found is not None and found.moved else ""
 
 
 class _Forsaken:
