@@ -367,7 +367,7 @@ def test_the_world_that_moved_since_is_told(bench: Bench, repo: Path) -> None:
     assert notice["drift"]["moved"] is True
     assert "HEAD moved 2 commits" in notice["drift"]["summary"]
     assert "since then: HEAD moved" in notice["text"]
-    assert "; since then: HEAD moved 2 commits since it ran" in begin(bench, "s-1")["hand_off"]["text"]
+    assert "; HEAD moved 2 commits since it ran" in begin(bench, "s-1")["hand_off"]["text"]
     shown = bench.show(task)["git"]
     assert (shown["repo"], shown["head_before"]) == (str(repo), shown["head_after"])
 

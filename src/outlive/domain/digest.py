@@ -127,8 +127,8 @@ def _line(line: Line, width: int, now: datetime) -> str:
     head = f"  {task.id}{' (of an earlier session)' if line.earlier else ''} {how}: "
     room = width - len(head)
     what = one_line(task.launch.command, max(room // 2, 20))
-    moved = [f"; since then: {one_line(line.moved, max(room // 3, 40))}"] if line.moved else []
-    words = [what, *moved, f" in {one_line(task.launch.cwd, max(room // 4, 12))}"]
+    moved = [f"; {one_line(line.moved, max(room // 3, 40))}"] if line.moved else []
+    words = [what, *moved, f"{';' if moved else ''} in {one_line(task.launch.cwd, max(room // 4, 12))}"]
     if line.last_line:
         words.append(f', last line "{one_line(line.last_line, max(room // 4, 12))}"')
     text = head
