@@ -45,6 +45,7 @@ def hand_off(home: Home, owed: Owed, tellings: Sequence[Telling]) -> HandOff:
     """The digest for a session, given the notices that it is about to be told."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         digest = _digest(home, ledger, owed, tellings)
+    digest = _compared(home, digest)  # it may take a moment and start git, and so not with the ledger open
     named = named_in(digest)
     return HandOff(
         digest=digest,
@@ -88,8 +89,6 @@ def _digest(home: Home, ledger: SqliteLedger, owed: Owed, tellings: Sequence[Tel
         for one in earlier
         if one not in ids and (task := ledger.task(one)) and task.current.settled_at is not None
     ]
-    world = World()
-    ended[:_MOST_COMPARED] = [line.but(moved=_moved(home, world, line)) for line in ended[:_MOST_COMPARED]]
     running, elsewhere = [], 0
     for task in ledger.unsettled():
         origin = Inbox(ledger).origin_of(task.id)
@@ -107,6 +106,13 @@ def _digest(home: Home, ledger: SqliteLedger, owed: Owed, tellings: Sequence[Tel
         foreign=tuple(foreign_of(ledger, [Sessions(ledger).get(origin) for origin in owed.origins])),
         windows=tuple(open_windows(home, [*(line.task for line in ended), *may_hold(ledger)], owed.session.project)),
     )
+
+
+def _compared(home: Home, digest: Digest) -> Digest:
+    """With what moved since the first of its endings."""
+    world, ended = World(), list(digest.ended)
+    ended[:_MOST_COMPARED] = [line.but(moved=_moved(home, world, line)) for line in ended[:_MOST_COMPARED]]
+    return digest.but(ended=tuple(ended))
 
 
 def _moved(home: Home, world: World, line: Line) -> str:
