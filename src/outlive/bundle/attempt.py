@@ -18,12 +18,14 @@ it for an instant would look alive, and nobody unlocks it: holders close it.
 from __future__ import annotations
 
 import os
+from errno import ENOTEMPTY
 from fcntl import LOCK_EX, LOCK_NB, flock
 
 from outlive.bundle import record
 
 _CREATE = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN = os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_WALKS = 5
 
 
 class AttemptFiles:
@@ -143,11 +145,18 @@ def reopen_attempt(files: AttemptFiles, lock: int | None, control: int) -> Held:
 
 
 def discard_bundle(path: str) -> None:
-    """Remove a bundle that no row speaks of."""
-    for directory, _, names in os.walk(path, topdown=False):
-        for name in names:
-            os.unlink(f"{directory}/{name}")
-        os.rmdir(directory)
+    """Remove a bundle that no row speaks of; a keeper that is told to go may have added a file while we were at it."""
+    for _ in range(_MOST_WALKS):
+        try:
+            for directory, _, names in os.walk(path, topdown=False):
+                for name in names:
+                    os.unlink(f"{directory}/{name}")
+                os.rmdir(directory)
+        except OSError as error:
+            if error.errno != ENOTEMPTY:
+                raise
+        else:
+            return
 
 
 def take(files: AttemptFiles, which: str = "lock") -> int | None:
