@@ -18,7 +18,7 @@ it for an instant would look alive, and nobody unlocks it: holders close it.
 from __future__ import annotations
 
 import os
-from errno import ENOTEMPTY
+from errno import ENOENT, ENOTEMPTY
 from fcntl import LOCK_EX, LOCK_NB, flock
 
 from outlive.bundle import record
@@ -145,7 +145,10 @@ def reopen_attempt(files: AttemptFiles, lock: int | None, control: int) -> Held:
 
 
 def discard_bundle(path: str) -> None:
-    """Remove a bundle that no row speaks of; a keeper that is told to go may have added a file while we were at it."""
+    """Remove a bundle that no row speaks of. A keeper that is told to go may add to it, or take from it, meanwhile.
+
+    What is left of it even so is a stray, which is swept.
+    """
     for _ in range(_MOST_WALKS):
         try:
             for directory, _, names in os.walk(path, topdown=False):
@@ -153,7 +156,7 @@ def discard_bundle(path: str) -> None:
                     os.unlink(f"{directory}/{name}")
                 os.rmdir(directory)
         except OSError as error:
-            if error.errno != ENOTEMPTY:
+            if error.errno not in (ENOENT, ENOTEMPTY):
                 raise
         else:
             return
