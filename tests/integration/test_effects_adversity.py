@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,21 @@ def test_files_beside_the_git_directory_are_files(bench: Bench, tree: Worktree) 
     assert names(found["changed"], tree.path) == [".gitignore"]
     assert names(found["created"], tree.path) == [".gitattributes"]
     assert (found["git"], found["outside"], found["level"]) == ([], [], "observed")
+
+
+def test_a_repository_in_memory_is_one_like_any_other(bench: Bench) -> None:
+    """Below /dev, where else nothing is kept."""
+    if not os.access("/dev/shm", os.W_OK):  # noqa: S108 - there it is
+        pytest.skip("this machine has no /dev/shm")
+    bench.env.update({name: text for name, text in ENVIRON.items() if name.startswith("GIT_")})
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
+        tree = Worktree(Path(name) / "repo")
+        tree.commit(a="1\n", b="1\n")
+        found = touched(
+            bench, "git stash list; echo 2 > a; echo 1 > a; echo 2 > b; : > /dev/null", "--cwd", str(tree.path)
+        )
+    assert (found["changed"], found["outside"]) == ([f"{tree.path}/b"], [])
+    assert [window["paths"] for window in found["windows"]] == [[f"{tree.path}/a"], [f"{tree.path}/b"]]
 
 
 def test_a_linked_worktree_has_the_git_state_of_its_repository(bench: Bench, tree: Worktree) -> None:

@@ -149,6 +149,47 @@ def go_program(place: Path) -> str:
     return f"{shfmt} -w . && ! {shfmt} -l . | grep ."
 
 
+WANDERING = """
+import os, threading
+top = os.open(".", os.O_RDONLY)
+for name in ("d0", "d1", "d2"):
+    os.mkdir(name)
+go, done = threading.Semaphore(0), threading.Semaphore(0)
+def write(name):
+    os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+def other():
+    for turn in range(300):
+        go.acquire()
+        write(f"other{turn}")
+        done.release()
+threading.Thread(target=other).start()
+steps = (lambda: os.fchdir(top), lambda: os.chdir("d1"), lambda: os.chdir("../d2"), lambda: os.chdir("."))
+steps += (lambda: (os.fchdir(top), os.rename("d0", "x"), os.rename("x", "d0"), os.chdir("d0")),)
+for turn in range(300):
+    steps[turn % 5]()
+    write(f"own{turn}")
+    go.release()
+    done.acquire()
+"""
+
+TURNING = """
+import os, time
+def write(name):
+    os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+os.mkdir("one"), os.mkdir("two")
+for turn in range(60):
+    if turn % 2:
+        os.symlink("one", "ready")
+    time.sleep(0.01)
+    os.mkdir("at"), write(f"at/a{turn}")
+    if turn % 2:
+        os.rename("at", f"was{turn}"), os.rename("ready", "at")
+    else:
+        os.unlink(f"at/a{turn}"), os.rmdir("at"), os.symlink("one", "at")
+    write(f"at/b{turn}")
+    os.unlink("at"), os.symlink("two", "at"), write(f"at/c{turn}"), os.unlink("at")
+"""
+
 WORK = {
     "git": shell(GIT, "git"),
     "files": shell(FILES),
@@ -206,18 +247,37 @@ def test_what_runs_at_full_speed_is_seen_as_well(bench: Bench, place: Path, name
     assert seen - truth == set()
 
 
+def test_a_path_begins_where_its_thread_was_at_the_time(bench: Bench, place: Path) -> None:
+    """One thread goes from directory to directory for all of them; another one writes wherever they are."""
+    task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", WANDERING)
+    assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
+    where = ["", "d1/", "d2/", "d2/", "d0/"]
+    assert _written(bench, task, place) == [
+        f"{where[turn % 5]}{who}{turn}" for turn in range(5 * 60) for who in ("own", "other")
+    ]
+
+
+def test_a_link_that_is_turned_at_once_leads_where_it_led(bench: Bench, place: Path) -> None:
+    """By one process, within less time than anything is remembered for."""
+    task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", TURNING)
+    assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
+    assert _written(bench, task, place) == [
+        name for turn in range(60) for name in (f"at/a{turn}", f"one/b{turn}", f"two/c{turn}")
+    ]
+
+
 @pytest.mark.parametrize("what", ["a repository", "any other directory"])
 def test_a_link_leads_where_it_led_at_the_time(bench: Bench, place: Path, what: str) -> None:
     """Links and directories of one name take turns: a path is that of the file which was written."""
     task = bench.launch(("git init -q . &&" if what == "a repository" else "") + LINKS, "--cwd", str(place))
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
-    written = [
-        path.removeprefix(f"{place}/")
-        for _, operation, _, *fields in read_journal(bench.files(task).effects)
-        for path in fields[1::2]
-        if operation == "write" and "/.git/" not in path and path.startswith(str(place))
-    ]
-    assert written == ["one/a", "two/b", "at/c", "one/d", "two/e", "at/f", "one/g", "at/h"]
+    assert _written(bench, task, place) == ["one/a", "two/b", "at/c", "one/d", "two/e", "at/f", "one/g", "at/h"]
+
+
+def _written(bench: Bench, task: str, place: Path) -> list[str]:
+    """The files of the place that a task wrote, one after the other; without what git keeps itself."""
+    paths = (fields[4] for fields in read_journal(bench.files(task).effects) if fields[1] == "write")
+    return [path.removeprefix(f"{place}/") for path in paths if path.startswith(f"{place}/") and "/.git/" not in path]
 
 
 def _stable(found: set[str], place: str) -> set[str]:

@@ -62,7 +62,7 @@ def test_a_disk_that_is_full_again_and_again_leaves_a_gap_and_whole_lines(tmp_pa
     written = [f"/top/{number}" for number in range(900)]
     try:
         for number, name in enumerate(written):
-            journal.add(f"{number}\twrite\t7\t0\t{name}\n")
+            journal.add(number, f"write\t7\t0\t{name}")
             if number % 7 == 0:
                 full = 300 <= number < 600  # for a while no file may be longer than it is now, and a little
                 resource.setrlimit(resource.RLIMIT_FSIZE, (9000 + number if full else hard, hard))

@@ -1,9 +1,10 @@
 """Being told of system calls: a seccomp filter that asks before it lets some of them happen.
 
-Only calls that change names or contents are asked for, and exec and connect; reading runs at full
-speed, because the kernel itself looks at the flags of an open. Every answer is "continue": nothing
-is emulated, nothing is refused. A listener that nobody holds makes these calls fail, so two
-processes hold it, and the number of the call that was received last lies in a page that both see.
+Only calls that change names or contents are asked for, those that change what a path means, and exec
+and connect; reading runs at full speed, because the kernel itself looks at the flags of an open. Every
+answer is "continue": nothing is emulated, nothing is refused. A listener that nobody holds makes these
+calls fail, so two processes hold it, and the number of the call that was received last lies in a page
+that both see.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ CALLS: dict[int, dict[str, int]] = {
         "symlinkat": 266,
         "mknod": 133,
         "mknodat": 259,
+        "chdir": 80,
+        "fchdir": 81,
         "mount": 165,
         "umount2": 166,
         "move_mount": 429,
@@ -78,6 +81,8 @@ CALLS: dict[int, dict[str, int]] = {
         "symlinkat": 304,
         "mknod": 14,
         "mknodat": 297,
+        "chdir": 12,
+        "fchdir": 133,
         "mount": 21,
         "umount2": 52,
         "move_mount": 429,
@@ -103,6 +108,8 @@ CALLS: dict[int, dict[str, int]] = {
         "linkat": 37,
         "symlinkat": 36,
         "mknodat": 33,
+        "chdir": 49,
+        "fchdir": 50,
         "mount": 40,
         "umount2": 39,
         "move_mount": 429,
@@ -226,8 +233,9 @@ def received(page: mmap) -> int:
 
 def let_continue(listener: int, call: int) -> bool:
     """Let a call happen; False if whoever made it is gone."""
+    answer = bytearray(_ANSWER.pack(call, 0, 0, _CONTINUE))  # what can be written to, `ioctl` takes more easily
     try:
-        ioctl(listener, _SEND, _ANSWER.pack(call, 0, 0, _CONTINUE))
+        ioctl(listener, _SEND, answer)
     except OSError:
         return False
     return True

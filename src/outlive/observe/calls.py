@@ -8,7 +8,7 @@ from errno import EFAULT
 
 from outlive.bundle.seccomp import CALLS, CHANGING_FLAGS, SOCKETCALL, SOCKETCALL_CONNECT
 from outlive.observe.memory import Memory
-from outlive.observe.naming import named
+from outlive.observe.naming import Names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Places = tuple[tuple[int | None, int], ...]
     Paths = Sequence[tuple[str, Look | None]]
-    """Each with what is there, if that is known already."""
+    """Each with what is there; None if nobody has looked yet, but its directory can be looked into."""
 
 _HERE = 0xFFFFFF9C  # AT_FDCWD
 _I386 = 0x40000003
@@ -42,6 +42,7 @@ _OPERATIONS = {
     **dict.fromkeys(("mkdir", "mkdirat"), "mkdir"),
     **dict.fromkeys(("link", "linkat", "symlink", "symlinkat", "mknod", "mknodat", "bind", SOCKETCALL), "make"),
     **dict.fromkeys(("execve", "execveat"), "exec"),
+    **dict.fromkeys(("chdir", "fchdir"), "turn"),
     "connect": "connect",
 }
 # What we cannot follow: the journal has a gap from there on.
@@ -54,12 +55,13 @@ _GAPS = {
     },
 }
 _OF_NAMES = frozenset(("rename", "remove", "mkdir", "make"))
+_TURNING = frozenset(("chdir", "fchdir", "rename", "renameat", "renameat2", "symlink", "symlinkat", *_GAPS))
 
 
 class Kind:
     """One kind of call; made once, looked at for every call."""
 
-    __slots__ = ("flags_at", "gap", "is_of_names", "is_plain", "name", "operation", "places", "told_as")
+    __slots__ = ("flags_at", "gap", "is_of_names", "is_plain", "name", "operation", "places", "told_as", "turns")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -72,6 +74,8 @@ class Kind:
         self.is_of_names = self.operation in _OF_NAMES
         self.is_plain = bool(self.places) and self.operation != "exec" and name != "openat2"
         """Whether all there is to it are its paths."""
+        self.turns = name in _TURNING
+        """Whether a path may mean something else afterwards."""
 
 
 KINDS = {(machine, number): Kind(name) for machine, known in CALLS.items() for name, number in known.items()}
@@ -82,13 +86,21 @@ class Calls:
 
     def __init__(self, on_stranger: Callable[[int], object] = lambda _: None) -> None:
         self.memory = Memory(on_stranger)
+        self._names = Names()
 
-    def understand(self, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> tuple[str, Paths]:
-        """What is to be said of a call in words, and its paths; neither, if it changes nothing after all."""
+    def understand(self, at: int, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> tuple[str, Paths]:
+        """What is to be said of a call in words, and its paths; neither, if it changes nothing after all.
+
+        `at`: when it was made, in microseconds of whatever clock.
+        """
+        if kind.turns or at > self._names.until:
+            self._names.forget(at, is_turning=kind.turns)
         if kind.is_plain:
             return "", self._paths(kind, thread, arguments, 0 if kind.flags_at is None else arguments[kind.flags_at])
         if kind.gap:
             return kind.gap, ()
+        if kind.operation == "turn":
+            return "", ()
         if kind.operation == "connect":
             return self._address(thread, arguments), ()
         if kind.name == "bind":
@@ -112,7 +124,7 @@ class Calls:
             if text is None:
                 raise OSError(EFAULT, "no path")
             name = text.decode("utf-8", "surrogateescape")
-            found.append(named(thread, None if where == _HERE else where, name, follows=follows))
+            found.append(self._names.of(thread, None if where == _HERE else where, name, follows))
         return found
 
     def _words(self, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> str:
@@ -149,4 +161,4 @@ class Calls:
         name = content[2:].split(b"\0")[0]
         if int.from_bytes(content[:2], "little") != socket.AF_UNIX or not name:
             return ()
-        return (named(thread, None, name.decode("utf-8", "surrogateescape")),)
+        return (self._names.of(thread, None, name.decode("utf-8", "surrogateescape"), False),)

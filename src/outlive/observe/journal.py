@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 UNSEEN = "-"
 _ESCAPES = {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}
-_MOST_GATHERED, _LONGEST_GATHERED_S = 500, 0.1
+_MOST_GATHERED, _LONGEST_GATHERED_US = 500, 100_000
 _MOST_READ = 8 << 20
 _LONGEST_BEGINNING, _STARTS = 64 << 10, ([b"begin"], [b"exec"])
 CHANGES = ("write", "rename", "remove", "make")
@@ -45,7 +45,7 @@ class Journal:
         """`wall` is what lies between the monotonic clock and 1970, in nanoseconds, as of the task's start."""
         self._fd = fd
         self._lines: list[str] = []
-        self._since = 0.0
+        self._since = 0
         self._last = b""
         self._room = LARGEST
         self._wall = wall
@@ -54,12 +54,12 @@ class Journal:
         """Microseconds since 1970, of the clock that was set when we began."""
         return (self._wall + time.monotonic_ns()) // 1000
 
-    def add(self, line: str) -> None:
-        """One more line, whole."""
+    def add(self, at: int, words: str) -> None:
+        """One more line: when it was, and the rest of it."""
         if not self._lines:
-            self._since = time.monotonic()
-        self._lines.append(line)
-        if len(self._lines) >= _MOST_GATHERED or time.monotonic() - self._since > _LONGEST_GATHERED_S:
+            self._since = at
+        self._lines.append(f"{at}\t{words}\n")
+        if len(self._lines) >= _MOST_GATHERED or at - self._since > _LONGEST_GATHERED_US:
             self.flush()
 
     @property

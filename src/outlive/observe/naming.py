@@ -1,6 +1,8 @@
 """Which file a path means, as the kernel will resolve it for the process that names it.
 
-Nothing is remembered: a link may lead elsewhere by the next call, of this task or of anybody.
+Where a thread is, and that no link lies on the way to a directory, is remembered for a moment: most calls
+name what lies beside what the last one named. The task's own calls that could change either are asked for
+and make us forget; of what others turn meanwhile we may learn a moment late.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from errno import ENOENT, ENOTDIR
 from stat import S_ISLNK
 
 from outlive.bundle.kernel import open_straight
-from outlive.observe.content import ABSENT, look
+from outlive.observe.content import ABSENT, look, look_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +22,9 @@ _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _MOST_LINKS = 40
 _SELF = ("/proc/self/", "/proc/thread-self/")
 _DELETED = " (deleted)"
-_NO_NAMES = ("/", "/.", "/..")
+_NO_NAME, _NO_NAMES = ("", ".", ".."), ("/", "/.", "/..")
 _NOTHING_THERE = (-ENOENT, -ENOTDIR)
+_MOMENT_US = 5_000
 
 
 def base_of(thread: int, place: int | None) -> str:
@@ -31,29 +34,62 @@ def base_of(thread: int, place: int | None) -> str:
     return found.removesuffix(_DELETED) if found.endswith(_DELETED) and not os.path.lexists(found) else found
 
 
-def named(thread: int, place: int | None, text: str, *, follows: bool = False) -> tuple[str, Look | None]:
-    """What a text means to a thread, relative to its directory or to that of a descriptor; see `name_of`.
+class Names:
+    """What the paths of a task's calls mean."""
 
-    And what is there, if one look has told both, which it does where no link lies on the way. A call that `follows`
-    means what a link leads to that is its last name.
-    """
-    if text[:1] == "/":
-        path = text
-    else:
-        base = base_of(thread, place)
-        path = f"{base}/{text}" if text else base
-    if "//" not in path and "/./" not in path and "/../" not in path and not path.endswith(_NO_NAMES):
-        fd = open_straight(path.encode("utf-8", "surrogateescape"))
-        if fd >= 0:
-            try:
-                found = os.fstat(fd)
-            finally:
-                os.close(fd)
-            return _followed(thread, path, found) if follows and S_ISLNK(found.st_mode) else (path, found)
-        if fd in _NOTHING_THERE:
-            return path, ABSENT
-    path = name_of(thread, path)
-    return _followed(thread, path, look(path)) if follows else (path, None)
+    def __init__(self) -> None:
+        self._here: dict[int, str] = {}
+        self._straight: set[str] = set()
+        self._remembers = True
+        self.until = 0
+        """When it is time to forget what is remembered."""
+
+    def forget(self, at: int, *, is_turning: bool) -> None:
+        """Find out anew what paths mean: it has been a moment, or a call is about to turn them.
+
+        We are not told when that has done so; after it, nothing is remembered for a moment.
+        """
+        self._here.clear()
+        self._straight.clear()
+        self._remembers = not is_turning
+        self.until = at + _MOMENT_US
+
+    def of(self, thread: int, place: int | None, text: str, follows: bool) -> tuple[str, Look | None]:
+        """What a text means to a thread, relative to its directory or to that of a descriptor; see `name_of`.
+
+        And what is there, unless it takes one more look to tell. A call that `follows` means what a link leads to
+        that is its last name.
+        """
+        if text[:1] == "/":
+            path = text
+        else:
+            base = self._here.get(thread) if place is None else None
+            if base is None:
+                base = base_of(thread, place)
+                if place is None and self._remembers:
+                    self._here[thread] = base
+            path = f"{base}/{text}" if text else base
+        above, _, name = path.rpartition("/")
+        if above in self._straight and name not in _NO_NAME:
+            return _followed(thread, path, look_for(path)) if follows else (path, None)
+        return self._looked_up(thread, path, above, follows=follows)
+
+    def _looked_up(self, thread: int, path: str, above: str, *, follows: bool) -> tuple[str, Look]:
+        """The same of an absolute path: one look tells both, where no link lies on the way."""
+        if "//" not in path and "/./" not in path and "/../" not in path and not path.endswith(_NO_NAMES):
+            fd = open_straight(path.encode("utf-8", "surrogateescape"))
+            if self._remembers and (fd >= 0 or fd == -ENOENT):
+                self._straight.add(above)
+            if fd >= 0:
+                try:
+                    found = os.fstat(fd)
+                finally:
+                    os.close(fd)
+                return _followed(thread, path, found) if follows else (path, found)
+            if fd in _NOTHING_THERE:
+                return path, ABSENT
+        path = name_of(thread, path)
+        return _followed(thread, path, look(path)) if follows else (path, look(path))
 
 
 def name_of(thread: int, path: str) -> str:

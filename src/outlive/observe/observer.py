@@ -18,7 +18,7 @@ from outlive.bundle.kernel import read_small, take_short_turns
 from outlive.bundle.seccomp import CALL, let_continue, receive, wake_on_same_processor
 from outlive.domain.places import TEMPORARY
 from outlive.observe.calls import KINDS, Calls
-from outlive.observe.content import glance, is_directory, look, pin, read_pinned, state_of
+from outlive.observe.content import glance, is_directory, look_for, pin, read_pinned, state_of
 from outlive.observe.journal import UNSEEN, escaped, is_of_something
 from outlive.observe.privileges import gains_privileges
 
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from outlive.observe.content import Look
     from outlive.observe.journal import Journal
     from outlive.observe.place import Place
+
+    Seen = tuple[str, str, int | None]
+    """A path, what it held, and by which descriptor that is still to be read."""
 
 _NOWHERE = ("/dev/", "/proc/")
 _SMALL_IN_GIT = ("HEAD", "ORIG_HEAD", "MERGE_HEAD", "refs/", "packed-refs", "config", "worktrees/")
@@ -137,48 +140,40 @@ class Observer:
         call, thread, _, number, machine, _, *arguments = CALL.unpack_from(self._page)
         at = self._journal.now()
         kind = KINDS[machine, number]
-        states: list[str] = []
-        pinned: list[tuple[int, int]] = []
+        seen: list[Seen] = []
         try:
-            words, named = self._calls.understand(kind, thread, machine, arguments)
+            words, named = self._calls.understand(at, kind, thread, machine, arguments)
             if not words:
-                states, pinned = self._look(kind, named)
+                for path, there in named:
+                    seen.append(self._look(kind, path, there))
         except Exception as error:  # noqa: BLE001 - whatever it is, the command must go on
             let_continue(self._listener, call)
             self._note(at, "gap", thread, f"a call could not be understood: {kind.name}, {type(error).__name__}")
             return
         # Answered, it was this very call all along: what we have read belongs to it.
         if not let_continue(self._listener, call):
-            for _, fd in pinned:
-                os.close(fd)
-            return
-        for index, fd in pinned:
-            states[index] = read_pinned(states[index], fd)
-        if words:
-            self._write_words(at, thread, kind, words, named)
-        elif named:
-            self._write_paths(at, thread, kind, states, named)
-
-    def _look(self, kind: Kind, named: Paths) -> tuple[list[str], list[tuple[int, int]]]:
-        """What the paths hold now; and what of it is only pinned yet."""
-        states: list[str] = []
-        pinned: list[tuple[int, int]] = []
-        for path, found in named:
-            is_held = self._scope.concerns(path)
-            if is_held is None:
-                states.append(UNSEEN)
-                continue
-            there = look(path) if found is None else found
-            if not is_held or (kind.operation == "mkdir" and is_directory(there)):
-                states.append(glance(there))  # whoever makes sure of its directories changes nothing
-            elif kind.is_of_names:
-                state, fd = pin(path, there)
+            for _, _, fd in seen:
                 if fd is not None:
-                    pinned.append((len(states), fd))
-                states.append(state)
-            else:
-                states.append(state_of(path, there))
-        return states, pinned
+                    os.close(fd)
+        elif words:
+            self._write_words(at, thread, kind, words, named)
+        elif seen:
+            self._write_paths(at, thread, kind, seen)
+            if kind.operation == "write" and not self._wrote_to_linked and _has_other_names(named[0][1]):
+                self._wrote_to_linked = True
+                words = "it wrote to a file with several names (hard links): the others changed with it"
+                self._note(at, "gap", thread, words)
+
+    def _look(self, kind: Kind, path: str, there: Look | None) -> Seen:
+        """What a path holds now; or a descriptor by which that is pinned, to be read when the call was answered."""
+        is_held = self._scope.concerns(path)
+        if is_held is None:
+            return path, UNSEEN, None
+        if there is None:
+            there = look_for(path)
+        if not is_held or (kind.operation == "mkdir" and is_directory(there)):
+            return path, glance(there), None  # whoever makes sure of its directories changes nothing
+        return (path, *pin(path, there)) if kind.is_of_names else (path, state_of(path, there), None)
 
     def _write_words(self, at: int, thread: int, kind: Kind, words: str, named: Paths) -> None:
         if kind.operation == "exec":
@@ -197,24 +192,24 @@ class Observer:
         if _namespace(thread) not in ("", self._namespace):
             self._note(at, "gap", thread, "it saw another file system than we do")
 
-    def _write_paths(self, at: int, thread: int, kind: Kind, states: list[str], named: Paths) -> None:
-        if named[0][0].startswith(_NOWHERE) and named[-1][0].startswith(_NOWHERE):
+    def _write_paths(self, at: int, thread: int, kind: Kind, seen: Sequence[Seen]) -> None:
+        fields, is_anywhere = "", False
+        for path, state, fd in seen:
+            before = state if fd is None else read_pinned(state, fd)
+            fields += f"\t{before}\t{escaped(path)}"
+            if before != UNSEEN:
+                is_anywhere = True
+                if path not in self.touched and path not in self.elsewhere:
+                    self._touch(at, thread, path)
+            elif not path.startswith(_NOWHERE):
+                is_anywhere = True
+        if not is_anywhere:
             return
         if thread not in self._known:
             self._introduce(at, thread)
-        fields = ""
-        for state, (path, _) in zip(states, named, strict=True):
-            fields += f"\t{state}\t{escaped(path)}"
-            if state != UNSEEN and path not in self.touched and path not in self.elsewhere:
-                self._touch(at, thread, path)
-        self._journal.add(f"{at}\t{kind.operation}\t{thread}{fields}\n")
-        if kind.operation == "write" and not self._wrote_to_linked and _has_other_names(named[0][1]):
-            self._wrote_to_linked = True
-            self._note(
-                at, "gap", thread, "it wrote to a file with several names (hard links): the others changed with it"
-            )
+        self._journal.add(at, f"{kind.operation}\t{thread}{fields}")
         if self._unwritten:
-            self._notice_writes(states, named)
+            self._notice_writes(seen)
 
     def _touch(self, at: int, thread: int, path: str) -> None:
         """Look at a path again when the task ends; not at more of them than there is memory for."""
@@ -224,8 +219,8 @@ class Observer:
             self._touched_more = True
             self._note(at, "gap", thread, f"of more than {_MOST_TOUCHED:,} paths it is not known how it left them")
 
-    def _notice_writes(self, states: Sequence[str], named: Paths) -> None:
-        for state, (path, _) in zip(states, named, strict=True):
+    def _notice_writes(self, seen: Sequence[Seen]) -> None:
+        for path, state, _ in seen:
             top = self._scope.tree_of(path) if is_of_something(state) else None
             if top in self._unwritten:
                 self._unwritten.discard(top)
@@ -242,7 +237,7 @@ class Observer:
 
     def _note(self, at: int, operation: str, thread: int, *words: str) -> None:
         fields = "".join(f"\t{escaped(word)}" for word in words)
-        self._journal.add(f"{at}\t{operation}\t{thread}\t{UNSEEN}{fields}\n")
+        self._journal.add(at, f"{operation}\t{thread}\t{UNSEEN}{fields}")
 
 
 def _has_other_names(found: Look | None) -> bool:

@@ -66,7 +66,7 @@ def _sees(listener: int, page: mmap) -> bool:
     try:
         receive(listener, page)
         call, thread, _, number, machine, _, *arguments = CALL.unpack_from(page)
-        _, paths = calls.understand(KINDS[machine, number], thread, machine, arguments)
+        _, paths = calls.understand(0, KINDS[machine, number], thread, machine, arguments)
         return let_continue(listener, call) and [path for path, _ in paths] == [_TRIED]
     except (OSError, KeyError):
         return False

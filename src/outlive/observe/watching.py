@@ -119,7 +119,7 @@ class Watcher:
         if path.startswith(self._gits):
             if path.endswith(".lock"):
                 return
-            self._journal.add(f"{at}\tseen\t0\t{UNSEEN}\t{escaped(path)}\n")
+            self._journal.add(at, f"seen\t0\t{UNSEEN}\t{escaped(path)}")
             return
         if path in self._directories:
             return
@@ -131,7 +131,7 @@ class Watcher:
         if state == self._last.get(path) or (before == state == ABSENT and path not in self._last):
             return
         self._last[path] = state
-        self._journal.add(f"{at}\tseen\t0\t{before}\t{escaped(path)}\t{state}\t{escaped(path)}\n")
+        self._journal.add(at, f"seen\t0\t{before}\t{escaped(path)}\t{state}\t{escaped(path)}")
 
     def _note(self, at: int, operation: str, *words: str) -> None:
-        self._journal.add(f"{at}\t{operation}\t0\t{UNSEEN}" + "".join(f"\t{escaped(word)}" for word in words) + "\n")
+        self._journal.add(at, f"{operation}\t0\t{UNSEEN}" + "".join(f"\t{escaped(word)}" for word in words))
