@@ -212,6 +212,10 @@ def test_what_is_written_under_another_name_is_a_gap(bench: Bench, name: str) ->
     found = touched(bench, f"ln other.py {name}; echo more >> {name}; echo more >> {name}; rm {name}")
     gap = "it wrote to a file with several names (hard links): the others changed with it"
     assert (found["level"], found["gaps"]) == ("partial", [gap])
+    program = f"import os; os.link('other.py', '{name}'); os.mkdir('{name}.d'); os.rmdir('{name}.d')"
+    program += f"; os.open('{name}', os.O_WRONLY | os.O_NOFOLLOW)"
+    found = touched(bench, f'{sys.executable} -c "{program}"; rm {name}')
+    assert (found["level"], found["gaps"]) == ("partial", [gap])
     found = touched(bench, f"ln other.py {name}; cat {name}; mv -f {name} last; rm last; echo more >> other.py")
     assert (found["level"], found["gaps"]) == ("observed", [])
 

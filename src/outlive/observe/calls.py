@@ -7,6 +7,7 @@ import os
 from errno import EFAULT
 
 from outlive.bundle.seccomp import CALLS, CHANGING_FLAGS, SOCKETCALL, SOCKETCALL_CONNECT
+from outlive.observe.content import look_for
 from outlive.observe.memory import Memory
 from outlive.observe.naming import Names
 
@@ -117,14 +118,17 @@ class Calls:
     def _paths(self, kind: Kind, thread: int, arguments: Sequence[int], flags: int) -> Paths:
         """The paths of a call. One that writes follows a link, unless it says otherwise, or that nothing is there."""
         found: list[tuple[str, Look | None]] = []
-        follows = kind.operation == "write" and not flags & os.O_NOFOLLOW and flags & _FRESH != _FRESH
+        writes_to_what_is_there = kind.operation == "write" and flags & _FRESH != _FRESH
+        follows = writes_to_what_is_there and not flags & os.O_NOFOLLOW
         for place, at in kind.places:
             where = None if place is None else arguments[place] & 0xFFFFFFFF
             text = self.memory.text(thread, arguments[at])
             if text is None:
                 raise OSError(EFAULT, "no path")
             name = text.decode("utf-8", "surrogateescape")
-            found.append(self._names.of(thread, None if where == _HERE else where, name, follows))
+            path, there = self._names.of(thread, None if where == _HERE else where, name, follows)
+            # It may have other names, wherever this one lies.
+            found.append((path, look_for(path) if there is None and writes_to_what_is_there else there))
         return found
 
     def _words(self, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> str:

@@ -148,13 +148,12 @@ class Observer:
                     seen.append(self._look(kind, path, there))
         except Exception as error:  # noqa: BLE001 - whatever it is, the command must go on
             let_continue(self._listener, call)
+            _let_go(seen)
             self._note(at, "gap", thread, f"a call could not be understood: {kind.name}, {type(error).__name__}")
             return
         # Answered, it was this very call all along: what we have read belongs to it.
         if not let_continue(self._listener, call):
-            for _, _, fd in seen:
-                if fd is not None:
-                    os.close(fd)
+            _let_go(seen)
         elif words:
             self._write_words(at, thread, kind, words, named)
         elif seen:
@@ -238,6 +237,13 @@ class Observer:
     def _note(self, at: int, operation: str, thread: int, *words: str) -> None:
         fields = "".join(f"\t{escaped(word)}" for word in words)
         self._journal.add(at, f"{operation}\t{thread}\t{UNSEEN}{fields}")
+
+
+def _let_go(seen: Sequence[Seen]) -> None:
+    """Nobody will read what was pinned."""
+    for _, _, fd in seen:
+        if fd is not None:
+            os.close(fd)
 
 
 def _has_other_names(found: Look | None) -> bool:
