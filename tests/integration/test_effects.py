@@ -428,16 +428,30 @@ def test_what_a_command_names_in_other_ways_is_held_too(bench: Bench, repo: Path
     held = (
         *("cat dir/*.py", "sed -i s/a/b/ ?.py", "cat {a,other}.py", "wc -l **/*.py", "cat < a.py", "cat link"),
         *("while read x; do :; done < dir/c.py", "dd if=x of=a.py", "rg word", "grep -rn word", "ruff check"),
+        *("echo $(<a.py)", "x=$(< dir/c.py)", "[ -f a.py ]", "if [[ -n $x && other.py -nt b.py ]]; then :; fi"),
         *(f"cd {away} && {command}" for command in (f"git -C{repo} log", f"env -C {repo} make", "cat ../project/a.*")),
     )
     for command in held:
         assert [each["task"] for each in bench.json("guard", "--command", command)["holders"]] == [task], command
-    for command in ("cat o*.py", "rg word other.py", "grep word", "awk '{print $1}' other.py", "ls -la other.py"):
+    for command in (
+        "cat o*.py",
+        "rg word other.py",
+        "grep word",
+        "awk '{print $1}' other.py",
+        "ls -la other.py",
+        "[ a.py = b.py ]",
+    ):
         assert bench.json("guard", "--command", command)["clear"], command
     assert not bench.json("guard", "link")["clear"]
     assert len(bench.json("guard", "--command", "cp a.py /")["holders"]) == 1
-    elsewhere = bench.json("guard", "--command", f"make --directory={repo}", "--cwd", str(away))
-    assert [each["task"] for each in elsewhere["holders"]] == [task]
+    for command in (
+        f"make --directory={repo}",
+        f"GIT_WORK_TREE={repo} git status",
+        f"export GIT_WORK_TREE={repo}; git status",
+        f"env GIT_WORK_TREE={repo} git status",
+    ):
+        elsewhere = bench.json("guard", "--command", command, "--cwd", str(away))
+        assert [each["task"] for each in elsewhere["holders"]] == [task], command
     (repo / "go").touch()
     bench.run("wait", task)
 

@@ -12,6 +12,7 @@ from tree_sitter_bash import language
 from outlive.domain.text import is_encodable
 from outlive.domain.value import Value
 from outlive.observe.shell import Simple, Word, one_line
+from outlive.observe.unwrap import PLACES_OF_GIT
 from outlive.observe.words import WordReader
 
 TYPE_CHECKING = False
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _BASH = Language(language())
 _WRITING = frozenset((">", ">>", "&>", "&>>", ">|", ">&", "<>"))
+_ABOUT_FILES = frozenset(f"-{letter}" for letter in "bcdefghkprsuwxGLNOS")
+_ABOUT_TWO_FILES = frozenset(("-nt", "-ot", "-ef"))
+_TERMS = frozenset(("unary_expression", "binary_expression", "parenthesized_expression"))
 # A loop over more words than this is read once, with its variable unknown.
 _MOST_ROUNDS = 16
 
@@ -111,9 +115,10 @@ class _Walk:
     def visit_command(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
         """A simple command; assignments before it are its own."""
         words: list[Word] = []
+        own = scope.copy()
         for child in node.named_children:
             if child.type == "variable_assignment":
-                self.visit_variable_assignment(child, scope.copy(), depth, feed)
+                self.visit_variable_assignment(child, own, depth, feed)
             elif child.type.endswith("_redirect"):
                 feed = self._redirected(child, scope, depth, feed, [])
             else:
@@ -126,6 +131,9 @@ class _Walk:
             walk.visit(body, scope, depth)
             scope.functions[words[0].text] = function
             words = []
+        elif words and words[0].text == "git":
+            places = tuple(own.variables[name] for name in PLACES_OF_GIT if name in own.variables)
+            feed = feed.but(reads=(*feed.reads, *places))
         if words or feed.writes or feed.reads:
             self._add(tuple(words), one_line(self.read_word.source_of(node)), scope, depth, feed)
 
@@ -162,6 +170,29 @@ class _Walk:
         for word in words:
             scope.variables[variable] = word
             self.visit(body, scope, depth)
+
+    def visit_file_redirect(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
+        """One that no command has: `$(<file)`."""
+        given = self._redirected(node, scope, depth, feed, [])
+        self._add((), one_line(self.read_word.source_of(node)), scope, depth, given)
+
+    def visit_test_command(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
+        """`[ -f a ]` and `[[ a -nt b ]]` read what they ask about; other words in them name no file."""
+        terms, waiting = [], list(reversed(node.named_children))
+        while waiting:
+            term = waiting.pop()
+            if term.type in _TERMS:
+                waiting += reversed(term.named_children)
+            else:
+                terms.append((term, self.read_word(term, scope, depth)))
+        signs = ["", *(word.text if term.type == "test_operator" else "" for term, word in terms), ""]
+        reads = tuple(
+            word
+            for at, (_, word) in enumerate(terms)
+            if not signs[at + 1] and (signs[at] in _ABOUT_FILES or {signs[at], signs[at + 2]} & _ABOUT_TWO_FILES)
+        )
+        if reads:
+            self._add((), one_line(self.read_word.source_of(node)), scope, depth, Feed(reads=reads))
 
     def visit_heredoc_body(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
         self.visit_apart(node, scope, depth)

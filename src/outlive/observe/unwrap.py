@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from outlive.domain.declared import TouchKind
     from outlive.observe.shell import Reader, Simple
 
+# Where git works if they are set, whatever its directory is.
+PLACES_OF_GIT = ("GIT_DIR", "GIT_WORK_TREE")
 SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash"))
 
 
@@ -154,6 +156,9 @@ def _wrapped(reader: Reader, command: Simple, found: tuple[Wrapper, int], scope:
     if "-v" in call.names and words[0].text == "command":
         return False
     while wrapper.operands == 0 and at < len(words) and "=" in words[at].text.partition("/")[0]:
+        name, _, value = words[at].text.partition("=")
+        if name in PLACES_OF_GIT:
+            command = command.but(reads=(*command.reads, words[at].but(text=value)))
         at += 1  # assignments, as `env` and `sudo` take them
     inner = list(words[at + wrapper.operands :])
     dashes = next((i for i, word in enumerate(inner) if word.text == "--"), None)
