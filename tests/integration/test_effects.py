@@ -456,6 +456,57 @@ def test_what_a_command_names_in_other_ways_is_held_too(bench: Bench, repo: Path
     bench.run("wait", task)
 
 
+def test_what_cannot_be_read_of_a_command_is_neither_held_nor_clear(bench: Bench, repo: Path) -> None:
+    """A variable may mean what is held: the answer names it and the task; clear is what it cannot mean."""
+    unreadable = {
+        "cat $FILE": ["$FILE"],
+        "echo $(<$FILE)": ["$FILE"],
+        'while read -r x; do cat "$x"; done < names': ["$x"],
+        "xargs cat < names": ["…"],
+        "wc -l < $FILE": ["$FILE"],
+        "grep -n word --file=$FILE other.py": ["--file=$FILE"],
+        "cat dir/$NAME": ["dir/$NAME"],
+        "sudo -n env A=1 cat $FILE": ["$FILE"],
+        "bash -c 'cat $1' _ a.py": ["$1"],
+        '[ -f "$FILE" ]': ["$FILE"],
+        "cd $PLACE && cat c.py": ["$PLACE"],
+        'bash -c "cat $FILE"': ["all of it", "$FILE"],
+        "cat $A $B $C $D": ["$A", "$B", "$C"],
+    }
+    for command in unreadable:
+        assert bench.json("guard", "--command", command)["clear"], command
+    task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
+    window_on(bench, task, *NAMES)
+    for command, words in unreadable.items():
+        found = bench.json("guard", "--command", command)
+        assert [(each["task"], each["unread"]) for each in found["holders"]] == [(task, words)], command
+        assert not found["clear"], command
+    (held,) = bench.json("guard", "--command", "cat $FILE a.py")["holders"]
+    assert held["unread"] == [], "one word of it is held for sure"
+    (repo / "lib").mkdir()
+    for command in (
+        *("echo $X", "kill $!", "sleep $N", "export A=$B", "A=$(date)", "cat lib/$NAME", "curl -s https://x/$ID"),
+        *(
+            "cat '$FILE' other.py",
+            "cat <<E\n$X\nE",
+            "T=$(mktemp); cat $T",
+            "cat <(echo x)",
+            "cd $PLACE && echo",
+            "[ $? = 0 ]",
+        ),
+        *("for x in other.py lib; do ls $x; done", "cat $HOME/x", "ssh host 'cat $X'"),
+    ):
+        assert bench.json("guard", "--command", command)["clear"], command
+    said = bench.run("guard", "--exit-code", "--command", "cat $FILE")
+    assert said.returncode == 1
+    assert said.stdout.startswith(
+        f"cannot tell whether it is touched, $FILE cannot be read: task {task} holds a.py, b.py"
+    )
+    (repo / "go").touch()
+    bench.run("wait", task)
+    assert bench.json("guard", "--command", "cat $FILE")["clear"]
+
+
 def test_what_a_task_left_away_is_named_until_it_is_back(bench: Bench, repo: Path) -> None:
     """It died before its pop: whoever asks is told so for a while. What a success changed was meant to change."""
     died = bench.launch("git stash push -q; kill -9 $$")

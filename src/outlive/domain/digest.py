@@ -94,6 +94,16 @@ def write_digest(digest: Digest, mark: str, now: datetime) -> str:
     return frame(mark, "Hand-off of background tasks; it replaces every earlier hand-off.", parts)
 
 
+def maybe_held_line(task: str, window: Window, unread: tuple[str, ...], now: datetime) -> str:
+    """A window that is open, as a warning; and why nobody can tell whether it matters, if there are unread words."""
+    line = held_line(task, window, now)
+    if not unread:
+        return line
+    return (
+        f"cannot tell whether it is touched, {', '.join(one_line(word, 40) for word in unread)} cannot be read: {line}"
+    )
+
+
 def held_line(task: str, window: Window, now: datetime) -> str:
     """A window that is open, as a warning."""
     paths = without_filled(window.paths)

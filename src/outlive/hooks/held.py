@@ -69,12 +69,12 @@ def _holders(home: Home, event: Event) -> list[Holder]:
 
 
 def _words(holders: list[Holder]) -> str:
-    from outlive.domain.digest import held_line  # noqa: PLC0415 - only if something is held
+    from outlive.domain.digest import maybe_held_line  # noqa: PLC0415 - only if something is held
     from outlive.service.clock import utc_now  # noqa: PLC0415
 
-    lines = [held_line(task, window, utc_now()) for task, window in holders[:_MOST]]
+    lines = [maybe_held_line(each.task, each.window, each.unread, utc_now()) for each in holders[:_MOST]]
     more = f" and {len(holders) - _MOST} more tasks" if len(holders) > _MOST else ""
     advice = "What is there now is not how it was, and may be put back: wait for it (`outlive wait ID`) or ask first."
-    if all(window.is_left for _, window in holders):
+    if all(each.window.is_left for each in holders):
         advice = "Nobody is going to put that back: see what it did (`outlive effects ID`) before you build on it."
     return f"{'; '.join(lines)}{more}. {advice}" if lines else ""

@@ -10,6 +10,7 @@ import os
 import re
 from fnmatch import fnmatchcase
 
+from outlive.domain.value import Value
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.effects import open_now
@@ -25,7 +26,15 @@ if TYPE_CHECKING:
     from outlive.domain.effects import Window
     from outlive.observe.shell import Simple
 
-    Holder = tuple[str, Window]
+
+class Holder(Value):
+    """A task, and what it holds of what somebody is about to touch."""
+
+    task: str
+    window: Window
+    unread: tuple[str, ...] = ()
+    """What of the command cannot be read, if only that may mean what is held."""
+
 
 # What these say is read from the whole tree, or goes into all of it.
 _WHOLE_TREE = ("git", "unknown")
@@ -37,6 +46,17 @@ _SEARCHING = frozenset(
     )
 )
 _RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--(dereference-)?recursive")
+# What these are given names no file; what a redirection gives them does.
+_NAMING_NOTHING = frozenset(
+    (
+        *("", "echo", "printf", ":", "true", "false", "exit", "return", "break", "continue", "shift", "set", "unset"),
+        *("cd", "pushd", "popd", "read", "wait", "kill", "sleep", "date", "seq", "expr", "basename", "dirname"),
+        *("type", "which", "umask", "ulimit", "trap", "getopts", "let"),
+    )
+)
+# Where in a word that is not literal the unknown begins.
+_UNREAD = re.compile(r"[$`…]")
+_MOST_UNREAD = 3
 # Whatever may stand there: several directories, or one of several names.
 _MANY = re.compile(r"\*\*|\{[^{}\s]*(,|\.\.)[^{}\s]*\}")
 
@@ -46,15 +66,17 @@ def holders_of_paths(home: Home, paths: Iterable[str], environ: Mapping[str, str
 
     A task is not in its own way.
     """
-    return _holders(home, paths, environ, _concerns)
+    return _holders(_open_by_others(home, environ), paths, _concerns)
 
 
 def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, environ: Mapping[str, str]) -> list[Holder]:
     """Which tasks hold what a command is about to read or touch, as far as its text tells.
 
-    git, and what cannot be read (tests, builds), work with the whole tree.
+    git, and programs that nobody knows (tests, builds), work with the whole tree. A word that cannot be read may
+    mean whatever is held where it may lead: that is told as what it is, neither held for sure nor clear.
     """
-    if not _is_anything_open(home, environ):
+    held = list(_open_by_others(home, environ))
+    if not any(windows for _, windows in held):
         return []
     from outlive.observe.declared import declare  # noqa: PLC0415 - it is dear, and paths need it not
     from outlive.observe.shell import read  # noqa: PLC0415
@@ -62,11 +84,46 @@ def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, enviro
     touches = declare(argv, directory).touches
     reader = read(argv, directory)
     paths = [touch.what for touch in touches if touch.kind == "path" and touch.what.startswith("/")]
+    unread: dict[str, str] = {} if reader.is_whole else {"all of it": project_of(directory)}
     for each in reader.commands:
         paths += _paths_of(each, each.directory or directory)
+        unread |= _unread_in(each, directory)
     if "git" in reader.programs or any(map(_is_of_tree, touches)):
         paths += {project_of(place) for place in (directory, *(each.directory for each in reader.commands)) if place}
-    return _holders(home, paths, environ, _may_concern)
+    found = _holders(held, paths, _may_concern)
+    known = {(each.task, each.window) for each in found}
+    words = tuple(unread)[:_MOST_UNREAD]
+    maybe = [each.but(unread=words) for each in _holders(held, unread.values(), _concerns)]
+    return found + [each for each in maybe if (each.task, each.window) not in known]
+
+
+def _unread_in(command: Simple, directory: str) -> dict[str, str]:
+    """The words of a command that may name a file and cannot be read, each with the directory it may lead into.
+
+    A word tells what stands before its unknown part: `src/$NAME` lies in `src`, and `$NAME` anywhere in the tree.
+    """
+    from outlive.observe.shell import program_name  # noqa: PLC0415 - paths need it not
+
+    if command.elsewhere is not None:
+        return {}
+    names_nothing = program_name(command) in _NAMING_NOTHING
+    place = command.directory or directory
+    if place != directory and _UNREAD.search(place):
+        if names_nothing and not command.reads:
+            return {}
+        return {place: project_of(directory)}
+    found = {}
+    for word in (*(() if names_nothing else command.words[1:]), *command.reads):
+        if word.literal or word.text.startswith("/dev/") or "\0" in word.text:
+            continue
+        begin = _UNREAD.search(word.text)
+        known = "" if begin is None else word.text[: begin.start()]
+        if known.rstrip("/") == os.environ.get("TMPDIR", "/tmp").rstrip("/") and word.text[len(known)] == "…":  # noqa: S108
+            continue  # a new temporary file is nobody's
+        known = known.rpartition("=")[2]
+        inside = os.path.join(place, os.path.dirname(known)) if known and not known.startswith("-") else ""
+        found[word.text] = inside or project_of(place)
+    return found
 
 
 def _paths_of(command: Simple, directory: str) -> list[str]:
@@ -100,14 +157,14 @@ def _is_of_tree(touch: Touch) -> bool:
 
 
 def _holders(
-    home: Home, paths: Iterable[str], environ: Mapping[str, str], concerns: Callable[[str, str], bool]
+    held: Iterable[tuple[str, tuple[Window, ...]]], paths: Iterable[str], concerns: Callable[[str, str], bool]
 ) -> list[Holder]:
     wanted = {place for path in paths for place in _places(path)}
     return [
-        (task, window)
-        for task, windows in _open_by_others(home, environ)
+        Holder(task=task, window=window)
+        for task, windows in held
         for window in windows
-        if any(concerns(path, held) for path in wanted for held in window.paths)
+        if any(concerns(path, away) for path in wanted for away in window.paths)
     ]
 
 
@@ -116,10 +173,6 @@ def _places(path: str) -> tuple[str, str]:
     above, name = os.path.split(path.rstrip("/"))
     here = os.path.join(os.path.realpath(above), name) if name not in {"", ".", ".."} else os.path.realpath(path)
     return os.path.realpath(path), here
-
-
-def _is_anything_open(home: Home, environ: Mapping[str, str]) -> bool:
-    return any(windows for _, windows in _open_by_others(home, environ))
 
 
 def _open_by_others(home: Home, environ: Mapping[str, str]) -> Iterator[tuple[str, tuple[Window, ...]]]:
