@@ -328,6 +328,35 @@ def test_files_that_are_tracked_no_longer_have_changed_since(bench: Bench, tree:
 
 
 @can_observe
+def test_configuration_that_is_not_the_repositorys_own_is_compared(bench: Bench, tree: Worktree) -> None:
+    """The user's, which may be a link, and what is included from it; by the paths that counted when it ran."""
+    home = bench.root / "home"
+    (home / "kept").mkdir(parents=True)
+    bench.env = {name: value for name, value in bench.env.items() if not name.startswith(("GIT_CONFIG", "XDG_"))}
+    bench.env |= {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
+    user, more, other = home / "kept" / "gitconfig", home / "more", home / "other"
+    conditions = f'[includeIf "gitdir:{bench.root}/nowhere/"]\npath = ~/other\n'
+    user.write_text(f"[core]\neditor = vi\n[include]\n\tpath = ../more # here\n{conditions}")
+    (home / ".gitconfig").symlink_to(user)
+    task = begun(bench, "true", "--session", "s-1")
+    compared(bench, task)
+    more.touch()
+    more.unlink()
+    other.write_text("[core]\n")
+    user.write_text(user.read_text())
+    assert drifted(bench)["moved"] is False, "what is not included, or written as it was, changes nothing"
+    bench.env["HOME"] = str(bench.root)
+    assert drifted(bench)["moved"] is False, "another home of whoever reads is not another configuration"
+    more.write_text("[core]\nautocrlf = true\n")
+    assert drifted(bench)["summary"] == f"git's configuration changed since it ran ({more})"
+    user.write_text("")
+    more.unlink()
+    assert drifted(bench)["summary"].startswith("git's configuration changed since it ran (")
+    tree.git("config", "core.editor", "ed")
+    assert len(drifted(bench)["details"]) == 2
+
+
+@can_observe
 def test_committing_what_was_there_already_changes_no_file(bench: Bench, tree: Worktree) -> None:
     """HEAD moved, and the files are what the task ran on."""
     tree.write("a", "dirty\n")

@@ -79,6 +79,7 @@ def drift(
             found.append("another repository lies where it ran")
         else:
             found += _git_drift(then.git, now.git, distance)
+            found += _settings_drift(then, now, unknown)
             found += _tracked_drift(then, now, taken_ns, ended_ns, unknown) or _names_drift(then, now, unknown)
     elif now.git is not None:
         found.append("there was no repository where it ran, and now there is one")
@@ -110,6 +111,22 @@ def _git_drift(then: GitState, now: GitState, distance: Distance | None) -> list
     if then.config is not None and now.config is not None and then.config != now.config:
         found.append("the repository's configuration changed since it ran")
     return found
+
+
+def _settings_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
+    """The configuration that git reads beside the repository's own: included, the user's, the system's."""
+    if then.settings is None or now.settings is None:
+        return []
+    changed = []
+    for path, was in then.settings.items():
+        if path in (then.files or ()):
+            continue  # told as a file it touched
+        answer = _is_changed(was, now.settings.get(path, UNSEEN))
+        if answer:
+            changed.append(path)
+        elif answer is None:
+            unknown.append(f"configuration: {one_line(path, _WIDEST_NAME)} could not be compared")
+    return [f"git's configuration changed since it ran ({_named(changed)})"] if changed else []
 
 
 def _head_drift(then: str, now: str, distance: Distance | None) -> str:

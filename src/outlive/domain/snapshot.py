@@ -79,6 +79,8 @@ class Snapshot(Value):
     tree: Tree | None = None
     files: Mapping[str, bytes] | None = None
     """The paths that were asked for by name, wherever they lie."""
+    settings: Mapping[str, bytes] | None = None
+    """Of one taken at an end, the files that git's settings came from, but for the repository's own."""
     dirty: Mapping[bytes, bytes] | None = None
     """Of a kept one, the tracked files that were not what the index says; None if not everything was looked at."""
     present: str | None = None

@@ -41,9 +41,8 @@ def to_json(snapshot: Snapshot) -> str:
             "tree": kept,
             "dirty": None if snapshot.dirty is None else _pack(snapshot.dirty),
             "present": snapshot.present,
-            "files": None
-            if snapshot.files is None
-            else {path: b2a_base64(seen, newline=False).decode("ascii") for path, seen in snapshot.files.items()},
+            "files": _named_json(snapshot.files),
+            "settings": _named_json(snapshot.settings),
         }
     )
 
@@ -62,10 +61,21 @@ def from_json(text: str) -> Snapshot | None:
             tree=None if tree is None else _tree(tree),
             dirty=None if dirty is None else _unpack(dirty),
             present=kept.get("present"),
-            files=None if files is None else {path: a2b_base64(seen) for path, seen in files.items()},
+            files=_named(files),
+            settings=_named(kept.get("settings")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, NotBase64, NotDeflated, RecursionError):
         return None
+
+
+def _named_json(files: Mapping[str, bytes] | None) -> dict[str, str] | None:
+    if files is None:
+        return None
+    return {path: b2a_base64(seen, newline=False).decode("ascii") for path, seen in files.items()}
+
+
+def _named(kept: dict[str, str] | None) -> dict[str, bytes] | None:
+    return None if kept is None else {path: a2b_base64(seen) for path, seen in kept.items()}
 
 
 def _plain(field: object) -> object:

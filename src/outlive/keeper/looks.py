@@ -105,7 +105,7 @@ class Looks:
 
     def at_the_end(self, own: Sequence[str]) -> None:
         """A quick one; of the paths that the task itself was seen to change it is kept what they hold."""
-        self._quick = self._keep_quick(self._files.after, own[:_MOST_FOLLOWED])
+        self._quick = self._keep_quick(self._files.after, own[:_MOST_FOLLOWED], is_end=True)
 
     def after(self, seen: Collection[str], own: Sequence[str]) -> None:
         """A look at all files, which is compared with the first; and a quick one, if there was no time for it yet.
@@ -144,14 +144,16 @@ class Looks:
         Beside(work, (self._record, first)).wait()
 
     def _keep_quick(
-        self, path: str, paths: Sequence[str] = (), *, only_of_repositories: bool = False
+        self, path: str, paths: Sequence[str] = (), *, only_of_repositories: bool = False, is_end: bool = False
     ) -> list[Snapshot] | None:
         try:
             from outlive.domain.snapshot_json import to_json  # noqa: PLC0415
-            from outlive.observe.snapshot import take_quick  # noqa: PLC0415
+            from outlive.observe.snapshot import take_quick, with_settings  # noqa: PLC0415
 
             first, *others = self.directories()
             quick = [take_quick(first, paths), *map(take_quick, others)]
+            if is_end:
+                quick[0] = with_settings(quick[0])
             if not only_of_repositories or any(each.git is not None for each in quick):
                 _write(path, "".join(to_json(each) + "\n" for each in quick))
         except (ImportError, OSError):

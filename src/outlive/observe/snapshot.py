@@ -47,6 +47,18 @@ def take_quick(directory: str, paths: Iterable[str] = (), budget_s: float = DEFA
     return quick.but(files=look_at_paths(paths, time.monotonic() + budget_s)) if paths else quick
 
 
+def with_settings(snapshot: Snapshot, budget_s: float = DEFAULT_BUDGET_S) -> Snapshot:
+    """The snapshot with the files beside the repository that git's settings come from."""
+    if snapshot.git is None or not snapshot.git.identity:
+        return snapshot
+    try:
+        from outlive.observe.git_config import configuration_around  # noqa: PLC0415 - a launch needs it not
+    except ImportError:
+        return snapshot  # the installation is gone: that is no reason to keep nothing
+    paths = configuration_around(snapshot.git, os.environ)
+    return snapshot.but(settings=look_at_paths(paths, time.monotonic() + budget_s))
+
+
 def take_full(
     directory: str,
     budget_s: float = DEFAULT_BUDGET_S,

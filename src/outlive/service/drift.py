@@ -43,6 +43,8 @@ class World:
         now = self._look(task.launch.cwd) if then.git is None else self._look_at_all(then, task.launch.cwd)
         if then.files:
             now = now.but(files=look_at_paths(then.files, time.monotonic() + _NAMED_FILES_S))
+        if then.settings:
+            now = now.but(settings=look_at_paths(then.settings, time.monotonic() + _NAMED_FILES_S))
         has_moved = then.git is not None and now.git is not None and then.git.head != now.git.head
         distance = measure_distance(then.git, now.git) if has_moved and then.git and now.git else None
         ended_at = task.attempts[attempt - 1].ended_at

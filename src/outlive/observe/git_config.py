@@ -1,0 +1,83 @@
+"""Which files beside a repository's own configuration git takes its settings from: included, the user's, the system's.
+
+Only files are read; of a condition that cannot be judged without git, it is assumed that it holds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from fnmatch import fnmatchcase
+
+from outlive.observe.safe_read import Unknown, read_regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from outlive.domain.snapshot import GitState
+
+_MOST_FILES = 32
+_MOST_BYTES = 256 << 10
+_SECTION = re.compile(r'\[\s*(include|includeif)\s*(?:"([^"]*)")?\s*\](.*)', re.IGNORECASE)
+_PATH = re.compile(r'path\s*=\s*"?([^"#;]+)', re.IGNORECASE)
+
+
+def configuration_around(git: GitState, environ: Mapping[str, str]) -> list[str]:
+    """The paths, whether or not anything is there: one that is made later changes settings, too."""
+    home = environ.get("HOME", "")
+    xdg = environ.get("XDG_CONFIG_HOME") or home + "/.config"
+    usual = (
+        [environ["GIT_CONFIG_GLOBAL"]]
+        if "GIT_CONFIG_GLOBAL" in environ
+        else [xdg + "/git/config", home + "/.gitconfig"]
+    )
+    if not environ.get("GIT_CONFIG_NOSYSTEM"):
+        usual.append(environ.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig"))
+    repository = (git.common_dir + "/config", git.git_dir + "/config.worktree")
+    # Whoever keeps such a file elsewhere has a link here, and edits what it leads to.
+    waiting = [os.path.realpath(path) for path in (*repository, *usual) if path.startswith("/") and path != os.devnull]
+    found: dict[str, None] = {}
+    while waiting and len(found) < _MOST_FILES:
+        path = waiting.pop(0)
+        if path not in found:
+            found[path] = None
+            waiting += _included(path, git.git_dir, home)
+    own_files = {os.path.realpath(path) for path in repository}
+    return [path for path in found if path not in own_files]
+
+
+def _included(path: str, git_dir: str, home: str) -> Iterator[str]:
+    try:
+        lines = os.fsdecode(read_regular(path, _MOST_BYTES) or b"").splitlines()
+    except Unknown:
+        return
+    is_including = False
+    for line in lines:
+        bare = line.strip()
+        if bare.startswith("["):
+            section = _SECTION.match(bare)
+            is_including = section is not None and _holds(section[2] or "", git_dir, os.path.dirname(path), home)
+            bare = section[3].strip() if section is not None else ""
+        named = _PATH.match(bare) if is_including else None
+        if named is not None and "\0" not in named[1]:
+            yield os.path.realpath(os.path.join(os.path.dirname(path), _from_home(named[1].strip(), home)))
+
+
+def _holds(condition: str, git_dir: str, directory: str, home: str) -> bool:
+    """Whether what stands under a condition is included."""
+    kind, _, pattern = condition.partition(":")
+    if kind not in {"gitdir", "gitdir/i"}:
+        return True
+    pattern = _from_home(pattern, home)
+    if pattern.startswith("./"):
+        pattern = directory + pattern[1:]
+    elif not pattern.startswith("/"):
+        pattern = "*/" + pattern
+    pattern += "*" if pattern.endswith("/") else ""
+    both = (git_dir, pattern) if kind == "gitdir" else (git_dir.lower(), pattern.lower())
+    return fnmatchcase(*both)
+
+
+def _from_home(path: str, home: str) -> str:
+    return home + path[1:] if path.startswith("~/") else path
