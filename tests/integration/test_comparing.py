@@ -312,6 +312,10 @@ def test_files_that_changed_since_are_named_with_the_notice(bench: Bench, tree: 
     assert drifted(bench)["summary"] == "1 tracked file changed since it ran, read by it or not: src/deep/c.py"
     tree.write("a", "dirtier\n")
     tree.write("b", "not mine\n")
+    (handed,) = bench.json("hand-off", "--session", "s-1")["ended"]
+    told = drifted(bench)
+    assert handed["drift"] == bench.json("show", task)["drift"] == told, "it is the same wherever it is told"
+    assert f"\nsince     {'; '.join(told['details'])}\n" in bench.ok("show", task)
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
     assert len(notice["drift"]["details"]) == 2
     tracked = "2 tracked files changed since it ran, read by it or not: a, src/deep/c.py"

@@ -13,7 +13,7 @@ from outlive.domain.when import iso
 from outlive.keeper.launching import launch_adopter
 from outlive.service.clock import utc_now
 from outlive.service.effects import effects_of
-from outlive.service.view import find, full_document, history_of, output_view
+from outlive.service.view import drift_now, find, full_document, history_of, output_view
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +58,9 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
         yield f"attempt {each.number} {each.state}  {ending(each)}  {lasted(each, now)}"
     effects = effects_of(home, task)
     yield f"touched   {effects.level}: {one_line(summary_of(effects, now), 300)}"
+    drift = drift_now(home, task)
+    if drift is not None and drift.moved is not False:
+        yield f"since     {one_line('; '.join(drift.details) or drift.summary, 300)}"
     history = history_of(home, task)
     for number, seen_at, seen in history.evidence:
         known = ", ".join(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from outlive.domain.drift import Drift
     from outlive.domain.effects import Window
     from outlive.domain.foreign import Foreign
     from outlive.domain.task import Task
@@ -36,8 +37,8 @@ class Line(Value):
     """Its text says that it takes something away for a while."""
     earlier: bool = False
     """It is owed to an earlier session of this project that nobody continues."""
-    moved: str = ""
-    """What has moved in the world since it ended."""
+    drift: Drift | None = None
+    """What has moved in the world since it ended; None if nobody compared."""
 
 
 class Digest(Value):
@@ -137,7 +138,8 @@ def _line(line: Line, width: int, now: datetime) -> str:
     head = f"  {task.id}{' (of an earlier session)' if line.earlier else ''} {how}: "
     room = width - len(head)
     what = one_line(task.launch.command, max(room // 2, 20))
-    moved = [f"; {one_line(line.moved, max(room // 3, 40))}"] if line.moved else []
+    has_moved = line.drift is not None and line.drift.moved
+    moved = [f"; {one_line(line.drift.summary, max(room // 3, 40))}"] if line.drift and has_moved else []
     words = [what, *moved, f"{';' if moved else ''} in {one_line(task.launch.cwd, max(room // 4, 12))}"]
     if line.last_line:
         words.append(f', last line "{one_line(line.last_line, max(room // 4, 12))}"')

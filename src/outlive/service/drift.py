@@ -76,6 +76,13 @@ class World:
         return now.but(tree=now.tree.but(tracked={**now.tree.tracked, **seen})) if seen else now
 
 
+def drift_document(found: Drift | None) -> dict[str, object] | None:
+    """It as JSON, the same wherever it is told; None if nobody compared."""
+    if found is None:
+        return None
+    return {"moved": found.moved, "summary": found.summary, "details": list(found.details)}
+
+
 def _written_ns(path: str) -> int | None:
     try:
         return os.stat(path).st_mtime_ns

@@ -9,7 +9,7 @@ from outlive.ledger.inbox import Inbox
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from outlive.service.drift import World
+from outlive.service.drift import World, drift_document
 from outlive.service.effects import may_open_window, open_windows, window_document
 from outlive.service.foreign import foreign_document, foreign_of
 from outlive.service.holding import may_hold
@@ -67,7 +67,14 @@ def hand_off_document(home: Home, handed: HandOff) -> dict[str, object]:
     parts = {"running": digest.running, "ended": digest.ended, "lost": digest.lost}
     return {
         **{
-            name: [{"earlier_session": line.earlier, **task_document(home, line.task, now)} for line in lines]
+            name: [
+                {
+                    "earlier_session": line.earlier,
+                    **task_document(home, line.task, now),
+                    "drift": drift_document(line.drift),
+                }
+                for line in lines
+            ]
             for name, lines in parts.items()
         },
         "elsewhere": digest.elsewhere,
@@ -111,14 +118,10 @@ def _digest(home: Home, ledger: SqliteLedger, owed: Owed, tellings: Sequence[Tel
 def _compared(home: Home, digest: Digest) -> Digest:
     """With what moved since the first of its endings."""
     world, ended = World(), list(digest.ended)
-    ended[:_MOST_COMPARED] = [line.but(moved=_moved(home, world, line)) for line in ended[:_MOST_COMPARED]]
+    ended[:_MOST_COMPARED] = [
+        line.but(drift=world.drift_of(home, line.task, line.task.current.number)) for line in ended[:_MOST_COMPARED]
+    ]
     return digest.but(ended=tuple(ended))
-
-
-def _moved(home: Home, world: World, line: Line) -> str:
-    """What makes old news of how it ended; nothing if nothing is known to have moved."""
-    found = world.drift_of(home, line.task, line.task.current.number)
-    return found.summary if found is not None and found.moved else ""
 
 
 class _Forsaken:

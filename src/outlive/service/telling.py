@@ -13,7 +13,7 @@ from outlive.ledger.inbox import Inbox
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from outlive.service.drift import World
+from outlive.service.drift import World, drift_document
 from outlive.service.effects import effects_of, overlaps_of
 from outlive.service.view import files_of, output_view, tail_text, task_document
 
@@ -118,9 +118,7 @@ def notice_document(home: Home, telling: Telling, told: Told) -> dict[str, objec
         "covers": [each.id for each in telling.covers],
         "crossed_boundary": told.crossed_boundary,
         "launched_by": told.launched_by,
-        "drift": None
-        if told.drift is None
-        else {"moved": told.drift.moved, "summary": told.drift.summary, "details": list(told.drift.details)},
+        "drift": drift_document(told.drift),
         "overlap": [
             {
                 "task": each.task,

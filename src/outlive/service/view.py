@@ -9,6 +9,7 @@ from outlive.domain.text import shown
 from outlive.domain.wire import OutputView, history_json, task_json
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
+from outlive.service.drift import World, drift_document
 from outlive.service.effects import effects_document, effects_of, git_document
 from outlive.service.lookup import resolve
 from outlive.service.reconcile import reconcile
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.bundle.home import Home
+    from outlive.domain.drift import Drift
     from outlive.domain.task import History, Task
     from outlive.ledger.contract import Selection
     from outlive.service.reconcile import Adopter
@@ -118,4 +120,10 @@ def task_document(home: Home, task: Task, now: datetime) -> dict[str, object]:
 
 def full_document(home: Home, task: Task, now: datetime) -> dict[str, object]:
     """The task as JSON with all that is remembered of it."""
-    return {**task_document(home, task, now), **history_json(history_of(home, task))}
+    drift = drift_document(drift_now(home, task))
+    return {**task_document(home, task, now), **history_json(history_of(home, task)), "drift": drift}
+
+
+def drift_now(home: Home, task: Task) -> Drift | None:
+    """What has moved since its newest attempt ended; None while that goes on, or if nobody looked then."""
+    return None if task.current.settled_at is None else World().drift_of(home, task, task.current.number)
