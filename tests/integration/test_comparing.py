@@ -352,7 +352,8 @@ def test_configuration_that_is_not_the_repositorys_own_is_compared(bench: Bench,
     bench.env["HOME"] = str(bench.root)
     assert drifted(bench)["moved"] is False, "another home of whoever reads is not another configuration"
     more.write_text("[core]\nautocrlf = true\n")
-    assert drifted(bench)["summary"] == f"git's configuration changed since it ran ({more})"
+    summary = drifted(bench)["summary"]
+    assert summary.startswith(f"git's configuration changed since it ran ({str(more)[:70]}"), "a long path is cut"
     user.write_text("")
     more.unlink()
     assert drifted(bench)["summary"].startswith("git's configuration changed since it ran (")

@@ -1,13 +1,12 @@
 """Which files beside a repository's own configuration git takes its settings from: included, the user's, the system's.
 
-Only files are read; of a condition that cannot be judged without git, it is assumed that it holds.
+Only files are read; of a condition that cannot be judged without git, it is assumed that it holds. Keepers
+read this while somebody waits for an ending, so it does without `re`.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from fnmatch import fnmatchcase
 
 from outlive.observe.safe_read import Unknown, read_regular
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
 _MOST_FILES = 32
 _MOST_BYTES = 256 << 10
-_SECTION = re.compile(r'\[\s*(include|includeif)\s*(?:"([^"]*)")?\s*\](.*)', re.IGNORECASE)
-_PATH = re.compile(r'path\s*=\s*"?([^"#;]+)', re.IGNORECASE)
 
 
 def configuration_around(git: GitState, environ: Mapping[str, str]) -> list[str]:
@@ -56,12 +53,21 @@ def _included(path: str, git_dir: str, home: str) -> Iterator[str]:
     for line in lines:
         bare = line.strip()
         if bare.startswith("["):
-            section = _SECTION.match(bare)
-            is_including = section is not None and _holds(section[2] or "", git_dir, os.path.dirname(path), home)
-            bare = section[3].strip() if section is not None else ""
-        named = _PATH.match(bare) if is_including else None
-        if named is not None and "\0" not in named[1]:
-            yield os.path.realpath(os.path.join(os.path.dirname(path), _from_home(named[1].strip(), home)))
+            section, _, bare = bare[1:].partition("]")
+            kind, _, condition = section.partition('"')
+            is_including = kind.strip().lower() in {"include", "includeif"} and _holds(
+                condition.partition('"')[0], git_dir, os.path.dirname(path), home
+            )
+        key, equals, value = bare.partition("=")
+        if is_including and equals and key.strip().lower() == "path" and "\0" not in value:
+            yield os.path.realpath(os.path.join(os.path.dirname(path), _from_home(_plain(value.strip()), home)))
+
+
+def _plain(value: str) -> str:
+    """A value without its quotes, or without the comment behind it."""
+    if value.startswith('"'):
+        return value[1:].partition('"')[0]
+    return value.partition("#")[0].partition(";")[0].strip()
 
 
 def _holds(condition: str, git_dir: str, directory: str, home: str) -> bool:
@@ -69,6 +75,8 @@ def _holds(condition: str, git_dir: str, directory: str, home: str) -> bool:
     kind, _, pattern = condition.partition(":")
     if kind not in {"gitdir", "gitdir/i"}:
         return True
+    from fnmatch import fnmatchcase  # noqa: PLC0415 - few have such conditions
+
     pattern = _from_home(pattern, home)
     if pattern.startswith("./"):
         pattern = directory + pattern[1:]
