@@ -190,6 +190,17 @@ for turn in range(60):
     os.unlink("at"), os.symlink("two", "at"), write(f"at/c{turn}"), os.unlink("at")
 """
 
+LINKING = """
+import os, time
+def write(name):
+    os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+os.mkdir("one"), os.symlink("one", "link")
+for turn in range(10):
+    time.sleep(0.01)
+    os.mkdir("at"), write(f"at/a{turn}"), os.unlink(f"at/a{turn}"), os.rmdir("at")
+    os.link("link", "at", follow_symlinks=False), write(f"at/b{turn}"), os.unlink("at")
+"""
+
 WORK = {
     "git": shell(GIT, "git"),
     "files": shell(FILES),
@@ -264,6 +275,13 @@ def test_a_link_that_is_turned_at_once_leads_where_it_led(bench: Bench, place: P
     assert _written(bench, task, place) == [
         name for turn in range(60) for name in (f"at/a{turn}", f"one/b{turn}", f"two/c{turn}")
     ]
+
+
+def test_a_second_name_of_a_link_leads_where_the_link_does(bench: Bench, place: Path) -> None:
+    """A hard link puts a link where a directory was a moment ago, just as a rename does."""
+    task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", LINKING)
+    assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
+    assert _written(bench, task, place) == [name for turn in range(10) for name in (f"at/a{turn}", f"one/b{turn}")]
 
 
 @pytest.mark.parametrize("what", ["a repository", "any other directory"])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import _socket as socket
 import os
 from errno import EFAULT
+from stat import S_ISLNK
 
 from outlive.bundle.seccomp import CALLS, CHANGING_FLAGS, SOCKETCALL, SOCKETCALL_CONNECT
-from outlive.observe.content import look_for
+from outlive.observe.content import look
 from outlive.observe.memory import Memory
 from outlive.observe.naming import Names
 
@@ -62,7 +63,9 @@ _TURNING = frozenset(("chdir", "fchdir", "rename", "renameat", "renameat2", "sym
 class Kind:
     """One kind of call; made once, looked at for every call."""
 
-    __slots__ = ("flags_at", "gap", "is_of_names", "is_plain", "name", "operation", "places", "told_as", "turns")
+    __slots__ = (
+        *("flags_at", "gap", "is_of_names", "is_plain", "links", "name", "operation", "places", "told_as", "turns"),
+    )
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -77,6 +80,14 @@ class Kind:
         """Whether all there is to it are its paths."""
         self.turns = name in _TURNING
         """Whether a path may mean something else afterwards."""
+        self.links = name in ("link", "linkat")
+        """Whether it may only if what gets a second name is a link itself: git gives one to every object it writes."""
+
+
+def _is_link(path: str, there: Look | None) -> bool:
+    """Whether a link is there."""
+    found = look(path) if there is None else there
+    return not isinstance(found, str) and S_ISLNK(found.st_mode)
 
 
 KINDS = {(machine, number): Kind(name) for machine, known in CALLS.items() for name, number in known.items()}
@@ -97,7 +108,10 @@ class Calls:
         if kind.turns or at > self._names.until:
             self._names.forget(at, is_turning=kind.turns)
         if kind.is_plain:
-            return "", self._paths(kind, thread, arguments, 0 if kind.flags_at is None else arguments[kind.flags_at])
+            paths = self._paths(kind, thread, arguments, 0 if kind.flags_at is None else arguments[kind.flags_at])
+            if kind.links and _is_link(*paths[0]):
+                self._names.forget(at, is_turning=True)
+            return "", paths
         if kind.gap:
             return kind.gap, ()
         if kind.operation == "turn":
@@ -128,7 +142,7 @@ class Calls:
             name = text.decode("utf-8", "surrogateescape")
             path, there = self._names.of(thread, None if where == _HERE else where, name, follows)
             # It may have other names, wherever this one lies.
-            found.append((path, look_for(path) if there is None and writes_to_what_is_there else there))
+            found.append((path, look(path) if there is None and writes_to_what_is_there else there))
         return found
 
     def _words(self, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> str:
