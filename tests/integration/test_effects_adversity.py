@@ -76,6 +76,30 @@ def test_a_repository_in_memory_is_one_like_any_other(bench: Bench) -> None:
     assert [window["paths"] for window in found["windows"]] == [[f"{tree.path}/a"], [f"{tree.path}/b"]]
 
 
+def test_what_is_shut_away_for_a_moment_was_not_made(bench: Bench, tree: Worktree) -> None:
+    """A file that nobody can look at now is not one that is absent: it was there, and it was never removed."""
+    tree.commit(**{f"shut/{number}": "1\n" for number in range(9)})
+    program = """
+import os, time
+def write(name):
+    os.close(os.open(name, os.O_WRONLY))
+for number in range(1, 9):
+    write("shut/0")
+    os.chmod("shut", 0)
+    try:
+        os.unlink(f"shut/{number}")
+    except PermissionError:
+        os.chmod("shut", 0o755)
+    time.sleep(0.02)
+    write(f"shut/{number}")
+"""
+    rightless = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+    task = bench.ok("run", "--", sys.executable, "-B", "-c", program, before=rightless)
+    assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
+    found = bench.json("effects", task)
+    assert (found["level"], found["created"], found["changed"], found["windows"]) == ("observed", [], [], [])
+
+
 def test_a_linked_worktree_has_the_git_state_of_its_repository(bench: Bench, tree: Worktree) -> None:
     """Stash and branches lie in the common directory: they are git's state, and not outside of the project."""
     tree.git("worktree", "add", "-q", "../linked")

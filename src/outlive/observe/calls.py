@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Places = tuple[tuple[int | None, int], ...]
     Paths = Sequence[tuple[str, Look | None]]
-    """Each with what is there; None if nobody has looked yet, but its directory can be looked into."""
+    """Each with what is there; None if nobody has looked yet."""
 
 _HERE = 0xFFFFFF9C  # AT_FDCWD
 _I386 = 0x40000003

@@ -39,11 +39,6 @@ def look(path: str) -> Look:
         return UNREADABLE
 
 
-def look_for(path: str) -> Look:
-    """The same in a directory that can be looked into, where nothing may be: that costs less than an error."""
-    return look(path) if os.access(path, os.F_OK, follow_symlinks=False) else ABSENT
-
-
 def state_of(path: str, found: Look) -> str:
     """The state of a path of which somebody has just found out what is there."""
     state, fd = pin(path, found)

@@ -12,7 +12,7 @@ from errno import ENOENT, ENOTDIR
 from stat import S_ISLNK
 
 from outlive.bundle.kernel import open_straight
-from outlive.observe.content import ABSENT, look, look_for
+from outlive.observe.content import ABSENT, look
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Names:
             path = f"{base}/{text}" if text else base
         above, _, name = path.rpartition("/")
         if above in self._straight and name not in _NO_NAME:
-            return _followed(thread, path, look_for(path)) if follows else (path, None)
+            return _followed(thread, path, look(path)) if follows else (path, None)
         return self._looked_up(thread, path, above, follows=follows)
 
     def _looked_up(self, thread: int, path: str, above: str, *, follows: bool) -> tuple[str, Look]:

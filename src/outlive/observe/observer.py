@@ -18,7 +18,7 @@ from outlive.bundle.kernel import read_small, take_short_turns
 from outlive.bundle.seccomp import CALL, let_continue, receive, wake_on_same_processor
 from outlive.domain.places import TEMPORARY
 from outlive.observe.calls import KINDS, Calls
-from outlive.observe.content import glance, is_directory, look_for, pin, read_pinned, state_of
+from outlive.observe.content import glance, is_directory, look, pin, read_pinned, state_of
 from outlive.observe.journal import UNSEEN, escaped, is_of_something
 from outlive.observe.privileges import gains_privileges
 
@@ -169,7 +169,7 @@ class Observer:
         if is_held is None:
             return path, UNSEEN, None
         if there is None:
-            there = look_for(path)
+            there = look(path)
         if not is_held or (kind.operation == "mkdir" and is_directory(there)):
             return path, glance(there), None  # whoever makes sure of its directories changes nothing
         return (path, *pin(path, there)) if kind.is_of_names else (path, state_of(path, there), None)
