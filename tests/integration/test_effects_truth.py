@@ -201,6 +201,22 @@ for turn in range(10):
     os.link("link", "at", follow_symlinks=False), write(f"at/b{turn}"), os.unlink("at")
 """
 
+REPLACING = """
+import ctypes, os, sys, threading, time
+def write(name):
+    os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+def leave():
+    ctypes.CDLL(None).unshare(0x200)  # from here on it goes where it wants without the others
+    os.chdir("aside")
+    time.sleep(0.02)
+    go.release(), done.acquire()
+    os.execv("/bin/mkdir", ["mkdir", "made"])
+os.mkdir("aside")
+go, done = threading.Semaphore(0), threading.Semaphore(0)
+threading.Thread(target=leave).start()
+go.acquire(), write("before"), done.release(), time.sleep(9)
+"""
+
 WORK = {
     "git": shell(GIT, "git"),
     "files": shell(FILES),
@@ -275,6 +291,17 @@ def test_a_link_that_is_turned_at_once_leads_where_it_led(bench: Bench, place: P
     assert _written(bench, task, place) == [
         name for turn in range(60) for name in (f"at/a{turn}", f"one/b{turn}", f"two/c{turn}")
     ]
+
+
+def test_a_thread_that_becomes_another_program_is_its_process_from_then_on(bench: Bench, place: Path) -> None:
+    """It has the number of the first thread then, but neither that one's place nor its command."""
+    task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", REPLACING)
+    assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
+    lines = list(read_journal(bench.files(task).effects))
+    ((process, made),) = [(thread, fields[1]) for _, operation, thread, *fields in lines if operation == "mkdir"][1:]
+    assert made == f"{place}/aside/made"
+    told = [fields[1] for _, operation, thread, *fields in lines if operation in ("exec", "fork") and thread == process]
+    assert told[-1] == "mkdir made"
 
 
 def test_a_second_name_of_a_link_leads_where_the_link_does(bench: Bench, place: Path) -> None:

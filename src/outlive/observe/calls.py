@@ -100,6 +100,11 @@ class Calls:
         self.memory = Memory(on_stranger)
         self._names = Names()
 
+    def replace(self, at: int, thread: int) -> None:
+        """Another thread is about to exec: its program gets this one's number, with a memory and a place of its own."""
+        self.memory.forget(thread)
+        self._names.forget(at, is_turning=True)
+
     def understand(self, at: int, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> tuple[str, Paths]:
         """What is to be said of a call in words, and its paths; neither, if it changes nothing after all.
 

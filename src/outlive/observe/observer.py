@@ -144,8 +144,9 @@ class Observer:
         try:
             words, named = self._calls.understand(at, kind, thread, machine, arguments)
             if not words:
-                for path, there in named:
-                    seen.append(self._look(kind, path, there))
+                seen = [self._look(kind, path, there) for path, there in named]
+            elif kind.operation == "exec":
+                thread = self._will_be(at, thread)
         except Exception as error:  # noqa: BLE001 - whatever it is, the command must go on
             let_continue(self._listener, call)
             _let_go(seen)
@@ -162,6 +163,14 @@ class Observer:
                 self._wrote_to_linked = True
                 words = "it wrote to a file with several names (hard links): the others changed with it"
                 self._note(at, "gap", thread, words)
+
+    def _will_be(self, at: int, thread: int) -> int:
+        """The number of a thread once it has become another program: that of its process, whose only one it is then."""
+        leader = int(_parents(thread)[0])
+        if leader in (0, thread):
+            return thread
+        self._calls.replace(at, leader)
+        return leader
 
     def _look(self, kind: Kind, path: str, there: Look | None) -> Seen:
         """What a path holds now; or a descriptor by which that is pinned, to be read when the call was answered."""
