@@ -217,6 +217,18 @@ threading.Thread(target=leave).start()
 go.acquire(), write("before"), done.release(), time.sleep(9)
 """
 
+ENTERING = """
+import ctypes, os, time
+def write(name):
+    os.close(os.open(name, os.O_CREAT | os.O_WRONLY))
+mounts, network = (os.open(f"/proc/self/ns/{name}", os.O_RDONLY) for name in ("mnt", "net"))
+enter = ctypes.CDLL(None).setns
+time.sleep(0.02)
+write("here"), enter(network, 0x40000000), write("here too")
+assert enter(mounts, KIND) == 0 and os.getcwd() == "/"
+write(os.environ["PLACE"][1:] + "/there")
+"""
+
 WORK = {
     "git": shell(GIT, "git"),
     "files": shell(FILES),
@@ -302,6 +314,18 @@ def test_a_thread_that_becomes_another_program_is_its_process_from_then_on(bench
     assert made == f"{place}/aside/made"
     told = [fields[1] for _, operation, thread, *fields in lines if operation in ("exec", "fork") and thread == process]
     assert told[-1] == "mkdir made"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to be root")
+@pytest.mark.parametrize("kind", ["0x20000", "0"])
+def test_who_enters_other_mounts_is_at_their_root(bench: Bench, place: Path, kind: str) -> None:
+    """Without having gone anywhere; and that paths mean something else now is said."""
+    bench.env["PLACE"] = str(place)
+    program = ENTERING.replace("KIND", kind)
+    task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", program)
+    assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
+    assert _written(bench, task, place) == ["here", "here too", "there"]
+    assert bench.json("effects", task)["gaps"] == ["it changed what paths mean (setns)"]
 
 
 def test_a_second_name_of_a_link_leads_where_the_link_does(bench: Bench, place: Path) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _HERE = 0xFFFFFF9C  # AT_FDCWD
 _I386 = 0x40000003
+_NEW_MOUNTS = 0x20000  # CLONE_NEWNS
 _FRESH = os.O_CREAT | os.O_EXCL
 _LONGEST_ADDRESS = 128
 
@@ -53,7 +54,7 @@ _GAPS = {
     "open_by_handle_at": "it opened files by handle, without a name",
     **{
         name: f"it changed what paths mean ({name})"
-        for name in ("mount", "umount2", "move_mount", "pivot_root", "chroot")
+        for name in ("mount", "umount2", "move_mount", "pivot_root", "chroot", "setns")
     },
 }
 _OF_NAMES = frozenset(("rename", "remove", "mkdir", "make"))
@@ -118,7 +119,9 @@ class Calls:
                 self._names.forget(at, is_turning=True)
             return "", paths
         if kind.gap:
-            return kind.gap, ()
+            # A namespace of no kind in particular may be one of mounts, which has a root of its own.
+            is_other = kind.name == "setns" and arguments[1] and not arguments[1] & _NEW_MOUNTS
+            return "" if is_other else kind.gap, ()
         if kind.operation == "turn":
             return "", ()
         if kind.operation == "connect":
