@@ -229,6 +229,17 @@ assert enter(mounts, KIND) == 0 and os.getcwd() == "/"
 write(os.environ["PLACE"][1:] + "/there")
 """
 
+ROOTED = """
+import ctypes, os
+call = ctypes.CDLL(None).syscall
+os.mkdir("root"), os.mkdir("root/in")
+os.symlink("/in", "root/link"), os.symlink("/in/b", "root/dangling"), os.symlink("../../../c", "root/in/up")
+root = os.open("root", os.O_RDONLY)
+how = (ctypes.c_uint64 * 3)(os.O_CREAT | os.O_WRONLY, 0o600, 16)
+for name in (b"/a", b"../../d", b"link/e", b"dangling", b"in/up", b"in/plain", b"/missing/../f"):
+    call(437, root, name, how, ctypes.c_size_t(24))
+"""
+
 WORK = {
     "git": shell(GIT, "git"),
     "files": shell(FILES),
@@ -326,6 +337,16 @@ def test_who_enters_other_mounts_is_at_their_root(bench: Bench, place: Path, kin
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     assert _written(bench, task, place) == ["here", "here too", "there"]
     assert bench.json("effects", task)["gaps"] == ["it changed what paths mean (setns)"]
+
+
+def test_a_path_below_a_root_of_its_own_does_not_lead_out_of_it(bench: Bench, place: Path) -> None:
+    """RESOLVE_IN_ROOT, as programs that fill containers use it: what begins with a slash begins at a directory."""
+    task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", ROOTED)
+    assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
+    inside = ["a", "d", "in/e", "in/b", "c", "in/plain"]
+    assert _written(bench, task, place) == [f"root/{name}" for name in (*inside, "f")]
+    assert all((place / "root" / name).is_file() for name in inside)
+    assert bench.json("effects", task)["outside"] == []
 
 
 def test_a_second_name_of_a_link_leads_where_the_link_does(bench: Bench, place: Path) -> None:

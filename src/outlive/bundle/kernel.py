@@ -32,6 +32,7 @@ __all__ = [
     "keep_freed_memory",
     "name_process",
     "open_straight",
+    "open_within",
     "pid_namespace",
     "punch_hole",
     "read_proc",
@@ -96,6 +97,8 @@ _OPENAT2, _HERE = _Long(437), _Long(-100)
 # What O_PATH, O_NOFOLLOW and O_CLOEXEC are, no mode, and RESOLVE_NO_SYMLINKS: three numbers of 64 bits.
 _STRAIGHT = b"".join(n.to_bytes(8, "little") for n in (os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, 0, 4))
 _STRAIGHT_SIZE = _Long(len(_STRAIGHT))
+# What O_PATH, O_DIRECTORY and O_CLOEXEC are, no mode, and RESOLVE_IN_ROOT.
+_WITHIN = b"".join(n.to_bytes(8, "little") for n in (os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0, 16))
 
 
 def become_subreaper() -> None:
@@ -149,6 +152,12 @@ def open_straight(path: bytes) -> int:
     also tells that there is no link before what is missing.
     """
     found = int(_syscall_with_errno(_OPENAT2, _HERE, path, _STRAIGHT, _STRAIGHT_SIZE))
+    return found if found >= 0 else -get_errno()
+
+
+def open_within(root: int, path: bytes) -> int:
+    """A descriptor of the directory that a path leads to for somebody whose root is another one; or the error."""
+    found = int(_syscall_with_errno(_OPENAT2, _Long(root), path, _WITHIN, _STRAIGHT_SIZE))
     return found if found >= 0 else -get_errno()
 
 

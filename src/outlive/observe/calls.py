@@ -10,7 +10,7 @@ from stat import S_ISLNK
 from outlive.bundle.seccomp import CALLS, CHANGING_FLAGS, SOCKETCALL, SOCKETCALL_CONNECT
 from outlive.observe.content import look
 from outlive.observe.memory import Memory
-from outlive.observe.naming import Names
+from outlive.observe.naming import Names, name_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _HERE = 0xFFFFFF9C  # AT_FDCWD
 _I386 = 0x40000003
 _NEW_MOUNTS = 0x20000  # CLONE_NEWNS
 _FRESH = os.O_CREAT | os.O_EXCL
+_IN_ROOT = 16  # RESOLVE_IN_ROOT
 _LONGEST_ADDRESS = 128
 
 # Where the paths are: (argument of the directory, or None for the current one; argument of the path).
@@ -133,9 +134,20 @@ class Calls:
         if kind.operation == "exec":
             paths = self._paths(kind, thread, arguments, 0)
             return self._words(kind, thread, machine, arguments), paths
-        # The flags of an openat2: the kernel could not look at them for us, so this one may change nothing after all.
-        flags = int.from_bytes(self.memory.read(thread, arguments[2], 8), "little")
-        return "", self._paths(kind, thread, arguments, flags) if flags & CHANGING_FLAGS else ()
+        return "", self._openat2(kind, thread, arguments)
+
+    def _openat2(self, kind: Kind, thread: int, arguments: Sequence[int]) -> Paths:
+        """The kernel could not look at its flags for us, so it may change nothing after all."""
+        how = self.memory.read(thread, arguments[2], 24)
+        flags, resolve = int.from_bytes(how[:8], "little"), int.from_bytes(how[16:], "little")
+        if not flags & CHANGING_FLAGS:
+            return ()
+        text = self.memory.text(thread, arguments[1]) if resolve & _IN_ROOT else None
+        if text is None:
+            return self._paths(kind, thread, arguments, flags)
+        where, name = arguments[0] & 0xFFFFFFFF, text.decode("utf-8", "surrogateescape")
+        follows = not flags & os.O_NOFOLLOW and flags & _FRESH != _FRESH
+        return (name_within(thread, None if where == _HERE else where, name, follows=follows),)
 
     def _paths(self, kind: Kind, thread: int, arguments: Sequence[int], flags: int) -> Paths:
         """The paths of a call. One that writes follows a link, unless it says otherwise, or that nothing is there."""

@@ -11,7 +11,7 @@ import os
 from errno import ENOENT, ENOTDIR
 from stat import S_ISLNK
 
-from outlive.bundle.kernel import open_straight
+from outlive.bundle.kernel import open_straight, open_within
 from outlive.observe.content import ABSENT, look
 
 TYPE_CHECKING = False
@@ -90,6 +90,31 @@ class Names:
                 return path, ABSENT
         path = name_of(thread, path)
         return _followed(thread, path, look(path)) if follows else (path, look(path))
+
+
+def name_within(thread: int, place: int | None, text: str, *, follows: bool) -> tuple[str, Look]:
+    """What a text means to a call for which a directory is the root: neither `..` nor a link leads out of it."""
+    root = os.open(f"/proc/{thread}/cwd" if place is None else f"/proc/{thread}/fd/{place}", _DIRECTORY)
+    try:
+        for _ in range(_MOST_LINKS):
+            above, _, name = text.rpartition("/")
+            if name in _NO_NAME:
+                above, name = text, ""
+            fd = open_within(root, (above or "/").encode("utf-8", "surrogateescape"))
+            if fd < 0:
+                break
+            try:
+                path = os.path.join(os.readlink(f"/proc/self/fd/{fd}"), name)
+            finally:
+                os.close(fd)
+            found = look(path)
+            if not follows or isinstance(found, str) or not S_ISLNK(found.st_mode):
+                return path, found
+            text = os.path.join(above, os.readlink(path))
+        # The kernel will not find it either.
+        return base_of(thread, place) + os.path.normpath("/" + text.lstrip("/")), ABSENT
+    finally:
+        os.close(root)
 
 
 def name_of(thread: int, path: str) -> str:
