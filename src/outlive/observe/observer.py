@@ -144,7 +144,8 @@ class Observer:
         try:
             words, named = self._calls.understand(at, kind, thread, machine, arguments)
             if not words:
-                seen = [self._look(kind, path, there) for path, there in named]
+                for path, there in named:
+                    seen.append(self._look(kind, path, there))
             elif kind.operation == "exec":
                 thread = self._will_be(at, thread)
         except Exception as error:  # noqa: BLE001 - whatever it is, the command must go on
