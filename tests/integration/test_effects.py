@@ -20,6 +20,8 @@ import pytest
 from outlive import Outlive
 from outlive.bundle.seccomp import is_known_machine
 from outlive.domain.places import TEMPORARY
+from outlive.observe.content import ABSENT
+from outlive.observe.journal import read_journal
 from tests.effects_steps import paths, window_on
 from tests.git_steps import Worktree
 from tests.session_steps import begin, until
@@ -203,6 +205,34 @@ def test_a_directory_that_was_changed_elsewhere_is_not_just_restored(bench: Benc
     found = touched(bench, f"cd ..; mv {place} aside; echo x > aside/new; mv aside {place}")
     assert (found["level"], len(found["gaps"])) == ("partial", 1)
     assert found["restored"] == [str(place)]
+
+
+@pytest.mark.parametrize(
+    ("steps", "new"),
+    [
+        (["new('at/b')", "os.unlink('at/b')", "new('at/b')"], [True, True]),
+        (["os.unlink('at/a')", "os.rmdir('at')", "os.rename('dir', 'at')", "sleep()", "new('at/b')", "new('at/c.py')"],
+         [True, False]),
+        (["os.link('other.py', 'at/b')", "sleep()", "new('at/c')", "new('at/b')"], [True, False]),
+    ],
+    ids=["made", "moved", "linked"],
+)  # fmt: skip
+@pytest.mark.usefixtures("repo")
+def test_a_directory_that_the_task_made_holds_what_it_put_there(
+    bench: Bench, steps: list[str], new: list[bool]
+) -> None:
+    """A name in it need not be looked at to be new; but what was moved or linked there is not new."""
+    program = (
+        "import os, time\n"
+        "def sleep(): time.sleep(0.02)  # longer than anything is remembered\n"
+        "def new(name):\n"
+        "    try: os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY))\n"
+        "    except FileExistsError: pass\n"
+    )
+    task = bench.ok("run", "--", sys.executable, "-c", program + "\n".join(["os.mkdir('at')", "new('at/a')", *steps]))
+    assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
+    lines = [line for line in read_journal(bench.files(task).effects) if line[1] == "write" and "/at/" in line[4]]
+    assert [line[3] == ABSENT for line in lines] == [True, *new]
 
 
 @pytest.mark.parametrize("name", ["../second", "second"])

@@ -18,7 +18,7 @@ from outlive.bundle.kernel import read_small, take_short_turns
 from outlive.bundle.seccomp import CALL, let_continue, receive, wake_on_same_processor
 from outlive.domain.places import TEMPORARY
 from outlive.observe.calls import KINDS, Calls
-from outlive.observe.content import glance, is_directory, look, pin, read_pinned, state_of
+from outlive.observe.content import ABSENT, glance, is_directory, look, pin, read_pinned, state_of
 from outlive.observe.journal import UNSEEN, escaped, is_of_something
 from outlive.observe.privileges import gains_privileges
 
@@ -94,6 +94,7 @@ class Observer:
         self._namespace = _namespace("self")
         self.touched: dict[str, None] = {}
         self.elsewhere: dict[str, None] = {}
+        self._made: set[str] = set()
         self._touched_more = self._wrote_to_linked = False
         self.met_gaining: set[str] = set()
         self._loses_privileges = loses_privileges
@@ -141,6 +142,8 @@ class Observer:
         at = self._journal.now()
         kind = KINDS[machine, number]
         seen: list[Seen] = []
+        if kind.turns:
+            self._made.clear()
         try:
             words, named = self._calls.understand(at, kind, thread, machine, arguments)
             if not words:
@@ -179,10 +182,18 @@ class Observer:
         if is_held is None:
             return path, UNSEEN, None
         if there is None:
-            there = look(path)
+            there = ABSENT if self._is_new(path) else look(path)
+        if kind.operation == "mkdir" and there == ABSENT:
+            self._made.add(path)
         if not is_held or (kind.operation == "mkdir" and is_directory(there)):
             return path, glance(there), None  # whoever makes sure of its directories changes nothing
         return (path, *pin(path, there)) if kind.is_of_names else (path, state_of(path, there), None)
+
+    def _is_new(self, path: str) -> bool:
+        """Whether its directory is one that the task made, in which it has not touched this name yet."""
+        if path.rpartition("/")[0] not in self._made or self._touched_more:
+            return False
+        return path not in self.touched and path not in self.elsewhere
 
     def _write_words(self, at: int, thread: int, kind: Kind, words: str, named: Paths) -> None:
         if kind.operation == "exec":
