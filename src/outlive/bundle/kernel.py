@@ -96,7 +96,7 @@ _syscall_with_errno = _Call(_syscall)
 _OPENAT2, _HERE = _Long(437), _Long(-100)
 # What O_PATH, O_NOFOLLOW and O_CLOEXEC are, no mode, and RESOLVE_NO_SYMLINKS: three numbers of 64 bits.
 _STRAIGHT = b"".join(n.to_bytes(8, "little") for n in (os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, 0, 4))
-_STRAIGHT_SIZE = _Long(len(_STRAIGHT))
+_HOW_SIZE = _Long(len(_STRAIGHT))
 # What O_PATH, O_DIRECTORY and O_CLOEXEC are, no mode, and RESOLVE_IN_ROOT.
 _WITHIN = b"".join(n.to_bytes(8, "little") for n in (os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0, 16))
 
@@ -151,13 +151,13 @@ def open_straight(path: bytes) -> int:
     Otherwise the error as the kernel has it, below zero: that nothing is there is too common to be raised. ENOENT
     also tells that there is no link before what is missing.
     """
-    found = int(_syscall_with_errno(_OPENAT2, _HERE, path, _STRAIGHT, _STRAIGHT_SIZE))
+    found = int(_syscall_with_errno(_OPENAT2, _HERE, path, _STRAIGHT, _HOW_SIZE))
     return found if found >= 0 else -get_errno()
 
 
 def open_within(root: int, path: bytes) -> int:
     """A descriptor of the directory that a path leads to for somebody whose root is another one; or the error."""
-    found = int(_syscall_with_errno(_OPENAT2, _Long(root), path, _WITHIN, _STRAIGHT_SIZE))
+    found = int(_syscall_with_errno(_OPENAT2, _Long(root), path, _WITHIN, _HOW_SIZE))
     return found if found >= 0 else -get_errno()
 
 

@@ -236,7 +236,8 @@ def received(page: mmap) -> int:
 
 def let_continue(listener: int, call: int) -> bool:
     """Let a call happen; False if whoever made it is gone."""
-    answer = bytearray(_ANSWER.pack(call, 0, 0, _CONTINUE))  # what can be written to, `ioctl` takes more easily
+    # Of what it cannot write to, `ioctl` makes an error first, and throws that away.
+    answer = bytearray(_ANSWER.pack(call, 0, 0, _CONTINUE))
     try:
         ioctl(listener, _SEND, answer)
     except OSError:

@@ -138,8 +138,9 @@ def _line(line: Line, width: int, now: datetime) -> str:
     head = f"  {task.id}{' (of an earlier session)' if line.earlier else ''} {how}: "
     room = width - len(head)
     what = one_line(task.launch.command, max(room // 2, 20))
-    has_moved = line.drift is not None and line.drift.moved
-    moved = [f"; {one_line(line.drift.summary, max(room // 3, 40))}"] if line.drift and has_moved else []
+    moved = (
+        [f"; {one_line(line.drift.summary, max(room // 3, 40))}"] if line.drift is not None and line.drift.moved else []
+    )
     words = [what, *moved, f"{';' if moved else ''} in {one_line(task.launch.cwd, max(room // 4, 12))}"]
     if line.last_line:
         words.append(f', last line "{one_line(line.last_line, max(room // 4, 12))}"')

@@ -95,6 +95,7 @@ class Observer:
         self.touched: dict[str, None] = {}
         self.elsewhere: dict[str, None] = {}
         self._made: set[str] = set()
+        """Directories that were not there before the task made them."""
         self._touched_more = self._wrote_to_linked = False
         self.met_gaining: set[str] = set()
         self._loses_privileges = loses_privileges
