@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from outlive.domain.places import TEMPORARY
 from tests.outsider import Outsider
 from tests.session_steps import Clients
 from tests.support import Bench
@@ -30,6 +31,17 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     place = Bench(tmp_path)
     yield place
     place.clean()
+
+
+@pytest.fixture
+def lasting() -> Iterator[Path]:
+    """An empty directory that is not a temporary one to a task."""
+    tops = (Path.home(), Path(__file__).parent, Path("/var/lib"), Path("/srv"))
+    usable = [top for top in tops if not f"{top.resolve()}/".startswith(TEMPORARY) and os.access(top, os.W_OK)]
+    if not usable:
+        pytest.skip("every place that we may write to is a temporary one")
+    with tempfile.TemporaryDirectory(prefix=".outlive-test-", dir=usable[0]) as name:
+        yield Path(name).resolve()
 
 
 @pytest.fixture

@@ -240,6 +240,31 @@ for name in (b"/a", b"../../d", b"link/e", b"dangling", b"in/up", b"in/plain", b
     call(437, root, name, how, ctypes.c_size_t(24))
 """
 
+MAKING = """
+import ctypes, mmap, os, sys, time
+page = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+at = ctypes.addressof(ctypes.c_char.from_buffer(page))
+put = ctypes.CDLL(None).openat
+put.argtypes = ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_int
+where = -100 if sys.argv[1] == "here" else os.open(".", os.O_RDONLY)
+def make(name, before_the_end=3000):
+    start = mmap.PAGESIZE - before_the_end
+    page[start : start + len(name) + 1] = name + bytes(1)
+    put(where, at + start, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+os.symlink("nowhere", "dangling"), os.symlink("new", "to-new"), time.sleep(0.02)
+os.mkdir("new"), os.mkdir("new/sub"), os.mkdir("gone"), os.rmdir("gone")
+for turn in range(3):
+    for top in (b"", b"old/", b"new/", b"new/sub/", b"to-new/", b"gone/", b"./new/", b"new//", b"new/../new/"):
+        for name in (b"a", b"b", b"a", b"c\\n\\t", b"d\\xff", b"", b".", b"..", b"e/", b"f" * 250, b"g" * 300):
+            make(top + b"%d" % turn + name if name.strip(b"./") else top + name)
+        make(top + b"%d-over-the-edge" % turn, 5), make(top + b"there"), make(top + b"dangling")
+    os.unlink("new/0a") if turn == 1 else None
+make(os.fsencode(os.getcwd()) + b"/absolute"), make(b"x" * 5000)
+make(b"../outside"), make(b"beside")
+where = os.open("old", os.O_RDONLY)
+make(b"below")
+"""
+
 WORK = {
     "git": shell(GIT, "git"),
     "files": shell(FILES),
@@ -314,6 +339,27 @@ def test_a_link_that_is_turned_at_once_leads_where_it_led(bench: Bench, place: P
     assert _written(bench, task, place) == [
         name for turn in range(60) for name in (f"at/a{turn}", f"one/b{turn}", f"two/c{turn}")
     ]
+
+
+@pytest.mark.parametrize("what", ["a repository", "a directory", "a temporary one"])
+def test_new_files_are_told_the_same_whichever_way_they_are_named(
+    bench: Bench, tmp_path: Path, lasting: Path, what: str
+) -> None:
+    """Beside each other they are answered in short; below a descriptor nothing is taken for granted."""
+    place, told = (lasting if what == "a directory" else tmp_path) / "above" / "place", []
+    for where in ("here", "below"):
+        (place / "old").mkdir(parents=True)
+        (place / "old" / "there").write_text("there\n")
+        if what == "a repository":
+            subprocess.run(["git", "init", "-q", place], check=True)
+        task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", MAKING, where)
+        assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
+        lines = [fields for fields in read_journal(bench.files(task).effects) if fields[1] == "write"]
+        told.append([(state[:1], path) for _, _, _, state, path in lines])
+        assert [path for _, path in told[-1][-2:]] == [f"{place}/beside", f"{place}/old/below"]
+        shutil.rmtree(place.parent)
+    assert len(told[0]) > 300
+    assert told[0] == told[1]
 
 
 def test_a_thread_that_becomes_another_program_is_its_process_from_then_on(bench: Bench, place: Path) -> None:

@@ -139,6 +139,8 @@ _CONTINUE = 1
 _INSTRUCTION, _ANSWER, _FPROG = Struct("<HBBI"), Struct("=QqiI"), Struct("@HQ")
 CALL = Struct("=QIIiIQ6Q")
 """Id, thread, flags, number, machine, instruction, six arguments."""
+OPENAT = Struct("=QI4xiI8x3Q")
+"""The same as far as an openat goes: id, thread, number, machine, directory, path, flags."""
 PAGE = 4096
 _EMPTY = bytes(CALL.size)
 _assembled: dict[str, bytes] = {}

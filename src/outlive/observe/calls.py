@@ -10,7 +10,7 @@ from stat import S_ISLNK
 from outlive.bundle.seccomp import CALLS, CHANGING_FLAGS, SOCKETCALL, SOCKETCALL_CONNECT
 from outlive.observe.content import look
 from outlive.observe.memory import Memory
-from outlive.observe.naming import Names, name_within
+from outlive.observe.naming import NO_NAME, Names, name_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     Paths = Sequence[tuple[str, Look | None]]
     """Each with what is there; None if nobody has looked yet."""
 
-_HERE = 0xFFFFFF9C  # AT_FDCWD
+HERE = 0xFFFFFF9C  # AT_FDCWD
+FRESH = os.O_CREAT | os.O_EXCL
 _I386 = 0x40000003
 _NEW_MOUNTS = 0x20000  # CLONE_NEWNS
-_FRESH = os.O_CREAT | os.O_EXCL
 _IN_ROOT = 16  # RESOLVE_IN_ROOT
 _LONGEST_ADDRESS = 128
+_PAGE, _LONGEST_BESIDE = 4096, 256
 
 # Where the paths are: (argument of the directory, or None for the current one; argument of the path).
 _PATHS: dict[str, Places] = {
@@ -93,6 +94,7 @@ def _is_link(path: str, there: Look | None) -> bool:
 
 
 KINDS = {(machine, number): Kind(name) for machine, known in CALLS.items() for name, number in known.items()}
+OPENATS = frozenset((machine, known["openat"]) for machine, known in CALLS.items())
 
 
 class Calls:
@@ -106,6 +108,23 @@ class Calls:
         """Another thread is about to exec: its program gets this one's number, with a memory and a place of its own."""
         self.memory.forget(thread)
         self._names.forget(at, is_turning=True)
+
+    def beside(self, at: int, thread: int, address: int) -> str | None:
+        """What a text means that names something beside what was named a moment ago; None if it takes more to tell."""
+        names = self._names
+        if at > names.until:
+            return None
+        try:
+            here = names.here[thread]
+            text = os.pread(self.memory.opened[thread], min(_LONGEST_BESIDE, _PAGE - address % _PAGE), address)
+        except (KeyError, OSError):
+            return None
+        end = text.find(b"\0")
+        if end < 0:
+            return None
+        path = f"{here}/{text[:end].decode('utf-8', 'surrogateescape')}"
+        above, _, name = path.rpartition("/")
+        return path if above in names.straight and name not in NO_NAME else None
 
     def understand(self, at: int, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> tuple[str, Paths]:
         """What is to be said of a call in words, and its paths; neither, if it changes nothing after all.
@@ -146,13 +165,13 @@ class Calls:
         if text is None:
             return self._paths(kind, thread, arguments, flags)
         where, name = arguments[0] & 0xFFFFFFFF, text.decode("utf-8", "surrogateescape")
-        follows = not flags & os.O_NOFOLLOW and flags & _FRESH != _FRESH
-        return (name_within(thread, None if where == _HERE else where, name, follows=follows),)
+        follows = not flags & os.O_NOFOLLOW and flags & FRESH != FRESH
+        return (name_within(thread, None if where == HERE else where, name, follows=follows),)
 
     def _paths(self, kind: Kind, thread: int, arguments: Sequence[int], flags: int) -> Paths:
         """The paths of a call. One that writes follows a link, unless it says otherwise, or that nothing is there."""
         found: list[tuple[str, Look | None]] = []
-        writes_to_what_is_there = kind.operation == "write" and flags & _FRESH != _FRESH
+        writes_to_what_is_there = kind.operation == "write" and flags & FRESH != FRESH
         follows = writes_to_what_is_there and not flags & os.O_NOFOLLOW
         for place, at in kind.places:
             where = None if place is None else arguments[place] & 0xFFFFFFFF
@@ -160,7 +179,7 @@ class Calls:
             if text is None:
                 raise OSError(EFAULT, "no path")
             name = text.decode("utf-8", "surrogateescape")
-            path, there = self._names.of(thread, None if where == _HERE else where, name, follows)
+            path, there = self._names.of(thread, None if where == HERE else where, name, follows)
             # It may have other names, wherever this one lies.
             found.append((path, look(path) if there is None and writes_to_what_is_there else there))
         return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+from errno import ENAMETOOLONG
 
 from outlive.bundle.kernel import born_at
 
@@ -35,8 +36,8 @@ def look(path: str) -> Look:
         return os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
-    except OSError:
-        return UNREADABLE
+    except OSError as error:
+        return ABSENT if error.errno == ENAMETOOLONG else UNREADABLE
 
 
 def state_of(path: str, found: Look) -> str:

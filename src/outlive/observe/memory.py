@@ -25,18 +25,19 @@ class Memory:
 
     def __init__(self, on_stranger: Callable[[int], object] = lambda _: None) -> None:
         """`on_stranger`: called with a number that somebody else had when we read of it last."""
-        self._opened: dict[int, int] = {}
+        self.opened: dict[int, int] = {}
+        """By thread, what its memory is read through."""
         self._on_stranger = on_stranger
 
     def forget(self, thread: int) -> None:
         """The thread has, or is about to have, another memory."""
-        fd = self._opened.pop(thread, None)
+        fd = self.opened.pop(thread, None)
         if fd is not None:
             os.close(fd)
 
     def read(self, thread: int, address: int, size: int) -> bytes:
         """Bytes of a thread's memory; fewer where it ends. OSError if it cannot be read."""
-        fd = self._opened.get(thread)
+        fd = self.opened.get(thread)
         if fd is not None:
             try:
                 content = os.pread(fd, size, address)
@@ -51,10 +52,10 @@ class Memory:
         return os.pread(self._open(thread), size, address)
 
     def _open(self, thread: int) -> int:
-        if len(self._opened) >= _MOST_OPEN:
-            for oldest in list(self._opened)[: _MOST_OPEN // 2]:
+        if len(self.opened) >= _MOST_OPEN:
+            for oldest in list(self.opened)[: _MOST_OPEN // 2]:
                 self.forget(oldest)
-        fd = self._opened[thread] = os.open(f"/proc/{thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        fd = self.opened[thread] = os.open(f"/proc/{thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
         return fd
 
     def text(self, thread: int, address: int) -> bytes | None:
@@ -63,7 +64,7 @@ class Memory:
             return None
         size = min(_GUESS, _PAGE - address % _PAGE)
         try:
-            content = os.pread(self._opened[thread], size, address)
+            content = os.pread(self.opened[thread], size, address)
         except (KeyError, OSError):
             content = b""
         content = content or self.read(thread, address, size)
@@ -97,5 +98,5 @@ class Memory:
 
     def close(self) -> None:
         """Let go of all of them."""
-        for thread in list(self._opened):
+        for thread in list(self.opened):
             self.forget(thread)

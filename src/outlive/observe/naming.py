@@ -8,7 +8,7 @@ and make us forget; of what others turn meanwhile we may learn a moment late.
 from __future__ import annotations
 
 import os
-from errno import ENOENT, ENOTDIR
+from errno import ENAMETOOLONG, ENOENT, ENOTDIR
 from stat import S_ISLNK
 
 from outlive.bundle.kernel import open_straight, open_within
@@ -22,8 +22,8 @@ _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _MOST_LINKS = 40
 _SELF = ("/proc/self/", "/proc/thread-self/")
 _DELETED = " (deleted)"
-_NO_NAME, _NO_NAMES = ("", ".", ".."), ("/", "/.", "/..")
-_NOTHING_THERE = (-ENOENT, -ENOTDIR)
+NO_NAME, _NO_NAMES = ("", ".", ".."), ("/", "/.", "/..")
+_NOTHING_THERE = (-ENOENT, -ENOTDIR, -ENAMETOOLONG)
 _MOMENT_US = 5_000
 
 
@@ -38,8 +38,10 @@ class Names:
     """What the paths of a task's calls mean."""
 
     def __init__(self) -> None:
-        self._here: dict[int, str] = {}
-        self._straight: set[str] = set()
+        self.here: dict[int, str] = {}
+        """By thread, its directory."""
+        self.straight: set[str] = set()
+        """Directories with no link on the way to them."""
         self._remembers = True
         self.until = 0
         """When it is time to forget what is remembered."""
@@ -49,8 +51,8 @@ class Names:
 
         We are not told when that has done so; after it, nothing is remembered for a moment.
         """
-        self._here.clear()
-        self._straight.clear()
+        self.here.clear()
+        self.straight.clear()
         self._remembers = not is_turning
         self.until = at + _MOMENT_US
 
@@ -63,14 +65,14 @@ class Names:
         if text[:1] == "/":
             path = text
         else:
-            base = self._here.get(thread) if place is None else None
+            base = self.here.get(thread) if place is None else None
             if base is None:
                 base = base_of(thread, place)
                 if place is None and self._remembers:
-                    self._here[thread] = base
+                    self.here[thread] = base
             path = f"{base}/{text}" if text else base
         above, _, name = path.rpartition("/")
-        if above in self._straight and name not in _NO_NAME:
+        if above in self.straight and name not in NO_NAME:
             return _followed(thread, path, look(path)) if follows else (path, None)
         return self._looked_up(thread, path, above, follows=follows)
 
@@ -79,7 +81,7 @@ class Names:
         if "//" not in path and "/./" not in path and "/../" not in path and not path.endswith(_NO_NAMES):
             fd = open_straight(path.encode("utf-8", "surrogateescape"))
             if self._remembers and (fd >= 0 or fd == -ENOENT):
-                self._straight.add(above)
+                self.straight.add(above)
             if fd >= 0:
                 try:
                     found = os.fstat(fd)
@@ -98,7 +100,7 @@ def name_within(thread: int, place: int | None, text: str, *, follows: bool) -> 
     try:
         for _ in range(_MOST_LINKS):
             above, _, name = text.rpartition("/")
-            if name in _NO_NAME:
+            if name in NO_NAME:
                 above, name = text, ""
             fd = open_within(root, (above or "/").encode("utf-8", "surrogateescape"))
             if fd < 0:

@@ -15,9 +15,9 @@ from select import POLLIN, poll
 from stat import S_ISREG
 
 from outlive.bundle.kernel import read_small, take_short_turns
-from outlive.bundle.seccomp import CALL, let_continue, receive, wake_on_same_processor
+from outlive.bundle.seccomp import CALL, OPENAT, let_continue, receive, wake_on_same_processor
 from outlive.domain.places import TEMPORARY
-from outlive.observe.calls import KINDS, Calls
+from outlive.observe.calls import FRESH, HERE, KINDS, OPENATS, Calls
 from outlive.observe.content import ABSENT, glance, is_directory, look, pin, read_pinned, state_of
 from outlive.observe.journal import UNSEEN, escaped, is_of_something
 from outlive.observe.privileges import gains_privileges
@@ -133,10 +133,41 @@ class Observer:
                     break
                 continue  # whoever asked was killed meanwhile
             with self._turn:
-                self._answer()
+                if not self._answer_fresh():
+                    self._answer()
         with self._turn:
             self._journal.flush()
         self._calls.memory.close()
+
+    def _answer_fresh(self) -> bool:
+        """Answer a call that makes a file beside others; False if it is none, or takes more to tell.
+
+        The same as below in one step: whoever unpacks or checks out hardly makes any other call.
+        """
+        call, thread, number, machine, where, address, flags = OPENAT.unpack_from(self._page)
+        if flags & FRESH != FRESH or where & 0xFFFFFFFF != HERE or (machine, number) not in OPENATS:
+            return False
+        at = self._journal.now()
+        path = self._calls.beside(at, thread, address)
+        if path is None or path.startswith(_NOWHERE):
+            return False
+        is_held = self._scope.concerns(path)
+        if is_held is None:
+            before = UNSEEN
+        elif self._is_new(path):
+            before = ABSENT
+        else:
+            before = state_of(path, look(path)) if is_held else glance(look(path))
+        if not let_continue(self._listener, call):
+            return True
+        if is_held is not None and path not in self.touched and path not in self.elsewhere:
+            self._touch(at, thread, path, is_held=is_held)
+        if thread not in self._known:
+            self._introduce(at, thread)
+        self._journal.add(at, f"write\t{thread}\t{before}\t{escaped(path)}")
+        if self._unwritten:
+            self._notice_writes(((path, before, None),))
+        return True
 
     def _answer(self) -> None:
         call, thread, _, number, machine, _, *arguments = CALL.unpack_from(self._page)
@@ -221,7 +252,7 @@ class Observer:
             if before != UNSEEN:
                 is_anywhere = True
                 if path not in self.touched and path not in self.elsewhere:
-                    self._touch(at, thread, path)
+                    self._touch(at, thread, path, is_held=bool(self._scope.concerns(path)))
             elif not path.startswith(_NOWHERE):
                 is_anywhere = True
         if not is_anywhere:
@@ -232,10 +263,10 @@ class Observer:
         if self._unwritten:
             self._notice_writes(seen)
 
-    def _touch(self, at: int, thread: int, path: str) -> None:
+    def _touch(self, at: int, thread: int, path: str, *, is_held: bool) -> None:
         """Look at a path again when the task ends; not at more of them than there is memory for."""
         if len(self.touched) + len(self.elsewhere) < _MOST_TOUCHED:
-            (self.touched if self._scope.concerns(path) else self.elsewhere)[path] = None
+            (self.touched if is_held else self.elsewhere)[path] = None
         elif not self._touched_more:
             self._touched_more = True
             self._note(at, "gap", thread, f"of more than {_MOST_TOUCHED:,} paths it is not known how it left them")
