@@ -57,7 +57,9 @@ class Rig:
     def environment(self) -> dict[str, str]:
         """What every process of this user has; nothing of whoever runs the tests."""
         path = [str(NODE), str(program(self.name).parent), str(SCRIPT.parent), "/usr/local/bin", "/usr/bin", "/bin"]
-        return {"PATH": ":".join(path), "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+        found = {"PATH": ":".join(path), "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+        # Clients that are made with Bun unpack libraries of 5 to 13 MB there each time, and leave them behind.
+        return {**found, "BUN_TMPDIR": str(self.home)}
 
     def configure(self) -> Path:
         """Its configuration, as a user would have it; the file that Outlive is installed into."""
