@@ -258,6 +258,7 @@ for turn in range(3):
         for name in (b"a", b"b", b"a", b"c\\n\\t", b"d\\xff", b"", b".", b"..", b"e/", b"f" * 250, b"g" * 300):
             make(top + b"%d" % turn + name if name.strip(b"./") else top + name)
         make(top + b"%d-over-the-edge" % turn, 5), make(top + b"there"), make(top + b"dangling")
+        put(where, 2**64 - 256, os.O_CREAT | os.O_EXCL, 0)  # no program's memory is there
     os.unlink("new/0a") if turn == 1 else None
 make(os.fsencode(os.getcwd()) + b"/absolute"), make(b"x" * 5000)
 make(b"../outside"), make(b"beside")

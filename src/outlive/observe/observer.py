@@ -148,16 +148,19 @@ class Observer:
         if flags & FRESH != FRESH or where & 0xFFFFFFFF != HERE or (machine, number) not in OPENATS:
             return False
         at = self._journal.now()
-        path = self._calls.beside(at, thread, address)
-        if path is None or path.startswith(_NOWHERE):
+        try:
+            path = self._calls.beside(at, thread, address)
+            if path is None or path.startswith(_NOWHERE):
+                return False
+            is_held = self._scope.concerns(path)
+            if is_held is None:
+                before = UNSEEN
+            elif self._is_new(path):
+                before = ABSENT
+            else:
+                before = state_of(path, look(path)) if is_held else glance(look(path))
+        except Exception:  # noqa: BLE001 - the long way tells what cannot be understood, and lets it go on
             return False
-        is_held = self._scope.concerns(path)
-        if is_held is None:
-            before = UNSEEN
-        elif self._is_new(path):
-            before = ABSENT
-        else:
-            before = state_of(path, look(path)) if is_held else glance(look(path))
         if not let_continue(self._listener, call):
             return True
         if is_held is not None and path not in self.touched and path not in self.elsewhere:
