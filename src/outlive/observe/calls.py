@@ -133,6 +133,7 @@ class Calls:
         """
         if kind.turns or at > self._names.until:
             self._names.forget(at, is_turning=kind.turns)
+            self.memory.age(at)
         if kind.is_plain:
             paths = self._paths(kind, thread, arguments, 0 if kind.flags_at is None else arguments[kind.flags_at])
             if kind.links and _is_link(*paths[0]):

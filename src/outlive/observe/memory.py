@@ -1,7 +1,8 @@
 """Reading the memory of a process that waits for our answer.
 
 The descriptor of /proc/TID/mem is kept: reading through it costs a quarter of opening it each time.
-It belongs to the memory that the thread had when it was opened, so it is dropped at every exec.
+It belongs to the memory that the thread had when it was opened, so it is dropped at every exec, and
+before the thread's number can be that of another process.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ _GUESS = 256
 _MOST_OPEN = 128
 _POINTERS_AT_ONCE = 24
 _LONGEST_WORD = 400
+_KEPT_US = 100_000  # nobody uses up all numbers that fast
 
 
 class Memory:
@@ -28,6 +30,13 @@ class Memory:
         self.opened: dict[int, int] = {}
         """By thread, what its memory is read through."""
         self._on_stranger = on_stranger
+        self._until = 0
+
+    def age(self, at: int) -> None:
+        """Let go of what is old: a thread may be gone, and its number another's, while its process has the memory."""
+        if at > self._until:
+            self.close()
+            self._until = at + _KEPT_US
 
     def forget(self, thread: int) -> None:
         """The thread has, or is about to have, another memory."""
