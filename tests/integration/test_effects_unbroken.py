@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -63,6 +64,30 @@ try:
 except PermissionError:
     open("filtered", "w").close()
 print("fine")
+"""
+
+
+# A file system of its own, with nothing in it; whoever looks for a name there is written down first.
+SERVING = """
+import ctypes, os, struct
+libc, fuse = ctypes.CDLL(None), os.open("/dev/fuse", os.O_RDWR)
+os.mkdir("served")
+options = f"fd={fuse},rootmode=40000,user_id=0,group_id=0"
+assert libc.mount(b"none", b"served", b"fuse", 0, options.encode()) == 0
+server = os.fork()
+while not server:
+    _, operation, number = struct.unpack_from("=IIQ", os.read(fuse, 1 << 20))
+    with open("log", "a") as log:
+        print(operation, file=log)
+    content = struct.pack("=4I2H2I2H8I", 7, 31, 4096, 0, 0, 0, 4096, 1, 0, 0, *[0] * 8) if operation == 26 else b""
+    os.write(fuse, struct.pack("=IiQ", 16 + len(content), 0 if content else -2, number) + content)
+try:
+    os.mkdir("served/new")
+except FileNotFoundError:
+    print("nothing there")
+finally:
+    os.kill(server, 9)
+    libc.umount2(b"served", 2)
 """
 
 
@@ -161,6 +186,22 @@ def test_a_listener_of_its_own_is_refused_and_it_goes_on(bench: Bench) -> None:
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+@pytest.mark.root
+def test_who_serves_a_file_system_does_not_wait_for_us_while_we_wait_for_it(bench: Bench) -> None:
+    """A look into it would be answered by the task, which asks us first whether it may write down that we look."""
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("nobody can serve a file system here")
+    task = bench.ok("run", "--", sys.executable, "-B", "-c", SERVING)
+    bench.run("wait", task, "--timeout", "10s")
+    shown = bench.show(task)
+    if shown["state"] == "running":
+        bench.run("cancel", task)
+        subprocess.run(["umount", "-l", bench.project / "served"], check=False)
+    assert (shown["state"], shown["output"]["tail"]) == ("succeeded", "nothing there\n"), shown
+    assert shown["effects"]["unobserved_since"] is not None
+    assert "it serves a file system itself" in shown["effects"]["summary"]
+
+
 def test_a_tracer_inside_sees_what_it_should(bench: Bench) -> None:
     """Each call once and with its own result, though both look at it."""
     Worktree(bench.project)

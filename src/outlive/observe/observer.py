@@ -14,6 +14,7 @@ from errno import EINTR, ENOENT
 from select import POLLIN, poll
 from stat import S_ISREG
 
+from outlive.bundle.eyes import answer_all
 from outlive.bundle.kernel import read_small, take_short_turns
 from outlive.bundle.seccomp import CALL, OPENAT, let_continue, receive, wake_on_same_processor
 from outlive.domain.places import TEMPORARY
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     """A path, what it held, and by which descriptor that is still to be read."""
 
 _NOWHERE = ("/dev/", "/proc/")
+_SERVING = "/dev/fuse"
 _SMALL_IN_GIT = ("HEAD", "ORIG_HEAD", "MERGE_HEAD", "refs/", "packed-refs", "config", "worktrees/")
 _BEFORE_WE_WRITE_MS = 20
 _MOST_TOUCHED = 200_000
@@ -258,6 +260,8 @@ class Observer:
                     self._touch(at, thread, path, is_held=bool(self._scope.concerns(path)))
             elif not path.startswith(_NOWHERE):
                 is_anywhere = True
+            elif path == _SERVING and look(path) != ABSENT:
+                self._look_no_more(at, thread)
         if not is_anywhere:
             return
         if thread not in self._known:
@@ -265,6 +269,13 @@ class Observer:
         self._journal.add(at, f"{kind.operation}\t{thread}{fields}")
         if self._unwritten:
             self._notice_writes(seen)
+
+    def _look_no_more(self, at: int, thread: int) -> None:
+        """Answer without looking: a look into what the task serves would wait for it, while it waits for us."""
+        words = "it serves a file system itself (FUSE): what it did afterwards was not seen"
+        self._note(at, "unobserved", thread, words)
+        self._journal.flush()
+        answer_all(self._listener, self._page)
 
     def _touch(self, at: int, thread: int, path: str, *, is_held: bool) -> None:
         """Look at a path again when the task ends; not at more of them than there is memory for."""
