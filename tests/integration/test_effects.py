@@ -233,6 +233,20 @@ def test_a_directory_that_the_task_made_holds_what_it_put_there(
     assert [line[3] == ABSENT for line in lines] == [True, *new]
 
 
+@pytest.mark.usefixtures("repo")
+def test_what_others_put_into_a_directory_that_the_task_made_is_missed_when_it_removes_it(bench: Bench) -> None:
+    """It made the directory, and not what is in there: that was somebody's, and is gone."""
+    text = "mkdir at; touch at/own; while [ ! -e at/last ]; do sleep 0.01; done; rm at/*"
+    task = bench.launch(text)
+    wait_until((bench.project / "at/own").exists, "the directory")
+    theirs = [bench.project / "at" / name for name in (*map(str, range(20)), "last")]
+    for file in theirs:
+        file.write_text("theirs\n")
+    assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
+    lines = [line for line in read_journal(bench.files(task).effects) if line[1] == "remove"]
+    assert {line[4] for line in lines if line[3] != ABSENT} >= set(map(str, theirs))
+
+
 @pytest.mark.parametrize("name", ["../second", "second"])
 @pytest.mark.usefixtures("repo")
 def test_what_is_written_under_another_name_is_a_gap(bench: Bench, name: str) -> None:

@@ -219,7 +219,7 @@ class Observer:
         if is_held is None:
             return path, UNSEEN, None
         if there is None:
-            there = ABSENT if self._is_new(path) else look(path)
+            there = ABSENT if kind.operation != "remove" and self._is_new(path) else look(path)
         if kind.operation == "mkdir" and there == ABSENT:
             self._made.add(path)
         if not is_held or (kind.operation == "mkdir" and is_directory(there)):
@@ -227,7 +227,10 @@ class Observer:
         return (path, *pin(path, there)) if kind.is_of_names else (path, state_of(path, there), None)
 
     def _is_new(self, path: str) -> bool:
-        """Whether its directory is one that the task made, in which it has not touched this name yet."""
+        """Whether its directory is one that the task made, in which it has not touched this name yet.
+
+        What it removes there all the same, somebody else has put there.
+        """
         if path.rpartition("/")[0] not in self._made or self._touched_more:
             return False
         return path not in self.touched and path not in self.elsewhere
