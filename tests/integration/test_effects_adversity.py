@@ -191,6 +191,18 @@ def test_a_repository_that_was_corrupt_before(bench: Bench, tree: Worktree, cont
 # --- strange files --------------------------------------------------------------------------------
 
 
+def test_where_names_are_not_utf_8_it_is_told_that_they_may_be_wrong(bench: Bench, tree: Worktree) -> None:
+    """Looked at by another name, a file that was there would seem to be new: what is told is a lower bound."""
+    other = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    program = "import os; [os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY) for name in (b'a', b'\\xc3\\xa8', b'b')]"
+    task = bench.ok("run", "--cwd", str(tree.path), "--", sys.executable, "-c", program, env=other)
+    assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
+    found = bench.json("effects", task)
+    assert found["level"] == "partial"
+    assert "the locale is not UTF-8: names that are not ASCII may be told wrongly" in found["gaps"]
+    assert {f"{tree.path}/a", f"{tree.path}/b"} <= set(found["created"]), "the others are seen"
+
+
 def test_loops_of_links_end(bench: Bench, tree: Worktree) -> None:
     """Written through, moved and removed: nothing turns in circles, nothing is invented."""
     found = touched(

@@ -31,6 +31,7 @@ _MOST_BEFORE_IT_IS_TOLD = 200
 _FEWEST_DESCRIPTORS = 64
 _SHORT_TURN = 0.0005
 _CANNOT = "system calls cannot be observed here, or are observed by somebody else"
+_OTHER_NAMES = "the locale is not UTF-8: names that are not ASCII may be told wrongly"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -197,6 +198,8 @@ class Observation:
             self._is_shared = any(each.git_directory is not None for each in places)
             roots = ((each.top, each.git_directory, each.common_directory) for each in places)
             self._note("begin", *(root or "" for those in roots for root in those))
+            if sys.getfilesystemencoding() != "utf-8":
+                self._note("gap", _OTHER_NAMES)
             self._looks.before()
             observer = Observer(
                 listener,
