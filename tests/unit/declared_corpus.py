@@ -344,6 +344,75 @@ path | uv run --with ruff ruff check --fix src
 path | exec > >(tee log.txt) 2>&1; make
 path | chmod -x scripts/deploy.sh
 path | parallel gzip ::: *.log
+path | git ls-files '*.py' | xargs -r sed -i 's/old/new/g'
+path | cat > config/app.yaml <<'EOF'⏎debug: true⏎EOF
+path | tee -a .env <<< "KEY=1"
+path | sudo tee /etc/nginx/conf.d/a.conf < a.conf
+path | install -Dm755 build/tool /usr/local/bin/tool
+path | fn() { rm -rf "$1"; }; fn build
+container path | docker run --rm -v "$PWD":/app -w /app node:20 npm ci
+container path | docker run --rm -v $PWD:/x alpine rm -rf /x/build
+container | docker compose -f docker-compose.dev.yml up -d --build
+container | podman stop web && podman rm web
+remote | kubectl apply -k overlays/prod
+remote | kubectl cp ./a.txt web-0:/srv/a.txt
+remote | terraform -chdir=infra apply -auto-approve
+path | terraform -chdir=infra init -upgrade
+remote | aws lambda update-function-code --function-name f --zip-file fileb://a.zip
+remote | gcloud compute instances delete list-worker --quiet
+remote | gh workflow run deploy.yml -f env=prod
+git remote | git push --force-with-lease origin HEAD
+remote | rsync -avz --delete ./dist/ deploy@web:/srv/www/
+remote | tar cz dist | ssh web 'tar xz -C /srv'
+database | PGPASSWORD=x psql -h db -U app shop -f migrations/1.sql
+database | mysql -uroot -pX shop < dump.sql
+packages | pip install -e '.[dev]'
+packages | uv sync --frozen --all-extras
+packages | sudo apt-get update && sudo apt-get install -y jq
+path | go build ./...
+path | npx tsc -p tsconfig.build.json
+git path | git worktree add ../fix origin/main
+git | git config user.name x
+git | git notes add -m x
+git | git stash drop
+git | git apply --3way a.patch
+git | git symbolic-ref HEAD refs/heads/x
+service | pkill -f "node server.js" || true
+path | diff -u a b > c.patch
+path | go mod edit -replace a=b
+path | uv lock --upgrade
+path | uv export -o requirements.txt
+path | poetry export -o requirements.txt
+path | poetry version patch
+path | poetry config virtualenvs.in-project true
+path | pg_dump -Fc shop -f shop.dump
+path | { echo a; echo b; } > both.txt
+path | case $1 in a) rm a;; b) rm b;; esac
+path | f=$(mktemp); sort a > $f; mv $f a
+path | awk '{print > "out-" $1 ".txt"}' data
+path | rg -l foo | xargs sed -i s/foo/bar/
+path | eval "rm -rf $DIR"
+path | ruff check . --fix && mypy src
+path | go generate ./...
+path | sudo chown -R me:me .
+path | tar -xf a.tar --strip-components=1
+path | vim -c '%s/a/b/g' -c wq file
+path | ed -s file <<< $'1d\nw'
+path | ex -sc '1d|x' file
+remote | docker push registry.io/app:1
+remote | gh release upload v1 dist/*
+remote | vercel deploy --prod
+path | aws s3api get-object --bucket b --key k out.bin
+path | gcloud auth login
+path container | docker run --rm -v ./site:/site -v cache:/root/.cache builder make site
+packages | mypy --install-types --non-interactive src
+path | uv version --bump minor
+path | cargo audit fix
+path | helm template ./chart --output-dir rendered
+path | bandit -r src -f json -o bandit.json
+path | kubectl cp web-0:/var/log/app.log ./app.log
+container | docker cp fixtures.sql db:/tmp/fixtures.sql
+path | aws eks update-kubeconfig --name prod
 """
 
 READS = r"""
@@ -609,6 +678,70 @@ git show HEAD:a.txt | diff - a.txt
 poetry run black --check src
 diff <(git show HEAD:a.txt) a.txt
 psql -c "select * from carts where id = $ID"
+while read -r f; do head -1 "$f"; done < files.txt
+find . -name '*.py' -exec grep -l foo {} +
+env | grep -i path
+sudo journalctl -u nginx --since today
+docker compose -f a.yml ps
+docker image inspect node:20
+kubectl -n prod logs deploy/web --tail=50
+kubectl get events --sort-by=.lastTimestamp
+terraform plan -no-color | head
+aws s3 ls s3://bucket/
+aws logs tail /aws/lambda/f --since 1h
+aws s3api list-objects-v2 --bucket b
+gcloud config get-value project
+gh pr view 12 --comments
+gh api --paginate repos/o/r/issues
+gh api graphql -f query='query { viewer { login } }'
+ssh web uptime
+rsync -avn --delete src/ web:/srv/
+psql shop <<'SQL'⏎select * from a;⏎SQL
+sqlite3 -header -column app.db 'select 1'
+npm view react versions --json
+npm run
+python -m pip --version
+uv cache dir
+poetry --version
+go list -m all
+make -n build
+echo "rm -rf /"
+sed -n '10,20p' src/a.py
+comm -12 <(sort a) <(sort b)
+git show --stat HEAD
+git stash show -p
+git lfs ls-files
+git reflog -5
+git for-each-ref --sort=-committerdate refs/heads
+git push --dry-run
+git worktree prune -n
+curl -sS -o /dev/null -w '%{http_code}' https://x.org
+wget -qO- https://x.org
+ps aux | grep node | grep -v grep
+systemctl status nginx --no-pager
+[ -f package.json ] && cat package.json
+x=$(git rev-parse HEAD); echo $x
+until curl -sf localhost:8080/health; do sleep 1; done
+echo a > /dev/null 2>&1
+rm -rf /tmp/build
+source .venv/bin/activate && which python
+timeout 5 tail -f app.log
+find . -maxdepth 2 -not -path '*/node_modules/*' -name package.json
+rg -n --hidden foo -g '!node_modules'
+bat a.py
+npx prettier --check .
+uv run mypy src
+python3 -c "import json;print(json.load(open('a.json'))['v'])"
+node --check a.js
+pytest --collect-only -q
+brew list --versions
+apt-cache policy jq
+ssh-keygen -lf k.pub
+column -t -s, a.csv
+dig +short x.org
+docker compose exec web cat /etc/hosts
+kubectl apply -f a.yml --dry-run=server
+argocd app list
 """
 
 OPAQUE = r"""

@@ -27,7 +27,7 @@ _SQL_CHANGES = re.compile(
     re.IGNORECASE,
 )
 _META_CHANGES = re.compile(
-    r"(\\(i|ir|copy|o|w|!|gexec)|\.(import|read|restore|load|output|once|save|clone|system|shell))\b"
+    r"(\\(i|ir|copy|o|w|!|gexec)|\.(import|read|restore|load|output|once|save|clone|system|shell|backup))\b"
 )
 _SED_WRITES = re.compile(r"(^|[;{}/\d$\n])\s*[wW]\s+\S|/[gpiIme\d]*w\s*\S")
 _SED_RUNS = re.compile(r"(^|[;{}/\d$\n])\s*e(\s|$)|/[gpiIm\d]+e\s*$|[^/]/e\s*$")
@@ -45,6 +45,12 @@ _REDIS_READS = words(
 _MONGO_CHANGES = re.compile(
     r"\.(insert|update|delete|remove|drop|replace|save|create|rename|bulkWrite|findOneAnd|findAndModify|aggregate"
     r"|add|grant|revoke|shutdown)\w*\s*\("
+)
+_CLOUD_READS = words("describe list get show head lookup search filter tail ls wait print read scan query")
+_CLOUD_CHANGES = words(
+    "create delete update set unset add remove put start stop restart reboot terminate run deploy undeploy patch "
+    "import export move attach detach enable disable reset resize submit apply cancel upload copy restore promote "
+    "invoke publish send purge register deregister grant revoke rotate modify tag untag"
 )
 _METHODS = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 _ACTIVATES = ("/activate", "/.cargo/env", "/.bashrc", "/.profile", "/.bash_profile", "/.zshrc", "/nvm.sh")
@@ -209,6 +215,11 @@ def assigns(call: Call, _: Simple) -> bool:
     return any("=" in word.text or not word.literal for word in call.operands)
 
 
+def sets_the_clock(call: Call, _: Simple) -> bool:
+    """Whether `date` is given a time, and not the form of its answer."""
+    return any(not word.text.startswith("+") for word in call.operands)
+
+
 def dd_writes(call: Call, _: Simple) -> bool:
     """Whether `dd` is told to write somewhere."""
     return any(word.text.startswith("of=") for word in call.operands)
@@ -226,23 +237,20 @@ def changes_only_this_shell(call: Call, _: Simple) -> bool:
 
 
 def asks_a_cloud(call: Call, _: Simple) -> bool:
-    """Whether the verb of a cloud's command line is one that reads."""
-    reading = (
-        "describe",
-        "list",
-        "get",
-        "show",
-        "head",
-        "lookup",
-        "search",
-        "filter-log",
-        "tail",
-        "ls",
-        "wait",
-        "print",
-        "read",
-    )
-    return any(word.text.startswith(reading) for word in call.operands[1:4])
+    """Whether the verb of a cloud's command line is one that reads.
+
+    The nouns before it differ in number, and what follows it may be called as it likes: the first verb counts.
+    """
+    first_words = (word.text.partition("-")[0] for word in call.operands[1:4])
+    return next((word for word in first_words if word in _CLOUD_READS | _CLOUD_CHANGES), "") in _CLOUD_READS
+
+
+def is_a_query(call: Call, _: Simple) -> bool:
+    """Whether GraphQL that is written out asks and changes nothing."""
+    fields = call.values_of(("-f", "-F", "--field", "--raw-field"))
+    texts = [word.text.removeprefix("query=").lstrip() for word in fields if word.text.startswith("query=")]
+    is_read = bool(texts) and all(word.literal for word in fields)
+    return is_read and all(text.startswith(("query", "{")) and "mutation" not in text for text in texts)
 
 
 def fetches_nothing(call: Call, _: Simple) -> bool:

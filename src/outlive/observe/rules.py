@@ -30,6 +30,7 @@ class Rule(Value):
         -o,-x   the value of one of these options
         file    the first operand, as a path whatever the kind
         starts  the operands before the first option, as `find` has them
+        mounts  the directories that a container is given
         of=     operands that begin so, without that beginning
         tool    the name of the program
         =text   this text

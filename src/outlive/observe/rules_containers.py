@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive.observe.dialects import asks_a_cloud
+from outlive.observe.dialects import asks_a_cloud, is_remote
 from outlive.observe.rules import READS, has_operands, program, rule
 
 _READ_VERBS = (
@@ -17,20 +17,45 @@ _READ_VERBS = (
 CONTAINERS = (
     program(
         "docker podman nerdctl",
+        rule(
+            "compose_config", "path:-o,--output", "docker compose config -o a.yml => path:/w/a.yml", when="-o --output"
+        ),
         rule(_READ_VERBS, "", "docker ps -a =>", "docker compose logs -f web =>"),
         rule("compose", "", "docker compose --dry-run up =>", when="--dry-run"),
         rule("push image_push compose_push manifest_push", "remote:first", "docker push r.io/a => remote:r.io/a"),
         rule("login logout", "path:=~/.docker/config.json", "docker login => path:~/.docker/config.json"),
+        rule("cp compose_cp", "container:last", "docker cp a web:/b => container:web:/b", asks=is_remote),
         rule("cp compose_cp", "path:last container:first", "docker cp web:/a . => path:/w container:web:/a"),
         rule("save export", "path:-o,--output", "docker save -o a.tar i => path:/w/a.tar", when="-o --output"),
         rule("save export attach wait", "", "docker wait web =>"),
+        rule(
+            "build image_build buildx_build",
+            "path:-o,--output",
+            "docker build -o out . => path:/w/out container:docker",
+            when="-o --output",
+            also=True,
+        ),
+        rule(
+            "build image_build buildx_build buildx_bake",
+            "remote:-t,--tag|tool",
+            "docker buildx build --push -t r.io/a . => remote:r.io/a container:r.io/a",
+            when="--push",
+            also=True,
+        ),
         rule(
             "build image_build buildx_build buildx_bake",
             "container:-t,--tag|tool",
             "docker build -t a . => container:a",
             "docker build . => container:docker",
         ),
-        rule("run create container_run", "container:--name|first", "docker run -d --name db pg => container:db"),
+        rule(
+            "run create container_run container_create compose_run",
+            "path:mounts container:--name|first",
+            "docker run -d --name db pg => container:db",
+            "docker run -v $PWD:/x -v cache:/c -v ./a:/a:ro alpine => path:/w container:alpine",
+            "docker run --mount type=bind,source=/srv,target=/x a => path:/srv container:a",
+            "docker compose run web rm x => container:web",
+        ),
         rule(
             "compose_up compose_down compose_build compose_start compose_stop compose_restart compose_rm "
             "compose_pull compose_kill compose_create compose_pause compose_unpause compose_watch",
@@ -38,7 +63,7 @@ CONTAINERS = (
             "docker compose up -d => container:compose",
             "docker compose stop web => container:web",
         ),
-        rule("compose_run compose_exec", "container:first", "docker compose run web rm x => container:web"),
+        rule("compose_exec", "container:first", "docker compose exec web => container:web"),
         rule("exec container_exec", "container:first", "docker exec -it web => container:web"),
         rule(
             "image_rm container_rm container_stop container_start container_kill volume_rm volume_create network_rm "
@@ -78,6 +103,13 @@ CONTAINERS = (
     program(
         "kubectl oc k",
         rule(
+            "cluster-info_dump",
+            "path:--output-directory",
+            "kubectl cluster-info dump --output-directory=a => path:/w/a",
+            when="--output-directory",
+        ),
+        rule("kustomize", "path:-o,--output", "kubectl kustomize a -o b => path:/w/b", when="-o --output"),
+        rule(
             "get describe logs log top explain version api-resources api-versions cluster-info diff wait auth_can-i "
             "rollout_status rollout_history config_view config_current-context config_get-contexts "
             "config_get-clusters events kustomize options help plugin_list whoami",
@@ -85,6 +117,13 @@ CONTAINERS = (
             "kubectl get pods =>",
         ),
         rule("", "", "kubectl apply --dry-run=client -f a =>", when="--dry-run"),
+        rule(
+            "cp",
+            "path:last",
+            "kubectl cp web:/a b => path:/w/b",
+            "kubectl cp a web:/b => remote:kubernetes",
+            asks=lambda call, command: not is_remote(call, command),
+        ),
         rule("config", "path:=~/.kube/config", "kubectl config use-context a => path:~/.kube/config"),
         rule("port-forward proxy", "unknown:tool", "kubectl port-forward a 80 => unknown:kubectl"),
         rule(
@@ -99,6 +138,8 @@ CONTAINERS = (
     ),
     program(
         "helm helmfile argocd flux kustomize istioctl",
+        rule("template", "path:--output-dir", "helm template a --output-dir b => path:/w/b", when="--output-dir"),
+        rule("build", "path:-o", "kustomize build a -o b => path:/w/b", when="-o"),
         rule(
             "list ls status get history show template lint search version env dependency_list repo_list verify build "
             "app_list app_get app_diff diff check logs tree analyze",
@@ -114,9 +155,10 @@ CONTAINERS = (
     ),
     program(
         "terraform tofu pulumi cdk terragrunt",
+        rule("providers_lock providers_mirror synth", "path:here", "terraform providers lock => path:/w"),
         rule(
             "plan show validate output version providers graph state_list state_show workspace_list workspace_show "
-            "preview stack_ls diff synth ls console metadata_functions",
+            "preview stack_ls diff ls console metadata_functions",
             "",
             "terraform plan =>",
             unless="-out",
@@ -138,6 +180,12 @@ CONTAINERS = (
             "aws sts get-caller-identity =>",
         ),
         rule("configure configure_set auth login config_set account_set", "path:=~", "aws configure => path:~"),
+        rule(
+            "eks_update-kubeconfig container_clusters_get-credentials aks_get-credentials",
+            "path:=~/.kube/config",
+            "az aks get-credentials -n a => path:~/.kube/config",
+        ),
+        rule("s3api_get-object", "path:last", "aws s3api get-object --bucket b --key k c => path:/w/c"),
         rule("s3_cp s3_sync", "", "aws s3 cp --dryrun a s3://b =>", when="--dryrun"),
         rule(
             "s3_cp s3_mv s3_sync",
@@ -147,11 +195,18 @@ CONTAINERS = (
         ),
         rule("s3_cp s3_sync", "path:last", "aws s3 cp s3://b/c . => path:/w"),
         rule(
-            "", "", "aws ec2 describe-instances =>", "gcloud projects list =>", "az vm show -n a =>", asks=asks_a_cloud
+            "",
+            "",
+            "aws ec2 describe-instances =>",
+            "gcloud projects list =>",
+            "az vm show -n a =>",
+            "gcloud compute instances delete list-worker => remote:gcloud",
+            "aws iam create-user --user-name list => remote:aws",
+            asks=asks_a_cloud,
         ),
         rule("", "remote:tool", "gcloud run deploy a => remote:gcloud", asks=has_operands),
         otherwise=READS,
-        takes="--profile --region --project -n -g -o --output --query --format --filter --name",
+        takes="--profile --region --project --bucket --key -n -g -o --output --query --format --filter --name",
     ),
     program(
         "gsutil rclone s3cmd mc s5cmd",

@@ -9,6 +9,7 @@ DATABASES = (
     program(
         "psql mysql mariadb pgcli mycli cockroach clickhouse-client duckdb usql",
         rule("", "", "psql -l =>", when="-l --list -V"),
+        rule("", "path:-o,--output", "psql -o a -c 'select 1' => path:/w/a", when="-o --output", also=True),
         rule("", "database:-d,--dbname|first|tool", "psql shop -f a.sql => database:shop", when="-f --file"),
         rule(
             "",
@@ -23,7 +24,7 @@ DATABASES = (
         rule("", "", "psql -c 'select 1' =>", "psql shop => unknown:psql", asks=has_sql),
         takes=(
             "-c -d -h -p -U -f -u -e -D -P -v -o --command --dbname --host --port --username --file --user --execute "
-            "--database"
+            "--database --output"
         ),
     ),
     program(
@@ -34,6 +35,7 @@ DATABASES = (
             "sqlite3 a.db 'delete from a' => database:/w/a.db",
             "sqlite3 a.db < a.sql => database:/w/a.db",
             "sqlite3 a.db .schema =>",
+            "sqlite3 a.db '.backup b' => database:/w/a.db",
             asks=changes_sql,
         ),
         rule("", "", "sqlite3 a.db 'select 1' =>", "sqlite3 a.db => unknown:sqlite3", asks=has_sql),

@@ -19,17 +19,17 @@ FILES = (
     # Nothing but reading, whatever their options; those that write by an option are further down.
     program(
         "ls dir vdir ll cat tac nl head tail less more zcat bzcat xzcat zless zgrep wc file stat readlink realpath "
-        "basename dirname pwd du df grep egrep fgrep rg ag ack locate cut paste join comm cmp diff diff3 sdiff "
+        "basename dirname pwd du df grep egrep fgrep rg ag ack locate cut paste join comm cmp diff diff3 "
         "colordiff tr expand unexpand fold fmt column rev seq factor md5sum sha1sum sha256sum sha512sum shasum md5 "
-        "b2sum cksum sum strings od nm objdump readelf size ldd jq bat eza exa lsd cloc tokei scc echo printf true "
+        "b2sum cksum sum strings od nm objdump readelf size ldd jq bat eza exa lsd tokei scc echo printf true "
         "false test [ sleep cal uptime uname arch whoami who w id groups users tty locale getconf nproc lscpu lsblk "
-        "lsusb lspci lsmod free vmstat iostat mpstat sar ps pgrep pidof pstree lsof ss netstat yes pv pr finger ipcs "
+        "lsusb lspci lsmod free vmstat iostat mpstat ps pgrep pidof pstree lsof netstat yes pv pr finger ipcs "
         "uuidgen top htop jobs wait which whereis type getent env printenv dig nslookup host whois nc ping ping6 "
         "traceroute tracepath mtr last lastlog help man info apropos tput clear reset stty expr bc dc numfmt getopt "
         "getopts cd pushd popd dirs exit return break continue shift : let read set unset shopt local declare "
         "typeset readonly export unalias umask ulimit hash times fg bg disown command builtin compgen complete "
-        "bind shellcheck hadolint yamllint pylint flake8 mypy pyright pyflakes bandit vulture radon actionlint "
-        "nvidia-smi sw_vers system_profiler mdfind vm_stat look spell gron fx pygmentize highlight delta difft "
+        "bind shellcheck hadolint yamllint pyflakes vulture actionlint "
+        "nvidia-smi sw_vers system_profiler mdfind vm_stat look spell gron fx delta difft "
         "ffprobe mediainfo identify basenc base64 base32 hexdump hd tldr time nohup timeout nice xargs trap",
         otherwise=READS,
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive.observe.rules import READS, has_operands, program, rule
+from outlive.observe.rules import READS, has_operands, has_two_operands, program, rule
 
 _PIP_READS = (
     "list show freeze check search index inspect debug help config_list config_get config_debug cache_list cache_info"
@@ -30,12 +30,16 @@ PACKAGES = (
     program(
         "uv",
         rule(
-            "pip_list pip_show pip_freeze pip_check pip_tree tree version help tool_list tool_dir python_list "
-            "python_find python_dir cache_dir export",
+            "pip_list pip_show pip_freeze pip_check pip_tree tree help tool_list tool_dir python_list "
+            "python_find python_dir cache_dir",
             "",
             "uv pip list =>",
             "uv tree =>",
         ),
+        rule("export", "path:-o,--output-file", "uv export -o a.txt => path:/w/a.txt", when="-o --output-file"),
+        rule("version", "path:here", "uv version --bump minor => path:/w", when="--bump"),
+        rule("version", "path:here", "uv version 1.2 => path:/w", "uv version =>", asks=has_operands),
+        rule("export version", "", "uv export =>", unless="--bump"),
         rule("venv", "path:first|=.venv", "uv venv env => path:/w/env"),
         rule("lock init format pip_compile build", "path:-o,--output-file|here", "uv lock => path:/w"),
         rule("publish", "remote:=pypi", "uv publish => remote:pypi"),
@@ -50,16 +54,22 @@ PACKAGES = (
     ),
     program(
         "poetry pdm pipenv hatch rye",
-        rule("show check version env_info env_list list search graph config about", "", "poetry show =>"),
+        rule("version", "path:here", "poetry version patch => path:/w", "hatch version =>", asks=has_operands),
+        rule("config", "path:=~/.config", "pdm config a b => path:~/.config", asks=has_two_operands),
+        rule("config", "path:=~/.config", "poetry config --unset a => path:~/.config", when="--unset -d --delete"),
+        rule("export", "path:-o,--output", "poetry export -o a.txt => path:/w/a.txt", when="-o --output"),
+        rule("show check version env_info env_list list search graph config about export", "", "poetry show =>"),
         rule("publish", "remote:=pypi", "poetry publish => remote:pypi", unless="--dry-run"),
         rule("build init new lock", "path:here", "poetry build => path:/w"),
         rule(
             "install add remove update sync uninstall self upgrade", "packages:tool", "poetry add a => packages:poetry"
         ),
+        takes="-o --output",
         directory="-C --directory",
     ),
     program(
         "conda mamba micromamba",
+        rule("env_export", "path:-f,--file", "conda env export -f a.yml => path:/w/a.yml", when="-f --file"),
         rule("list info search config_--show env_list env_export", "", "conda list =>"),
         rule("activate deactivate", "", "conda activate a =>"),
         rule("", "packages:tool", "conda install -y a => packages:conda", asks=has_operands),
@@ -118,6 +128,7 @@ PACKAGES = (
     ),
     program(
         "bundle bundler",
+        rule("config_set config_unset", "path:here", "bundle config set path a => path:/w"),
         rule("list show info outdated check config platform", "", "bundle list =>"),
         rule("install update add remove lock clean package", "packages:tool", "bundle install => packages:bundle"),
         rule("", "packages:tool", "bundle => packages:bundle", asks=lambda call, _: not call.operands),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive.observe.dialects import assigns
+from outlive.observe.dialects import assigns, sets_the_clock
 from outlive.observe.rules import READS, has_operands, program, rule
 
 _SYSTEMCTL_READS = (
@@ -14,7 +14,8 @@ SERVICES = (
     program(
         "date",
         rule("", "service:=clock", "date -s 12:00 => service:clock", "date +%s =>", when="-s --set"),
-        takes="-d -f -r -s -I",
+        rule("", "service:=clock", "date 010203042026 => service:clock", "date -d now +%s =>", asks=sets_the_clock),
+        takes="-d -f -r -s -v",
         otherwise=READS,
     ),
     program(
@@ -81,6 +82,11 @@ SERVICES = (
         rule("", "", "killall -l =>", when="-l"),
         rule("", "service:each", "pkill -f web => service:web"),
         takes="-u -U -g -P -t -s --signal",
+    ),
+    program(
+        "ss",
+        rule("", "service:=network", "ss -K dst 10.0.0.2 => service:network", "ss -ltnp =>", when="-K --kill"),
+        otherwise=READS,
     ),
     program(
         "fuser",

@@ -11,7 +11,7 @@ from outlive.observe.dialects import (
     sed_runs,
     sed_writes,
 )
-from outlive.observe.rules import READS, has_three_operands, has_two_operands, program, rule
+from outlive.observe.rules import READS, has_operands, has_three_operands, has_two_operands, program, rule
 
 TEXTS = (
     program(
@@ -62,11 +62,42 @@ TEXTS = (
         takes="-o -p",
     ),
     program(
-        "xmllint iconv",
+        "xmllint iconv sdiff pygmentize highlight",
         rule("", "path:-o,--output", "xmllint -o b.xml a.xml => path:/w/b.xml", when="-o --output"),
         takes="-o --output --xpath -f -t --encode --schema",
         otherwise=READS,
         clusters=False,
+    ),
+    program(
+        "ed ex vi vim nvim nano pico",
+        rule("", "path:each", "vim -c '%s/a/b/' -c wq x => path:/w/x", "ed -s x => path:/w/x", asks=has_operands),
+        takes="-c -u -S --cmd",
+    ),
+    program(
+        "mypy",
+        rule("", "packages:=pip", "mypy --install-types src => packages:pip", when="--install-types"),
+        rule(
+            "",
+            "path:--junit-xml,--html-report,--txt-report,--xml-report,--cobertura-xml-report,--linecount-report",
+            "mypy --junit-xml=a.xml src => path:/w/a.xml",
+            "mypy src =>",
+            when="--junit-xml --html-report --txt-report --xml-report --cobertura-xml-report --linecount-report",
+        ),
+        otherwise=READS,
+        takes="--junit-xml --html-report --txt-report --xml-report --cobertura-xml-report --linecount-report",
+    ),
+    program(
+        "pylint flake8 bandit pyright radon cloc sar",
+        rule(
+            "",
+            "path:-o,--output,--output-file,--out,--report-file",
+            "bandit -r src -o a.json => path:/w/a.json",
+            "flake8 --output-file=a src => path:/w/a",
+            when="-o --output --output-file --out --report-file",
+        ),
+        rule("", "path:here", "pyright --createstub a => path:/w", when="--createstub"),
+        otherwise=READS,
+        takes="-o --output --output-file --out --report-file",
     ),
     program(
         "black isort autopep8 yapf docformatter autoflake pyupgrade add-trailing-comma",
@@ -164,6 +195,7 @@ TEXTS = (
             "cargo build --release => path:/w",
             "cargo clippy => path:/w",
         ),
+        rule("audit_fix", "path:here", "cargo audit fix => path:/w"),
         rule("add remove rm install uninstall fetch", "packages:=cargo", "cargo add serde => packages:cargo"),
         rule(
             "publish yank owner login", "remote:=crates.io", "cargo publish => remote:crates.io", unless="--dry-run -n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive.observe.dialects import sends_fields
+from outlive.observe.dialects import is_a_query, sends_fields
 from outlive.observe.rules import READS, has_operands, has_two_operands, program, rule
 
 _BRANCH_CHANGES = (
@@ -27,6 +27,8 @@ VERSIONS = (
             "git clean -nd =>",
             when="-n --dry-run",
         ),
+        rule("worktree_prune", "", "git worktree prune -n =>", when="-n --dry-run"),
+        rule("interpret-trailers", "path:each", "git interpret-trailers --in-place a => path:/w/a", when="--in-place"),
         rule("commit fetch", "", "git commit --dry-run =>", "git commit -n -m x => git:/w", when="--dry-run"),
         rule(
             "push",
@@ -144,11 +146,13 @@ VERSIONS = (
             "gh pr view 1 =>",
             "gh run list =>",
         ),
+        rule("api_graphql", "", "gh api graphql -f query='query { viewer { login } }' =>", asks=is_a_query),
         rule(
             "api",
             "remote:=github",
             "gh api -X POST a => remote:github",
             "gh api a -f b=c => remote:github",
+            "gh api graphql -f query='mutation { a }' => remote:github",
             asks=sends_fields,
         ),
         rule("api", "", "gh api repos/a/b =>"),

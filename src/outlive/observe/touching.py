@@ -21,7 +21,7 @@ from outlive.observe.shell import join, program_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from outlive.domain.declared import TouchKind
     from outlive.observe.options import Call
@@ -130,13 +130,10 @@ def _what(kind: str, where: str, call: Call, here: str, command: Simple) -> Iter
         yield program_name(command)
     elif where.startswith("="):
         yield posixpath.expanduser(where[1:])
-    elif where == "starts":
-        starts = itertools.takewhile(lambda word: word.text[:1] not in {"-", "(", "!"}, call.words)
-        yield from (join(here, word.text) for word in starts)
+    elif where in _FIND:
+        yield from (join(here, path) for path in _FIND[where](call))
     elif where.endswith("="):
         yield from (join(here, w.text.removeprefix(where)) for w in call.operands if w.text.startswith(where))
-    elif where == "file":
-        yield from (join(here, word.text) for word in call.operands[:1])
     else:
         words = _values(call, where.split(",")) if where.startswith("-") else _SELECT[where](call.operands)
         for word in words:
@@ -146,6 +143,27 @@ def _what(kind: str, where: str, call: Call, here: str, command: Simple) -> Iter
                 yield _host(word.text)
             else:
                 yield word.text
+
+
+def _starts(call: Call) -> Iterator[str]:
+    """The operands before the first option, as `find` has them."""
+    starts = itertools.takewhile(lambda word: word.text[:1] not in {"-", "(", "!"}, call.words)
+    return (word.text for word in starts)
+
+
+def _mounted(call: Call) -> Iterator[str]:
+    """The directories of this machine that a container may write: a name without a slash is a volume of its own."""
+    for name, value in call.values:
+        if name in {"-v", "--volume"}:
+            source, _, rest = value.text.partition(":")
+            modes = rest.partition(":")[2].split(",")
+        elif name == "--mount":
+            fields = dict(part.partition("=")[::2] for part in value.text.split(","))
+            source, modes = fields.get("source") or fields.get("src", ""), [*fields]
+        else:
+            continue
+        if source.startswith(("/", ".", "~", "$")) and not {"ro", "readonly"}.intersection(modes):
+            yield source
 
 
 def _values(call: Call, options: list[str]) -> Sequence[Word]:
@@ -164,6 +182,11 @@ def _host(text: str) -> str:
     return host.rpartition("@")[2] if colon or "@" in text else text
 
 
+_FIND: dict[str, Callable[[Call], Iterable[str]]] = {
+    "file": lambda call: [word.text for word in call.operands[:1]],
+    "starts": _starts,
+    "mounts": _mounted,
+}
 _SELECT: dict[str, Callable[[Sequence[Word]], Sequence[Word]]] = {
     "each": lambda words: words,
     "first": lambda words: words[:1],
