@@ -465,6 +465,12 @@ def test_what_a_command_names_in_other_ways_is_held_too(bench: Bench, repo: Path
         *("cat dir/*.py", "sed -i s/a/b/ ?.py", "cat {a,other}.py", "wc -l **/*.py", "cat < a.py", "cat link"),
         *("while read x; do :; done < dir/c.py", "dd if=x of=a.py", "rg word", "grep -rn word", "ruff check"),
         *("echo $(<a.py)", "x=$(< dir/c.py)", "[ -f a.py ]", "if [[ -n $x && other.py -nt b.py ]]; then :; fi"),
+        *(
+            "docker run -v $PWD:/x alpine ls /x",
+            "docker run -v./dir:/x:ro alpine ls",
+            "podman run --volume=$(pwd):/x a",
+        ),
+        *("docker run --mount type=bind,src=dir,target=/x a", "docker build .", "grep -e word a.py", "sed -n 1p a.py"),
         *(f"cd {away} && {command}" for command in (f"git -C{repo} log", f"env -C {repo} make", "cat ../project/a.*")),
     )
     for command in held:
@@ -476,6 +482,9 @@ def test_what_a_command_names_in_other_ways_is_held_too(bench: Bench, repo: Path
         "awk '{print $1}' other.py",
         "ls -la other.py",
         "[ a.py = b.py ]",
+        "grep a.py other.py",
+        "echo a.py",
+        "docker run -v cache:/x alpine ls a",
     ):
         assert bench.json("guard", "--command", command)["clear"], command
     assert not bench.json("guard", "link")["clear"]
@@ -508,6 +517,14 @@ def test_what_cannot_be_read_of_a_command_is_neither_held_nor_clear(bench: Bench
         "cd $PLACE && cat c.py": ["$PLACE"],
         'bash -c "cat $FILE"': ["all of it", "$FILE"],
         "cat $A $B $C $D": ["$A", "$B", "$C"],
+        "rm $FILE": ["$FILE"],
+        "echo x > $FILE": ["$FILE"],
+        "sed 'w out' other.py": ["…"],
+        'grep "$P" "$FILE"': ["$FILE"],
+        "grep -e $P $FILE": ["$FILE"],
+        "grep -f $FILE other.py": ["$FILE"],
+        "sort names | xargs grep": ["…"],
+        "docker run -v $DIR:/x alpine ls": ["$DIR:/x"],
     }
     for command in unreadable:
         assert bench.json("guard", "--command", command)["clear"], command
@@ -530,6 +547,8 @@ def test_what_cannot_be_read_of_a_command_is_neither_held_nor_clear(bench: Bench
             "cd $PLACE && echo",
             "[ $? = 0 ]",
         ),
+        *('grep "$P" other.py', "grep -c --include=$P -e $Q other.py", "sed -n ${N}p other.py", "head -n $N other.py"),
+        *('awk -v n=$N "$SCRIPT" other.py', "find lib -name $P", "jq $QUERY other.py", "tail -n$N other.py"),
         *("for x in other.py lib; do ls $x; done", "cat $HOME/x", "ssh host 'cat $X'"),
     ):
         assert bench.json("guard", "--command", command)["clear"], command

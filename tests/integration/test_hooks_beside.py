@@ -60,6 +60,17 @@ def test_who_is_about_to_touch_what_a_task_holds_is_told(bench: Bench, repo: Pat
     assert about_to(bench, "Edit", file_path=str(repo / "a.py")) == ""
 
 
+def test_who_is_about_to_touch_what_nobody_can_read_is_told_that(bench: Bench, repo: Path) -> None:
+    """Neither clear nor held for sure; a pattern that cannot be read names no file."""
+    task = stashed(bench)
+    told = about_to(bench, "Bash", command="cat $FILE")
+    assert f"cannot tell whether it is touched, $FILE cannot be read: task {task} holds a.py" in told
+    assert about_to(bench, "Bash", command='grep "$P" /etc/hostname') == ""
+    (repo / "go").touch()
+    bench.run("wait", task, "--no-ack")
+    assert about_to(bench, "Bash", command="cat $FILE") == ""
+
+
 def test_what_a_dead_task_left_away_is_told_until_somebody_puts_it_back(bench: Bench, repo: Path) -> None:
     """Nobody is advised to wait for it."""
     task = launch(bench, "git stash push -q; kill -9 $$")

@@ -66,6 +66,8 @@ class Program(Value):
     """Whether -xzf is three options."""
     dashless: bool = False
     """Whether the first word is options even without a dash."""
+    says: frozenset[str] = frozenset()
+    """Words that name no file: `each`, `first` (a pattern or script, unless an option gives it), options' values."""
 
 
 def rule(
@@ -99,6 +101,7 @@ def program(
     directory: str = "",
     clusters: bool = True,
     dashless: bool = False,
+    says: str = "",
 ) -> Program:
     """A program as the tables write it."""
     return Program(
@@ -109,6 +112,7 @@ def program(
         directory=frozenset(directory.split()),
         clusters=clusters,
         dashless=dashless,
+        says=frozenset(says.split()),
     )
 
 

@@ -18,21 +18,37 @@ _OWNER = "--reference --from -m -x --modify"
 FILES = (
     # Nothing but reading, whatever their options; those that write by an option are further down.
     program(
-        "ls dir vdir ll cat tac nl head tail less more zcat bzcat xzcat zless zgrep wc file stat readlink realpath "
-        "basename dirname pwd du df grep egrep fgrep rg ag ack locate cut paste join comm cmp diff diff3 "
-        "colordiff tr expand unexpand fold fmt column rev seq factor md5sum sha1sum sha256sum sha512sum shasum md5 "
-        "b2sum cksum sum strings od nm objdump readelf size ldd jq bat eza exa lsd tokei scc echo printf true "
-        "false test [ sleep cal uptime uname arch whoami who w id groups users tty locale getconf nproc lscpu lsblk "
-        "lsusb lspci lsmod free vmstat iostat mpstat ps pgrep pidof pstree lsof netstat yes pv pr finger ipcs "
-        "uuidgen top htop jobs wait which whereis type getent env printenv dig nslookup host whois nc ping ping6 "
-        "traceroute tracepath mtr last lastlog help man info apropos tput clear reset stty expr bc dc numfmt getopt "
-        "getopts cd pushd popd dirs exit return break continue shift : let read set unset shopt local declare "
-        "typeset readonly export unalias umask ulimit hash times fg bg disown command builtin compgen complete "
-        "bind shellcheck hadolint yamllint pyflakes vulture actionlint "
-        "nvidia-smi sw_vers system_profiler mdfind vm_stat look spell gron fx delta difft "
-        "ffprobe mediainfo identify basenc base64 base32 hexdump hd tldr time nohup timeout nice xargs trap",
+        "ls dir vdir ll cat tac nl less more zcat bzcat xzcat zless wc file stat readlink realpath pwd du df "
+        "locate paste join comm cmp diff diff3 colordiff expand unexpand fold fmt column rev md5sum sha1sum "
+        "sha256sum sha512sum shasum md5 b2sum cksum sum strings od nm objdump readelf size ldd bat eza exa lsd "
+        "tokei scc test [ cal arch who w groups users tty locale getconf lscpu lsblk lsusb lspci lsmod free vmstat "
+        "iostat mpstat ps pstree lsof netstat yes pv pr finger ipcs uuidgen top htop whereis getent env nc "
+        "traceroute tracepath mtr last lastlog help man info apropos clear reset stty bc dc numfmt getopt dirs "
+        "shopt local declare typeset readonly export unalias times disown command builtin compgen complete bind "
+        "shellcheck hadolint yamllint pyflakes vulture actionlint nvidia-smi sw_vers system_profiler mdfind "
+        "vm_stat look spell gron fx delta difft ffprobe mediainfo identify basenc base64 base32 hexdump hd tldr "
+        "time nohup timeout nice xargs",
         otherwise=READS,
     ),
+    # What these are given names no file at all.
+    program(
+        "basename dirname tr seq factor echo printf true false sleep uptime uname whoami id nproc pgrep pidof jobs "
+        "wait which type printenv dig nslookup host whois ping ping6 tput expr getopts cd pushd popd exit return "
+        "break continue shift : let read set unset umask ulimit hash fg bg trap",
+        otherwise=READS,
+        says="each",
+    ),
+    program(
+        "grep egrep fgrep rg ag ack zgrep",
+        otherwise=READS,
+        takes="-e -f -m -A -B -C -d -D -g -t -T --regexp --file --include --exclude --exclude-dir --glob --type",
+        says="first -e -m -A -B -C -g -t -T --regexp --include --exclude --exclude-dir --glob --type --max-count",
+    ),
+    program(
+        "head tail", otherwise=READS, takes="-n -c -s --lines --bytes --pid", says="-n -c -s --lines --bytes --pid"
+    ),
+    program("cut", otherwise=READS, takes="-d -f -c -b", says="-d -f -c -b --delimiter --fields"),
+    program("jq", otherwise=READS, takes="-f --from-file --indent", says="first --indent"),
     # After it a name no longer means what these tables say.
     program(
         "alias",
@@ -118,6 +134,7 @@ FILES = (
         ),
         takes="-fprint -fprintf -fls -fprint0 -name -iname -path -type -newer -size -mtime -user -regex -maxdepth",
         otherwise=READS,
+        says="-name -iname -path -type -size -mtime -user -regex -maxdepth",
         clusters=False,
     ),
     program(

@@ -17,6 +17,7 @@ SERVICES = (
         rule("", "service:=clock", "date 010203042026 => service:clock", "date -d now +%s =>", asks=sets_the_clock),
         takes="-d -f -r -s -v",
         otherwise=READS,
+        says="first -d -s -v --date --set",
     ),
     program(
         "hostname",
@@ -76,12 +77,14 @@ SERVICES = (
         rule("", "", "kill -0 42 =>", "kill -l =>", when="-0 -l -L"),
         rule("", "service:each", "kill -9 42 43 => service:42 service:43", "kill -s TERM 42 => service:42"),
         takes="-s -n",
+        says="each",
     ),
     program(
         "pkill killall skill xkill",
         rule("", "", "killall -l =>", when="-l"),
         rule("", "service:each", "pkill -f web => service:web"),
         takes="-u -U -g -P -t -s --signal",
+        says="each",
     ),
     program(
         "ss",

@@ -29,6 +29,7 @@ TEXTS = (
         rule("", "path:=…", "sed 'w out' x => path:…", "sed s/a/b/ x =>", "sed -n 1,9p x =>", asks=sed_writes),
         takes="-e -f -l --expression --file",
         otherwise=READS,
+        says="first -e -l --expression",
     ),
     program(
         "awk gawk mawk nawk",
@@ -38,6 +39,7 @@ TEXTS = (
         rule("", "path:=…", "awk '{print > $1}' x => path:…", "awk '$3 > 1 || $4' x =>", asks=awk_writes),
         takes="-F -v -f -i --include --file --assign --field-separator",
         otherwise=READS,
+        says="first -F -v --assign --field-separator",
     ),
     program(
         "perl ruby",
@@ -50,6 +52,7 @@ TEXTS = (
         rule("", "path:-o,--output", "sort -uo a b => path:/w/a", when="-o --output"),
         takes="-o -k -t -T -S --output --key --field-separator",
         otherwise=READS,
+        says="-k -t -S --key --field-separator",
     ),
     program(
         "uniq", rule("", "path:last", "uniq a b => path:/w/b", asks=has_two_operands), takes="-f -s -w", otherwise=READS

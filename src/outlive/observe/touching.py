@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 PROGRAMS: tuple[Program, ...] = (*FILES, *TEXTS, *VERSIONS, *PACKAGES, *CONTAINERS, *REMOTES, *DATABASES, *SERVICES)
 _BY_NAME = {name: each for each in PROGRAMS for name in each.names}
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/", "/private/tmp/", "/var/folders/")  # noqa: S108 - named, not used
+# With one of them, the first operand is a file and no script.
+_SCRIPT = frozenset(("-e", "-f", "--regexp", "--expression", "--file", "--from-file"))
 _DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/fd/", "/proc/self/fd/")
 
 
@@ -52,6 +54,34 @@ def program_of(name: str) -> Program | None:
     if known is None and name[-1:].isdigit():
         known = _BY_NAME.get(name.rstrip("0123456789.").removesuffix("-"))
     return known
+
+
+def names_no_file(command: Simple) -> bool:
+    """Whether nothing that the command is given is a file's name; what its redirections open is one all the same."""
+    known = program_of(program_name(command))
+    return not command.words or (known is not None and "each" in known.says)
+
+
+def words_for_files(command: Simple) -> list[Word]:
+    """The words that may name a file: a pattern, a script or a number does not."""
+    if names_no_file(command):
+        return []
+    words, known = list(command.words[1:]), program_of(program_name(command))
+    if known is None or not known.says:
+        return words
+    call, _ = take_apart(words, known.takes, clusters=known.clusters)
+    said = [value for option, value in call.values if option in known.says]
+    if "first" in known.says and not _SCRIPT & call.names:
+        said += call.operands[:1]
+    for each in said:
+        # One by one: the same unknown word may stand for a pattern first and for files then.
+        words.remove(next(word for word in words if word == each or _gives(word.text, each.text)))
+    return words
+
+
+def _gives(option: str, value: str) -> bool:
+    """Whether the value stands in the same word as its option: `--include=x`, `-m9`."""
+    return option.startswith("-") and option.endswith(value)
 
 
 def is_passing(path: str, cwd: str) -> bool:

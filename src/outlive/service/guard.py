@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from outlive.bundle.home import Home
-    from outlive.domain.declared import Touch
     from outlive.domain.effects import Window
     from outlive.observe.shell import Simple
 
@@ -46,14 +45,6 @@ _SEARCHING = frozenset(
     )
 )
 _RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--(dereference-)?recursive")
-# What these are given names no file; what a redirection gives them does.
-_NAMING_NOTHING = frozenset(
-    (
-        *("", "echo", "printf", ":", "true", "false", "exit", "return", "break", "continue", "shift", "set", "unset"),
-        *("cd", "pushd", "popd", "read", "wait", "kill", "sleep", "date", "seq", "expr", "basename", "dirname"),
-        *("type", "which", "umask", "ulimit", "trap", "getopts", "let"),
-    )
-)
 # Where in a word that is not literal the unknown begins.
 _UNREAD = re.compile(r"[$`…]")
 _MOST_UNREAD = 3
@@ -88,7 +79,11 @@ def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, enviro
     for each in reader.commands:
         paths += _paths_of(each, each.directory or directory)
         unread |= _unread_in(each, directory)
-    if "git" in reader.programs or any(map(_is_of_tree, touches)):
+    for touch in touches:
+        is_told = any(touch.what in word for word in unread)
+        if touch.kind == "path" and not touch.what.startswith(("/", "~")) and not is_told:
+            unread[touch.what] = project_of(directory)
+    if "git" in reader.programs or any(touch.kind in _WHOLE_TREE for touch in touches):
         paths += {project_of(place) for place in (directory, *(each.directory for each in reader.commands)) if place}
     found = _holders(held, paths, _may_concern)
     known = {(each.task, each.window) for each in found}
@@ -102,18 +97,17 @@ def _unread_in(command: Simple, directory: str) -> dict[str, str]:
 
     A word tells what stands before its unknown part: `src/$NAME` lies in `src`, and `$NAME` anywhere in the tree.
     """
-    from outlive.observe.shell import program_name  # noqa: PLC0415 - paths need it not
+    from outlive.observe.touching import names_no_file, words_for_files  # noqa: PLC0415 - paths need it not
 
     if command.elsewhere is not None:
         return {}
-    names_nothing = program_name(command) in _NAMING_NOTHING
     place = command.directory or directory
     if place != directory and _UNREAD.search(place):
-        if names_nothing and not command.reads:
+        if names_no_file(command) and not command.reads:
             return {}
         return {place: project_of(directory)}
     found = {}
-    for word in (*(() if names_nothing else command.words[1:]), *command.reads):
+    for word in (*words_for_files(command), *command.reads):
         if word.literal or word.text.startswith("/dev/") or "\0" in word.text:
             continue
         begin = _UNREAD.search(word.text)
@@ -129,8 +123,9 @@ def _unread_in(command: Simple, directory: str) -> dict[str, str]:
 def _paths_of(command: Simple, directory: str) -> list[str]:
     """Whatever a command's words may name, and the directory that it searches without naming it."""
     from outlive.observe.shell import program_name  # noqa: PLC0415 - paths need it not
+    from outlive.observe.touching import words_for_files  # noqa: PLC0415
 
-    words = [word.text for word in (*command.words, *command.reads)]
+    words = [word.text for word in (*command.words[:1], *words_for_files(command), *command.reads)]
     named = [os.path.join(directory, name) for word in words for name in _names_in(word)]
     name = program_name(command)
     is_searching = name in _SEARCHING or (name.endswith("grep") and any(map(_RECURSIVE.fullmatch, words)))
@@ -140,20 +135,16 @@ def _paths_of(command: Simple, directory: str) -> list[str]:
 
 
 def _names_in(word: str) -> Iterator[str]:
-    """The word, or what an option in it is given: `--directory=x`, `-C../x`, `of=x`."""
+    """The word, or what an option in it is given: `--directory=x`, `-C../x`, `of=x`, `-v x:/in/it`, `type=a,src=x`."""
     if "\0" in word:
         return
-    value = word.partition("=")[2]
+    values = [part.rpartition("=")[2] for part in word.split(",") if "=" in part]
     if not word.startswith("-"):
-        yield from filter(None, (word, value))
-    elif word.startswith("--"):
-        yield from filter(None, (value,))
-    elif "/" in word or word[2:].startswith("."):
-        yield word[2:]
-
-
-def _is_of_tree(touch: Touch) -> bool:
-    return touch.kind in _WHOLE_TREE or (touch.kind == "path" and not touch.what.startswith("/"))
+        values.append(word)
+    elif not word.startswith("--") and ("/" in word or word[2:].startswith(".")):
+        values.append(word[2:])
+    for value in values:
+        yield from filter(None, {value, value.partition(":")[0]})
 
 
 def _holders(
