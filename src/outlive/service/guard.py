@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from fnmatch import fnmatchcase
+from itertools import accumulate
 
 from outlive.domain.value import Value
 from outlive.ledger.sqlite import SqliteLedger
@@ -19,7 +20,7 @@ from outlive.service.origin import parent_of, project_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from outlive.bundle.home import Home
     from outlive.domain.effects import Window
@@ -49,6 +50,7 @@ _RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--(dereference-)?recursive")
 _UNREAD = re.compile(r"[$`…]")
 _MOST_UNREAD = 3
 # Whatever may stand there: several directories, or one of several names.
+_WILD = re.compile(r"[*?\[{]")
 _MANY = re.compile(r"\*\*|\{[^{}\s]*(,|\.\.)[^{}\s]*\}")
 
 
@@ -57,7 +59,7 @@ def holders_of_paths(home: Home, paths: Iterable[str], environ: Mapping[str, str
 
     A task is not in its own way.
     """
-    return _holders(_open_by_others(home, environ), paths, _concerns)
+    return _holders(_open_by_others(home, environ), paths)
 
 
 def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, environ: Mapping[str, str]) -> list[Holder]:
@@ -85,10 +87,10 @@ def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, enviro
             unread[touch.what] = project_of(directory)
     if "git" in reader.programs or any(touch.kind in _WHOLE_TREE for touch in touches):
         paths += {project_of(place) for place in (directory, *(each.directory for each in reader.commands)) if place}
-    found = _holders(held, paths, _may_concern)
+    found = _holders(held, paths, expands=True)
     known = {(each.task, each.window) for each in found}
     words = tuple(unread)[:_MOST_UNREAD]
-    maybe = [each.but(unread=words) for each in _holders(held, unread.values(), _concerns)]
+    maybe = [each.but(unread=words) for each in _holders(held, unread.values())]
     return found + [each for each in maybe if (each.task, each.window) not in known]
 
 
@@ -148,14 +150,16 @@ def _names_in(word: str) -> Iterator[str]:
 
 
 def _holders(
-    held: Iterable[tuple[str, tuple[Window, ...]]], paths: Iterable[str], concerns: Callable[[str, str], bool]
+    held: Iterable[tuple[str, tuple[Window, ...]]], paths: Iterable[str], *, expands: bool = False
 ) -> list[Holder]:
     wanted = {place for path in paths for place in _places(path)}
+    patterns = [_pattern(path) for path in wanted if _WILD.search(path)] if expands else []
     return [
         Holder(task=task, window=window)
         for task, windows in held
         for window in windows
-        if any(concerns(path, away) for path in wanted for away in window.paths)
+        if _concerns(wanted, window.paths)
+        or any(_may_mean(pattern, away) for pattern in patterns for away in window.paths)
     ]
 
 
@@ -173,15 +177,18 @@ def _open_by_others(home: Home, environ: Mapping[str, str]) -> Iterator[tuple[st
     return ((task.id, tuple(open_now(home, task))) for task in tasks.values())
 
 
-def _concerns(path: str, held: str) -> bool:
-    """Whether the one is the other, or lies in it."""
-    return path == held or held.startswith(path.rstrip("/") + "/") or path.startswith(held + "/")
+def _concerns(wanted: set[str], held: Sequence[str]) -> bool:
+    """Whether one of the one is one of the other, or lies in it. Very many may be held: each is looked at once."""
+    below = tuple(path.rstrip("/") + "/" for path in wanted)
+    around = {above for path in below for above in accumulate(path.split("/")[:-1], "{}/{}".format)}
+    return any(away in around or away.startswith(below) for away in held)
 
 
-def _may_concern(path: str, held: str) -> bool:
-    """The same of a path in which a shell may expand wildcards; a file may be called so, too."""
-    if _concerns(path, held):
-        return True
+def _pattern(path: str) -> list[str]:
+    """A path in which a shell may expand wildcards, name by name; a file may be called so, too."""
     many = _MANY.search(path)
-    pattern = path if many is None else path[: many.start()] + "*"
-    return all(map(fnmatchcase, held.split("/"), pattern.split("/")))
+    return (path if many is None else path[: many.start()] + "*").split("/")
+
+
+def _may_mean(pattern: list[str], held: str) -> bool:
+    return all(map(fnmatchcase, held.split("/"), pattern))
