@@ -351,6 +351,17 @@ def test_outside_only_what_was_changed_is_told(bench: Bench, lasting: Path) -> N
     assert "5 files outside of the project" in bench.json("effects", task)["summary"]
 
 
+def test_where_there_is_no_repository_what_it_wrote_is_followed_too(bench: Bench, lasting: Path) -> None:
+    """What changed since is named; without that it would be said to be as it was."""
+    task = bench.launch("echo x > kept; echo x > changed; echo x > removed", "--cwd", str(lasting))
+    bench.run("wait", task)
+    assert bench.show(task)["drift"]["moved"] is False
+    (lasting / "changed").write_text("other\n")
+    (lasting / "removed").unlink()
+    (told,) = bench.show(task)["drift"]["details"]
+    assert told == f"2 files it touched changed since ({lasting}/changed, {lasting}/removed)"
+
+
 def test_connections_are_told(bench: Bench) -> None:
     """Address and port: a push touches the world."""
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 3
 _WIDEST_NAME = 80
-STILL = "HEAD, all tracked files and what it touched are as they were"
-STILL_OUTSIDE = "what it touched is as it was; it ran in no repository, and what it read is not known"
+STILL = "HEAD, all tracked files and what it touched in the project are as they were"
+STILL_OUTSIDE = (
+    "what it touched beside temporary files is as it was; it ran in no repository, and what it read is not known"
+)
 
 
 class Distance(Value):

@@ -66,6 +66,11 @@ class Looks:
         quick = self._keep_quick(self._files.before, only_of_repositories=True)
         self._outside = frozenset(each.directory for each in quick or () if each.git is None)
 
+    @property
+    def is_outside(self) -> bool:
+        """Whether the command began in no repository."""
+        return self._plan.launch.cwd in self._outside
+
     def beside(self, *, is_all: bool = False, for_watching: bool = False) -> bool:
         """A look at all files, in a fork; whether there is one, for outside of a repository there is not.
 

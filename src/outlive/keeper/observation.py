@@ -234,7 +234,8 @@ class Observation:
             if self._observer is not None:  # whoever asks at once is to find what was seen
                 self._observer.write_down(_WAITING_FOR_A_LOOK_TAKES_AT_MOST)
             own = [] if self._observer is None else list(self._observer.touched)
-            if not own and not self._is_shared:
+            followed = self._followed()
+            if not followed and not self._is_shared:
                 return
             lines = []
             for path in own[:_MOST_BEFORE_IT_IS_TOLD]:
@@ -243,10 +244,20 @@ class Observation:
                 lines.append(self._final(path))
                 self._looked_at.add(path)
             self._append("".join(lines))
-            if len(own) <= _MOST_BEFORE_IT_IS_TOLD:
-                self._looks.at_the_end(own)
+            if len(followed) <= _MOST_BEFORE_IT_IS_TOLD:
+                self._looks.at_the_end(followed)
         except Exception:  # noqa: BLE001 - whatever it was, the ending is told
             return
+
+    def _followed(self) -> list[str]:
+        """The paths of which whoever reads the notice is told that they changed since.
+
+        Those of repositories; where it runs in none, all, for they are what it was about.
+        """
+        if self._observer is None:
+            return []
+        elsewhere = self._observer.elsewhere if self._looks.is_outside else ()
+        return [*self._observer.touched, *elsewhere]
 
     def _final(self, path: str, before: str = "", *, is_outside: bool = False) -> str:
         """The line that tells how a path was left."""
@@ -276,7 +287,7 @@ class Observation:
                 break
             lines.append(self._final(path, touched.get(path, ""), is_outside=done >= len(touched)))
         self._append("".join(lines))
-        self._looks.after(touched, own)
+        self._looks.after(touched, self._followed())
         if self._observer is not None and self._observer.met_gaining:
             self._remember(self._observer.met_gaining)
 
