@@ -449,6 +449,19 @@ def test_a_window_over_very_many_files_is_bounded_too(bench: Bench) -> None:
     bench.run("wait", task)
 
 
+def test_a_command_of_very_many_words_is_told_by_its_beginning(bench: Bench, tree: Worktree) -> None:
+    """In what is bounded; whoever asks for the whole is told all that was kept."""
+    words = " ".join(f"some/name/of/a/file/{number}" for number in range(200))
+    text = f"for i in 1 2 3 4 5 6 7 8; do sh -c 'echo x > a.py; git checkout -q -- a.py' {words}; done"
+    tree.commit(**{"a.py": "old\n"})
+    task = bench.launch(text, "--description", "many words")
+    bench.run("wait", task)
+    windows = bench.show(task)["effects"]["windows"]
+    assert len(windows) == 8
+    assert {len(window["by"]) <= 200 for window in windows} == {True}
+    assert len(bench.json("effects", task)["windows"][0]["by"]) > 1000
+
+
 def test_what_is_seen_is_told_soon_also_of_a_busy_command(bench: Bench, tree: Worktree) -> None:
     """Calls that never pause do not keep the journal from being written."""
     program = """

@@ -13,6 +13,7 @@ from outlive.domain.overlap import Overlap, by_hand, changed_paths, in_both, lie
 from outlive.domain.redaction import redact
 from outlive.domain.replay import Replay
 from outlive.domain.snapshot_json import from_json
+from outlive.domain.text import one_line
 from outlive.domain.when import iso, timedelta
 from outlive.observe.content import state_like
 from outlive.observe.journal import read_journal
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 # Of what a task touched, this much is shown everywhere; `outlive effects` shows all of it.
 _MOST_PATHS = 20
+_WIDEST_BY = 200
 _COMPARED_WITHIN, _PATIENCE_S = timedelta(seconds=2), 0.5
 # Without one of these no text is worth reading for it.
 _WINDOW_WORDS = ("stash", "checkout", "switch", "restore", "bisect", "mv ", "cp ", "sed -i", "patch")
@@ -128,7 +130,7 @@ def effects_document(effects: Effects, now: datetime, *, whole: bool = False) ->
         **_paths("created", effects.created, most),
         **_paths("restored", effects.restored, most),
         **_paths("rewritten", effects.rewritten, most),
-        "git": [{"at": iso(at), "what": what, "by": redact(by)} for at, what, by in effects.git[:most]],
+        "git": [{"at": iso(at), "what": what, "by": _by(by, most)} for at, what, by in effects.git[:most]],
         **_paths("outside", effects.outside, most),
         "remotes": list(effects.remotes[:most]),
         "unattributed": None
@@ -154,6 +156,11 @@ def _paths(name: str, paths: Sequence[str], most: int | None) -> dict[str, objec
     }
 
 
+def _by(line: str, most: int | None) -> str:
+    """The command that did it; one that was given very many words by its beginning, unless the whole is asked for."""
+    return redact(line) if most is None else one_line(line, _WIDEST_BY)
+
+
 def window_document(window: Window, now: datetime, most: int | None = _MOST_PATHS) -> dict[str, object]:
     """One window as JSON; bounded, unless all of its paths are asked for."""
     span = window.lasted(now)
@@ -166,7 +173,7 @@ def window_document(window: Window, now: datetime, most: int | None = _MOST_PATH
         "duration_s": None if span is None else round(span.total_seconds(), 3),
         "restored": None if window.is_open else True,
         "left": window.is_left,
-        "by": redact(window.by),
+        "by": _by(window.by, most),
     }
 
 
