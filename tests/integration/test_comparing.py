@@ -83,6 +83,28 @@ def test_what_others_change_meanwhile_is_told_and_not_taken_for_the_tasks(bench:
 
 
 @can_observe
+@pytest.mark.parametrize("options", [(), ("--observe", "compare")])
+def test_what_is_changed_when_the_ending_was_told_is_not_the_tasks(
+    bench: Bench, tree: Worktree, options: tuple[str, ...]
+) -> None:
+    """The second look comes after that, and takes a while: who waits for an ending may be faster."""
+    for number in range(8000):
+        tree.write(f"many/{number // 100}/{number}", f"{number}\n")
+    tree.commit()
+    task = begun(bench, "true", *options)
+    (bench.root / "go").touch()
+    bench.run("wait", task)
+    (bench.project / "src" / "deep" / "c.py").unlink()
+    tree.write("many/79/7900", "later\n")
+    tree.write("src/new")
+    tree.git("stash", "--quiet")
+    wait_until(lambda: os.path.exists(bench.files(task).compared), "the comparison")
+    found = bench.json("effects", task)
+    assert hows(bench, found) == {}
+    assert "stash" not in found["summary"]
+
+
+@can_observe
 def test_a_commit_of_somebody_else_is_told(bench: Bench, tree: Worktree) -> None:
     """HEAD moved, and the task was not seen moving it."""
     task = begun(bench, "true")

@@ -31,6 +31,8 @@ class Looks:
         self._files = plan.files
         self._record = record
         self._began_ns = 0
+        self.ended_ns: int | None = None
+        """When the ending was about to be told: what changes later is not the command's doing."""
         self._known: list[str] | None = None
         self._first: int | None = None
         self._baseline: int | None = None
@@ -60,6 +62,10 @@ class Looks:
     def begin(self) -> None:
         """The command is about to begin: whatever is written from now on may be its doing."""
         self._began_ns = time.time_ns()
+
+    def end(self) -> None:
+        """The command has ended, and nobody has been told yet."""
+        self.ended_ns = time.time_ns()
 
     def before(self) -> None:
         """A quick one, before the command can have changed anything; outside of repositories nobody would read it."""
@@ -141,7 +147,12 @@ class Looks:
             from outlive.observe.comparing import compare_with_first  # noqa: PLC0415
 
             compared, after = compare_with_first(
-                first, quick, since_ns=self._began_ns, seen=seen, ignored=self._plan.home.path + "/"
+                first,
+                quick,
+                since_ns=self._began_ns,
+                until_ns=self.ended_ns or time.time_ns(),
+                seen=seen,
+                ignored=self._plan.home.path + "/",
             )
             _write(self._files.after, after)
             _write(self._files.compared, compared)

@@ -229,6 +229,7 @@ class Observation:
         Whoever waits for the ending may go on to change them at once, and that is not the task's doing. But
         they wait for us: of very many paths the rest is looked at afterwards, and where nothing is shared, all.
         """
+        self._looks.end()
         try:
             until = time.monotonic() + _WAITING_FOR_A_LOOK_TAKES_AT_MOST
             if self._observer is not None:  # whoever asks at once is to find what was seen

@@ -52,7 +52,7 @@ class Watch:
         try:
             if not baseline.watched.places:
                 return
-            watcher = Watcher(make, baseline, self._journal)
+            watcher = Watcher(make, baseline, self._journal, lambda: self._looks.ended_ns)
             self._note("watch", *baseline.watched.places)
             if not baseline.watched.is_whole:
                 self._note("gap", f"only {len(baseline.watched.directories)} directories were watched")

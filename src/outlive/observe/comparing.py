@@ -15,6 +15,7 @@ from outlive.domain.comparison import compare
 from outlive.domain.comparison_json import to_json
 from outlive.domain.snapshot import GitState, Snapshot, Tree, dirty_paths, present_id
 from outlive.domain.snapshot_json import to_json as snapshot_to_json
+from outlive.observe.content import changed_at_ns
 from outlive.observe.snapshot import DEFAULT_BUDGET_S, take_full
 
 TYPE_CHECKING = False
@@ -50,25 +51,25 @@ def keep_first(
 
 
 def compare_with_first(
-    fd: int, quick: Sequence[Snapshot], *, since_ns: int, seen: Collection[str], ignored: str
+    fd: int, quick: Sequence[Snapshot], *, since_ns: int, until_ns: int, seen: Collection[str], ignored: str
 ) -> tuple[str, str]:
     """Look again, at the end: the comparisons, and the quick snapshots with what is dirty; both as kept.
 
     Paths that were `seen` to be changed are left out of the comparison, and so is what lies in, or leads to, the
-    `ignored` directory: there we write ourselves.
+    `ignored` directory: there we write ourselves. What changed after `until_ns` is only counted: whoever waited for
+    the ending was told of it before we look.
     """
     comparisons, last = [], []
     known, until = _with_parents(seen), time.monotonic() + DEFAULT_BUDGET_S
     for then, now in zip(_first(fd), quick, strict=True):
         after = take_full(now.directory, max(0.0, until - time.monotonic()), before=then)
-        top = "" if after.git is None else (after.git.top or "").rstrip("/")
+        wanted = _Wanted("" if after.git is None else (after.git.top or "").rstrip("/"), known, ignored, until_ns)
         comparison = compare(
-            then,
-            after,
-            _MOST_OF_A_KIND,
-            since_ns=since_ns,
-            is_wanted=lambda path, top=top: _is_wanted(f"{top}/{path}", known, ignored),  # type: ignore[misc]
+            then, _with_git_of(now, after), _MOST_OF_A_KIND, since_ns=since_ns, is_wanted=wanted.is_wanted
         )
+        if wanted.later:
+            words = f"files: {wanted.later} changed after its end, before they were looked at"
+            comparison = comparison.but(unknown=(*comparison.unknown, words))
         if comparison.repository != "none":
             comparisons.append(comparison)
         last.append(_with_dirty(now, after))
@@ -80,9 +81,21 @@ def kept_snapshots(snapshots: Sequence[Snapshot]) -> str:
     return "".join(snapshot_to_json(each) + "\n" for each in snapshots)
 
 
-def _is_wanted(path: str, known: Collection[str], ignored: str) -> bool:
-    """Whether nobody was seen changing a path, and it is not our own. A directory ends in a slash."""
-    return path.rstrip("/") not in known and not ignored.startswith(path) and not path.startswith(ignored)
+class _Wanted:
+    """Which of the paths that changed below `top` are told, and how many are not because they changed too late."""
+
+    def __init__(self, top: str, known: Collection[str], ignored: str, until_ns: int) -> None:
+        self._top, self._known, self._ignored, self._until_ns = top, known, ignored, until_ns
+        self.later = 0
+
+    def is_wanted(self, name: str) -> bool:
+        """Whether nobody was seen changing it, it is not our own, and changed in time. A directory ends in a slash."""
+        path = f"{self._top}/{name}"
+        if path.rstrip("/") in self._known or self._ignored.startswith(path) or path.startswith(self._ignored):
+            return False
+        is_later = changed_at_ns(path) > self._until_ns
+        self.later += is_later
+        return not is_later
 
 
 def _with_parents(paths: Collection[str]) -> set[str]:
@@ -94,6 +107,13 @@ def _with_parents(paths: Collection[str]) -> set[str]:
             found.add(above)
             above = above.rpartition("/")[0]
     return found
+
+
+def _with_git_of(quick: Snapshot, full: Snapshot) -> Snapshot:
+    """The full snapshot, with git's state as the quick one has it, which was taken before anybody was told."""
+    if quick.git is None or full.git is None or quick.git.identity != full.git.identity:
+        return full
+    return full.but(git=quick.git.but(staged=full.git.staged))
 
 
 def _with_dirty(quick: Snapshot, full: Snapshot) -> Snapshot:

@@ -144,3 +144,15 @@ def moments_of(path: str) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return max(0, found.st_mtime_ns // 1000), max(0, found.st_ctime_ns // 1000)
+
+
+def changed_at_ns(path: str) -> int:
+    """When a path changed last, by the kernel's clock; of one that is gone, when what it lay in did."""
+    while path:
+        try:
+            return os.lstat(path).st_ctime_ns
+        except (FileNotFoundError, NotADirectoryError):
+            path = path.rstrip("/").rpartition("/")[0]
+        except OSError:
+            break
+    return 0

@@ -12,11 +12,12 @@ import time
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, PathFinder
 from importlib.util import module_from_spec
 
-from outlive.observe.content import ABSENT, state_like
+from outlive.observe.content import ABSENT, changed_at_ns, state_like
 from outlive.observe.journal import UNSEEN, escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from outlive.observe.baseline import Baseline
@@ -55,10 +56,12 @@ def load_watcher() -> Any:
 class Watcher:
     """One task's watcher, until it is told to stop."""
 
-    def __init__(self, watcher: Any, baseline: Baseline, journal: Journal) -> None:
+    def __init__(self, watcher: Any, baseline: Baseline, journal: Journal, ended_ns: Callable[[], int | None]) -> None:
+        """`ended_ns` tells when the task has ended: what changes after that is of others."""
         self._make = watcher
         self._baseline = baseline
         self._journal = journal
+        self._ended_ns = ended_ns
         self._directories = frozenset(baseline.watched.directories)
         places = baseline.watched.places
         self._gits = tuple(git.rstrip("/") + "/" for git in (*places[1::3], *places[2::3]) if git)
@@ -116,6 +119,9 @@ class Watcher:
         self._journal.flush()
 
     def _look(self, at: int, path: str) -> None:
+        ended_ns = self._ended_ns()
+        if ended_ns is not None and changed_at_ns(path) > ended_ns:
+            return
         if path.startswith(self._gits):
             if path.endswith(".lock"):
                 return
