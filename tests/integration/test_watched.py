@@ -239,3 +239,15 @@ def test_without_the_package_it_is_compared_and_told_how_to_get_it(outsider: Out
     )
     assert (found["level"], found["changed"]) == ("compared", [str(place / "a")])
     assert "pip install 'outlive[watch]'" in found["why_unseen"]
+
+
+def test_what_is_changed_when_the_ending_was_told_is_not_the_tasks(bench: Bench, tree: Worktree) -> None:
+    """The watch goes on for a moment: what the task did last is told in it, and what others do is not."""
+    task = watched(bench, "echo more >> a.py")
+    bench.run("wait", task)
+    tree.write("b.py", "later\n")
+    (bench.project / "other.py").unlink()
+    tree.git("tag", "later")
+    found = seen(bench, task)
+    assert (found["level"], found["changed"]) == ("watched", paths(bench, "a.py"))
+    assert (found["unattributed"], found["git"]) == ([], [])

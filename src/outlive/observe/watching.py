@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 # The watcher wakes twenty times a second to look whether it should stop: less than a thousandth of a processor.
 _STEP_MS, _AT_ONCE_MS = 50, 100
-_STEPS_TO_THE_END = 2
+# While more and more changes, what changed first is told in the third step.
+_STEPS_TO_THE_END = 3
 _TRIES = 5
 _MOST_OF_A_BATCH = 500
 _MOST_PATHS = 20_000
