@@ -47,6 +47,37 @@ def test_an_unknown_beginning_makes_no_window() -> None:
     assert (found.changed, found.windows, found.restored) == (("/r/x",), (), ())
 
 
+def observed(*lines: str) -> Effects:
+    """The effects of a journal of calls, that tells of every path how it was left."""
+    replayed = Replay("/home/outlive")
+    replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", *lines))
+    return replayed.effects(lambda *_: "")
+
+
+def test_what_cannot_be_looked_at_for_a_moment_makes_no_window() -> None:
+    """Nor does it close one: whether a path is as it was is known before and after."""
+    found = observed(f"2 write 9 {A} /r/x", "3 write 9 ? /r/x", f"4 final 0 {A} /r/x")
+    assert (found.level, found.windows, found.restored, found.rewritten) == ("observed", (), (), ("/r/x",))
+    lines = (f"2 write 9 {A} /r/x", f"3 write 9 {B} /r/x", "4 write 9 ? /r/x", f"5 write 9 {B} /r/x")
+    found = observed(*lines, f"6 final 0 {A} /r/x")
+    assert [(each.opened_at, each.closed_at) for each in found.windows] == [(from_micros(2), from_micros(5))]
+    found = observed(f"2 write 9 {A} /r/x", "3 write 9 ? /r/x", f"4 final 0 {B} /r/x")
+    assert [each.opened_at for each in found.windows] == [from_micros(2)], "since then nobody knows it as it was"
+    found = observed(*lines, "6 final 0 ? /r/x")
+    assert (found.changed, found.restored, [each.closed_at for each in found.windows]) == (("/r/x",), (), [None])
+
+
+def test_a_change_that_cannot_be_looked_at_is_a_gap_and_not_nothing() -> None:
+    """Nobody knows what it held, or what it holds: it changed, unless the kernel knows of no change."""
+    for lines in (("2 write 9 ? /r/x", f"4 final 0 {A} /r/x"), (f"2 write 9 {A} /r/x", "4 final 0 ? /r/x")):
+        found = observed(*lines)
+        assert (found.level, found.changed, found.windows) == ("partial", ("/r/x",), ())
+        assert (found.restored, found.rewritten) == ((), ())
+        assert found.gaps == ("1 file that could not be looked at: changed, perhaps to the same content",)
+    found = observed("9000000 write 9 ? /r/x", f"9000004 final 0 {A} /r/x 3 3")
+    assert (found.level, found.changed) == ("observed", ())
+
+
 def test_trees_have_windows_of_their_own() -> None:
     """Two repositories, one inside the other, at the same time."""
     replayed = Replay("/home/outlive")

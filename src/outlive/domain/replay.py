@@ -14,7 +14,7 @@ from outlive.domain.git_state import part_of_git
 from outlive.domain.moving import Moves, below
 from outlive.domain.places import TEMPORARY
 from outlive.domain.quantity import show_files
-from outlive.domain.story import ABSENT, Displaced, Story
+from outlive.domain.story import ABSENT, UNREADABLE, Displaced, Story
 from outlive.domain.when import from_micros
 from outlive.domain.windows import windows_of
 
@@ -180,7 +180,7 @@ class Replay:
                 self._outside.setdefault(path, state)
             return
         if state == UNSEEN:
-            state = "?"
+            state = UNREADABLE
         story = self._stories.get(path)
         if story is None:
             story = self._stories[path] = self._begin(path, state, at)
@@ -244,7 +244,7 @@ class Replay:
         return self._windows(
             (path, span)
             for path, story in sorted(self._stories.items())
-            if story.baseline not in ("?", "s", ABSENT)
+            if story.baseline not in (UNREADABLE, "s", ABSENT)
             and story.is_open
             and not story.is_as_found(look(path, story.baseline))
             for span in story.windows
@@ -271,7 +271,11 @@ class Replay:
         """What was there at first, under the names of directories that had left."""
         for path, story in list(self._stories.items()):
             if isinstance(story, Displaced):
-                self._stories[path] = story.told_with(self._held_at_first(path, story, look))
+                held = self._held_at_first(path, story, look)
+                if held == UNREADABLE:
+                    del self._stories[path]  # that its directory is another one is told
+                else:
+                    self._stories[path] = story.told_with(held)
 
     def _held_at_first(self, path: str, story: Displaced, look: Look) -> str:
         """What a directory held that had left; `?` if it is where nobody looks."""
@@ -283,7 +287,7 @@ class Replay:
         now = self._moves.name_now(story.home)
         if now and look(now, home.baseline) == home.baseline:
             return look(now + path[len(story.home) :], "")
-        return "?"
+        return UNREADABLE
 
     def _is_removed(self, directory: str) -> bool:
         """Whether a directory, known by what it was, has been removed."""
@@ -300,20 +304,21 @@ class Replay:
         self._find_ends(look)
         self._find_uncompared()
         self._find_untold()
+        self._find_doubtful()
         if any(path in self._touched_outside and not story.is_open for path, story in self._stories.items()):
             self._gaps[_TOUCHED_OUTSIDE] = None  # of one that is another now, that is told
         stories = sorted(self._stories.items())
-        known = [(path, story) for path, story in stories if story.baseline not in ("?", "s")]
+        known = [(path, story) for path, story in stories if story.baseline not in (UNREADABLE, "s")]
         there = [(path, story) for path, story in known if story.baseline != ABSENT]
         return Effects(
             level=self._level(),
             gaps=tuple(self._gaps),
             windows=self._windows((path, span) for path, story in there for span in story.windows),
             possible=self._windows(self._possible(there)),
-            changed=tuple(path for path, story in stories if self._is_changed(story)),
+            changed=tuple(path for path, story in stories if self._is_changed(path, story)),
             gone=tuple(path for path, story in there if story.state == ABSENT),
             created=without_filled(path for path, story in known if story.baseline == ABSENT != story.state),
-            restored=tuple(path for path, story in there if story.closed and not story.is_open),
+            restored=tuple(path for path, story in there if story.closed and not self._is_changed(path, story)),
             rewritten=tuple(path for path, story in there if self._is_rewritten(path, story)),
             git=tuple((from_micros(at), what, self._command(by)) for at, what, by in self._moves_of_git()),
             outside=without_filled(sorted(path for path in self._outside if not self._is_as_before(path))),
@@ -327,17 +332,28 @@ class Replay:
             return "watched"
         return "unknown" if not self._is_observed else "partial" if self._gaps else "observed"
 
-    def _is_changed(self, story: Story) -> bool:
-        """Of a path that changed under watch, and of which nobody knows what it held, no more can be said."""
-        if story.baseline in ("?", "s"):
-            return self._is_watched and story.baseline == "?"
-        return story.baseline != ABSENT and story.is_open
+    def _is_changed(self, path: str, story: Story) -> bool:
+        """Whether it is not as it was, or nobody can say that it is."""
+        if story.baseline in (ABSENT, "s"):
+            return False
+        return self._is_doubtful(path, story) or (story.baseline != UNREADABLE and story.is_open)
+
+    def _is_doubtful(self, path: str, story: Story) -> bool:
+        """Whether it was changed, and nobody knows from what, or to what: no more can be said of it."""
+        if story.baseline == UNREADABLE:
+            return self._is_watched or self._was_touched(path, story)
+        is_lost = story.state == UNREADABLE and story.baseline not in (ABSENT, "s")
+        return is_lost and not story.is_open and self._was_touched(path, story)
 
     def _is_rewritten(self, path: str, story: Story) -> bool:
         """Whether it was written and holds the same; where the kernel knows of no change, it was tried in vain."""
+        is_same = not story.windows and story.state != UNREADABLE
+        return is_same and story.baseline[:1] != "d" and self._was_touched(path, story)
+
+    def _was_touched(self, path: str, story: Story) -> bool:
+        """Whether the kernel knows of a change since the first that we heard of it, or cannot be asked."""
         touched = self._touched.get(path, 0)
-        was_touched = not touched or touched >= story.first_at - _KERNELS_CLOCK_LAGS_US
-        return not story.windows and story.baseline[:1] != "d" and was_touched
+        return not touched or touched >= story.first_at - _KERNELS_CLOCK_LAGS_US
 
     def _is_as_before(self, path: str) -> bool:
         """Whether stat says of a path outside what it said before: it was tried in vain, or made and removed again."""
@@ -356,6 +372,12 @@ class Replay:
         untold = sum(story.untold for story in self._stories.values())
         if untold:
             self._gaps[f"{untold:,} more windows, of files that were away and back very often"] = None
+
+    def _find_doubtful(self) -> None:
+        """Where calls are seen it is a gap; under watch much is known only so far."""
+        found = sum(self._is_doubtful(path, story) for path, story in self._stories.items())
+        if found and not self._is_watched:
+            self._gaps[f"{show_files(found)} that could not be looked at: changed, perhaps to the same content"] = None
 
     def _possible(self, stories: Iterable[tuple[str, Story]]) -> Iterable[tuple[str, Span]]:
         """A file that was opened for writing and last written a while later: what it held meanwhile nobody knows."""

@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     Span = tuple[int, int | None, int]
 
 ABSENT = "0"
+UNREADABLE = "?"
+"""What cannot be looked at."""
 _MOST_WINDOWS = 16
 
 
@@ -14,7 +16,7 @@ class Story:
     """The story of a path of which it is known what it held at first."""
 
     __slots__ = (
-        *("baseline", "closed", "first_at", "last_at", "last_by", "must_be_same"),
+        *("baseline", "closed", "doubted", "first_at", "last_at", "last_by", "must_be_same"),
         *("opened_at", "opened_by", "state", "untold"),
     )
 
@@ -25,6 +27,8 @@ class Story:
         self.opened_by = 0
         self.closed: list[tuple[int, int, int]] = []
         self.last_at = self.last_by = 0
+        self.doubted: tuple[int, int] | None = None
+        """The change after which it could not be looked at, when it was as found before."""
         self.must_be_same = False
         """Whether another directory is not as good as the first one: what that held has not been named."""
         self.untold = 0
@@ -41,17 +45,24 @@ class Story:
         self.found(ABSENT)
 
     def found(self, state: str) -> None:
-        """It holds this now, since the last change that we know of."""
+        """It holds this now, since the last change that we know of.
+
+        What cannot be looked at proves nothing: it depends on what is found next since when that was so.
+        """
         self.state = state
+        if state == UNREADABLE:
+            self.doubted = self.doubted or (self.last_at, self.last_by)
+            return
         is_same = self.is_as_found(state)
         if not is_same and self.opened_at is None:
-            self.opened_at, self.opened_by = self.last_at, self.last_by
+            self.opened_at, self.opened_by = self.doubted or (self.last_at, self.last_by)
         elif is_same and self.opened_at is not None:
             if len(self.closed) == _MOST_WINDOWS:
                 self.closed.pop()
                 self.untold += 1
             self.closed.append((self.opened_at, self.last_at, self.opened_by))
             self.opened_at = None
+        self.doubted = None
 
     def is_as_found(self, state: str) -> bool:
         """Whether this is what it held at first."""

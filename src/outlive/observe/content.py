@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
-from errno import ENAMETOOLONG
+from errno import ELOOP, ENAMETOOLONG
 
 from outlive.bundle.kernel import born_at
 
@@ -37,7 +37,7 @@ def look(path: str) -> Look:
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except OSError as error:
-        return ABSENT if error.errno == ENAMETOOLONG else UNREADABLE
+        return ABSENT if error.errno in (ELOOP, ENAMETOOLONG) else UNREADABLE
 
 
 def state_of(path: str, found: Look) -> str:
