@@ -207,6 +207,21 @@ def test_compared_tells_the_net_effect_and_that_nobody_knows_whose_it_is(bench: 
     assert "nobody knows who did it" in found["summary"]
 
 
+@pytest.mark.parametrize("is_bare", [False, True])
+def test_compared_tells_what_moved_in_git_also_without_files(bench: Bench, tree: Worktree, is_bare: bool) -> None:
+    """Branches and tags, from before the first moment: that look is not late."""
+    place = bench.root / "bare.git" if is_bare else bench.project
+    if is_bare:
+        tree.git("clone", "--quiet", "--bare", ".", str(place))
+    tree.write("a", "to be stashed\n")
+    text = "git branch made; git tag v1; git stash -q"
+    task = bench.launch(text, "--observe", "compare", "--cwd", str(place), env=ENVIRON)
+    bench.run("wait", task)
+    summary = bench.json("effects", task)["summary"]
+    assert "branch made, tag v1 moved while it ran" in summary
+    assert ("the stash went from 0 to 1" in summary) is not is_bare
+
+
 @pytest.mark.usefixtures("tree")
 def test_an_answer_inline_has_the_comparison(bench: Bench) -> None:
     """Whoever asks in the moment of the end is given it, a moment later."""

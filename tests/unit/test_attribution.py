@@ -193,3 +193,25 @@ def test_a_stash_is_told_unless_it_was_seen() -> None:
     assert with_comparisons(Effects(level="observed"), [deeper], None).moved == "the stash went from 0 to 1"
     seen = Effects(level="observed", git=((NOW, "stash", "git stash"),))
     assert with_comparisons(seen, [deeper], None).moved is None
+    looks = quick(git_state(stash=())), quick(git_state(stash=("a", "b")))
+    both = comparison(stash=Move(name="stash", before="a", after="b"), stash_depth=(1, 2), top=git_state().top)
+    told = with_comparisons(Effects(level="observed"), [both], looks).moved
+    assert told == "the stash went from 0 to 2", "the look that was late missed one"
+    assert with_comparisons(seen, [both], looks).moved is None
+
+
+def test_branches_tags_and_worktrees_are_told_unless_they_were_seen() -> None:
+    """Made, moved or taken away; the branch that HEAD is on is told with HEAD."""
+    refs = {"refs/heads/main": "a", "refs/heads/old": "a"}
+    main = git_state(branch="refs/heads/main", head="a" * 40, refs=refs, worktrees=("one",))
+    later = main.but(refs={"refs/heads/main": "a", "refs/heads/new": "a", "refs/tags/v1": "a"}, worktrees=("two",))
+    for seen, told in {
+        "": "branch new, branch old, tag v1, worktree one, worktree two moved while it ran",
+        "branch new, tag v1, worktree one": "branch old, worktree two moved while it ran",
+        "branch new, branch old, tag v1, worktree one, worktree two": None,
+    }.items():
+        assert moved_unseen(seen, main, later) == told, seen
+    committed = main.but(head="b" * 40, refs={**refs, "refs/heads/main": "b"})
+    assert moved_unseen("", main, committed) == "HEAD moved while it ran (aaaaaaa -> bbbbbbb)"
+    many = main.but(refs={**refs, **{f"refs/tags/{number}": "a" for number in range(9)}})
+    assert moved_unseen("", main, many) == "tag 0, tag 1, tag 2, tag 3, tag 4, tag 5 and 3 more moved while it ran"

@@ -6,9 +6,11 @@ done by somebody else, or unseen: it is told, and told as that.
 
 from __future__ import annotations
 
+from outlive.domain.comparison import compare_refs
 from outlive.domain.drift import drift
 from outlive.domain.effects import Unattributed
-from outlive.domain.git_state import but_for
+from outlive.domain.git_state import but_for, part_of_git
+from outlive.domain.text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from outlive.domain.snapshot import GitState, Snapshot
 
 LATE = "what happened in its first moments"
+_MOST_NAMED, _WIDEST_NAME = 6, 80
 
 
 def with_comparisons(
@@ -84,9 +87,36 @@ def _moves(
         found = drift(before, after)
         if found.moved:
             yield found.summary.replace("since it ran", "while it ran")
+        if before.git is not None and after.git is not None and before.git.identity == after.git.identity:
+            yield from _moves_of_git(before.git, after.git, seen)
+    known = None if quick is None or quick[0].git is None or quick[1].git is None else quick[0].git.top
     for each in comparisons:
-        if each.stash is not None and each.stash_depth is not None and "stash" not in seen:
-            yield f"the stash went from {each.stash_depth[0]} to {each.stash_depth[1]}"
+        depth = each.stash_depth
+        if (
+            each.stash is not None
+            and depth is not None
+            and "stash" not in seen
+            and (known is None or each.top != known)
+        ):
+            yield _stash_moved(*depth)
+
+
+def _moves_of_git(then: GitState, now: GitState, seen: Collection[str]) -> Iterator[str]:
+    """Other branches, tags, worktrees, the stash: a drift does not tell of what was not tested."""
+    refs = [each.name for each in compare_refs(then, now)[0] if then.head == now.head or each.name != now.branch]
+    parts = [part for name in refs if (part := part_of_git(name, is_own=True) or "").startswith(("branch ", "tag "))]
+    if then.worktrees is not None and now.worktrees is not None:
+        others = sorted({*then.worktrees} ^ {*now.worktrees})
+        parts += [part for name in others if (part := f"worktree {name}") not in seen]
+    if parts:
+        more = f" and {len(parts) - _MOST_NAMED} more" if len(parts) > _MOST_NAMED else ""
+        yield f"{', '.join(one_line(part, _WIDEST_NAME) for part in parts[:_MOST_NAMED])}{more} moved while it ran"
+    if then.stash is not None and now.stash is not None and then.stash != now.stash and "stash" not in seen:
+        yield _stash_moved(len(then.stash), len(now.stash))
+
+
+def _stash_moved(then: int, now: int) -> str:
+    return f"the stash went from {then} to {now}"
 
 
 def _took_along(git: GitState | None, changed: Collection[str]) -> bool:
