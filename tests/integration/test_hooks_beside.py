@@ -115,6 +115,19 @@ def test_what_the_session_edits_beside_a_task_is_named_at_its_ending(
     assert [(each["session"], each["paths"]) for each in notice["overlap"]] == [(SESSION, [str(repo / "a.py")])]
 
 
+def test_an_edit_from_around_a_submodule_is_named_by_the_task_that_runs_in_it(bench: Bench, repo: Path) -> None:
+    """It is another project by its name, and the same file."""
+    inner = Worktree(repo / "inner")
+    inner.commit(x="1\n")
+    task = launch(bench, f"echo three > x; {until('go')}", "--cwd", str(inner.path))
+    wait_until(lambda: bench.json("effects", task)["changed"], "its write")
+    call(bench, "claude", "PostToolBatch", tool_calls=[{"tool_name": "Edit", "tool_input": {"file_path": "inner/x"}}])
+    (inner.path / "go").touch()
+    bench.run("wait", task, "--no-ack")
+    (notice,) = bench.json("inbox", "--session", SESSION, cwd=inner.path)["notices"]
+    assert [(each["session"], each["paths"]) for each in notice["overlap"]] == [(SESSION, [str(inner.path / "x")])]
+
+
 def test_edits_without_a_running_task_are_nobodys_concern(bench: Bench) -> None:
     """They cost no write."""
     launch(bench, "true")

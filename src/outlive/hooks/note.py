@@ -19,7 +19,7 @@ def is_worth_noting(home: Home, event: Event) -> bool:
 
 
 def note(home: Home, event: Event, project: str) -> None:
-    """Write it down. Edits matter only while a task runs, which may change the same files."""
+    """Write it down. Edits matter only while a task runs, which may change the same files, wherever it was launched."""
     if event.foreign or event.foreign_are_all:
         from outlive.service.foreign import note_foreign  # noqa: PLC0415 - few clients run anything themselves
 
@@ -27,7 +27,7 @@ def note(home: Home, event: Event, project: str) -> None:
         marks.set_word(home, event.session, "foreign", "some" if event.foreign else "")
     if event.edits:
         with SqliteLedger(home.ledger, utc_now()) as ledger:
-            is_busy = any(task.launch.project == project for task in ledger.unsettled())
+            is_busy = bool(ledger.unsettled())
         if is_busy:
             from outlive.service.sessions import note_edits  # noqa: PLC0415 - mostly nothing runs
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _NOTE = "INSERT INTO edit (origin, project, path, at) VALUES (?, ?, ?, ?)"
 _BETWEEN = """
     SELECT session.id, edit.path, edit.at FROM edit JOIN session ON session.seq = edit.origin
-    WHERE edit.project = ? AND edit.at BETWEEN ? AND ? ORDER BY edit.at LIMIT ?"""
+    WHERE edit.at BETWEEN ? AND ? ORDER BY edit.at LIMIT ?"""
 _MOST = 10_000
 
 
@@ -32,9 +32,12 @@ class Edits:
             for path in paths:
                 self._ledger.db.execute(_NOTE, (origin, rows.text(project), rows.text(path), to_micros(now)))
 
-    def between(self, project: str, since: datetime, until: datetime) -> list[Edit]:
-        """What sessions changed in a project in a span of time, the first of them if they are very many."""
-        span = (rows.text(project), to_micros(since), to_micros(until), _MOST)
+    def between(self, since: datetime, until: datetime) -> list[Edit]:
+        """What sessions changed in a span of time, the first of them if they are very many.
+
+        Wherever they work: a task of a submodule is in the way of who edits from the repository around it.
+        """
+        span = (to_micros(since), to_micros(until), _MOST)
         return [
             Edit(session=rows.from_text(session), path=rows.from_text(path), at=from_micros(at))
             for session, path, at in self._ledger.select(_BETWEEN, span)

@@ -91,7 +91,7 @@ def _overlaps(home: Home, ledger: SqliteLedger, task: Task, notice: Notice) -> t
     newest = ledger.tasks(Selection(limit=_MOST_NEIGHBOURS))
     # One that runs for long was launched before very many others.
     neighbours = {each.id: each for each in (*near, *newest, *ledger.unsettled())}.values()
-    edits = Edits(ledger).between(task.launch.project, attempt.started_at, attempt.ended_at or utc_now())
+    edits = Edits(ledger).between(attempt.started_at, attempt.ended_at or utc_now())
     return tuple(overlaps_of(home, task, neighbours, edits, in_one_tree=notice.kind == "overlap"))
 
 
