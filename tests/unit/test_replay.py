@@ -78,6 +78,16 @@ def test_a_change_that_cannot_be_looked_at_is_a_gap_and_not_nothing() -> None:
     assert (found.level, found.changed) == ("observed", ())
 
 
+def test_what_somebody_changes_after_the_end_is_not_held_by_the_task_any_more() -> None:
+    """Put back, or put back and edited: either way it is not as the task left it."""
+    c = "f" + "c" * 40
+    for now, is_held in {A: False, B: True, c: False, "0": False, "?": True}.items():
+        replayed = Replay("/home/outlive")
+        lines = ("1 begin 0 - /r /r/.git ", f"2 write 9 {A} /r/x", f"4 final 0 {B} /r/x")
+        replayed.read(line.split(" ") for line in lines)
+        assert bool(replayed.open_now(lambda *_, now=now: now)) is is_held, now
+
+
 def test_trees_have_windows_of_their_own() -> None:
     """Two repositories, one inside the other, at the same time."""
     replayed = Replay("/home/outlive")

@@ -244,9 +244,7 @@ class Replay:
         return self._windows(
             (path, span)
             for path, story in sorted(self._stories.items())
-            if story.baseline not in (UNREADABLE, "s", ABSENT)
-            and story.is_open
-            and not story.is_as_found(look(path, story.baseline))
+            if story.baseline not in (UNREADABLE, "s", ABSENT) and story.is_open and _is_still(path, story, look)
             for span in story.windows
             if span[1] is None
         )
@@ -391,3 +389,11 @@ class Replay:
 
     def _command(self, who: int) -> str:
         return self._doers.command_of(who, "?" if self._is_observed else SOMEBODY)
+
+
+def _is_still(path: str, story: Story, look: Look) -> bool:
+    """Whether a path is as it was left; what somebody else has changed since is in their hands."""
+    now = look(path, story.baseline)
+    if story.is_as_found(now):
+        return False
+    return UNREADABLE in (now, story.state) or story.state in (now, look(path, story.state))
