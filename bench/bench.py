@@ -23,6 +23,7 @@ from stages.line import line
 from stages.listing import listing
 from stages.memory import memory
 from stages.observing import observing
+from stages.observing_memory import observing_memory
 from stages.own import calls_while_waiting, syncs
 from stages.survival import survival
 from stages.telling import telling
@@ -86,6 +87,7 @@ def measure(place: Path) -> report.Results:
         telling=told,
         hooks=hooked,
         observing=observed,
+        observing_memory=observing_memory(place, say),
         memory=memory(kinds, place, SHARE, say),
         fates=survival([kind for kind in kinds if not kind.is_warm], place, say),
         syncs=synced,

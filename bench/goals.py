@@ -10,6 +10,7 @@ from stages.hooks import GOAL as HOOK_GOAL
 from stages.hooks import TASKS
 from stages.launch import BARE, DIRECT
 from stages.observing import GOALS
+from stages.observing_memory import FILES, GOAL_KB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +58,13 @@ def check(results: Results) -> Iterator[Goal]:
     for name, plain in results.observing.plain.items():
         ratio = results.observing.observed[name].ratio_to(plain)
         yield Goal(f"observed: {name}", f"x{ratio:.2f}", f"at most x{GOALS[name]}", ratio <= GOALS[name])
+    added = results.observing_memory
+    yield Goal(
+        f"observed: PSS added to keeper and witness, idle and after {FILES:,} files",
+        f"{added.idle_kb / 1024:.1f} and {added.busy_kb / 1024:.1f} MB",
+        f"at most {GOAL_KB / 1024:.0f} MB",
+        max(added) <= GOAL_KB,
+    )
     yield from _line(results)
     yield from _beside_durable_peers(results)
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stages.listing import Listing
     from stages.memory import Memory
     from stages.observing import Observed
+    from stages.observing_memory import Added
     from stages.survival import Fate
     from stages.telling import Tellings
     from stages.throughput import Rate
@@ -56,6 +57,7 @@ class Results(NamedTuple):
     telling: Tellings
     hooks: Hooks
     observing: Observed
+    observing_memory: Added
     memory: dict[str, Memory]
     fates: list[Fate]
     syncs: tuple[int, float]
@@ -312,6 +314,7 @@ def _raw(results: Results) -> dict[str, object]:
             name: {work: samples.ms for work, samples in found.items()}
             for name, found in results.observing._asdict().items()
         },
+        "observing_memory": results.observing_memory._asdict(),
         "survival": [fate._asdict() for fate in results.fates],
         "syncs": {"count": results.syncs[0], "ms": results.syncs[1] * 1000},
         "system_calls_of_a_waiter": results.calls,

@@ -1,0 +1,60 @@
+"""What observing adds to the memory of keeper and witness: while nothing happens, and when much has been changed.
+
+In a repository, for there what each file held is remembered until the end.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from measure import pids_holding, pss_kb, until
+from peers.protocol import which
+
+from outlive import Outlive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from outlive.domain.task import Observe
+
+GOAL_KB = 10 * 1024
+FILES = 20_000
+_ROUNDS = 3
+_SETTLING = 0.5
+_MANY = f"i=0; while [ $i -lt {FILES} ]; do : > f$i; i=$((i + 1)); done"
+
+
+class Added(NamedTuple):
+    """PSS in kB of keeper and witness together, beyond what they have unobserved."""
+
+    idle_kb: float
+    busy_kb: float
+
+
+def observing_memory(place: Path, say: Callable[[str], None]) -> Added:
+    """One task at a time, launched by a command that is gone: what several share is divided among them."""
+    say(f"observing: memory, idle and after {FILES:,} files")
+    home = place / "observing-memory"
+    env = {**os.environ, "OUTLIVE_HOME": str(home)}
+    client = Outlive(home=str(home))
+    ways: tuple[tuple[Observe, str], ...] = (("off", ":"), ("syscalls", ":"), ("syscalls", _MANY))
+    found: tuple[list[int], ...] = tuple([] for _ in ways)
+    for number in range(_ROUNDS):
+        for way, (how, work) in enumerate(ways):
+            repo = place / f"observing-memory-{number}-{way}"
+            subprocess.run(["git", "init", "-q", repo], check=True)
+            words = ["run", "--observe", how, f"{work}; echo ready; exec sleep 300"]
+            launched = subprocess.run([which("outlive"), *words], cwd=repo, env=env, check=True, capture_output=True)
+            task = client.task(launched.stdout.decode().strip())
+            until(lambda task=task: b"ready" in task.output(), "a task that has done its work")  # type: ignore[misc]
+            time.sleep(_SETTLING)
+            found[way].append(sum(map(pss_kb, pids_holding(str(home), "outlive-"))))
+            task.cancel()
+            until(lambda: not pids_holding(str(home), "outlive-"), "the end of its keeper")
+    plain, idle, busy = map(statistics.median, found)
+    return Added(idle - plain, busy - plain)
