@@ -59,7 +59,10 @@ class Rig:
         path = [str(NODE), str(program(self.name).parent), str(SCRIPT.parent), "/usr/local/bin", "/usr/bin", "/bin"]
         found = {"PATH": ":".join(path), "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
         # Clients that are made with Bun unpack libraries of 5 to 13 MB there each time, and leave them behind.
-        return {**found, "BUN_TMPDIR": str(self.home)}
+        # Not in the home: there the doctor must leave everything as it is.
+        unpacked = self.bench.root / "unpacked"
+        unpacked.mkdir(exist_ok=True)
+        return {**found, "BUN_TMPDIR": str(unpacked)}
 
     def configure(self) -> Path:
         """Its configuration, as a user would have it; the file that Outlive is installed into."""
