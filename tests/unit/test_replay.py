@@ -122,6 +122,13 @@ def test_more_windows_than_are_kept_are_told_as_a_number() -> None:
     assert found.gaps == ("13 more windows, of files that were away and back very often",)
 
 
+def test_what_is_made_and_removed_very_often_is_no_gap() -> None:
+    """Nobody was misled about a file that was not there before: `configure` tries hundreds of programs so."""
+    lines = (f"{at}0 write 9 0 /r/try.c|{at}5 remove 9 {A} /r/try.c".split("|") for at in range(1, 40))
+    found = observed(*(line for pair in lines for line in pair), "9999 final 0 0 /r/try.c")
+    assert (found.level, found.gaps, found.windows) == ("observed", (), ())
+
+
 def test_a_directory_that_was_there_is_not_made() -> None:
     """Whoever runs git makes sure of its directories first: no worktree came or went by that."""
     replayed = Replay("/home/outlive")

@@ -367,7 +367,7 @@ class Replay:
 
     def _find_untold(self) -> None:
         """Of a path that came and went very often, not every window is told; that there were more is."""
-        untold = sum(story.untold for story in self._stories.values())
+        untold = sum(story.untold for story in self._stories.values() if story.baseline != ABSENT)
         if untold:
             self._gaps[f"{untold:,} more windows, of files that were away and back very often"] = None
 
