@@ -372,6 +372,33 @@ def test_connections_are_told(bench: Bench) -> None:
     assert f"127.0.0.1:{port}" in found["remotes"]
 
 
+CONNECTS = """
+import ctypes, socket
+def connect(name):
+    with socket.socket(socket.AF_UNIX) as made:
+        try:
+            made.connect(name)
+        except OSError as error:
+            print(error)
+there = socket.socket(socket.AF_UNIX)
+there.bind("door")
+there.listen()
+for name in ("door", "nobody", "no/such/directory"):
+    connect(name)
+one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+assert ctypes.CDLL(None).connect(one.fileno(), bytes(16), 16) == 0
+"""
+
+
+@pytest.mark.usefixtures("repo")
+def test_what_leads_nowhere_is_no_connection(bench: Bench) -> None:
+    """Most programs ask for a name service that most machines have not; and no address at all takes one back."""
+    program = bench.root / "connects.py"
+    program.write_text(CONNECTS)
+    found = touched(bench, f"{sys.executable} -B {program}")
+    assert (found["remotes"], found["level"], found["gaps"]) == (["unix:door"], "observed", [])
+
+
 SOCKETCALL = """
 import ctypes, mmap, socket, struct, sys
 page = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40, 7)  # where 32 bits reach

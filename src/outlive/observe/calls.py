@@ -8,7 +8,7 @@ from errno import EFAULT
 from stat import S_ISLNK
 
 from outlive.bundle.seccomp import CALLS, CHANGING_FLAGS, SOCKETCALL, SOCKETCALL_CONNECT
-from outlive.observe.content import look
+from outlive.observe.content import ABSENT, look
 from outlive.observe.memory import Memory
 from outlive.observe.naming import NO_NAME, Names, name_within
 
@@ -200,7 +200,7 @@ class Calls:
         return "", self._socket_path(thread, inner)
 
     def _address(self, thread: int, arguments: Sequence[int]) -> str:
-        """Where a connect goes."""
+        """Where a connect goes; nowhere, if it takes an earlier one back, or to a socket that is not there."""
         content = self.memory.read(thread, arguments[1], min(arguments[2] & 0xFFFFFFFF, _LONGEST_ADDRESS))
         family = int.from_bytes(content[:2], "little")
         port = int.from_bytes(content[2:4], "big")
@@ -209,9 +209,11 @@ class Calls:
         if family == socket.AF_INET6:
             return f"[{socket.inet_ntop(family, content[8:24])}]:{port}"
         if family == socket.AF_UNIX:
-            name = content[2:]
-            return "unix:" + os.fsdecode(b"@" + name[1:] if name[:1] == b"\0" else name.split(b"\0")[0])
-        return f"family {family}"
+            if content[2:3] == b"\0":
+                return "unix:" + os.fsdecode(b"@" + content[3:])
+            name = content[2:].split(b"\0")[0].decode("utf-8", "surrogateescape")
+            return "" if self._names.of(thread, None, name, True)[1] == ABSENT else f"unix:{name}"
+        return "" if family == socket.AF_UNSPEC else f"family {family}"
 
     def _socket_path(self, thread: int, arguments: Sequence[int]) -> Paths:
         """The name that a bind makes; most make none: ports, and sockets that lie in no directory."""
