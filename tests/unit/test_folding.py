@@ -5,7 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outlive.domain.effects import Effects
+from outlive.domain.effects_words import summary_of
 from outlive.domain.folding import Fold, fold, largest
+from outlive.domain.when import from_micros
 
 NAMES = st.text("ab/ \n\udcff", min_size=1, max_size=4).filter(lambda name: "//" not in f"/{name}/")
 PATHS = st.lists(st.lists(NAMES, min_size=1, max_size=5).map(lambda names: "/" + "/".join(names)), unique=True)
@@ -46,3 +49,11 @@ def test_a_directory_is_opened_where_there_is_room() -> None:
     found = fold([f"/r/d{number % 5}/deep/f{number}" for number in range(2000)], 20)
     assert [(entry.path, entry.count) for entry in found] == [(f"/r/d{number}/deep/", 400) for number in range(5)]
     assert largest(fold(["/a", "/b"], 5)) is None
+
+
+def test_where_most_are_is_told_of_what_was_removed_and_of_what_is_still_there() -> None:
+    """An uninstaller changes three files and removes hundreds: none of those is below what was changed."""
+    gone = tuple(f"/r/node_modules/p/f{number}" for number in range(600))
+    found = Effects(level="observed", changed=("/r/a", "/r/b", "/r/node_modules/c", *gone), gone=gone)
+    words = summary_of(found, from_micros(0))
+    assert words == "3 files changed; 600 files removed (600 below node_modules/p/)"

@@ -87,13 +87,11 @@ def _windows(effects: Effects, now: datetime) -> Iterator[str]:
 
 
 def _net(effects: Effects) -> Iterator[str]:
-    changed = len(effects.changed) - len(effects.gone)
-    if changed:
-        yield f"{show_files(changed)} changed{_where(effects.changed)}"
-    if effects.gone:
-        yield f"{_count(effects.gone)} removed"
-    if effects.created:
-        yield f"{show_files(len(effects.created))} created{_where(effects.created)}"
+    is_gone = frozenset(effects.gone)
+    changed = [path for path in effects.changed if path not in is_gone]
+    for paths, what in ((changed, "changed"), (without_filled(effects.gone), "removed"), (effects.created, "created")):
+        if paths:
+            yield f"{show_files(len(paths))} {what}{_where(paths)}"
 
 
 def _count(paths: Sequence[str]) -> str:
