@@ -1,0 +1,117 @@
+"""Which commands would miss privileges: what names a program, and what is only a word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from outlive.observe import privileges
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CALLED = (
+    *("sudo make install", "echo x | sudo tee y", 'git commit -m "needs sudo"', "x=sudo; $x ls"),
+    *("su - postgres -c psql", "mount /mnt", "ping -c1 host", "echo make | at now", "screen -dm top", "passwd"),
+    *(
+        "cd x && mount .",
+        "x=$(ping -c1 host)",
+        "true; ping host",
+        "if ! ping -c1 host; then :; fi",
+        "{ mount x; }",
+        "f() { mount; }",
+        "(mount)",
+    ),
+    *("timeout -k 5s 10s ping host", "env A=b ping host", "A=b nice -n 5 ping host", "nohup ping host &", "time batch"),
+    *(
+        "find . -name x -exec ping {} +",
+        "ls | xargs -n1 ping",
+        "bash -c 'ping host'",
+        "`mount`",
+        "while ping x; do :; done",
+    ),
+)
+SAID = (
+    *('git commit -m "look at it"', "python train.py --batch 32", "grep -r screen src", "echo mount the volume"),
+    *(
+        "npm run batch",
+        "cat /etc/passwd",
+        "pytest -k 'test at once'",
+        "ls at",
+        "# at the end",
+        "echo it is; echo up at 5",
+    ),
+)
+CALLED_BY_A_PROGRAM = (
+    *(
+        'subprocess.run(["ping", "-c1", host])',
+        "os.system('mount /mnt')",
+        "execFile('ping', ['-c1'])",
+        "run(`mount /mnt`)",
+    ),
+)
+SAID_BY_A_PROGRAM = (
+    *("# looks at each batch\nfor batch in batches:\n    print(batch)", "batch = 32\nscreen = open(1)\nat += 1"),
+    *(
+        "import { screen } from 'x'\nmount(App)\n  mount(App)\nawait mount(App)",
+        "def mount(self) -> None:\n  return at\n",
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where programs are: of those that are words as well, here all."""
+    for name in ("at", "batch", "mount", "passwd", "ping", "screen", "su"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(privileges, "_PROGRAMS", (str(tmp_path),))
+    return tmp_path
+
+
+def is_gated(text: str) -> bool:
+    """Whether such a text of shell is not observed."""
+    return privileges.would_miss_privileges(("/bin/sh", "-c", text), "/")
+
+
+@pytest.mark.parametrize("text", CALLED)
+def test_what_a_text_calls_is_found(text: str) -> None:
+    """Wherever a command begins, and whatever starts it; what is no word of any language counts wherever it stands."""
+    assert is_gated(text)
+
+
+@pytest.mark.parametrize("text", SAID)
+def test_a_word_that_is_no_command_is_only_a_word(text: str) -> None:
+    """Nobody should go unobserved because a message says "at"."""
+    assert not is_gated(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_called"), [(t, True) for t in CALLED_BY_A_PROGRAM] + [(t, False) for t in SAID_BY_A_PROGRAM]
+)
+def test_a_program_in_any_language_may_call_some(tmp_path: Path, text: str, is_called: bool) -> None:
+    """What it says to itself is no reason; a text that begins so may be a command."""
+    (tmp_path / "work").write_text(text)
+    assert privileges.would_miss_privileges(("node", f"{tmp_path}/work"), "/") is is_called
+
+
+def test_an_argument_of_one_word_is_no_command() -> None:
+    """Unless it is the first one, a whole text of shell, or what the first one starts."""
+    for argv, is_called in (
+        (("ping", "host"), True),
+        (("sh", "-c", "mount"), True),
+        (("timeout", "5", "ping", "host"), True),
+        (("grep", "-r", "screen", "src"), False),
+        (("npm", "run", "batch"), False),
+        (("git", "commit", "-m", "at"), False),
+    ):
+        assert privileges.would_miss_privileges(argv, "/") is is_called
+
+
+def test_what_is_not_installed_cannot_be_called(installed: Path) -> None:
+    """Then the text means something else. What was met before counts wherever it stands."""
+    (installed / "at").unlink()
+    assert not is_gated("at now")
+    assert privileges.would_miss_privileges(("sh", "-c", "echo look at it"), "/", ["at"])
+    assert privileges.would_miss_privileges(("at", "now"), "/") is False
+    assert privileges.would_miss_privileges(("ping", "host"), "/")
