@@ -115,3 +115,15 @@ def test_what_is_not_installed_cannot_be_called(installed: Path) -> None:
     assert privileges.would_miss_privileges(("sh", "-c", "echo look at it"), "/", ["at"])
     assert privileges.would_miss_privileges(("at", "now"), "/") is False
     assert privileges.would_miss_privileges(("ping", "host"), "/")
+
+
+def test_a_directory_that_gives_its_group_to_what_is_made_in_it_gains_nothing(tmp_path: Path) -> None:
+    """Many share their projects so. A program with that bit runs as its group."""
+    shared, program = tmp_path / "shared", tmp_path / "program"
+    shared.mkdir()
+    program.touch()
+    for path in (shared, program):
+        path.chmod(0o2755)
+    assert not is_gated(f"ls {shared}/ {shared}")
+    assert not privileges.would_miss_privileges(("ls", "./shared"), str(tmp_path))
+    assert is_gated(f"{program} x")

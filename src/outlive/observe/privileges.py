@@ -8,6 +8,7 @@ looked through for such names, and the scripts that it names, and whoever was me
 from __future__ import annotations
 
 import os
+from stat import S_ISREG
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,8 +101,9 @@ def _content(path: str) -> str:
 def gains_privileges(path: str) -> bool:
     """Whether a program is set-id, or has capabilities of its own."""
     try:
-        if os.stat(path).st_mode & 0o6000:
-            return True
-        return bool(os.getxattr(path, "security.capability"))
+        mode = os.stat(path).st_mode
+        if not S_ISREG(mode):
+            return False  # a directory with such a bit only gives its group to what is made in it
+        return bool(mode & 0o6000 or os.getxattr(path, "security.capability"))
     except OSError:
         return False
