@@ -238,3 +238,15 @@ def test_very_many_moves_are_a_gap() -> None:
     """Each is looked for in all that was heard of, which takes its time."""
     found = moved(*(f"{at} rename 9 d{at} /r/{at} 0 /r/m{at}" for at in range(2, 210)), now={})
     assert (found.level, len(found.gaps)) == ("partial", 1)
+
+
+def test_what_came_with_a_move_that_is_not_followed_is_not_taken_for_what_was_there() -> None:
+    """Under that name nothing was before; a directory that gets its own name back holds what it held."""
+    many = [f"{at} rename 9 d{at} /r/{at} 0 /r/m{at}" for at in range(2, 202)]
+    made = ("300 mkdir 9 0 /r/t", "301 write 9 0 /r/t/f", "302 rename 9 d9 /r/t 0 /r/u", f"303 remove 9 {A} /r/u/f")
+    found = moved(*many, *made, now={"/r/u": "d9"})
+    assert [path for path in (*found.gone, *found.changed) if path.startswith("/r/u")] == []
+    assert [window.paths for window in found.windows if "/r/u/f" in window.paths] == []
+    there = ("300 rename 9 d9 /r/t 0 /r/u", "301 rename 9 d9 /r/u 0 /r/t", f"303 write 9 {A} /r/t/f")
+    found = moved(*many, *there, now={"/r/t": "d9", "/r/t/f": B})
+    assert (("/r/t/f" in found.changed), ("/r/t/f" in found.created)) == (True, False)

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     Moved = tuple[str, int, int]
 
+MOST_MOVES = 200
+"""Each is looked for in all that was heard of, so that more are not followed."""
+
 
 class Moves:
     """Where moved directories came from; when they left it first, and by whom."""
@@ -40,6 +43,10 @@ class Moves:
             if home:
                 self._homes[home] = now, left_at, left_by
         return origin[0] == target
+
+    def add_unfollowed(self, at: int, by: int, target: str) -> None:
+        """A directory has this name now, which none had before; nobody knows any more what it was."""
+        self._origins[target] = "", at, by
 
     def add_outside(self, at: int, by: int, source: str, target: str) -> None:
         """A directory may have left the tree; or that was refused, and it is copied and removed under its name."""

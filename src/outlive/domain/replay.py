@@ -11,7 +11,7 @@ from outlive.domain.doers import NOBODY, Doers
 from outlive.domain.effects import SOMEBODY, Effects
 from outlive.domain.folding import without_filled
 from outlive.domain.git_state import part_of_git
-from outlive.domain.moving import Moves, below
+from outlive.domain.moving import MOST_MOVES, Moves, below
 from outlive.domain.places import TEMPORARY
 from outlive.domain.quantity import show_files
 from outlive.domain.story import ABSENT, UNREADABLE, Displaced, Story
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 UNSEEN = "-"
 _SHORTEST_POSSIBLE_US = 50_000
 _KERNELS_CLOCK_LAGS_US = 20_000
-_MOST_MOVES = 200
 _TOUCHED_OUTSIDE = "a directory came back that was changed outside of the tree: what is in it is not known"
 
 
@@ -129,8 +128,10 @@ class Replay:
         is_move = was[:1] == "d" and is_there in (ABSENT, ABSENT if stays else UNSEEN) if leaves else stays
         if not is_move:
             return
-        if self._moves.count == _MOST_MOVES:
-            self._gaps[f"more than {_MOST_MOVES} directories were moved: what was in the others is not followed"] = None
+        if self._moves.count == MOST_MOVES:
+            self._gaps[f"more than {MOST_MOVES} directories were moved: what was in the others is not followed"] = None
+            if stays and self._stories[target].baseline == ABSENT:
+                self._moves.add_unfollowed(at, by, target)
         elif not stays:
             self._moves.add_outside(at, by, source, target)
         elif not leaves:
@@ -212,9 +213,7 @@ class Replay:
         elif known is None and before:
             was = self._stories[before] = Story(state)
             was.leave(at, by)
-        is_now = Story(ABSENT)
-        is_now.last_at, is_now.last_by = at, by
-        return is_now
+        return Story.of_arrival(at, by)
 
     def _is_as_found(self, directory: str) -> bool:
         story = self._stories.get(directory)

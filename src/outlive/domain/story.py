@@ -34,6 +34,13 @@ class Story:
         self.untold = 0
         """Windows that there was no room for: all but the first ones and the last."""
 
+    @classmethod
+    def of_arrival(cls, at: int, by: int) -> Story:
+        """The story of what came with its directory, to where nothing was."""
+        story = cls(ABSENT)
+        story.last_at, story.last_by = at, by
+        return story
+
     def change(self, at: int, by: int, before: str) -> None:
         """Something is about to happen to it; until now it holds this."""
         self.found(before)
