@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -794,6 +795,20 @@ def test_what_is_changed_once_the_ending_is_known_is_not_its_doing(bench: Bench,
     found = bench.json("effects", task)
     (repo / "go").touch()
     assert (found["restored"], found["changed"]) == (paths(bench, "other.py"), [])
+
+
+@pytest.mark.usefixtures("repo")
+def test_what_is_made_and_then_moved_is_told_as_it_was_left(bench: Bench) -> None:
+    """A build that appears when it is whole: each file by its name now, also when somebody has removed it since."""
+    task = bench.launch("mkdir -p build.tmp/in; echo 1 > build.tmp/in/a; echo 2 > build.tmp/b; mv build.tmp build")
+    bench.run("wait", task)
+    shutil.rmtree(bench.project / "build")
+    found = bench.json("effects", task)
+    assert (found["level"], found["created"], found["changed"]) == (
+        "observed",
+        paths(bench, "build/b", "build/in/a"),
+        [],
+    )
 
 
 def test_a_tree_that_is_moved_away_has_a_window(bench: Bench) -> None:

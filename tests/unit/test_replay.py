@@ -184,6 +184,40 @@ def test_a_file_is_followed_when_its_directory_is_moved() -> None:
     assert (found.gone, found.created) == (("/r/d", "/r/d/x"), ("/r/f",))
 
 
+def test_what_was_made_in_a_directory_is_told_by_its_name_now() -> None:
+    """Many make a directory under another name, and move it when it is whole; once removed, nothing is told."""
+    made = (
+        "2 mkdir 9 0 /r/t",
+        "3 mkdir 9 0 /r/t/in",
+        "4 write 9 0 /r/t/in/a",
+        "4 write 9 0 /r/t/b",
+        "4 write 9 0 /r/t/c",
+    )
+    gone, whole = f"5 remove 9 {A} /r/t/c", "6 rename 9 d1 /r/t 0 /r/u"
+    now = {"/r/u": "d1", "/r/u/in": "d2", "/r/u/in/a": A, "/r/u/b": B}
+    found = moved(*made, gone, whole, now=now)
+    assert (found.created, found.gone, found.changed, found.windows) == (("/r/u/b", "/r/u/in/a"), (), (), ())
+    again = "7 rename 9 d1 /r/u 0 /r/v"
+    found = moved(*made, gone, whole, again, now={path.replace("/u", "/v"): state for path, state in now.items()})
+    assert (found.created, found.gone) == (("/r/v/b", "/r/v/in/a"), ())
+    found = moved(
+        *made,
+        gone,
+        "6 rename 9 d3 /r/d 0 /r/old",
+        "7 rename 9 d1 /r/t 0 /r/d",
+        now={"/r/old": "d3", "/r/old/b": B, "/r/d": "d1", "/r/d/in": "d2", "/r/d/in/a": A, "/r/d/b": A},
+    )
+    assert (found.changed, found.created) == (("/r/d", "/r/d/b"), ("/r/d/in/a", "/r/old"))
+    inside = (
+        "2 rename 9 d3 /r/d 0 /r/e",
+        "3 mkdir 9 0 /r/e/t",
+        "4 write 9 0 /r/e/t/a",
+        "5 rename 9 d1 /r/e/t 0 /r/e/u",
+    )
+    found = moved(*inside, "6 rename 9 d3 /r/e 0 /r/d", now={"/r/d": "d3", "/r/d/u": "d1", "/r/d/u/a": A})
+    assert (found.restored, found.gone) == (("/r/d",), ())
+
+
 def test_a_directory_inside_of_one_that_moves_is_followed() -> None:
     """Two moves there, and two back, in the order in which they came."""
     there = ("2 rename 9 d1 /r/d/x 0 /r/d/y", "3 rename 9 d2 /r/d 0 /r/e", f"4 write 9 {A} /r/e/y/f")

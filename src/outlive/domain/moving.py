@@ -48,6 +48,10 @@ class Moves:
         """A directory has this name now, which none had before; nobody knows any more what it was."""
         self._origins[target] = "", at, by
 
+    def home_of(self, source: str) -> str:
+        """The first name of a directory; empty if it was made where another one had left."""
+        return self._origin(0, 0, source)[0]
+
     def add_outside(self, at: int, by: int, source: str, target: str) -> None:
         """A directory may have left the tree; or that was refused, and it is copied and removed under its name."""
         self.count += 1

@@ -14,19 +14,16 @@ from outlive.domain.git_state import part_of_git
 from outlive.domain.moving import MOST_MOVES, Moves, below
 from outlive.domain.places import TEMPORARY
 from outlive.domain.quantity import show_files
-from outlive.domain.story import ABSENT, UNREADABLE, Displaced, Story
+from outlive.domain.story import ABSENT, UNREADABLE, Displaced, Story, is_still
 from outlive.domain.when import from_micros
 from outlive.domain.windows import windows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from outlive.domain.effects import Level, Window
-    from outlive.domain.story import Span
-
-    Look = Callable[[str, str], str]
-    """What a path holds now, in the words of what it is to be compared with."""
+    from outlive.domain.story import Look, Span
 
 UNSEEN = "-"
 _SHORTEST_POSSIBLE_US = 50_000
@@ -141,8 +138,13 @@ class Replay:
                 self._touched_outside.add(target)
             self._arrive(at, by, target, is_back=is_back, is_whole=False)
         else:
+            taken, home = below(source, self._stories), self._stories.get(self._moves.home_of(source))
+            # Of one that the task made, all has been named; any other has a story, and stands for what is in it.
+            for path in taken if home is None or home.baseline == ABSENT else ():
+                name = target + path[len(source) :]
+                self._stories[name] = self._stories.get(name) or self._begin(name, ABSENT, at)
             self._arrive(at, by, target, is_back=self._moves.add(at, by, source, target))
-            for path in below(source, self._stories):
+            for path in taken:
                 self._stories[path].leave(at, by)
 
     def _arrive(self, at: int, by: int, directory: str, *, is_back: bool, is_whole: bool = True) -> None:
@@ -243,7 +245,7 @@ class Replay:
         return self._windows(
             (path, span)
             for path, story in sorted(self._stories.items())
-            if story.baseline not in (UNREADABLE, "s", ABSENT) and story.is_open and _is_still(path, story, look)
+            if story.baseline not in (UNREADABLE, "s", ABSENT) and story.is_open and is_still(path, story, look)
             for span in story.windows
             if span[1] is None
         )
@@ -388,11 +390,3 @@ class Replay:
 
     def _command(self, who: int) -> str:
         return self._doers.command_of(who, "?" if self._is_observed else SOMEBODY)
-
-
-def _is_still(path: str, story: Story, look: Look) -> bool:
-    """Whether a path is as it was left; what somebody else has changed since is in their hands."""
-    now = look(path, story.baseline)
-    if story.is_as_found(now):
-        return False
-    return UNREADABLE in (now, story.state) or story.state in (now, look(path, story.state))

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     Span = tuple[int, int | None, int]
+    Look = Callable[[str, str], str]
+    """What a path holds now, in the words of what it is to be compared with."""
 
 ABSENT = "0"
 UNREADABLE = "?"
@@ -143,3 +147,11 @@ class Displaced(Story):
         story.must_be_same = self.must_be_same
         story.found(self.state)
         return story
+
+
+def is_still(path: str, story: Story, look: Look) -> bool:
+    """Whether a path is as it was left; what somebody else has changed since is in their hands."""
+    now = look(path, story.baseline)
+    if story.is_as_found(now):
+        return False
+    return UNREADABLE in (now, story.state) or story.state in (now, look(path, story.state))

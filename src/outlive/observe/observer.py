@@ -17,6 +17,7 @@ from stat import S_ISREG
 from outlive.bundle.eyes import answer_all
 from outlive.bundle.kernel import read_small, take_short_turns
 from outlive.bundle.seccomp import CALL, OPENAT, let_continue, receive, wake_on_same_processor
+from outlive.domain.moving import MOST_MOVES, below
 from outlive.domain.places import TEMPORARY
 from outlive.observe.calls import FRESH, HERE, KINDS, OPENATS, Calls
 from outlive.observe.content import ABSENT, glance, is_directory, look, pin, read_pinned, state_of
@@ -99,6 +100,7 @@ class Observer:
         self._made: set[str] = set()
         """Directories that were not there before the task made them."""
         self._touched_more = self._wrote_to_linked = False
+        self._moved = 0
         self.met_gaining: set[str] = set()
         self._loses_privileges = loses_privileges
         self._on_first_write = on_first_write
@@ -270,8 +272,16 @@ class Observer:
         if thread not in self._known:
             self._introduce(at, thread)
         self._journal.add(at, f"{kind.operation}\t{thread}{fields}")
+        if kind.operation == "rename" and seen[0][1][:1] == "d" and self._moved < MOST_MOVES:
+            self._take_along(at, thread, seen[0][0], seen[1][0])
         if self._unwritten:
             self._notice_writes(seen)
+
+    def _take_along(self, at: int, thread: int, source: str, target: str) -> None:
+        """What lies in a directory that is moved is looked at by its new name when the task ends."""
+        self._moved += 1
+        for path in below(source, self.touched):
+            self._touch(at, thread, target + path[len(source) :], is_held=True)
 
     def _look_no_more(self, at: int, thread: int) -> None:
         """Answer without looking: a look into what the task serves would wait for it, while it waits for us."""
