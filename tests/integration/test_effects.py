@@ -765,6 +765,30 @@ def test_what_the_text_says_is_known_before_the_first_write(bench: Bench) -> Non
     bench.run("wait", task)
 
 
+@pytest.mark.usefixtures("repo")
+def test_whoever_works_in_the_project_is_warned_before_the_first_write(bench: Bench) -> None:
+    """Also of the tasks of an earlier session that nobody continues, and of those of a session beside this one."""
+    begin(bench, "s-1", "--pid", str(os.getpid()))
+    text = f"{until('go')}; git stash push -q; git stash pop -q"
+    task = bench.launch(text, "--session", "s-1")
+    declares = bench.launch(until("go"), "--session", "s-1", "--touches", "a.py")
+    bench.launch(until("go"), "--session", "s-1")
+    beside = begin(bench, "s-2")["hand_off"]
+    assert (beside["running"], beside["elsewhere"]) == ([], 3)
+    _, warning, touching, _, _ = beside["text"].splitlines()[1:]
+    assert warning.startswith(f"  {task} running for")
+    assert "by its text takes files away for a while" in warning
+    assert touching.startswith(f"  {declares} running for")
+    assert "touches a.py by its launch" in touching
+    bench.ok("session", "end", "--session", "s-1")
+    later = begin(bench, "s-3")["hand_off"]
+    assert len(later["running"]) == 3
+    assert f"{task} (of an earlier session) running for" in later["text"]
+    assert "by its text takes files away for a while" in later["text"]
+    (bench.project / "go").touch()
+    bench.run("wait", task, declares)
+
+
 def test_files_that_a_brief_command_read_may_have_moved_since(bench: Bench, repo: Path) -> None:
     """It was over before all files could be looked at: what is written afterwards is known by its time."""
     begin(bench, "s-1")

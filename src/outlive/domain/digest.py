@@ -26,6 +26,7 @@ DIGEST_BYTES = 3000
 _NARROWEST, _WIDEST = 48, 400
 _FRAME = 900
 _MOST_WINDOWS, _MOST_FOREIGN, _FOREIGN_LINE = 3, 3, 260
+_MOST_BESIDE, _BESIDE_LINE = 3, 160
 
 
 class Line(Value):
@@ -49,6 +50,8 @@ class Digest(Value):
     lost: tuple[Line, ...] = ()
     elsewhere: int = 0
     """How many tasks of other living sessions run in this project."""
+    beside: tuple[Line, ...] = ()
+    """Those of them that say what they are going to touch, or to take away."""
     foreign: tuple[Foreign, ...] = ()
     """What the clients of these sessions run themselves."""
     windows: tuple[tuple[str, Window], ...] = ()
@@ -57,12 +60,17 @@ class Digest(Value):
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to say."""
-        return not (self.running or self.ended or self.lost or self.foreign or self.windows)
+        return not (self.running or self.ended or self.lost or self.foreign or self.windows or self.beside)
 
 
 def shown_of(digest: Digest) -> int:
     """How many tasks can be named at all."""
-    return min((DIGEST_BYTES - _FRAME) // _NARROWEST, len(digest.running) + len(digest.ended) + len(digest.lost))
+    return min(_room(digest) // _NARROWEST, len(digest.running) + len(digest.ended) + len(digest.lost))
+
+
+def _room(digest: Digest) -> int:
+    """How many bytes there are for the session's own tasks."""
+    return DIGEST_BYTES - _FRAME - _BESIDE_LINE * len(digest.beside[:_MOST_BESIDE])
 
 
 def write_digest(digest: Digest, mark: str, now: datetime) -> str:
@@ -70,7 +78,7 @@ def write_digest(digest: Digest, mark: str, now: datetime) -> str:
     if digest.is_empty:
         return ""
     shown = max(1, shown_of(digest))
-    width = min(max((DIGEST_BYTES - _FRAME) // shown, _NARROWEST), _WIDEST)
+    width = min(max(_room(digest) // shown, _NARROWEST), _WIDEST)
     parts: list[str] = []
     left = shown
     for head, lines in (
@@ -87,6 +95,7 @@ def write_digest(digest: Digest, mark: str, now: datetime) -> str:
         left = max(0, left - len(lines))
     if digest.elsewhere:
         parts.append(f"other living sessions run {digest.elsewhere} more in this project: outlive list")
+        parts += [_line(line, _BESIDE_LINE, now) for line in digest.beside[:_MOST_BESIDE]]
     if digest.foreign:
         parts.append(f"not kept by Outlive, but by the client itself ({len(digest.foreign)}):")
         parts += [cut_bytes(_foreign_line(one, now), _FOREIGN_LINE) for one in digest.foreign[:_MOST_FOREIGN]]

@@ -96,20 +96,23 @@ def _digest(home: Home, ledger: SqliteLedger, owed: Owed, tellings: Sequence[Tel
         for one in earlier
         if one not in ids and (task := ledger.task(one)) and task.current.settled_at is not None
     ]
-    running, elsewhere = [], 0
+    running, elsewhere = [], []
     for task in ledger.unsettled():
         origin = Inbox(ledger).origin_of(task.id)
-        if origin is not None and origin.session in owed.origins:
-            running.append(Line(task=task, last_line=last_line(home, task), takes_away=may_open_window(task)))
-        elif task.launch.project == owed.session.project and origin is not None and forsaken.is_so(origin.session):
-            running.append(Line(task=task, last_line=last_line(home, task), earlier=True))
-        elif task.launch.project == owed.session.project:
-            elsewhere += 1
+        is_own = origin is not None and origin.session in owed.origins
+        if not is_own and task.launch.project != owed.session.project:
+            continue
+        line = Line(task=task, takes_away=may_open_window(task))
+        if is_own or (origin is not None and forsaken.is_so(origin.session)):
+            running.append(line.but(last_line=last_line(home, task), earlier=not is_own))
+        else:
+            elsewhere.append(line)
     return Digest(
         running=tuple(running),
         ended=tuple(line for line in ended if line.task.state != "lost"),
         lost=tuple(line for line in ended if line.task.state == "lost"),
-        elsewhere=elsewhere,
+        elsewhere=len(elsewhere),
+        beside=tuple(line for line in elsewhere if line.takes_away or line.task.launch.touches),
         foreign=tuple(foreign_of(ledger, [Sessions(ledger).get(origin) for origin in owed.origins])),
         windows=tuple(open_windows(home, [*(line.task for line in ended), *may_hold(ledger)], owed.session.project)),
     )
