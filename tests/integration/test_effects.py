@@ -510,6 +510,7 @@ def test_what_a_command_names_in_other_ways_is_held_too(bench: Bench, repo: Path
             "podman run --volume=$(pwd):/x a",
         ),
         *("docker run --mount type=bind,src=dir,target=/x a", "docker build .", "grep -e word a.py", "sed -n 1p a.py"),
+        *(f"(cd {away} && make) && {command}" for command in ("git log", "make test")),
         *(f"cd {away} && {command}" for command in (f"git -C{repo} log", f"env -C {repo} make", "cat ../project/a.*")),
     )
     for command in held:
@@ -524,6 +525,11 @@ def test_what_a_command_names_in_other_ways_is_held_too(bench: Bench, repo: Path
         "grep a.py other.py",
         "echo a.py",
         "docker run -v cache:/x alpine ls a",
+        f"git -C {away} status",
+        f"git -c a.b=c -C ../{away.name} commit -C HEAD~1",
+        f"cd {away} && git pull && make test",
+        "ssh host git pull",
+        "docker exec web git log",
     ):
         assert bench.json("guard", "--command", command)["clear"], command
     assert not bench.json("guard", "link")["clear"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from fnmatch import fnmatchcase
+from functools import reduce
 from itertools import accumulate
 
 from outlive.domain.value import Value
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from outlive.bundle.home import Home
+    from outlive.domain.declared import Touch
     from outlive.domain.effects import Window
     from outlive.observe.shell import Simple
 
@@ -38,6 +40,7 @@ class Holder(Value):
 
 # What these say is read from the whole tree, or goes into all of it.
 _WHOLE_TREE = ("git", "unknown")
+_BEFORE_GITS_VERB = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace"))
 # These read all that lies where they run, if they are given nothing that is there.
 _SEARCHING = frozenset(
     (
@@ -71,27 +74,43 @@ def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, enviro
     held = list(_open_by_others(home, environ))
     if not any(windows for _, windows in held):
         return []
-    from outlive.observe.declared import declare  # noqa: PLC0415 - it is dear, and paths need it not
-    from outlive.observe.shell import read  # noqa: PLC0415
+    from outlive.observe.shell import program_name, read  # noqa: PLC0415 - it is dear, and paths need it not
+    from outlive.observe.touching import touches_of  # noqa: PLC0415
 
-    touches = declare(argv, directory).touches
     reader = read(argv, directory)
-    paths = [touch.what for touch in touches if touch.kind == "path" and touch.what.startswith("/")]
+    touches: dict[Touch, None] = {}
+    paths: list[str] = []
     unread: dict[str, str] = {} if reader.is_whole else {"all of it": project_of(directory)}
     for each in reader.commands:
+        own = list(touches_of(each, directory))
+        touches |= dict.fromkeys(own)
         paths += _paths_of(each, each.directory or directory)
         unread |= _unread_in(each, directory)
+        is_git = program_name(each) == "git"
+        if each.elsewhere is None and (is_git or any(touch.kind in _WHOLE_TREE for touch in own)):
+            paths.append(project_of(_directory_of(each, directory)))
+    paths += [touch.what for touch in touches if touch.kind == "path" and touch.what.startswith("/")]
     for touch in touches:
         is_told = any(touch.what in word for word in unread)
         if touch.kind == "path" and not touch.what.startswith(("/", "~")) and not is_told:
             unread[touch.what] = project_of(directory)
-    if "git" in reader.programs or any(touch.kind in _WHOLE_TREE for touch in touches):
-        paths += {project_of(place) for place in (directory, *(each.directory for each in reader.commands)) if place}
     found = _holders(held, paths, expands=True)
     known = {(each.task, each.window) for each in found}
     words = tuple(unread)[:_MOST_UNREAD]
     maybe = [each.but(unread=words) for each in _holders(held, unread.values())]
     return found + [each for each in maybe if (each.task, each.window) not in known]
+
+
+def _directory_of(command: Simple, directory: str) -> str:
+    """Where a command works: where it runs, or where git is told to."""
+    from outlive.observe.options import take_apart  # noqa: PLC0415 - paths need it not
+    from outlive.observe.shell import join, program_name  # noqa: PLC0415
+
+    place = command.directory or directory
+    if program_name(command) == "git":
+        call, _ = take_apart(command.words[1:], _BEFORE_GITS_VERB, leading=True)
+        place = reduce(join, (value.text for value in call.values_of(("-C",))), place)
+    return place
 
 
 def _unread_in(command: Simple, directory: str) -> dict[str, str]:
