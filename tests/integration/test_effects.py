@@ -607,6 +607,34 @@ def test_what_cannot_be_read_of_a_command_is_neither_held_nor_clear(bench: Bench
     assert bench.json("guard", "--command", "cat $FILE")["clear"]
 
 
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_a_branch_that_a_task_is_on_for_a_while_is_held_for_git_alone(
+    bench: Bench, repo: Path, *, is_linked: bool
+) -> None:
+    """No file differs, and a commit would go to the wrong branch all the same."""
+    place = repo
+    if is_linked:
+        place = bench.root / "linked"
+        git(bench, "worktree", "add", "-q", str(place))
+    (place / "a.py").write_text("not committed\n")
+    task = bench.launch(f"git checkout -q -b fix; {until('go')}; git checkout -q -", cwd=place)
+    (held,) = wait_until(lambda: bench.json("effects", task, "--open", cwd=place)["windows"], "the other branch")
+    head = repo / ".git" / ("worktrees/linked/HEAD" if is_linked else "HEAD")
+    assert (held["scope"], held["paths"], held["by"]) == (str(place), [str(head)], "git checkout -q -b fix")
+    assert f"task {task} holds HEAD away from how it found them, since" in bench.ok(
+        "guard", "--command", "git commit -am x", cwd=place
+    )
+    for words in (("--command", "make test"), ("--command", "rg word"), ("a.py",), (".",)):
+        assert bench.json("guard", *words, cwd=place)["clear"], words
+    assert bench.json("guard", "--command", "git log", "--cwd", str(repo))["clear"] is is_linked
+    handed = begin(bench, "s-2", cwd=place)["hand_off"]
+    assert [each["task"] for each in handed["open_windows"]] == [task]
+    (place / "go").touch()
+    bench.run("wait", task)
+    assert bench.json("guard", "--command", "git commit -am x", cwd=place)["clear"]
+    assert bench.json("effects", task)["windows"] == []
+
+
 def test_what_a_task_left_away_is_named_until_it_is_back(bench: Bench, repo: Path) -> None:
     """It died before its pop: whoever asks is told so for a while. What a success changed was meant to change."""
     died = bench.launch("git stash push -q; kill -9 $$")

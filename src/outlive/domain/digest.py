@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from outlive.domain.effects_words import how_long
 from outlive.domain.folding import without_filled
+from outlive.domain.git_state import is_gits_own
 from outlive.domain.quantity import show_duration
 from outlive.domain.telling import cut_bytes, frame, how_it_ended
 from outlive.domain.text import one_line
@@ -117,7 +118,7 @@ def maybe_held_line(task: str, window: Window, unread: tuple[str, ...], now: dat
 def held_line(task: str, window: Window, now: datetime) -> str:
     """A window that is open, as a warning."""
     paths = without_filled(window.paths)
-    names = ", ".join(one_line(path.removeprefix(window.scope + "/"), 40) for path in paths[:3])
+    names = ", ".join(one_line(_name_of(path, window.scope), 40) for path in paths[:3])
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
     since = how_long(window, now)
     if not window.is_attributed:
@@ -126,6 +127,11 @@ def held_line(task: str, window: Window, now: datetime) -> str:
         by = one_line(window.by, 60)
         return f"task {task} has ended and left {names}{more} away from how it found them, since {since} ({by})"
     return f"task {task} holds {names}{more} away from how it found them, since {since} ({one_line(window.by, 60)})"
+
+
+def _name_of(path: str, tree: str) -> str:
+    """A path as its tree calls it; of what git keeps, a HEAD, which lies somewhere else for a further worktree."""
+    return "HEAD" if is_gits_own(path) else path.removeprefix(tree + "/")
 
 
 def _foreign_line(one: Foreign, now: datetime) -> str:

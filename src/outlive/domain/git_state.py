@@ -9,6 +9,11 @@ if TYPE_CHECKING:
     from outlive.domain.snapshot import GitState
 
 
+def is_gits_own(path: str) -> bool:
+    """Whether a path that is held is no file of a worktree, but where git keeps what that one points to: its HEAD."""
+    return path.endswith("/HEAD") and "/.git/" in path
+
+
 def part_of_git(name: str, *, is_own: bool, is_directory: bool = False) -> str | None:
     """What of git's own state a path of its directory is; None for its objects, locks and logs.
 

@@ -14,7 +14,7 @@ from outlive.domain.git_state import part_of_git
 from outlive.domain.moving import MOST_MOVES, Moves, below
 from outlive.domain.places import TEMPORARY
 from outlive.domain.quantity import show_files
-from outlive.domain.story import ABSENT, UNREADABLE, Displaced, Story, is_still
+from outlive.domain.story import ABSENT, UNREADABLE, Displaced, Story
 from outlive.domain.when import from_micros
 from outlive.domain.windows import windows_of
 
@@ -40,6 +40,8 @@ class Replay:
         self._tops: tuple[str, ...] = ()
         self._own_gits: tuple[str, ...] = ()
         self._common_gits: tuple[str, ...] = ()
+        self._heads: dict[str, str] = {}
+        """Which worktree a HEAD is of. It has a story as files have, for whoever asks what is held now."""
         self._stories: dict[str, Story] = {}
         self._doers = Doers()
         self._moves = Moves()
@@ -77,6 +79,7 @@ class Replay:
             self._tops, self._own_gits, self._common_gits = (
                 tuple(field.rstrip("/") + "/" for field in fields[first::3] if field) for first in (1, 2, 3)
             )
+            self._heads = {git.rstrip("/") + "/HEAD": top for top, git in zip(fields[1::3], fields[2::3], strict=False)}
         elif operation == "exec":
             parent = int(fields[3]) if len(fields) > 3 and fields[3].isdigit() else None
             self._doers.begin(thread, fields[1], parent)
@@ -171,13 +174,16 @@ class Replay:
     def _change(self, at: int, by: int, state: str, path: str, *, is_directory: bool = False) -> None:
         if path.startswith(self._ignored):
             return
+        is_head = path in self._heads and state != UNSEEN
         for directories in (self._own_gits, self._common_gits):
             if path.startswith(directories):
                 git = next(each for each in directories if path.startswith(each))
                 is_own = directories is self._own_gits
                 self._of_git(at, by, part_of_git(path[len(git) :], is_own=is_own, is_directory=is_directory))
-                return
-        if not self._is_told(path):
+                if not is_head:
+                    return
+                break
+        if not is_head and not self._is_told(path):
             self._moves.touch_outside(path)
             if not path.startswith(TEMPORARY):
                 self._outside.setdefault(path, state)
@@ -245,7 +251,7 @@ class Replay:
         return self._windows(
             (path, span)
             for path, story in sorted(self._stories.items())
-            if story.baseline not in (UNREADABLE, "s", ABSENT) and story.is_open and is_still(path, story, look)
+            if story.baseline not in (UNREADABLE, "s", ABSENT) and story.is_open and story.is_left_so(path, look)
             for span in story.windows
             if span[1] is None
         )
@@ -306,7 +312,7 @@ class Replay:
         self._find_doubtful()
         if any(path in self._touched_outside and not story.is_open for path, story in self._stories.items()):
             self._gaps[_TOUCHED_OUTSIDE] = None  # of one that is another now, that is told
-        stories = sorted(self._stories.items())
+        stories = sorted((path, story) for path, story in self._stories.items() if path not in self._heads)
         known = [(path, story) for path, story in stories if story.baseline not in (UNREADABLE, "s")]
         there = [(path, story) for path, story in known if story.baseline != ABSENT]
         return Effects(
@@ -386,7 +392,7 @@ class Replay:
                 yield path, (story.last_at, written, story.last_by)
 
     def _windows(self, spans: Iterable[tuple[str, Span]]) -> tuple[Window, ...]:
-        return windows_of(spans, self._tops, self._command)
+        return windows_of(spans, self._tops, self._heads, self._command)
 
     def _command(self, who: int) -> str:
         return self._doers.command_of(who, "?" if self._is_observed else SOMEBODY)

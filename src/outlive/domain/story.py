@@ -82,6 +82,13 @@ class Story:
             state[:1] == self.baseline[:1] == "d" and not self.must_be_same
         )
 
+    def is_left_so(self, path: str, look: Look) -> bool:
+        """Whether it is as it was left; what somebody else has changed since is in their hands."""
+        now = look(path, self.baseline)
+        if self.is_as_found(now):
+            return False
+        return UNREADABLE in (now, self.state) or self.state in (now, look(path, self.state))
+
     @property
     def is_open(self) -> bool:
         """Whether it is not as it was, as far as that can be told."""
@@ -147,11 +154,3 @@ class Displaced(Story):
         story.must_be_same = self.must_be_same
         story.found(self.state)
         return story
-
-
-def is_still(path: str, story: Story, look: Look) -> bool:
-    """Whether a path is as it was left; what somebody else has changed since is in their hands."""
-    now = look(path, story.baseline)
-    if story.is_as_found(now):
-        return False
-    return UNREADABLE in (now, story.state) or story.state in (now, look(path, story.state))

@@ -7,19 +7,21 @@ from outlive.domain.when import from_micros
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from outlive.domain.story import Span
 
     _CommandOf = Callable[[int], str]
 
 
-def windows_of(spans: Iterable[tuple[str, Span]], tops: tuple[str, ...], command_of: _CommandOf) -> tuple[Window, ...]:
-    """Of each tree those of its own; a repository inside another one is a tree of its own."""
+def windows_of(
+    spans: Iterable[tuple[str, Span]], tops: tuple[str, ...], heads: Mapping[str, str], command_of: _CommandOf
+) -> tuple[Window, ...]:
+    """Of each tree those of its own; a repository inside another one is a tree of its own, and its HEAD is of that."""
     by_top: dict[str, list[tuple[str, Span]]] = {}
     for path, span in spans:
         around = [top for top in tops if path.startswith(top)] or [top for top in tops if top.startswith(path + "/")]
-        by_top.setdefault(max(around, key=len, default="/"), []).append((path, span))
+        by_top.setdefault(heads.get(path, max(around, key=len, default="/")).rstrip("/") + "/", []).append((path, span))
     found = [window for top, inside in by_top.items() for window in _windows_in(top, inside, command_of)]
     return tuple(sorted(found, key=lambda window: window.opened_at))
 

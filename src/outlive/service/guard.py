@@ -12,8 +12,10 @@ from fnmatch import fnmatchcase
 from functools import reduce
 from itertools import accumulate
 
+from outlive.domain.git_state import is_gits_own
 from outlive.domain.value import Value
 from outlive.ledger.sqlite import SqliteLedger
+from outlive.observe.place import place_of
 from outlive.service.clock import utc_now
 from outlive.service.effects import open_now
 from outlive.service.holding import may_hold
@@ -39,7 +41,7 @@ class Holder(Value):
 
 
 # What these say is read from the whole tree, or goes into all of it.
-_WHOLE_TREE = ("git", "unknown")
+_WHOLE_TREE = frozenset(("git", "unknown"))
 _BEFORE_GITS_VERB = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace"))
 # These read all that lies where they run, if they are given nothing that is there.
 _SEARCHING = frozenset(
@@ -86,9 +88,10 @@ def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, enviro
         touches |= dict.fromkeys(own)
         paths += _paths_of(each, each.directory or directory)
         unread |= _unread_in(each, directory)
-        is_git = program_name(each) == "git"
-        if each.elsewhere is None and (is_git or any(touch.kind in _WHOLE_TREE for touch in own)):
-            paths.append(project_of(_directory_of(each, directory)))
+        kinds = {touch.kind for touch in own} | ({"git"} if program_name(each) == "git" else set())
+        if each.elsewhere is None and kinds & _WHOLE_TREE:
+            place = _directory_of(each, directory)
+            paths += [project_of(place), *([f"{place_of(place).git_directory}/HEAD"] if "git" in kinds else [])]
     paths += [touch.what for touch in touches if touch.kind == "path" and touch.what.startswith("/")]
     for touch in touches:
         is_told = any(touch.what in word for word in unread)
@@ -197,10 +200,13 @@ def _open_by_others(home: Home, environ: Mapping[str, str]) -> Iterator[tuple[st
 
 
 def _concerns(wanted: set[str], held: Sequence[str]) -> bool:
-    """Whether one of the one is one of the other, or lies in it. Very many may be held: each is looked at once."""
+    """Whether one of the one is one of the other, or lies in it. Very many may be held: each is looked at once.
+
+    Of what git keeps itself nobody reads anything by looking at the tree around it.
+    """
     below = tuple(path.rstrip("/") + "/" for path in wanted)
     around = {above for path in below for above in accumulate(path.split("/")[:-1], "{}/{}".format)}
-    return any(away in around or away.startswith(below) for away in held)
+    return any(away in around or (away.startswith(below) and not is_gits_own(away)) for away in held)
 
 
 def _pattern(path: str) -> list[str]:
