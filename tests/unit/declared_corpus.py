@@ -413,6 +413,29 @@ path | bandit -r src -f json -o bandit.json
 path | kubectl cp web-0:/var/log/app.log ./app.log
 container | docker cp fixtures.sql db:/tmp/fixtures.sql
 path | aws eks update-kubeconfig --name prod
+path | python - <<'EOF'⏎open("x", "w")⏎EOF
+path | mvn test
+path | gradle build
+path | ./gradlew test
+remote | ansible-playbook site.yml
+path | python3 - <<'EOF'⏎p = 'src/app.py'⏎s = open(p).read().replace('foo', 'bar')⏎open(p, 'w').write(s)⏎EOF
+path | python3 -c "⏎import json⏎d = json.load(open('a.json'))⏎d['v'] = '2'⏎json.dump(d, open('a.json', 'w'))⏎"
+path | python3 -c 'from pathlib import Path; p = Path("a.py"); p.write_text(p.read_text().replace("x", "y"))'
+path | node -e "const fs=require('fs');fs.writeFileSync('out.json', JSON.stringify({a:1}))"
+path | apply_patch <<'EOF'⏎*** Begin Patch⏎*** Update File: src/a.py⏎@@⏎-x⏎+y⏎*** End Patch⏎EOF
+path | env CI=1 FORCE_COLOR=0 npx jest -u
+path | pytest -q --snapshot-update tests/
+path packages | dotnet new webapi -o Api && dotnet add Api package Serilog
+path | mvn -q -DskipTests package
+path | ./gradlew clean assembleDebug
+path | jupyter nbconvert --to notebook --execute --inplace nb.ipynb
+packages | code --install-extension ms-python.python
+path | xcodebuild -scheme App build
+packages | flutter pub get
+database | supabase db push
+service | eval "$(ssh-agent -s)" && ssh-add ~/.ssh/id
+database | dotnet ef database update
+path remote | mvn -B deploy -DskipTests
 """
 
 READS = r"""
@@ -742,6 +765,17 @@ dig +short x.org
 docker compose exec web cat /etc/hosts
 kubectl apply -f a.yml --dry-run=server
 argocd app list
+psql -U app -d app -Atc "select count(*) from users where email like '%delete%'"
+git commit --help
+npm install --help | head
+tail -f server.log & sleep 3; kill %1
+man git-stash | col -b | head -30
+code --list-extensions
+dotnet --list-sdks; dotnet list package
+mvn -v; mvn dependency:tree | head -50
+./gradlew tasks --all | head
+docker run --help | head -40
+git rebase --help
 """
 
 OPAQUE = r"""
@@ -761,7 +795,6 @@ npx playwright test
 python script.py
 python scripts/load.py --all
 python3 -c 'print(1)'
-python - <<'EOF'⏎open("x", "w")⏎EOF
 node server.js
 node -e 'console.log(1)'
 ruby x.rb
@@ -779,9 +812,6 @@ cargo test
 cargo run
 go test ./...
 go run ./cmd/shop
-mvn test
-gradle build
-./gradlew test
 tox -e py311
 nox
 uv run pytest
@@ -789,7 +819,6 @@ poetry run python x.py
 uvicorn app:app --reload
 flask run
 rails server
-ansible-playbook site.yml
 terragrunt
 frobnicate --now
 cat list.txt | xargs -n1 ./one.sh

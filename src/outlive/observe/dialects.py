@@ -18,6 +18,7 @@ def words(text: str) -> frozenset[str]:
 # Some patterns take time that grows with the square of the text. One that is longer is taken to write.
 _LONGEST = 8 * 1024
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT_OR_STRING = re.compile(r"--[^\n]*|/\*.*?\*/|'[^']*'", re.DOTALL)
 _SQL_READS = words(
     "select show explain describe desc values with pragma begin start commit rollback set use end help table"
 )
@@ -35,6 +36,11 @@ _AWK_WRITES = re.compile(r"""print[^|}\n]*>\s*(?!"/dev/std)["$\w(]""")
 _AWK_RUNS = re.compile(r"""(?<!\|)\|&?\s*"|\bsystem\s*\(""")
 _SCRIPT_ACTS = re.compile(
     r"\b(open|system|unlink|exec|rename|mkdir|rmdir|eval|File|IO|Dir|FileUtils|qx|fork)\b|`|>\s*[\"']"
+)
+_SCRIPT_WRITES = re.compile(
+    r"""\bopen\([^()\n]*,\s*(mode=)?['"][rbt]*[wax+][wabxt+]*['"]|\.(write_(text|bytes)|unlink)\("""
+    r"""|\b(os\.(remove|rename|replace|makedirs|mkdir|rmdir)|shutil\.(copy\w*|move|rmtree))\("""
+    r"""|\bfsp?\.(promises\.)?(write|append|copy)File\w*\(|\b(write|append|copy)FileSync\(|\b(rm|mkdir|unlink|rename)Sync\("""
 )
 _REDIS_READS = words(
     "ping get mget keys scan info dbsize exists ttl pttl type llen lrange lindex smembers scard sismember hget hgetall "
@@ -67,7 +73,12 @@ def changes_sql(call: Call, command: Simple) -> bool:
         texts = [command.stdin]
     if any(len(text) > _LONGEST for text in texts):
         return True
-    return any(_changes(statement) for text in texts for statement in _COMMENT.sub(" ", text).split(";"))
+    return any(_changes(statement) for text in texts for statement in _quiet(text).split(";"))
+
+
+def _quiet(sql: str) -> str:
+    """SQL without what only says something; where a quote may be escaped, nobody knows where a string ends."""
+    return (_COMMENT if "\\" in sql else _COMMENT_OR_STRING).sub(" ", sql)
 
 
 def has_sql(call: Call, command: Simple) -> bool:
@@ -147,6 +158,23 @@ def script_only_prints(call: Call, _: Simple) -> bool:
     return is_filter and not any(
         not word.literal or len(word.text) > _LONGEST or _SCRIPT_ACTS.search(word.text) for word in scripts
     )
+
+
+def script_writes(call: Call, command: Simple) -> bool:
+    """Whether a script of Python or JavaScript that is written out opens files for writing, or removes some.
+
+    If it names a temporary one, it may mean only that.
+    """
+    texts = [word.text for word in call.values_of(("-c", "-e"))] or [command.stdin or ""]
+    return any(
+        len(text) <= _LONGEST and "/tmp" not in text and _SCRIPT_WRITES.search(text)  # noqa: S108 - looked for, not used
+        for text in texts
+    )
+
+
+def ends_own_jobs(call: Call, _: Simple) -> bool:
+    """Whether only jobs are ended that the same shell has started."""
+    return bool(call.operands) and all(word.text == "$!" or word.text.startswith("%") for word in call.operands)
 
 
 def awk_writes(call: Call, _: Simple) -> bool:

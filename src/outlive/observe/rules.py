@@ -121,6 +121,11 @@ def has_operands(call: Call, _: Simple) -> bool:
     return bool(call.operands)
 
 
+def names_goal(*goals: str) -> Question:
+    """Whether one of these is among the operands, of which each is done in turn."""
+    return lambda call, _: any(word.text.rpartition(":")[2] in goals or word.text in goals for word in call.operands)
+
+
 def has_three_operands(call: Call, _: Simple) -> bool:
     """Whether three things are given."""
     return len(call.operands) > 2

@@ -17,6 +17,8 @@ DATABASES = (
             "psql -d shop -c 'delete from a' => database:shop",
             "psql shop < a.sql => database:shop",
             "psql shop -c 'select 1' =>",
+            "psql shop -c \"select 1 from a where b = 'drop it; delete'\" =>",
+            "mysql -e \"select 'it\\\\'s'; drop table a; select ''\" => database:mysql",
             "mysql -e 'DROP TABLE a' => database:mysql",
             "echo 'drop table a' | psql postgres://u:p@h/db => database:h",
             asks=changes_sql,

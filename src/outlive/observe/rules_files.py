@@ -19,7 +19,7 @@ FILES = (
     # Nothing but reading, whatever their options; those that write by an option are further down.
     program(
         "ls dir vdir ll cat tac nl less more zcat bzcat xzcat zless wc file stat readlink realpath pwd du df "
-        "locate paste join comm cmp diff diff3 colordiff expand unexpand fold fmt column rev md5sum sha1sum "
+        "locate paste join comm cmp diff diff3 colordiff expand unexpand col fold fmt column rev md5sum sha1sum "
         "sha256sum sha512sum shasum md5 b2sum cksum sum strings od nm objdump readelf size ldd bat eza exa lsd "
         "tokei scc test [ cal arch who w groups users tty locale getconf lscpu lsblk lsusb lspci lsmod free vmstat "
         "iostat mpstat ps pstree lsof netstat yes pv pr finger ipcs uuidgen top htop whereis getent env nc "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from outlive.observe.dialects import script_writes
 from outlive.observe.rules import READS, has_operands, has_two_operands, program, rule
 
 _PIP_READS = (
@@ -15,7 +16,7 @@ _NPM_READS = (
 PACKAGES = (
     program(
         "pip pipx",
-        rule(_PIP_READS, "", "pip list =>", "pip show a =>"),
+        rule(_PIP_READS, "", "pip list =>", "pip show a =>", "pip install --help =>"),
         rule("", "", "pip -V =>", "pip install --dry-run a =>", when="-V --dry-run"),
         rule("download wheel", "path:-d,-w,--dest,--wheel-dir|here", "pip download -d lib a => path:/w/lib"),
         rule("run", "unknown:first", "pipx run a => unknown:a"),
@@ -226,7 +227,7 @@ PACKAGES = (
     ),
     # What these do is written elsewhere; only a question for the version is answered here.
     program(
-        "python pypy node deno php lua Rscript java dotnet julia erl ghci swift bash sh zsh dash ksh ash fish pwsh",
+        "python pypy node deno php lua Rscript java julia erl ghci swift bash sh zsh dash ksh ash fish pwsh",
         rule(
             "",
             "",
@@ -243,6 +244,15 @@ PACKAGES = (
             "python -n => unknown:python",
             when="-n",
             asks=lambda _, command: command.words[0].text.endswith("sh"),
+        ),
+        rule(
+            "",
+            "path:here unknown:tool",
+            'python -c \'open("a", "w")\' => path:/w unknown:python',
+            "node -e 'fs.writeFileSync(\"a\", b)' => path:/w unknown:node",
+            "python -c 'open(\"a\").read()' => unknown:python",
+            'python -c \'open("/tmp/a", "w")\' => unknown:python',
+            asks=script_writes,
         ),
         rule("", "", "php -l a.php =>", when="-l", asks=lambda _, command: command.words[0].text == "php"),
         takes="-c -e -W -X",
@@ -261,6 +271,12 @@ PACKAGES = (
     ),
     program(
         "pytest",
+        rule(
+            "",
+            "path:here unknown:tool",
+            "pytest --snapshot-update => path:/w unknown:pytest",
+            when="--snapshot-update --force-regen --regen-all",
+        ),
         rule(
             "", "", "pytest --collect-only -q =>", "pytest -q => unknown:pytest", when="--collect-only --co --fixtures"
         ),

@@ -109,6 +109,8 @@ VERSIONS = (
             "git add -A => git:/w",
             "git -C ../lib commit -m x => git:/lib",
             "git rebase -i main => git:/w",
+            "git commit --help =>",
+            "git commit -m --help => git:/w",
         ),
         rule(
             "status diff log show blame annotate shortlog describe rev-parse rev-list ls-files ls-tree ls-remote "

@@ -9,6 +9,7 @@ import posixpath
 from outlive.domain.declared import Touch
 from outlive.observe.options import take_apart
 from outlive.observe.rules import READS, Program
+from outlive.observe.rules_builds import BUILDS
 from outlive.observe.rules_containers import CONTAINERS
 from outlive.observe.rules_databases import DATABASES
 from outlive.observe.rules_files import FILES
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     from outlive.observe.rules import Rule
     from outlive.observe.shell import Simple, Word
 
-PROGRAMS: tuple[Program, ...] = (*FILES, *TEXTS, *VERSIONS, *PACKAGES, *CONTAINERS, *REMOTES, *DATABASES, *SERVICES)
+PROGRAMS: tuple[Program, ...] = (
+    *(*FILES, *TEXTS, *VERSIONS, *PACKAGES, *BUILDS),
+    *(*CONTAINERS, *REMOTES, *DATABASES, *SERVICES),
+)
 _BY_NAME = {name: each for each in PROGRAMS for name in each.names}
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/", "/private/tmp/", "/var/folders/")  # noqa: S108 - named, not used
 # With one of them, the first operand is a file and no script.
@@ -117,6 +121,8 @@ def _by_rules(command: Simple) -> Iterator[tuple[TouchKind, str]]:
     decided = False
     for each in known.rules:
         inner = _fitting(each, call, command)
+        if inner is not None and each.verbs and not inner.operands and "--help" in inner.names:
+            return  # what the verb does is asked, and it is given nothing to do it with
         if inner is not None:
             yield from _touched(each, inner, command, known)
             decided = True

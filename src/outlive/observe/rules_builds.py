@@ -1,0 +1,146 @@
+"""Rules: what builds, tests and rolls out by rules of its own. It always writes where it runs, and may do more."""
+
+from __future__ import annotations
+
+from outlive.observe.rules import has_operands, names_goal, program, rule
+
+BUILDS = (
+    program(
+        "mvn mvnw ./mvnw",
+        rule("", "", "mvn -v =>", when="-v"),
+        rule("dependency:tree dependency:list help:effective-pom help:describe", "", "./mvnw dependency:tree =>"),
+        rule(
+            "",
+            "remote:=maven path:here unknown:tool",
+            "mvn -B clean deploy => remote:maven path:/w unknown:mvn",
+            asks=names_goal("deploy", "release:perform"),
+        ),
+        rule("", "path:here unknown:tool", "mvn -q -DskipTests package => path:/w unknown:mvn", asks=has_operands),
+        takes="-f -pl -P -s -T --file --projects",
+        clusters=False,
+    ),
+    program(
+        "gradle gradlew ./gradlew",
+        rule("tasks projects properties dependencies dependencyInsight help", "", "./gradlew tasks --all =>"),
+        rule("", "", "gradle -m build =>", when="-m --dry-run -v --status"),
+        rule(
+            "",
+            "remote:=maven path:here unknown:tool",
+            "gradle publish => remote:maven path:/w unknown:gradle",
+            asks=names_goal("publish", "uploadArchives"),
+        ),
+        rule("", "path:here unknown:tool", "./gradlew clean test => path:/w unknown:./gradlew", asks=has_operands),
+        takes="-p -b -x --project-dir",
+        directory="-p --project-dir",
+        clusters=False,
+    ),
+    program(
+        "sbt ant bazel bazelisk",
+        rule("query info version help dependencyTree projects", "", "bazel query //... =>", "sbt projects =>"),
+        rule("", "", "ant -p =>", when="-p -projecthelp -version"),
+        rule("", "path:here unknown:tool", "bazel build //... => path:/w unknown:bazel", asks=has_operands),
+    ),
+    program(
+        "dotnet",
+        rule("", "", "dotnet --list-sdks =>", when="--list-sdks --list-runtimes --info"),
+        rule("list tool_list workload_list sln_list nuget_list package_search", "", "dotnet list package =>"),
+        rule("format", "", "dotnet format --verify-no-changes =>", when="--verify-no-changes"),
+        rule("nuget_push", "remote:=nuget", "dotnet nuget push a.nupkg => remote:nuget"),
+        rule("ef_database", "database:tool", "dotnet ef database update => database:dotnet"),
+        rule("ef_migrations_list", "", "dotnet ef migrations list =>"),
+        rule(
+            "add remove restore tool workload package",
+            "packages:tool",
+            "dotnet add Api package a => packages:dotnet",
+            "dotnet tool install -g a => packages:dotnet",
+        ),
+        rule(
+            "new build publish pack clean sln format ef",
+            "path:-o,--output|here",
+            "dotnet new webapi -o Api => path:/w/Api",
+            "dotnet build -c Release => path:/w",
+            "dotnet test => unknown:dotnet",
+        ),
+        takes="-o -c -f -r -v --output --configuration --framework",
+    ),
+    program(
+        "xcodebuild",
+        rule("", "", "xcodebuild -list =>", when="-list -showsdks -version -showBuildSettings -showdestinations"),
+        rule("", "path:-derivedDataPath|here", "xcodebuild -scheme App build => path:/w"),
+        takes="-scheme -project -workspace -configuration -destination -sdk -derivedDataPath",
+        clusters=False,
+    ),
+    program(
+        "flutter dart",
+        rule("doctor devices emulators analyze pub_deps pub_outdated info", "", "flutter doctor =>"),
+        rule("format fix", "", "dart format --output=none . =>", when="--output --dry-run"),
+        rule("pub_publish", "remote:=pub.dev", "dart pub publish => remote:pub.dev", unless="--dry-run -n"),
+        rule("pub upgrade", "packages:tool", "flutter pub get => packages:flutter"),
+        rule("create build clean format fix gen-l10n compile", "path:here", "flutter build apk => path:/w"),
+    ),
+    program(
+        "jest vitest",
+        rule(
+            "",
+            "path:here unknown:tool",
+            "npx jest -u => path:/w unknown:jest",
+            "npx jest => unknown:jest",
+            when="-u --update --updateSnapshot",
+        ),
+    ),
+    program(
+        "playwright",
+        rule("install install-deps uninstall", "packages:tool", "npx playwright install => packages:playwright"),
+        rule("test", "path:here unknown:tool", "playwright test -u => path:/w unknown:playwright", when="-u"),
+        rule(
+            "test",
+            "path:here unknown:tool",
+            "playwright test --update-snapshots => path:/w unknown:playwright",
+            when="--update-snapshots",
+        ),
+    ),
+    program(
+        "jupyter papermill",
+        rule("kernelspec_list notebook_list server_list", "", "jupyter kernelspec list =>"),
+        rule("nbconvert", "", "jupyter nbconvert --stdout --to script a.ipynb =>", when="--stdout", unless="--execute"),
+        rule("nbconvert", "path:here unknown:tool", "jupyter nbconvert --to html a => path:/w unknown:jupyter"),
+        takes="--to --output",
+    ),
+    program(
+        "ansible-playbook",
+        rule(
+            "",
+            "",
+            "ansible-playbook --check site.yml =>",
+            when="-C --check --syntax-check --list-tasks --list-hosts --list-tags",
+        ),
+        rule(
+            "",
+            "remote:-i,--inventory|=ansible unknown:tool",
+            "ansible-playbook site.yml => remote:ansible unknown:ansible-playbook",
+            asks=has_operands,
+        ),
+        takes="-i -e -l -t -u -f --inventory --limit --tags --extra-vars",
+    ),
+    program(
+        "supabase",
+        rule("status projects_list migration_list db_diff db_lint db_dump gen inspect", "", "supabase status =>"),
+        rule("db_push db_reset migration_up seed", "database:tool", "supabase db push => database:supabase"),
+        rule("init migration_new db_pull functions_new", "path:here", "supabase migration new a => path:/w"),
+        rule("start stop", "container:tool", "supabase start => container:supabase"),
+        rule("functions_deploy link secrets_set db_remote", "remote:tool", "supabase link => remote:supabase"),
+    ),
+    program(
+        "code codium",
+        rule("", "packages:tool", "code --install-extension a => packages:code", when="--install-extension"),
+        rule("", "packages:tool", "code --uninstall-extension a => packages:code", when="--uninstall-extension"),
+        rule("", "", "code --list-extensions =>", when="--list-extensions -v -s --status"),
+    ),
+    program(
+        "ssh-add",
+        rule("", "", "ssh-add -l =>", when="-l -L"),
+        rule("", "service:=ssh-agent", "ssh-add => service:ssh-agent"),
+    ),
+    # The files are named in the patch, as seen from where it runs.
+    program("apply_patch applypatch", rule("", "path:here", "apply_patch < a.patch => path:/w")),
+)
