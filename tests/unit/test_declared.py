@@ -73,6 +73,29 @@ def test_a_name_stands_in_one_table() -> None:
 # --- what a text consists of --------------------------------------------------------------------
 
 
+def test_a_redirection_is_of_the_command_before_it_and_where_that_runs() -> None:
+    """The grammar takes it for one of the whole chain; `cd` comes first all the same, and the last one is fed."""
+    assert not differing(
+        {
+            "cd sub && echo a > b": "path:/w/sub/b",
+            "cd sub && echo a > b && cat b": "path:/w/sub/b",
+            "mkdir -p /tmp/x && cd /tmp/x && echo a > b": "",
+            "cd a && cd b && ls > c || ls > d": "path:/w/a/b/c path:/w/a/b/d",
+            "(cd sub && ls > c); ls > c": "path:/w/sub/c path:/w/c",
+            "cd sub && make 2>&1 | tee log": "unknown:make path:/w/sub/log",
+            "cd sub && cat a | sort > b": "path:/w/sub/b",
+            "ls > a && cd sub && ls > b && cd .. && ls > c": "path:/w/a path:/w/sub/b path:/w/c",
+            "cd sub && cat > b <<'E'\nx\nE": "path:/w/sub/b",
+            "cd sub && cat <<'E' > b && rm c\nx\nE": "path:/w/sub/b path:/w/sub/c",
+            "cd sub && psql shop < a.sql": "database:shop",
+            "cd sub && bash <<'E'\nrm x\nE": "path:/w/sub/x",
+            "{ cd sub && ls; } > b": "path:/w/b",
+            "if true; then cd sub && ls; fi > b": "path:/w/b",
+            "cd sub && { ls; } > b": "path:/w/sub/b",
+        }
+    )
+
+
 def test_commands_are_found_however_they_are_wrapped() -> None:
     """Shells, wrappers, substitutions, loops, functions: it is the same `rm` everywhere."""
     wrapped = (

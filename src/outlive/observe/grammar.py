@@ -80,32 +80,49 @@ class _Walk:
     visit_process_substitution = visit_subshell
 
     def visit_list(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
-        """`a && b || c` leans to the left, as deep as it is long: it is walked without recursion."""
-        parts: list[Node] = []
-        while node.type == "list" and node.named_children:
-            first, *rest = node.named_children
-            parts += reversed(rest)
-            node = first
-        for part in (node, *reversed(parts)):
-            self.visit(part, scope, depth)
+        """`a && b || c`, in turn."""
+        for part, redirects in _chained(node):
+            self._redirect(part, redirects, scope, depth, Feed())
 
     def visit_pipeline(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
         """Each part in a subshell of its own; what an `echo` writes is known to the next."""
-        for child in node.named_children:
-            self.visit(child, scope.copy(), depth, feed)
-            feed = Feed(stdin=self._written_by(child, scope, depth), is_fed=True)
+        self._pipe(node, [], scope, depth, feed)
+
+    def _pipe(self, node: Node, redirects: list[Node], scope: Scope, depth: int, feed: Feed) -> None:
+        if not node.named_children:
+            return
+        first, *rest = node.named_children
+        # The grammar takes `a && b | c` for a pipe from both: only the last one writes into it.
+        *before, begin = _chained(first)
+        for part, its_redirects in before:
+            self._redirect(part, its_redirects, scope, depth, Feed())
+        parts: list[tuple[Node, list[Node]]] = [begin, *((each, []) for each in rest)]
+        parts[-1][1].extend(redirects)
+        for part, its_redirects in parts:
+            self._redirect(part, its_redirects, scope.copy(), depth, feed)
+            feed = Feed(stdin=self._written_by(part, scope, depth), is_fed=True)
 
     def visit_redirected_statement(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
         """A command with redirections, or a whole compound with them."""
-        body = node.child_by_field_name("body")
+        body, redirects = node.child_by_field_name("body"), node.children_by_field_name("redirect")
+        if body is not None and body.type == "list":
+            self.visit_list(node, scope, depth, feed)
+        else:
+            self._redirect(body, redirects, scope, depth, feed)
+
+    def _redirect(self, body: Node | None, redirects: list[Node], scope: Scope, depth: int, feed: Feed) -> None:
+        """Visit what has these redirections, if any."""
+        if body is not None and body.type == "pipeline":
+            self._pipe(body, redirects, scope, depth, feed)
+            return
         later: list[tuple[Node, Feed]] = []
-        for redirect in node.children_by_field_name("redirect"):
+        for redirect in redirects:
             feed = self._redirected(redirect, scope, depth, feed, later)
-        if body is not None and body.type == "command":
+        if body is not None and (body.type == "command" or not redirects):
             self.visit(body, scope, depth, feed)
         else:
             if feed.writes or feed.reads:
-                line = one_line(self.read_word.source_of(node))
+                line = one_line(self.read_word.source_of(redirects[0].parent or redirects[0]))
                 self._add((), line, scope, depth, Feed(writes=feed.writes, reads=feed.reads))
             if body is not None:
                 self.visit(body, scope, depth, feed.but(writes=(), reads=(), words=()))
@@ -254,3 +271,25 @@ class _Walk:
             elsewhere=scope.elsewhere,
         )
         self.reader.add(command, scope, depth)
+
+
+def _chained(node: Node) -> list[tuple[Node, list[Node]]]:
+    """What `a && b > c || d` does one after the other, each with the redirections that are its own.
+
+    Such a chain leans to the left, as deep as it is long: it is walked without recursion. The grammar takes a
+    redirection after it for one of all of it, a shell for one of its last command.
+    """
+    parts: list[tuple[Node, list[Node]]] = []
+    redirects: list[Node] = []
+    while True:
+        body = node.child_by_field_name("body") if node.type == "redirected_statement" else None
+        if body is not None and body.type == "list":
+            redirects = [*node.children_by_field_name("redirect"), *redirects]
+            node = body
+        elif node.type == "list" and node.named_child_count > 1:
+            node, *rest = node.named_children
+            parts.append((rest.pop(), redirects))
+            parts += [(each, []) for each in reversed(rest)]
+            redirects = []
+        else:
+            return [(node, redirects), *reversed(parts)]
