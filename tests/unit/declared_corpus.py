@@ -436,6 +436,30 @@ database | supabase db push
 service | eval "$(ssh-agent -s)" && ssh-add ~/.ssh/id
 database | dotnet ef database update
 path remote | mvn -B deploy -DskipTests
+packages | yarn workspace web add lodash
+packages | npx shadcn@latest add button
+path | npx create-react-app web
+path | npx esbuild src/a.ts --bundle --outfile=dist/a.js
+path | npx vite build
+path | cd web && npx next build > build.log 2>&1
+path | npx rollup -c
+path | npx openapi-typescript api.yaml -o src/api.ts
+path | python setup.py sdist bdist_wheel
+path | python -m build
+path | rustfmt src/main.rs
+path | meson setup build
+path | sed -n 's/a/b/w out.txt' in.txt
+database | flask db upgrade
+database | npx drizzle-kit push
+database | mix ecto.migrate
+database | php artisan migrate
+remote | sam deploy --guided
+remote | serverless deploy
+service | tmux kill-server
+service | npx kill-port 3000
+path | cd web && cat > src/config.ts <<'EOF'⏎export const X = 1⏎EOF
+path | cd packages/api && npm pack 2>&1 | tee pack.log
+database | cd db && psql shop < seed.sql
 """
 
 READS = r"""
@@ -776,6 +800,15 @@ mvn -v; mvn dependency:tree | head -50
 ./gradlew tasks --all | head
 docker run --help | head -40
 git rebase --help
+cargo fmt -- --check
+sed -e 's/write/w/' -e '/^$/d' a.txt | diff - b.txt
+sed -n 's/width: //p' style.css
+sed '/warn/d' app.log | tail
+mkdir -p /tmp/x && cd /tmp/x && echo a > b && cat b
+git push --help | head; git stash -h; docker run --help; kubectl apply --help
+tmux ls; tmux capture-pane -p -t 0 | tail -20; screen -ls
+flask routes
+cmake -LA -N build | head
 """
 
 OPAQUE = r"""

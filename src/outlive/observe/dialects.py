@@ -30,8 +30,12 @@ _SQL_CHANGES = re.compile(
 _META_CHANGES = re.compile(
     r"(\\(i|ir|copy|o|w|!|gexec)|\.(import|read|restore|load|output|once|save|clone|system|shell|backup))\b"
 )
-_SED_WRITES = re.compile(r"(^|[;{}/\d$\n])\s*[wW]\s+\S|/[gpiIme\d]*w\s*\S")
-_SED_RUNS = re.compile(r"(^|[;{}/\d$\n])\s*e(\s|$)|/[gpiIm\d]+e\s*$|[^/]/e\s*$")
+# What `s` looks for and puts there, and the addresses of lines: of neither, a letter is a command.
+_SED_SAYS = re.compile(
+    r"(?<![a-zA-Z])[sy]([^\w\s\\])(?:\\.|(?!\1)[^\\])*\1(?:\\.|(?!\1)[^\\])*\1|/(?:\\.|[^/\\\n])*/", re.DOTALL
+)
+_SED_WRITES = re.compile(r"(^|[;{}/\d$!\n])\s*[wW]\s*\S|~[gpiIemM\d]*w\s*\S")
+_SED_RUNS = re.compile(r"(^|[;{}/\d$!\n])\s*e(\s|$)|~[gpiImM\d]*e")
 _AWK_WRITES = re.compile(r"""print[^|}\n]*>\s*(?!"/dev/std)["$\w(]""")
 _AWK_RUNS = re.compile(r"""(?<!\|)\|&?\s*"|\bsystem\s*\(""")
 _SCRIPT_ACTS = re.compile(
@@ -135,8 +139,14 @@ def sed_runs(call: Call, _: Simple) -> bool:
 
 
 def _sed_scripts(call: Call) -> list[str]:
+    """The scripts without what they look for: `~` where that was to be replaced, `/` where it is an address."""
     scripts = call.values_of(("-e", "--expression")) or call.operands[:1]
-    return [word.text for word in scripts]
+    return [
+        word.text
+        if len(word.text) > _LONGEST
+        else _SED_SAYS.sub(lambda found: "/" if found[1] is None else "~", word.text)
+        for word in scripts
+    ]
 
 
 def edits_in_place(call: Call, _: Simple) -> bool:

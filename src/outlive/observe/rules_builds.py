@@ -79,6 +79,84 @@ BUILDS = (
         rule("create build clean format fix gen-l10n compile", "path:here", "flutter build apk => path:/w"),
     ),
     program(
+        "vite next nuxt nuxi astro ng nx gatsby remix react-scripts",
+        rule(
+            "build generate g export add init new",
+            "path:--outDir|here unknown:tool",
+            "vite build => path:/w unknown:vite",
+        ),
+        takes="--outDir -c --config",
+    ),
+    program(
+        "webpack rollup tsup parcel",
+        rule("serve watch", "unknown:tool", "webpack serve => unknown:webpack"),
+        rule(
+            "", "path:-o,-d,--out-dir,--output-path|here unknown:tool", "webpack -o out => path:/w/out unknown:webpack"
+        ),
+        takes="-c -o -d --config --mode --out-dir --output-path --format",
+    ),
+    program(
+        "esbuild tailwindcss sass postcss swc openapi-typescript",
+        rule(
+            "",
+            "path:-o,-d,--output,--outfile,--outdir,--out-dir,--out-file",
+            "esbuild a.ts --bundle --outfile=b.js => path:/w/b.js",
+            "tailwindcss -i a.css -o b.css => path:/w/b.css",
+            when="-o -d --output --outfile --outdir --out-dir --out-file",
+        ),
+        takes="-i -o -d -c --input --output",
+        clusters=False,
+    ),
+    program(
+        "create-react-app create-next-app create-vite degit cookiecutter",
+        rule("", "path:last|here", "npx create-react-app web => path:/w/web"),
+        takes="--template -t -o",
+    ),
+    program("shadcn", rule("add init", "packages:tool", "npx shadcn add a => packages:shadcn")),
+    program(
+        "husky lint-staged changeset",
+        rule("publish", "remote:=npm", "changeset publish => remote:npm"),
+        rule("status", "", "changeset status =>"),
+        rule("", "git:here unknown:tool", "npx lint-staged => git:/w unknown:lint-staged"),
+    ),
+    program(
+        "drizzle-kit",
+        rule("push migrate drop", "database:tool", "drizzle-kit push => database:drizzle-kit"),
+        rule("generate introspect pull up", "path:here", "drizzle-kit generate => path:/w"),
+        rule("check", "", "drizzle-kit check =>"),
+    ),
+    program(
+        "flask",
+        rule("routes db_current db_history db_heads db_show", "", "flask routes =>"),
+        rule("db_migrate db_revision db_init", "path:here", "flask db migrate => path:/w"),
+        rule("db", "database:tool", "flask db upgrade => database:flask"),
+        takes="-A --app",
+    ),
+    program(
+        "pyinstaller build ./configure", rule("", "path:here unknown:tool", "python -m build => path:/w unknown:build")
+    ),
+    program(
+        "meson",
+        rule("introspect", "", "meson introspect out =>"),
+        rule("setup", "path:first unknown:tool", "meson setup out => path:/w/out unknown:meson"),
+        rule("compile install", "path:-C|here unknown:tool", "meson compile -C out => path:/w/out unknown:meson"),
+        takes="-C",
+    ),
+    program(
+        "sam serverless sls eas",
+        rule("list logs info validate whoami print", "", "sam validate =>"),
+        rule("deploy delete remove submit update sync", "remote:tool", "serverless deploy => remote:serverless"),
+        rule("build package init create", "path:here unknown:tool", "sam build => path:/w unknown:sam"),
+    ),
+    program(
+        "ollama huggingface-cli hf dvc",
+        rule("list ls show ps status whoami diff scan-cache", "", "ollama list =>"),
+        rule("push upload", "remote:tool", "dvc push => remote:dvc"),
+        rule("download pull", "path:--local-dir|here", "hf download a --local-dir m => path:/w/m", when="--local-dir"),
+        rule("pull rm create cp download add checkout", "packages:tool", "ollama pull a => packages:ollama"),
+        takes="--local-dir",
+    ),
+    program(
         "jest vitest",
         rule(
             "",

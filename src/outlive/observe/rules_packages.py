@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive.observe.dialects import script_writes
-from outlive.observe.rules import READS, has_operands, has_two_operands, program, rule
+from outlive.observe.rules import READS, has_operands, has_two_operands, names_goal, program, rule
 
 _PIP_READS = (
     "list show freeze check search index inspect debug help config_list config_get config_debug cache_list cache_info"
@@ -103,6 +103,13 @@ PACKAGES = (
         "yarn bun",
         rule("list info why outdated audit versions licenses config_list config_get pm_ls help", "", "yarn list =>"),
         rule("", "", "bun -v =>", when="-v"),
+        rule(
+            "workspace",
+            "packages:tool",
+            "yarn workspace web add a => packages:yarn",
+            "yarn workspace web build => unknown:yarn",
+            asks=names_goal("add", "remove", "up", "upgrade"),
+        ),
         rule("publish npm_publish", "remote:=npm", "yarn publish => remote:npm"),
         rule(
             "install add remove upgrade up import link unlink dedupe set cache autoclean update",
@@ -207,6 +214,11 @@ PACKAGES = (
         "helm-plugin krew luarocks cabal stack opam cpanm cpan mix rebar3 pod carthage vcpkg conan",
         rule("list show search info outdated", "", "opam list =>"),
         rule(
+            "ecto.migrate ecto.rollback ecto.create ecto.drop ecto.reset ecto.setup",
+            "database:tool",
+            "mix ecto.migrate => database:mix",
+        ),
+        rule(
             "install update remove add upgrade deps.get pin",
             "packages:tool",
             "opam install a => packages:opam",
@@ -253,6 +265,12 @@ PACKAGES = (
             "python -c 'open(\"a\").read()' => unknown:python",
             'python -c \'open("/tmp/a", "w")\' => unknown:python',
             asks=script_writes,
+        ),
+        rule("setup.py", "path:here unknown:tool", "python setup.py sdist => path:/w unknown:python"),
+        rule(
+            "artisan_migrate artisan_db:seed artisan_db:wipe artisan_migrate:fresh artisan_migrate:rollback",
+            "database:=artisan",
+            "php artisan migrate => database:artisan",
         ),
         rule("", "", "php -l a.php =>", when="-l", asks=lambda _, command: command.words[0].text == "php"),
         takes="-c -e -W -X",

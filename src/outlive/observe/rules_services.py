@@ -197,5 +197,19 @@ SERVICES = (
         rule("", "", "ldconfig -p =>", when="-p --display --list --query --print-cache"),
         rule("", "packages:tool", "ldconfig => packages:ldconfig"),
     ),
+    program(
+        "tmux screen zellij",
+        rule("ls list-sessions list-windows list-panes capture-pane has-session display-message", "", "tmux ls =>"),
+        rule("", "", "screen -ls =>", when="-ls -list -V"),
+        rule(
+            "kill-server kill-session kill-window kill-pane send-keys",
+            "service:tool",
+            "tmux kill-session -t a => service:tmux",
+        ),
+        rule("", "service:tool", "screen -S a -X quit => service:screen", when="-X"),
+        takes="-t -S -L",
+        clusters=False,
+    ),
+    program("kill-port", rule("", "service:each", "npx kill-port 3000 => service:3000")),
     program("exec", otherwise=READS),
 )

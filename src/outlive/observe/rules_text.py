@@ -11,7 +11,7 @@ from outlive.observe.dialects import (
     sed_runs,
     sed_writes,
 )
-from outlive.observe.rules import READS, has_operands, has_three_operands, has_two_operands, program, rule
+from outlive.observe.rules import READS, has_operands, has_three_operands, has_two_operands, names_goal, program, rule
 
 TEXTS = (
     program(
@@ -25,8 +25,29 @@ TEXTS = (
             when="-i --in-place",
         ),
         rule("", "unknown:tool", "sed -f a.sed x => unknown:sed", when="-f --file"),
-        rule("", "unknown:tool", "sed '1e date' x => unknown:sed", asks=sed_runs),
-        rule("", "path:=…", "sed 'w out' x => path:…", "sed s/a/b/ x =>", "sed -n 1,9p x =>", asks=sed_writes),
+        rule(
+            "",
+            "unknown:tool",
+            "sed '1e date' x => unknown:sed",
+            "sed s/a/b/e x => unknown:sed",
+            "sed 's#a#b#ge' x => unknown:sed",
+            asks=sed_runs,
+        ),
+        rule(
+            "",
+            "path:=…",
+            "sed 'w out' x => path:…",
+            "sed -n '/x/w out' x => path:…",
+            "sed s/a/b/w.out x => path:…",
+            "sed 's,a,b,gw out' x => path:…",
+            "sed '/a/s|/w|/e|p; $!w out' x => path:…",
+            "sed s/a/b/ x =>",
+            "sed -n 1,9p x =>",
+            "sed 's/word/white/' x =>",
+            "sed 's|/w x|/e|' x =>",
+            "sed '/warn/d; /e /p' x =>",
+            asks=sed_writes,
+        ),
         takes="-e -f -l --expression --file",
         otherwise=READS,
         says="first -e -l --expression",
@@ -140,6 +161,7 @@ TEXTS = (
             "",
             "path:each|here",
             "prettier --write src => path:/w/src",
+            "npx prettier@3 --write src => path:/w/src",
             "biome check --write src => path:/w/check path:/w/src",
             when="--write -w --fix",
         ),
@@ -160,9 +182,15 @@ TEXTS = (
         takes="--config -c --ext --format -f -o",
     ),
     program(
-        "gofmt goimports shfmt clang-format rustfmt",
+        "rustfmt",
+        rule("", "", "rustfmt --check a.rs =>", when="--check --emit -V"),
+        rule("", "path:each", "rustfmt a.rs => path:/w/a.rs"),
+        takes="--edition --config --config-path --emit",
+    ),
+    program(
+        "gofmt goimports shfmt clang-format",
         rule("", "path:each", "gofmt -w . => path:/w", "clang-format -i a.c => path:/w/a.c", when="-w -i -write"),
-        rule("", "", "gofmt -l . =>", "rustfmt --check a.rs =>", when="-l -d --check -n --dry-run"),
+        rule("", "", "gofmt -l . =>", when="-l -d --check -n --dry-run"),
         otherwise=READS,
         takes="--style -r --edition -local",
         clusters=False,
@@ -191,6 +219,7 @@ TEXTS = (
     program(
         "cargo",
         rule("fmt", "", "cargo fmt --check =>", when="--check"),
+        rule("fmt", "", "cargo fmt -- --check =>", asks=names_goal("--check")),
         rule("fmt fix generate-lockfile update", "path:here", "cargo fmt => path:/w"),
         rule(
             "build b doc package vendor init new clean check c clippy",
@@ -214,6 +243,7 @@ TEXTS = (
     ),
     program(
         "cmake",
+        rule("", "", "cmake -LA -N out =>", when="-N"),
         rule(
             "",
             "path:--build,-B,--install|here",

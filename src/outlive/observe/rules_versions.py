@@ -110,6 +110,7 @@ VERSIONS = (
             "git -C ../lib commit -m x => git:/lib",
             "git rebase -i main => git:/w",
             "git commit --help =>",
+            "git stash -h =>",
             "git commit -m --help => git:/w",
         ),
         rule(

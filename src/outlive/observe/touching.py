@@ -53,8 +53,8 @@ def touches_of(command: Simple, cwd: str) -> Iterator[Touch]:
 
 
 def program_of(name: str) -> Program | None:
-    """The program of this name, also if a version is part of it."""
-    known = _BY_NAME.get(name)
+    """The program of this name, also if a version is part of it: `python3.12`, or `prettier@3` as `npx` has it."""
+    known = _BY_NAME.get(name) or _BY_NAME.get(name.partition("@")[0])
     if known is None and name[-1:].isdigit():
         known = _BY_NAME.get(name.rstrip("0123456789.").removesuffix("-"))
     return known
@@ -121,7 +121,7 @@ def _by_rules(command: Simple) -> Iterator[tuple[TouchKind, str]]:
     decided = False
     for each in known.rules:
         inner = _fitting(each, call, command)
-        if inner is not None and each.verbs and not inner.operands and "--help" in inner.names:
+        if inner is not None and each.verbs and not inner.operands and inner.names & {"--help", "-h"}:
             return  # what the verb does is asked, and it is given nothing to do it with
         if inner is not None:
             yield from _touched(each, inner, command, known)
