@@ -560,6 +560,8 @@ def test_what_cannot_be_read_of_a_command_is_neither_held_nor_clear(bench: Bench
         "bash -c 'cat $1' _ a.py": ["$1"],
         '[ -f "$FILE" ]': ["$FILE"],
         "cd $PLACE && cat c.py": ["$PLACE"],
+        "cd $PLACE && git status": ["$PLACE"],
+        "git -C $PLACE status": ["$PLACE"],
         'bash -c "cat $FILE"': ["all of it", "$FILE"],
         "cat $A $B $C $D": ["$A", "$B", "$C"],
         "rm $FILE": ["$FILE"],

@@ -89,8 +89,8 @@ def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, enviro
         paths += _paths_of(each, each.directory or directory)
         unread |= _unread_in(each, directory)
         kinds = {touch.kind for touch in own} | ({"git"} if program_name(each) == "git" else set())
-        if each.elsewhere is None and kinds & _WHOLE_TREE:
-            place = _directory_of(each, directory)
+        place = _directory_of(each, directory)
+        if each.elsewhere is None and kinds & _WHOLE_TREE and place.startswith("/"):
             paths += [project_of(place), *([f"{place_of(place).git_directory}/HEAD"] if "git" in kinds else [])]
     paths += [touch.what for touch in touches if touch.kind == "path" and touch.what.startswith("/")]
     for touch in touches:
