@@ -825,6 +825,20 @@ def test_whoever_works_in_the_project_is_warned_before_the_first_write(bench: Be
     bench.run("wait", task, declares)
 
 
+def test_windows_that_a_hand_off_has_no_room_for_are_counted(bench: Bench, repo: Path) -> None:
+    """Silence would be taken for "no more"."""
+    tasks = [bench.launch(f"echo away > {name}; {until('go')}") for name in (*NAMES, "other.py")]
+    for task, name in zip(tasks, (*NAMES, "other.py"), strict=True):
+        window_on(bench, task, name)
+    handed = begin(bench, "s-1")["hand_off"]
+    assert len(handed["open_windows"]) == 4
+    assert handed["text"].count("away from how it found them") == 3
+    assert "and 1 more not as they were found: outlive gate" in handed["text"]
+    assert "others run 4 more in this project" in handed["text"]
+    (repo / "go").touch()
+    bench.run("wait", *tasks)
+
+
 def test_files_that_a_brief_command_read_may_have_moved_since(bench: Bench, repo: Path) -> None:
     """It was over before all files could be looked at: what is written afterwards is known by its time."""
     begin(bench, "s-1")

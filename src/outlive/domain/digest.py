@@ -50,7 +50,7 @@ class Digest(Value):
     ended: tuple[Line, ...] = ()
     lost: tuple[Line, ...] = ()
     elsewhere: int = 0
-    """How many tasks of other living sessions run in this project."""
+    """How many tasks run in this project of other living sessions, or of none."""
     beside: tuple[Line, ...] = ()
     """Those of them that say what they are going to touch, or to take away."""
     foreign: tuple[Foreign, ...] = ()
@@ -95,12 +95,14 @@ def write_digest(digest: Digest, mark: str, now: datetime) -> str:
             parts.append(f"  and {len(lines) - left} more: outlive list")
         left = max(0, left - len(lines))
     if digest.elsewhere:
-        parts.append(f"other living sessions run {digest.elsewhere} more in this project: outlive list")
+        parts.append(f"others run {digest.elsewhere} more in this project: outlive list")
         parts += [_line(line, _BESIDE_LINE, now) for line in digest.beside[:_MOST_BESIDE]]
     if digest.foreign:
         parts.append(f"not kept by Outlive, but by the client itself ({len(digest.foreign)}):")
         parts += [cut_bytes(_foreign_line(one, now), _FOREIGN_LINE) for one in digest.foreign[:_MOST_FOREIGN]]
     parts += [held_line(task, window, now) for task, window in digest.windows[:_MOST_WINDOWS]]
+    if (more := len(digest.windows) - _MOST_WINDOWS) > 0:
+        parts.append(f"and {more} more not as they were found: outlive gate")
     parts.append("more: outlive show ID; outlive output ID --tail 20; outlive wait ID; outlive result ID")
     return frame(mark, "Hand-off of background tasks; it replaces every earlier hand-off.", parts)
 
