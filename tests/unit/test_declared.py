@@ -14,6 +14,7 @@ from outlive.domain.declared import TOUCH_KINDS, Declared
 from outlive.observe import shell
 from outlive.observe.declared import declare
 from outlive.observe.touching import PROGRAMS
+from outlive.observe.window import may_open
 from tests.unit.declared_corpus import CHANGES, OPAQUE, READS
 
 HOME = "/home/dev"
@@ -322,10 +323,17 @@ def test_other_programs_need_no_privileges(text: str) -> None:
         *("mv a b; make; mv b a", "cp a /tmp/b; make > a; cp /tmp/b a", "sed -i s/a/b/ x; make; git checkout x"),
         *("git apply x; make; git apply -R x", "patch -p1 < x; make; patch -R -p1 < x", "git rebase -x make main"),
         "for v in 1 2; do git checkout v$v; make; done",
+        *(
+            "git reset --hard HEAD~1 && pytest; git reset --hard ORIG_HEAD",
+            "git merge --no-commit a; git merge --abort",
+        ),
+        *("git revert -n HEAD && pytest; git reset --hard", "perl -pi -e s/a/b/ x; pytest; git reset --hard"),
+        *("git rebase main || git rebase --abort", "sed -E -i s/a/b/ x; pytest; git reset -q --hard"),
     ],
 )
 def test_a_window_is_foretold(text: str) -> None:
-    """What is taken away and brought back in one text."""
+    """What is taken away and brought back in one text; one look at its letters must not keep it from being read."""
+    assert may_open(text)
     assert of_text(text).opens_window
 
 
@@ -334,6 +342,7 @@ def test_a_window_is_foretold(text: str) -> None:
     [
         *("git stash", "git stash pop", "git checkout x", "mv a b; mv c d", "git stash list; git stash pop"),
         *("sed -i s/a/b/ x", "cd a && git checkout x; cd ../b && git checkout y"),
+        *("git fetch && git reset --hard origin/main", "git reset -q; git add a; git reset -q b", "git merge a"),
     ],
 )
 def test_no_window_without_a_way_back(text: str) -> None:

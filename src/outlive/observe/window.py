@@ -11,7 +11,19 @@ if TYPE_CHECKING:
     from outlive.observe.shell import Simple
 
 _MOVES = frozenset(("checkout", "switch"))
+# What these do, `--abort` undoes, or a hard reset.
+_TURNS = frozenset(("merge", "revert", "cherry-pick", "rebase", "am", "pull", "reset"))
 _RESTORES = frozenset(("checkout", "restore", "stash", "reset"))
+# Without one of these letters in it no text is worth reading for a window.
+_LETTERS = (
+    *("stash", "checkout", "switch", "restore", "bisect", "rebase", "reset", "abort", "apply", "patch"),
+    *("mv ", "cp ", "ln "),
+)
+
+
+def may_open(text: str) -> bool:
+    """Whether a text may foretell a window, by its letters alone: to read it is dear."""
+    return any(letters in text for letters in _LETTERS)
 
 
 def opens_window(commands: Iterable[Simple]) -> bool:
@@ -27,6 +39,7 @@ class _State:
         self.stashed: set[str] = set()
         self.popped: set[str] = set()
         self.moved: set[str] = set()
+        self.turned: set[str] = set()
         self.applied: set[str] = set()
         self.edited: set[str] = set()
         self.copies: set[tuple[str, str]] = set()
@@ -57,6 +70,10 @@ class _State:
             return self._stash(rest, here)
         if verb in _RESTORES and here in self.edited and (verb != "checkout" or "-b" not in rest):
             return True
+        if verb in _TURNS and (verb != "reset" or "--hard" in rest):
+            is_back = here in self.turned and (verb == "reset" or "--abort" in rest)
+            self.turned.add(here)
+            return is_back
         if verb in _MOVES:
             is_back = here in self.moved
             self.moved.add(here)

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 _MOST_PATHS = 20
 _WIDEST_BY = 200
 _COMPARED_WITHIN, _PATIENCE_S = timedelta(seconds=2), 0.5
-# Without one of these no text is worth reading for it.
-_WINDOW_WORDS = ("stash", "checkout", "switch", "restore", "bisect", "mv ", "cp ", "sed -i", "patch")
 
 
 def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
@@ -244,5 +242,6 @@ def declared_document(declared: Declared) -> dict[str, object]:
 
 def may_open_window(task: Task) -> bool:
     """Whether its text says that it takes something shared away for a while; read only if it could."""
-    text = " ".join(task.launch.argv)
-    return any(word in text for word in _WINDOW_WORDS) and declared_of(task).opens_window
+    from outlive.observe.window import may_open  # noqa: PLC0415 - only of what runs
+
+    return may_open(" ".join(task.launch.argv)) and declared_of(task).opens_window
