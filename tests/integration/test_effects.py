@@ -318,6 +318,14 @@ open("a.py", "r+").close()
 
 
 @pytest.mark.usefixtures("repo")
+def test_what_is_written_again_is_not_said_to_be_untouched(bench: Bench) -> None:
+    """A formatter that finds nothing to do: whoever goes by times takes the files for changed all the same."""
+    found = touched(bench, "cp other.py kept; cp kept other.py; cp other.py kept; mv kept other.py; : >> a.py")
+    assert (found["windows"], found["rewritten"]) == ([], paths(bench, "other.py"))
+    assert (found["shared"], found["summary"]) == (True, "1 file written, same content")
+
+
+@pytest.mark.usefixtures("repo")
 def test_what_is_made_and_removed_again_is_no_change(bench: Bench) -> None:
     """Created is told, transient is not; outside of the project only what lasts somewhere."""
     elsewhere = bench.root / "elsewhere"

@@ -98,4 +98,5 @@ class Effects(Value):
     @property
     def is_empty(self) -> bool:
         """Whether nothing shared was touched, as far as we know."""
-        return not (self.windows or self.changed or self.created or self.git or self.outside or self.remotes)
+        files = self.windows or self.changed or self.created or self.rewritten
+        return not (files or self.git or self.outside or self.remotes)

@@ -26,7 +26,7 @@ def summary_of(effects: Effects, now: datetime) -> str:
         return "what it touched is not known" + (f": {effects.why_unseen}" if effects.why_unseen else "")
     if effects.level == "compared":
         return _compared(effects)
-    words = [*_windows(effects, now), *_net(effects)]
+    words = [*_windows(effects, now), *_net(effects), *_rewritten(effects)]
     words += [f"git: {_few(sorted({what for _, what, _ in effects.git}))}"] * bool(effects.git)
     words += [f"{show_files(len(effects.outside))} outside of the project"] * bool(effects.outside)
     words += [f"connected to {_few(effects.remotes)}"] * bool(effects.remotes)
@@ -59,8 +59,7 @@ def _compared(effects: Effects) -> str:
     """Two looks: what differs, and that nobody knows who did it."""
     found = effects.unattributed
     words = [effects.moved] if effects.moved else []
-    words += _net(effects)
-    words += [f"{show_files(len(effects.rewritten))} written, same content"] * bool(effects.rewritten)
+    words += [*_net(effects), *_rewritten(effects)]
     touched = sum(each.how == "touched" for each in found or ())
     words += [f"{show_files(touched)} written, nobody knows whether changed"] * bool(touched)
     more = effects.unattributed_in_all - len(found or ())
@@ -92,6 +91,14 @@ def _net(effects: Effects) -> Iterator[str]:
     for paths, what in ((changed, "changed"), (without_filled(effects.gone), "removed"), (effects.created, "created")):
         if paths:
             yield f"{show_files(len(paths))} {what}{_where(paths)}"
+
+
+def _rewritten(effects: Effects) -> Iterator[str]:
+    """What was written in vain: whoever goes by times, a build or an editor, takes it for changed all the same."""
+    told = {path for window in effects.possible for path in window.paths}
+    count = sum(path not in told for path in effects.rewritten)
+    if count:
+        yield f"{show_files(count)} written, same content"
 
 
 def _count(paths: Sequence[str]) -> str:
