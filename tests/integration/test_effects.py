@@ -124,6 +124,12 @@ def test_directories_are_not_counted_as_files(bench: Bench, repo: Path) -> None:
     assert "2 files not as it found them" in effects["summary"]
     listed = bench.ok("effects", task)
     assert ("window of 2 files, open for" in listed, "removed (2):" in listed) == (True, True)
+    (repo / "build").mkdir()
+    (repo / "build" / "a.o").write_text("1\n")
+    built = bench.launch("rm -r build; mkdir build; echo 2 > build/a.o")
+    bench.ok("wait", built)
+    assert "restored" not in bench.show(built)["effects"]["summary"], "what is in it is another"
+    assert "as before again" not in bench.ok("effects", built)
     failed = bench.launch("mkdir -p z/y; git mv a.py z/y; rm -r dir; false")
     bench.run("wait", failed)
     assert "left a.py, dir/c.py away" in bench.ok("guard", ".")

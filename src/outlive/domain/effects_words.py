@@ -76,10 +76,12 @@ def _windows(effects: Effects, now: datetime) -> Iterator[str]:
         if window.is_open:
             lasts = how_long(window, now)
             yield f"{_count(window.paths)} not as it found them, for {lasts} now ({window.by[:60]})"
-    if effects.restored:
-        closed = [window for window in effects.windows if window.closed_at is not None]
+    closed = [window for window in effects.windows if window.closed_at is not None]
+    were_away = {path for window in closed for path in window.paths}
+    # A directory that was only made again is not among them: what is in it tells whether it is as before.
+    if restored := [path for path in effects.restored if path in were_away]:
         span = sum((w.closed_at - w.opened_at for w in closed if w.closed_at is not None), timedelta())
-        yield f"{_count(effects.restored)} changed and restored, window {show_duration(span)}"
+        yield f"{_count(restored)} changed and restored, window {show_duration(span)}"
     if effects.possible:
         count = sum(len(window.paths) for window in effects.possible)
         yield f"{show_files(count)} being written for a while, the same before and after"

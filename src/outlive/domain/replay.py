@@ -16,7 +16,7 @@ from outlive.domain.places import TEMPORARY
 from outlive.domain.quantity import show_files
 from outlive.domain.story import ABSENT, UNREADABLE, Displaced, Story
 from outlive.domain.when import from_micros
-from outlive.domain.windows import windows_of
+from outlive.domain.windows import spans_of, windows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ class Replay:
         return Effects(
             level=self._level(),
             gaps=tuple(self._gaps),
-            windows=self._windows((path, span) for path, story in there for span in story.windows),
+            windows=self._windows(spans_of(there)),
             possible=self._windows(self._possible(there)),
             changed=tuple(path for path, story in stories if self._is_changed(path, story)),
             gone=tuple(path for path, story in there if story.state == ABSENT),

@@ -7,11 +7,29 @@ from outlive.domain.when import from_micros
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from outlive.domain.story import Span
+    from outlive.domain.story import Span, Story
 
     _CommandOf = Callable[[int], str]
+
+
+def spans_of(stories: Sequence[tuple[str, Story]]) -> Iterator[tuple[str, Span]]:
+    """The spans of single paths.
+
+    That a directory was gone as well goes without saying where something in it already was, and still is not back:
+    made again it is only the place, and what is in it tells whether it is as before.
+    """
+    since: dict[str, int] = {}
+    for path, story in stories:
+        above = path.rpartition("/")[0]
+        while story.opened_at is not None and above and story.opened_at < since.get(above, story.opened_at + 1):
+            since[above] = story.opened_at
+            above = above.rpartition("/")[0]
+    for path, story in stories:
+        for span in story.windows:
+            if span[1] is None or span[0] < since.get(path, span[0] + 1):
+                yield path, span
 
 
 def windows_of(
