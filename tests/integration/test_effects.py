@@ -19,6 +19,7 @@ import pytest
 
 from outlive import Outlive
 from outlive.bundle.seccomp import is_known_machine
+from outlive.domain.drift import STILL
 from outlive.observe.content import ABSENT
 from outlive.observe.journal import read_journal
 from tests.effects_steps import paths, window_on
@@ -463,6 +464,17 @@ def test_the_world_that_moved_since_is_told(bench: Bench, repo: Path) -> None:
     assert "; HEAD moved 2 commits since it ran" in begin(bench, "s-1")["hand_off"]["text"]
     shown = bench.show(task)["git"]
     assert (shown["repo"], shown["head_before"]) == (str(repo), shown["head_after"])
+
+
+@pytest.mark.usefixtures("repo")
+def test_whoever_only_looks_has_moved_nothing(bench: Bench) -> None:
+    """`git status` writes into the git directory, which `git stash` has tried to remove."""
+    task = bench.launch("git stash push -q; sleep 0.3; git stash pop -q", "--session", "s-1")
+    bench.run("wait", task, "--no-ack")
+    wait_until(lambda: bench.show(task)["effects"]["unattributed"] is not None, "the last look")
+    git(bench, "status")
+    (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
+    assert (notice["drift"]["moved"], notice["drift"]["summary"]) == (False, STILL)
 
 
 @pytest.mark.usefixtures("repo")

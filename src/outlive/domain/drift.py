@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from outlive.domain.comparison import compare_refs
 from outlive.domain.snapshot import (
+    GITLINK,
     GONE,
     UNSEEN,
     as_text,
     changed_at_ns,
     content_of,
     dirty_paths,
+    inode_of,
     kind_of,
     mode_of,
     present_id,
@@ -248,7 +250,9 @@ def _is_changed(was: bytes, is_now: bytes) -> bool | None:
         return True
     if content_of(was) and len(content_of(was)) == len(content_of(is_now)):
         return content_of(was) != content_of(is_now)
-    return False if stamp == stamp_now else None
+    # Names come and go in a directory; those that it touched are compared, and every git writes into its own.
+    is_directory = mode_of(stamp) == GITLINK and inode_of(stamp) == inode_of(stamp_now)
+    return False if stamp == stamp_now or is_directory else None
 
 
 def _is_ref_changed(then: Snapshot, now: Snapshot, name: str) -> bool | None:

@@ -27,6 +27,8 @@ GONE = b"g"
 UNSEEN = b"?"
 """Nobody looked: time was up, or it lies behind something that we do not enter."""
 
+GITLINK = 0o160000
+"""The mode of a directory, as git has it of a submodule."""
 STAMP_BYTES = 36
 _CTIME, _MTIME, _INODE, _MODE, _SIZE = 0, 8, 16, 20, 32
 

@@ -11,11 +11,10 @@ from hashlib import sha1, sha256
 from stat import S_IFDIR, S_IFMT, S_IFREG, S_ISLNK, S_ISREG
 from struct import Struct
 
-from outlive.domain.snapshot import GONE, HASHED, UNHASHED, UNSEEN
+from outlive.domain.snapshot import GITLINK, GONE, HASHED, UNHASHED, UNSEEN
 from outlive.observe.safe_read import Unknown, read_regular
 
 MOST_HASHED = 4 << 20
-_GITLINK = 0o160000
 _pack = Struct(">9I").pack
 _MASK = 0xFFFFFFFF
 
@@ -41,7 +40,7 @@ def _mode(mode: int) -> int:
     kind = S_IFMT(mode)
     if kind == S_IFREG:
         return S_IFREG | (0o755 if mode & 0o100 else 0o644)
-    return _GITLINK if kind == S_IFDIR else kind
+    return GITLINK if kind == S_IFDIR else kind
 
 
 def content_id(name: bytes, mode: int, id_bytes: int, dir_fd: int | None = None) -> bytes | None:

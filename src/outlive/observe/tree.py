@@ -12,6 +12,7 @@ import time
 
 from outlive.domain.snapshot import (
     AS_INDEXED,
+    GITLINK,
     GONE,
     HASHED,
     STAMP_BYTES,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 MOST_UNTRACKED = 2000
 _CHECK_EVERY = 64
-_GITLINK = 0o160000
 _SPARSE_DIRECTORY = 0o040000
 _NO_STAMP = bytes(STAMP_BYTES)
 _MODE = slice(20, 24)
@@ -106,7 +106,7 @@ class TreeReader:
                 seen = GONE if fd is None else self._stat(fd, path)
                 if seen == GONE and entry and entry[2] & SKIP_WORKTREE:
                     continue  # a sparse checkout leaves it out; nobody took it away
-                if entry and mode_of(entry[0]) == _GITLINK:
+                if entry and mode_of(entry[0]) == GITLINK:
                     self._tracked[path] = self._submodule(path, entry[1]) if len(seen) > 1 else seen
                     continue
                 if entry and seen[1:] == entry[0] and seen[9:17] < self._racy_from:
