@@ -115,6 +115,29 @@ def test_what_the_session_edits_beside_a_task_is_named_at_its_ending(
     assert [(each["session"], each["paths"]) for each in notice["overlap"]] == [(SESSION, [str(repo / "a.py")])]
 
 
+@pytest.mark.parametrize(
+    "response",
+    [
+        "<tool_use_error>File has been modified since read, either by the user or by a linter.</tool_use_error>",
+        [{"type": "text", "text": "<tool_use_error>String to replace not found in file.</tool_use_error>"}],
+        {"llmContent": "0 occurrences", "returnDisplay": "failed", "error": {"message": "0 occurrences found"}},
+    ],
+)
+def test_an_edit_that_was_refused_is_none(bench: Bench, repo: Path, response: Any) -> None:
+    """As it is most likely where a task has just changed the file: nobody is told that the session did."""
+    task = launch(bench, f"echo three > a.py; {until('go')}")
+    wait_until(lambda: bench.json("effects", task)["changed"], "its write")
+    edit: dict[str, Any] = {"tool_input": {"file_path": "a.py"}, "tool_response": response}
+    if isinstance(response, dict):
+        call(bench, "gemini", "AfterTool", tool_name="replace", **edit)
+    else:
+        call(bench, "claude", "PostToolBatch", tool_calls=[{"tool_name": "Edit", **edit}])
+    (repo / "go").touch()
+    bench.run("wait", task, "--no-ack")
+    (notice,) = bench.json("inbox", "--session", SESSION)["notices"]
+    assert notice["overlap"] == []
+
+
 def test_an_edit_from_around_a_submodule_is_named_by_the_task_that_runs_in_it(bench: Bench, repo: Path) -> None:
     """It is another project by its name, and the same file."""
     inner = Worktree(repo / "inner")

@@ -32,6 +32,8 @@ KINDS: dict[str, Kind] = {
 # Its tools that change a file, and where they name it.
 EDITORS = {"Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
 _STARTED, _WRITTEN_TO = "Command running in background with ID: ", "Output is being written to: "
+# What the model reads of a call that was not made.
+_REFUSED = "<tool_use_error>"
 _MOST_BLOCKS = 8
 
 
@@ -63,9 +65,17 @@ def _edits(name: str, payload: Mapping[str, Any], tool_input: Mapping[str, Any])
     """The files that it is about to change, or has changed since the model was asked last."""
     calls: list[tuple[Any, Any]] = [(payload.get("tool_name"), tool_input)] if name == "PreToolUse" else []
     if name == "PostToolBatch":
-        calls = [(each.get("tool_name"), each.get("tool_input")) for each in _calls(payload)]
+        done = (each for each in _calls(payload) if not _was_refused(each.get("tool_response")))
+        calls = [(each.get("tool_name"), each.get("tool_input")) for each in done]
     found = (given.get(EDITORS[tool]) for tool, given in calls if tool in EDITORS and isinstance(given, dict))
     return tuple(path for path in found if isinstance(path, str) and path)
+
+
+def _was_refused(response: object) -> bool:
+    """Whether a tool did nothing: as for an edit of a file that has changed since the model read it."""
+    said = response[0] if isinstance(response, list) and response else response
+    text = said.get("text") if isinstance(said, dict) else said
+    return isinstance(text, str) and text.startswith(_REFUSED)
 
 
 def _foreign(name: str, payload: Mapping[str, Any]) -> tuple[Seen, ...]:

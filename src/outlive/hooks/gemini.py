@@ -32,7 +32,8 @@ _EDITORS = ("write_file", "replace")
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
     """The event that Gemini CLI tells of."""
     event = as_told("gemini", KINDS[name], payload, "run_shell_command")
-    path = event.tool_input.get("file_path")
+    path, response = event.tool_input.get("file_path"), payload.get("tool_response")
+    is_done = not (isinstance(response, dict) and response.get("error"))
     if name == "PreCompress" and payload.get("trigger") == "manual":
         event = event.but(kind="begin", source="compact")
     return event.but(
@@ -41,7 +42,7 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
         summary_mark=_GOES_ON,
         process=nearest_client(),
         is_background=event.tool_input.get("is_background") is True,
-        edits=(path,) if event.tool in _EDITORS and isinstance(path, str) and path else (),
+        edits=(path,) if event.tool in _EDITORS and isinstance(path, str) and path and is_done else (),
     )
 
 
