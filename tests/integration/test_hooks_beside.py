@@ -138,6 +138,27 @@ def test_an_edit_that_was_refused_is_none(bench: Bench, repo: Path, response: An
     assert notice["overlap"] == []
 
 
+def test_an_edit_that_is_told_of_late_is_as_old_as_its_file(bench: Bench, repo: Path) -> None:
+    """Other calls of its batch may wait for a task, or launch one, before the client tells of any of them."""
+    task = launch(bench, f"echo three > a.py; {until('go')}")
+    wait_until(lambda: bench.json("effects", task)["changed"], "its write")
+    (repo / "a.py").write_text("mine\n")
+    (repo / "go").touch()
+    bench.run("wait", task, "--no-ack")
+    edits = [{"tool_name": "Edit", "tool_input": {"file_path": "a.py"}}]
+    assert f"session {SESSION} edited a.py itself" in context(
+        said(call(bench, "claude", "PostToolBatch", tool_calls=edits))
+    )
+    (repo / "b.py").write_text("mine\n")
+    later = launch(bench, f"{until('gone')}; echo four > b.py")
+    edits = [{"tool_name": "Write", "tool_input": {"file_path": "b.py"}}]
+    call(bench, "claude", "PostToolBatch", tool_calls=edits)
+    (repo / "gone").touch()
+    bench.run("wait", later, "--no-ack")
+    (notice,) = bench.json("inbox", "--session", SESSION)["notices"]
+    assert (notice["task"]["effects"]["changed"], notice["overlap"]) == ([str(repo / "b.py")], [])
+
+
 def test_an_edit_from_around_a_submodule_is_named_by_the_task_that_runs_in_it(bench: Bench, repo: Path) -> None:
     """It is another project by its name, and the same file."""
     inner = Worktree(repo / "inner")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from outlive.hooks import marks
+from outlive.ledger.edits import Edits
 from outlive.ledger.sqlite import SqliteLedger
-from outlive.service.clock import utc_now
+from outlive.service.clock import changed_at, utc_now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,16 +22,17 @@ def is_worth_noting(home: Home, event: Event) -> bool:
 
 
 def note(home: Home, event: Event, project: str) -> None:
-    """Write it down. Edits matter only while a task runs, which may change the same files, wherever it was launched."""
+    """Write it down. Edits matter only if a task ran, which may change the same files, wherever it was launched."""
     if event.foreign or event.foreign_are_all:
         from outlive.service.foreign import note_foreign  # noqa: PLC0415 - few clients run anything themselves
 
         note_foreign(home, event.session, project, event.client, event.foreign, are_all=event.foreign_are_all)
         marks.set_word(home, event.session, "foreign", "some" if event.foreign else "")
     if event.edits:
+        first = min(changed_at(os.path.join(event.cwd, path)) for path in event.edits)
         with SqliteLedger(home.ledger, utc_now()) as ledger:
-            is_busy = bool(ledger.unsettled())
-        if is_busy:
+            may_matter = Edits(ledger).may_matter(first)
+        if may_matter:
             from outlive.service.sessions import note_edits  # noqa: PLC0415 - mostly nothing runs
 
             note_edits(home, event.session, project, event.cwd, event.edits)

@@ -8,7 +8,7 @@ from outlive.ledger import rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
     from datetime import datetime
 
     from outlive.ledger.sqlite import SqliteLedger
@@ -17,6 +17,7 @@ _NOTE = "INSERT INTO edit (origin, project, path, at) VALUES (?, ?, ?, ?)"
 _BETWEEN = """
     SELECT session.id, edit.path, edit.at FROM edit JOIN session ON session.seq = edit.origin
     WHERE edit.at BETWEEN ? AND ? ORDER BY edit.at LIMIT ?"""
+_ENDED_SINCE = "SELECT 1 FROM attempt WHERE settled_at >= ? LIMIT 1"
 _MOST = 10_000
 
 
@@ -26,11 +27,15 @@ class Edits:
     def __init__(self, ledger: SqliteLedger) -> None:
         self._ledger = ledger
 
-    def note(self, origin: int, project: str, paths: Sequence[str], now: datetime) -> None:
-        """A session has changed these."""
+    def note(self, origin: int, project: str, edits: Iterable[tuple[str, datetime]]) -> None:
+        """A session has changed these, each at its time."""
         with self._ledger.write():
-            for path in paths:
-                self._ledger.db.execute(_NOTE, (origin, rows.text(project), rows.text(path), to_micros(now)))
+            for path, at in edits:
+                self._ledger.db.execute(_NOTE, (origin, rows.text(project), rows.text(path), to_micros(at)))
+
+    def may_matter(self, since: datetime) -> bool:
+        """Whether a task has run since then, which may have changed the same."""
+        return bool(self._ledger.unsettled()) or any(self._ledger.select(_ENDED_SINCE, (to_micros(since),)))
 
     def between(self, since: datetime, until: datetime) -> list[Edit]:
         """What sessions changed in a span of time, the first of them if they are very many.

@@ -18,7 +18,7 @@ from outlive.ledger.inbox import Inbox
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.cancel import ask_to_end
-from outlive.service.clock import utc_now
+from outlive.service.clock import changed_at, utc_now
 from outlive.service.inbox import Owed, running_for
 from outlive.service.liveness import is_judged, is_over, mark_of, process_of
 
@@ -98,7 +98,10 @@ def end(home: Home, name: str, project: str, reason: str | None, adopter: Adopte
 
 
 def note_edits(home: Home, name: str, project: str, directory: str, paths: Sequence[str]) -> list[str]:
-    """Note that a session has changed these files by its own hand; returns them as they are known."""
+    """Note that a session has changed these files by its own hand; returns them as they are known.
+
+    We may hear of it late: a client tells of several calls when the last of them is done. So the files say when.
+    """
     check_name(name)
     for path in paths:
         if not path or "\0" in path:
@@ -106,7 +109,7 @@ def note_edits(home: Home, name: str, project: str, directory: str, paths: Seque
     found = [os.path.realpath(os.path.join(directory, path)) for path in paths]
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         origin, _ = Sessions(ledger).heard_of(name, project, utc_now())
-        Edits(ledger).note(origin, project, found, utc_now())
+        Edits(ledger).note(origin, project, [(path, changed_at(path)) for path in found])
     return found
 
 
