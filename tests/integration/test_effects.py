@@ -787,6 +787,18 @@ def test_what_a_session_edits_itself_is_named_by_the_task_that_changed_it_too(be
     assert "session s-1 edited b.py itself" in ending["text"]
 
 
+def test_what_is_edited_while_an_earlier_try_ran_is_named_as_well(bench: Bench, repo: Path) -> None:
+    """What all tries touched is told together, and so is who else changed it."""
+    text = f"echo 1 >> a.py; [ -e go ] || {{ {until('go')}; exit 1; }}"
+    task = bench.launch(text, "--retries", "1", "--session", "s-1")
+    wait_until(lambda: bench.json("effects", task)["changed"], "it to write")
+    bench.ok("session", "edited", "--session", "s-2", "a.py")
+    (repo / "go").touch()
+    wait_until(lambda: bench.show(task)["state"] == "succeeded", "the second try")
+    (ending,) = [each for each in bench.json("inbox", "--session", "s-1")["notices"] if each["kind"] == "ended"]
+    assert [(each["session"], each["paths"]) for each in ending["overlap"]] == [("s-2", paths(bench, "a.py"))]
+
+
 def test_tasks_of_two_projects_that_change_one_file_name_it(bench: Bench, repo: Path, tmp_path: Path) -> None:
     """One runs where the file is, the other elsewhere and was said to touch it."""
     elsewhere = tmp_path / "elsewhere"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.domain.effects import Effects
-    from outlive.domain.task import Attempt
+    from outlive.domain.task import Attempt, Task
 
 
 class Edit(Value):
@@ -34,12 +34,13 @@ class Overlap(Value):
     """When they no longer ran both, or the last edit; None if they still run."""
 
 
-def shared_span(one: Attempt, other: Attempt) -> tuple[datetime, datetime | None] | None:
-    """From when to when two attempts ran at the same time; None if they did not."""
-    if one.started_at is None or other.started_at is None:
+def shared_span(one: Task, other: Task) -> tuple[datetime, datetime | None] | None:
+    """From when to when two tasks ran at the same time, from the first try to the newest; None if they did not."""
+    starts = [start for task in (one, other) if (start := task.first_try(task.current.number).started_at) is not None]
+    if len(starts) < 2:
         return None
-    since = max(one.started_at, other.started_at)
-    ends = [end for end in (_end(one), _end(other)) if end is not None]
+    since = max(starts)
+    ends = [end for end in (_end(one.current), _end(other.current)) if end is not None]
     until = min(ends, default=None)
     return None if until is not None and until <= since else (since, until)
 

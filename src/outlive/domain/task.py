@@ -136,6 +136,12 @@ class Task(Value):
         """The newest attempt."""
         return self.attempts[-1]
 
+    def first_try(self, number: int) -> Attempt:
+        """The attempt that this one goes on from by itself, and so on; what all of these touched is told together."""
+        while number > 1 and self.attempts[number - 1].automatic:
+            number -= 1
+        return self.attempts[number - 1]
+
     @property
     def state(self) -> State:
         """The newest attempt's state."""

@@ -56,11 +56,8 @@ def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
 
 
 def _replayed(home: Home, task: Task, last: int) -> Replay:
-    first = last
-    while first > 1 and task.attempts[first - 1].automatic:
-        first -= 1
     replay = Replay(home.path)
-    for number in range(first, last + 1):
+    for number in range(task.first_try(last).number, last + 1):
         replay.read(read_journal(AttemptFiles(home.bundle(task.id), number).effects))
     return replay
 
@@ -207,7 +204,7 @@ def overlaps_of(
         return []
     found = by_hand(mine, edits)
     for other in others:
-        span = None if other.id == task.id else shared_span(task.current, other.current)
+        span = None if other.id == task.id else shared_span(task, other)
         if span is None:
             continue
         theirs = changed_paths(effects_of(home, other))

@@ -83,15 +83,15 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
 
 def _overlaps(home: Home, ledger: SqliteLedger, task: Task, notice: Notice) -> tuple[Overlap, ...]:
     """Who was in its way: of the tasks that may have run beside it, and of the sessions' edits."""
-    attempt = task.attempts[notice.attempt - 1]
-    if attempt.started_at is None:
+    attempt, since = task.attempts[notice.attempt - 1], task.first_try(notice.attempt).started_at
+    if since is None:
         return ()
     near = ledger.tasks(Selection(project=task.launch.project, limit=_MOST_NEIGHBOURS))
     # Whoever runs elsewhere may write here: by --touches, or in a repository inside of this one, or around it.
     newest = ledger.tasks(Selection(limit=_MOST_NEIGHBOURS))
     # One that runs for long was launched before very many others.
     neighbours = {each.id: each for each in (*near, *newest, *ledger.unsettled())}.values()
-    edits = Edits(ledger).between(attempt.started_at, attempt.ended_at or utc_now())
+    edits = Edits(ledger).between(since, attempt.ended_at or utc_now())
     return tuple(overlaps_of(home, task, neighbours, edits, in_one_tree=notice.kind == "overlap"))
 
 
