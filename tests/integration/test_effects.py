@@ -147,6 +147,17 @@ def test_a_window_that_stays_open_is_in_the_first_line(bench: Bench) -> None:
     assert notice["task"]["effects"]["windows"][0]["closed_at"] is None
 
 
+def test_files_of_one_name_are_told_apart_in_the_first_line(bench: Bench, repo: Path) -> None:
+    """By the directories that they lie in, which are not told beside them."""
+    for name in ("one/index.js", "two/index.js"):
+        (repo / name).parent.mkdir()
+        (repo / name).touch()
+    task = bench.launch("rm -r one two; sed -i s/old/new/ other.py; false", "--session", "s-1")
+    bench.run("wait", task)
+    (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
+    assert "LEFT one/index.js, other.py, two/index.js not as it found them" in notice["text"].splitlines()[1]
+
+
 @pytest.mark.usefixtures("repo")
 @pytest.mark.parametrize(
     ("text", "restored", "changed"),

@@ -8,6 +8,7 @@ frame says what it is: an automated event, neither user input nor consent.
 from __future__ import annotations
 
 from outlive.domain.effects_words import how_long, summary_of
+from outlive.domain.folding import without_filled
 from outlive.domain.quantity import show_duration, show_size
 from outlive.domain.text import one_line
 from outlive.domain.value import Value
@@ -139,7 +140,7 @@ def left_open(effects: Effects, now: datetime) -> str:
     opened = [window for window in effects.windows if window.is_open]
     if not opened:
         return ""
-    paths = [path for window in opened for path in window.paths]
+    paths = without_filled(path for window in opened for path in window.paths)
     since = how_long(min(opened, key=lambda window: window.opened_at), now)
     if not opened[0].is_attributed:
         return f", and {_names(paths)} not as it found them (for {since}; nobody knows who did it)"
@@ -163,6 +164,8 @@ def _details(told: Told, now: datetime) -> list[str]:
     if told.effects is not None:
         lines.append(f"  touched ({told.effects.level}): {one_line(summary_of(told.effects, now), _WIDE)}")
     lines += [f"  overlap: {_overlap(overlap)}" for overlap in told.overlaps[:_OVERLAPS_SHOWN]]
+    if len(told.overlaps) > _OVERLAPS_SHOWN:
+        lines.append(f"  overlap: {len(told.overlaps) - _OVERLAPS_SHOWN} more")
     if told.drift is not None and told.drift.moved is not False:
         moves = told.drift.details[:_MOVES_SHOWN] or (told.drift.summary,)
         lines.append(f"  since then: {one_line('; '.join(moves), _WIDE)}")
@@ -186,8 +189,10 @@ def _overlap(overlap: Overlap) -> str:
 
 
 def _names(paths: Sequence[str]) -> str:
-    """The last names of a few paths."""
-    shown = ", ".join(one_line(path.rpartition("/")[2], 40) for path in paths[:3])
+    """The last names of a few paths, with the one before where several have the same: `x/index.js, y/index.js`."""
+    few = [path.rsplit("/", 2)[1:] for path in paths[:3]]
+    last = [parts[-1] for parts in few]
+    shown = ", ".join(one_line("/".join(parts) if last.count(parts[-1]) > 1 else parts[-1], 40) for parts in few)
     return f"{shown} and {len(paths) - 3} more" if len(paths) > 3 else shown
 
 
