@@ -207,6 +207,26 @@ def test_compared_tells_the_net_effect_and_that_nobody_knows_whose_it_is(bench: 
     assert "nobody knows who did it" in found["summary"]
 
 
+@pytest.mark.parametrize(
+    ("text", "became"),
+    [
+        ("git stash -q; sleep 0.5; git stash pop -q", {"b": "rewritten"}),
+        ("mv a x; sleep 0.5; mv x a", {"a": "rewritten"}),
+        ("echo x > made; sleep 0.5; rm made", {}),
+        ("echo x > made; sleep 0.5", {"made": "appeared"}),
+        ("echo more >> a; sleep 0.5", {"a": "changed"}),
+    ],
+)
+def test_compared_is_with_what_was_there_before_the_first_moment(
+    bench: Bench, tree: Worktree, text: str, became: dict[str, str]
+) -> None:
+    """The command begins when all files have been looked at, if that takes no more than a moment."""
+    tree.write("b", "mine\n")
+    task = bench.launch(text, "--observe", "compare", env=ENVIRON)
+    found = compared(bench, task)
+    assert (found["level"], found["uncompared"], hows(bench, found)) == ("compared", [], became)
+
+
 @pytest.mark.parametrize("is_bare", [False, True])
 def test_compared_tells_what_moved_in_git_also_without_files(bench: Bench, tree: Worktree, is_bare: bool) -> None:
     """Branches and tags, from before the first moment: that look is not late."""

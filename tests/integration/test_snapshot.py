@@ -491,6 +491,27 @@ def test_converted_contents_are_not_called_changed(tmp_path: Path) -> None:
     assert how(compare(before, full(tree, before))) == {"a.txt": "changed"}
 
 
+def test_what_a_late_look_shows_is_not_how_it_was(tree: Worktree) -> None:
+    """Written, made or taken away before it was looked at: nobody knows whether it is as at first."""
+    tree.commit(a="old\n", b="old\n", left="old\n", same="old\n")
+    tree.settle_index()
+    since_ns = time.time_ns() - 10**9
+    os.utime(tree.path / "same")
+    tree.write("a", "broken\n")
+    tree.write("made", "for a while\n")
+    (tree.path / "b").rename(tree.path.parent / "b")
+    (tree.path / "left").unlink()
+    late = full(tree).but(late=True)
+    tree.write("a", "old\n")
+    (tree.path / "made").unlink()
+    (tree.path.parent / "b").rename(tree.path / "b")
+    tree.write("new", "new\n")
+    found = how(compare(late, full(tree, late), since_ns=since_ns))
+    assert {name: found.get(name) for name in ("a", "b", "left", "made", "new", "same")} == {
+        "a": "touched", "b": "touched", "left": None, "made": "touched", "new": "appeared", "same": "touched",
+    }  # fmt: skip
+
+
 def test_a_sparse_checkout_has_nothing_gone(tree: Worktree) -> None:
     """Files that a sparse checkout leaves out were not deleted by anybody."""
     tree.git("sparse-checkout", "set", "--no-cone", "/top")

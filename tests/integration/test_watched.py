@@ -81,6 +81,24 @@ def test_the_stash_story_under_watch(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "restored"),
+    [
+        ("git stash push -q; sleep 1; git stash pop -q", NAMES),
+        ("mv other.py x; sleep 1; mv x other.py", ("other.py",)),
+        ("sed -i s/old/new/ other.py; sleep 1; sed -i s/new/old/ other.py", ("other.py",)),
+        ("echo x > made; sleep 1; rm made", ()),
+    ],
+)
+@pytest.mark.usefixtures("tree")
+def test_what_a_command_does_first_of_all_is_watched(bench: Bench, text: str, restored: tuple[str, ...]) -> None:
+    """It begins when all files have been looked at: what it takes away at once was there, and comes back."""
+    found = seen(bench, bench.launch(text, "--observe", "watch"))
+    assert (found["level"], found["gaps"], found["uncompared"]) == ("watched", [], [])
+    assert (found["restored"], found["changed"], found["created"]) == (paths(bench, *restored), [], [])
+    assert [window["paths"] for window in found["windows"]] == [paths(bench, *restored)] * bool(restored)
+
+
+@pytest.mark.parametrize(
     ("text", "restored", "changed", "created"),
     [
         ("echo more >> other.py", [], ["other.py"], []),
@@ -157,6 +175,7 @@ def test_what_nobody_knows_the_beginning_of_is_changed_and_no_more(bench: Bench,
     tree.write("notes", "mine\n")
     found = seen(bench, watched(bench, "echo x > notes; sleep 1; echo mine > notes"))
     assert (found["changed"], found["windows"], found["restored"]) == (paths(bench, "notes"), [], [])
+    assert "changed, perhaps to the same content" in found["summary"]
 
 
 @pytest.mark.usefixtures("tree")

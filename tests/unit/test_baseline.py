@@ -21,13 +21,15 @@ def seen(kind: bytes = HASHED, content: bytes = b"1" * 20, *, at: int = 1, mode:
     return kind + b"".join(each.to_bytes(4, "big") for each in fields) + content
 
 
-def kept(tracked: dict[bytes, bytes], untracked: dict[bytes, bytes] | None = None, **more: object) -> Baseline:
+def kept(
+    tracked: dict[bytes, bytes], untracked: dict[bytes, bytes] | None = None, *, is_late: bool = False, **more: object
+) -> Baseline:
     """The baseline of one repository."""
     tree = Tree(tracked=tracked, untracked=untracked or {}).but(**more)
     git = GitState(top="/r", git_dir="/r/.git", common_dir="/r/.git", identity="1")
     with TemporaryFile() as file:
         write_baseline(file.fileno(), [Snapshot(directory="/r", is_present=True, git=git, tree=tree)], SINCE)
-        return Baseline(file.fileno())
+        return Baseline(file.fileno(), is_late=is_late)
 
 
 @given(st.dictionaries(st.lists(NAMES, min_size=1, max_size=3).map(b"/".join), st.binary(min_size=20, max_size=20)))
@@ -62,6 +64,12 @@ def test_only_what_is_known_is_claimed() -> None:
     beside = kept({b"x": seen()}, {b"y": seen(UNHASHED), b"d/": seen(UNHASHED)})
     assert [beside.state(f"/r/{name}") for name in "ydz"] == ["?", "d", "0"]
     assert kept({b"x": seen()}, all_untracked=False).state("/r/z") == "?"
+
+
+def test_what_was_gone_by_a_late_look_may_have_been_there() -> None:
+    """The command ran already, and may have taken it away."""
+    late = kept({b"x": GONE, b"y": seen()}, is_late=True)
+    assert [late.state(f"/r/{name}") for name in "xyz"] == ["?", "f" + "31" * 20, "0"]
 
 
 def test_directories_are_watched_from_the_top_down_as_far_as_there_is_room() -> None:

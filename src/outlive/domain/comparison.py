@@ -96,7 +96,8 @@ def compare(
 ) -> Comparison:
     """Everything in which `after` differs from `before`, as far as the paths are wanted.
 
-    With `since_ns` also what was written after that moment and before a late `before` looked at it.
+    With `since_ns` also what was written after that moment and before a late `before` looked at it: what that held at
+    first nobody knows, and neither whether a tracked file was there that was gone by then.
     """
     fate = _fate(before, after)
     unknown = [f"before: {each}" for each in before.unknown] + [f"after: {each}" for each in after.unknown]
@@ -191,10 +192,10 @@ def _compare_files(before: Tree, after: Tree, since_ns: int | None) -> Iterable[
         was, is_now = then.get(path, b""), now.get(path, b"")
         if UNSEEN in {kind_of(was), kind_of(is_now)}:
             continue
+        if since_ns is not None and _is_too_late(was, since_ns) and was + is_now != GONE + GONE:
+            yield _change(path, "touched", stamp_of(is_now), before)
+            continue
         if was == is_now:
-            stamp = stamp_of(is_now)
-            if since_ns is not None and stamp and changed_at_ns(stamp) >= since_ns:
-                yield _change(path, "touched", stamp, before)
             continue
         if (not was and not _is_absent(before, full_then, path)) or (
             not is_now and not _is_absent(after, full_now, path)
@@ -203,6 +204,12 @@ def _compare_files(before: Tree, after: Tree, since_ns: int | None) -> Iterable[
         how = _how(was, is_now, converts=before.converts or after.converts)
         if how is not None:
             yield _change(path, how, stamp_of(is_now), before)
+
+
+def _is_too_late(was: bytes, since_ns: int) -> bool:
+    """Whether a path may not have been before what it was when it was looked at."""
+    stamp = stamp_of(was)
+    return was == GONE or (any(stamp) and changed_at_ns(stamp) >= since_ns)
 
 
 def _change(path: bytes, how: How, stamp: bytes, before: Tree) -> PathChange:

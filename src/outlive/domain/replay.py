@@ -379,9 +379,9 @@ class Replay:
             self._gaps[f"{untold:,} more windows, of files that were away and back very often"] = None
 
     def _find_doubtful(self) -> None:
-        """Where calls are seen it is a gap; under watch much is known only so far."""
+        """What it is told as may be too much."""
         found = sum(self._is_doubtful(path, story) for path, story in self._stories.items())
-        if found and not self._is_watched:
+        if found:
             self._gaps[f"{show_files(found)} that could not be looked at: changed, perhaps to the same content"] = None
 
     def _possible(self, stories: Iterable[tuple[str, Story]]) -> Iterable[tuple[str, Span]]:

@@ -58,6 +58,13 @@ class Beside:
         """Whether it has ended."""
         return not self._done.locked()
 
+    def is_done_within(self, seconds: float) -> bool:
+        """Whether it has ended, for which it is waited so long."""
+        if not self._done.acquire(timeout=seconds):
+            return False
+        self._done.release()
+        return True
+
     def give_up(self) -> None:
         """End it: nobody needs it any more."""
         try:

@@ -2,7 +2,9 @@
 
 Before it only a few small files are read, for a launch waits for that. All the others are looked
 at in a fork, beside the running command, and once more when the attempt has been settled: nobody
-waits for either. Whatever cannot be taken or kept is not there.
+waits for either. But where nobody sees calls, the first look is all that tells what the command
+finds: it is given a moment before the command begins, and is late only if it takes longer. Whatever
+cannot be taken or kept is not there.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ class Looks:
         self._first: int | None = None
         self._baseline: int | None = None
         self._is_all = False
+        self.is_late = True
+        """Whether the first look may show what the command did."""
         self._work: Beside | None = None
         self._quick: list[Snapshot] | None = None
         self._outside: frozenset[str] = frozenset()
@@ -77,7 +81,7 @@ class Looks:
         """Whether the command began in no repository."""
         return self._plan.launch.cwd in self._outside
 
-    def beside(self, *, is_all: bool = False, for_watching: bool = False) -> bool:
+    def beside(self, *, is_all: bool = False, for_watching: bool = False, is_late: bool = True) -> bool:
         """A look at all files, in a fork; whether there is one, for outside of a repository there is not.
 
         If it `is_all` that will be known, it is gone through with also if the command ends before it does.
@@ -102,10 +106,15 @@ class Looks:
                 keep_first(first, directories, outside, baseline, since_ns)
 
             self._work = Beside(work, keep, is_idle=not is_all)
-            self._first, self._is_all = first, is_all
-        except (ImportError, OSError):
+            self._first, self._is_all, self.is_late = first, is_all, is_late
+        except (ImportError, OSError, RuntimeError):
             return False
         return True
+
+    def wait_for_first(self, seconds: float) -> None:
+        """The command begins when the first look is whole; or after so long, and then it is late."""
+        if self._work is not None and not self._work.is_done_within(seconds):
+            self.is_late = True
 
     def baseline(self) -> int | None:
         """What the first look is to those who watch, once it has been taken; theirs to close."""
@@ -149,7 +158,7 @@ class Looks:
             compared, after = compare_with_first(
                 first,
                 quick,
-                since_ns=self._began_ns,
+                since_ns=self._began_ns if self.is_late else None,
                 until_ns=self.ended_ns or time.time_ns(),
                 seen=seen,
                 ignored=self._plan.home.path + "/",

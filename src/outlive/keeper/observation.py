@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from outlive.observe.observer import Observer
 
 _LOOKING_TAKES_AT_MOST = 2.0
+_BEGINS_UNSEEN_AFTER = 0.5
 _WAITING_FOR_A_LOOK_TAKES_AT_MOST = 0.05
 _MOST_BEFORE_IT_IS_TOLD = 200
 _FEWEST_DESCRIPTORS = 64
@@ -104,6 +105,7 @@ class Observation:
         if self.eyes is None:
             self._note("unseen", self._why_not or "")
             self._looks.before()
+            self._look_first()
             return
         self._has_begun = True
         for lock in (self._done, self._loaded, self._launched):
@@ -115,18 +117,25 @@ class Observation:
         """The launcher has been told: there is time now to get ready for more."""
         if self._has_begun:
             self._launched.release()
-        else:
-            self._look_at_files()
 
     def take_time(self) -> None:
         """The command has run for a moment and goes on: there is time to look at all files."""
         if self._watch is None:
             self._look_at_files()
 
-    def _look_at_files(self) -> None:
+    def _look_first(self) -> None:
+        """Look at all files, and watch them, before the command can have changed one; it does not wait for long."""
+        until = time.monotonic() + _BEGINS_UNSEEN_AFTER
+        self._look_at_files(is_late=False)
+        self._looks.wait_for_first(_BEGINS_UNSEEN_AFTER)
+        if self._watch is not None:
+            self._watch.wait_for_begin(max(0.0, until - time.monotonic()))
+
+    def _look_at_files(self, *, is_late: bool = True) -> None:
         """Compare them, and where calls are not seen, watch them."""
         wants_watch = self._why_not is not None and self._plan.launch.observe in ("auto", "watch")
-        if not self._looks.beside(is_all=self._why_not is not None, for_watching=wants_watch) or not wants_watch:
+        is_all = self._why_not is not None
+        if not self._looks.beside(is_all=is_all, for_watching=wants_watch, is_late=is_late) or not wants_watch:
             return
         try:
             from outlive.keeper.watch import WITHOUT, Watch  # noqa: PLC0415 - few tasks are watched

@@ -28,8 +28,9 @@ class Watch:
         self._note = note
         self._watcher: Watcher | None = None
         self._is_over = False
-        self._done = allocate_lock()
-        self._done.acquire()
+        self._done, self._begun = allocate_lock(), allocate_lock()
+        for lock in (self._done, self._begun):
+            lock.acquire()
         start_new_thread(self._run, ())
 
     def _run(self) -> None:
@@ -38,6 +39,8 @@ class Watch:
         except Exception as error:  # noqa: BLE001 - a limit, a repository that is gone, an installation that is
             self._note("gap", f"watching failed: {str(error)[:200] or type(error).__name__}")
         finally:
+            if self._watcher is None:
+                self._begun.release()
             self._done.release()
 
     def _watch(self) -> None:
@@ -48,7 +51,7 @@ class Watch:
         kept = self._looks.baseline()
         if kept is None:
             return  # there is no repository
-        baseline = Baseline(kept)
+        baseline = Baseline(kept, is_late=self._looks.is_late)
         try:
             if not baseline.watched.places:
                 return
@@ -57,12 +60,17 @@ class Watch:
             if not baseline.watched.is_whole:
                 self._note("gap", f"only {len(baseline.watched.directories)} directories were watched")
             self._watcher = watcher
+            self._begun.release()
             if self._is_over:
                 watcher.stop()
             watcher.run()
         finally:
             baseline.close()
             os.close(kept)
+
+    def wait_for_begin(self, seconds: float) -> None:
+        """Until it watches, or has failed to, or so long."""
+        self._begun.acquire(timeout=seconds)
 
     def stop(self) -> dict[str, str]:
         """The command has ended: the paths that changed, and no further ones; with what they held before."""

@@ -115,7 +115,9 @@ def _state(seen: bytes, since_ns: int, *, converts: bool) -> str:
 class Baseline:
     """What files held before, by their paths."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, *, is_late: bool = False) -> None:
+        """What was gone when it was looked at `late` may have been there before."""
+        self._is_late = is_late
         self._map = mmap(fd, 0, access=ACCESS_READ)
         self._start = self._map.find(b"\n") + 1
         head: Any = from_json(self._map[: self._start].decode("ascii"))
@@ -131,7 +133,8 @@ class Baseline:
         wanted = _line(path)
         at = self._find(wanted)
         if self._map[at : at + len(wanted)] == wanted:
-            return self._map[at + len(wanted) : self._map.find(b"\n", at)].decode("ascii")
+            state = self._map[at + len(wanted) : self._map.find(b"\n", at)].decode("ascii")
+            return UNREADABLE if self._is_late and state == ABSENT else state
         return ABSENT if self.watched.all_known else UNREADABLE
 
     def below(self, directory: str) -> Iterator[str]:

@@ -51,17 +51,18 @@ def keep_first(
 
 
 def compare_with_first(
-    fd: int, quick: Sequence[Snapshot], *, since_ns: int, until_ns: int, seen: Collection[str], ignored: str
+    fd: int, quick: Sequence[Snapshot], *, since_ns: int | None, until_ns: int, seen: Collection[str], ignored: str
 ) -> tuple[str, str]:
     """Look again, at the end: the comparisons, and the quick snapshots with what is dirty; both as kept.
 
-    Paths that were `seen` to be changed are left out of the comparison, and so is what lies in, or leads to, the
-    `ignored` directory: there we write ourselves. What changed after `until_ns` is only counted: whoever waited for
-    the ending was told of it before we look.
+    `since_ns` the command ran already when the first look was taken. Paths that were `seen` to be changed are left out
+    of the comparison, and so is what lies in, or leads to, the `ignored` directory: there we write ourselves. What
+    changed after `until_ns` is only counted: whoever waited for the ending was told of it before we look.
     """
     comparisons, last = [], []
     known, until = _with_parents(seen), time.monotonic() + DEFAULT_BUDGET_S
-    for then, now in zip(_first(fd), quick, strict=True):
+    for first, now in zip(_first(fd), quick, strict=True):
+        then = first.but(late=since_ns is not None)
         after = take_full(now.directory, max(0.0, until - time.monotonic()), before=then)
         wanted = _Wanted("" if after.git is None else (after.git.top or "").rstrip("/"), known, ignored, until_ns)
         comparison = compare(
