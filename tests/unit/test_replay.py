@@ -252,6 +252,16 @@ def test_a_directory_that_branches_lie_in_is_no_branch() -> None:
     assert [what for _, what, _ in moved(*made, *gone, now={}).git] == [*told, *told]
 
 
+def test_a_worktree_that_could_not_be_removed_is_where_it_was() -> None:
+    """Git tries to remove the directory that the last of its refs lay in: in vain, as long as there is a worktree."""
+    trees = "/r/.git/worktrees/side"
+    tried = (f"2 remove 9 d1:1 {trees}", f"3 rename 9 - {trees}/HEAD.lock {A} {trees}/HEAD")
+    there, gone = (f"9 final 0 {state} {trees}" for state in ("d1:1", "0"))
+    assert [what for _, what, _ in moved(*tried, there, now={}).git] == ["HEAD of worktree side"]
+    assert [what for _, what, _ in moved(*tried, now={trees: "d1:1"}).git] == ["HEAD of worktree side"]
+    assert [what for _, what, _ in moved(*tried, gone, now={}).git] == ["worktree side"]
+
+
 def test_what_happened_to_a_directory_outside_of_the_tree_is_a_gap_when_it_is_back() -> None:
     """It is the same directory; what is in it need not be. That goes for the whole tree as well."""
     for name in ("/r/d", "/r"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from outlive.domain.doers import NOBODY, Doers
 from outlive.domain.effects import SOMEBODY, Effects
 from outlive.domain.folding import without_filled
+from outlive.domain.git_moves import GitMoves
 from outlive.domain.git_state import part_of_git
 from outlive.domain.moving import MOST_MOVES, Moves, below
 from outlive.domain.places import TEMPORARY
@@ -20,7 +21,7 @@ from outlive.domain.windows import spans_of, windows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from outlive.domain.effects import Level, Window
     from outlive.domain.story import Look, Span
@@ -52,7 +53,7 @@ class Replay:
         self._gaps: dict[str, None] = {}
         self._outside: dict[str, str] = {}
         self._remotes: dict[str, None] = {}
-        self._git: list[tuple[int, str, int]] = []
+        self._git = GitMoves()
         self._finals: dict[str, tuple[int, str]] = {}
         self._written: dict[str, int] = {}
         self._touched: dict[str, int] = {}
@@ -179,7 +180,8 @@ class Replay:
             if path.startswith(directories):
                 git = next(each for each in directories if path.startswith(each))
                 is_own = directories is self._own_gits
-                self._of_git(at, by, part_of_git(path[len(git) :], is_own=is_own, is_directory=is_directory))
+                what = part_of_git(path[len(git) :], is_own=is_own, is_directory=is_directory)
+                self._git.add(at, by, what, (path, state) if is_directory and state[:1] == "d" else None)
                 if not is_head:
                     return
                 break
@@ -235,15 +237,6 @@ class Replay:
         story = self._stories.setdefault(path, Story(before))
         story.last_at = at
         story.found(state)
-
-    def _of_git(self, at: int, by: int, what: str | None) -> None:
-        if what is not None and (not self._git or self._git[-1][1:] != (what, by)):
-            self._git.append((at, what, by))
-
-    def _moves_of_git(self) -> Iterator[tuple[int, str, int]]:
-        """All but what a worktree brought with it, or took along."""
-        worktrees = {what for _, what, _ in self._git if what.startswith("worktree ")}
-        return (move for move in self._git if move[1].partition(" of ")[2] not in worktrees)
 
     def open_now(self, look: Look) -> tuple[Window, ...]:
         """The windows that are open at this moment; of what a task left away, somebody may have put some back since."""
@@ -315,6 +308,7 @@ class Replay:
         stories = sorted((path, story) for path, story in self._stories.items() if path not in self._heads)
         known = [(path, story) for path, story in stories if story.baseline not in (UNREADABLE, "s")]
         there = [(path, story) for path, story in known if story.baseline != ABSENT]
+        git = self._git.told(lambda path, state: (self._finals.get(path, (0, ""))[1] or look(path, state)) == state)
         return Effects(
             level=self._level(),
             gaps=tuple(self._gaps),
@@ -325,7 +319,7 @@ class Replay:
             created=without_filled(path for path, story in known if story.baseline == ABSENT != story.state),
             restored=tuple(path for path, story in there if story.closed and not self._is_changed(path, story)),
             rewritten=tuple(path for path, story in there if self._is_rewritten(path, story)),
-            git=tuple((from_micros(at), what, self._command(by)) for at, what, by in self._moves_of_git()),
+            git=tuple((from_micros(at), what, self._command(by)) for at, what, by in git),
             outside=without_filled(sorted(path for path in self._outside if not self._is_as_before(path))),
             remotes=tuple(self._remotes),
             unobserved_since=None if self._unobserved is None else from_micros(self._unobserved),
