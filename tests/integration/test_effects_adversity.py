@@ -143,6 +143,20 @@ def test_a_submodule_is_a_repository_of_its_own(bench: Bench, tree: Worktree) ->
     assert (found["outside"], found["level"]) == ([], "observed")
 
 
+def test_what_becomes_of_a_submodule_is_told_by_its_name(bench: Bench, tree: Worktree) -> None:
+    """Its git directory lies in that of the repository around it; what happens there is git's state as well."""
+    inner = Worktree(tree.path.parent / "inner")
+    inner.commit(c="c\n")
+    tree.git("submodule", "add", "-q", str(inner.path), "libs/module")
+    tree.commit()
+    work = "git checkout -q -b side; echo d > c; git stash push -q; git stash pop -q; git commit -q -a -m d"
+    found = touched(bench, f"cd libs/module; {work}")
+    assert {each["what"] for each in found["git"]} == {
+        f"{what} of submodule libs/module" for what in ("HEAD", "index", "stash", "branch side")
+    }
+    assert (found["outside"], found["level"]) == ([], "observed")
+
+
 def test_a_bare_repository_has_no_tree_of_its_own(bench: Bench, tree: Worktree) -> None:
     """What happens in it is told as what it is to a task there: files outside of any project."""
     tree.git("clone", "-q", "--bare", ".", "../bare.git")

@@ -30,7 +30,21 @@ def part_of_git(name: str, *, is_own: bool, is_directory: bool = False) -> str |
             return what + name.removeprefix(start)
     if name == "refs/stash":
         return "stash"
-    return _part_of_worktree(*name.split("/")[1:]) if name.startswith("worktrees/") else None
+    inside, _, rest = name.partition("/")
+    if inside == "modules":
+        return _part_of_submodule(rest.split("/"), is_directory=is_directory)
+    return _part_of_worktree(*rest.split("/")) if inside == "worktrees" and rest else None
+
+
+def _part_of_submodule(names: list[str], *, is_directory: bool) -> str | None:
+    """What a path in the git directory of a submodule is, whose name may have slashes."""
+    for end in range(1, len(names)):
+        if names[end] in ("objects", "logs"):
+            return None
+        part = part_of_git("/".join(names[end:]), is_own=True, is_directory=is_directory)
+        if part is not None:
+            return f"{part} of submodule {'/'.join(names[:end])}"
+    return None
 
 
 def _part_of_worktree(worktree: str, *names: str) -> str | None:
