@@ -227,6 +227,18 @@ def test_compared_is_with_what_was_there_before_the_first_moment(
     assert (found["level"], found["uncompared"], hows(bench, found)) == ("compared", [], became)
 
 
+@pytest.mark.parametrize("how", ["watch", "compare"])
+def test_what_is_in_a_submodule_is_not_claimed_to_be_as_before(bench: Bench, tree: Worktree, how: str) -> None:
+    """It is one entry of its parent: its files are looked at by whoever runs in it."""
+    inner = Worktree(bench.root / "inner")
+    inner.commit(c="c\n")
+    tree.git("submodule", "--quiet", "add", str(inner.path), "module")
+    tree.commit()
+    found = compared(bench, bench.launch("echo more >> module/c", "--observe", how))
+    assert found["summary"].startswith("nothing is known to have changed")
+    assert "submodules: what is in them was not looked at" in found["uncompared"]
+
+
 @pytest.mark.parametrize("is_bare", [False, True])
 def test_compared_tells_what_moved_in_git_also_without_files(bench: Bench, tree: Worktree, is_bare: bool) -> None:
     """Branches and tags, from before the first moment: that look is not late."""

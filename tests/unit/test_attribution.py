@@ -94,9 +94,17 @@ def test_tracked_files_are_named_first() -> None:
 
 
 def test_compared_without_a_difference_says_how_sure_it_is() -> None:
-    """All is as before only if everything was compared."""
-    assert summary_of(with_comparisons(Effects(), [comparison()], None), NOW).startswith("all is as before")
+    """What is tracked is as before only if all of it was compared; what is not tracked was not looked into."""
+    assert summary_of(with_comparisons(Effects(), [comparison()], None), NOW).startswith("what is tracked is as before")
     late = summary_of(with_comparisons(Effects(), [comparison(late=True)], None), NOW)
+    assert late.startswith("nothing is known to have changed")
+
+
+def test_watched_without_a_change_says_how_sure_it_is() -> None:
+    """Only directories with tracked files are watched."""
+    watched = Effects(level="watched")
+    assert summary_of(with_comparisons(watched, [comparison()], None), NOW).startswith("nothing tracked was touched")
+    late = summary_of(with_comparisons(watched, [comparison(late=True)], None), NOW)
     assert late.startswith("nothing is known to have changed")
 
 

@@ -114,7 +114,9 @@ def compare(
     if before.tree is None or after.tree is None:
         return found.but(unknown=(*unknown, "files: not in both snapshots"))
     if not (before.tree.all_untracked and after.tree.all_untracked):
-        found = found.but(unknown=(*unknown, "untracked files: not all were looked at"))
+        unknown.append("untracked files: not all were looked at")
+    if before.tree.has_submodules or after.tree.has_submodules:
+        unknown.append("submodules: what is in them was not looked at")
     counts: dict[str, int] = {}
     listed: list[PathChange] = []
     for change in _compare_files(before.tree, after.tree, since_ns):
@@ -123,7 +125,7 @@ def compare(
         counts[change.how] = counts.get(change.how, 0) + 1
         if counts[change.how] <= most:
             listed.append(change)
-    return found.but(has_files=True, paths=tuple(listed), counts=counts)
+    return found.but(has_files=True, unknown=tuple(unknown), paths=tuple(listed), counts=counts)
 
 
 def _fate(before: Snapshot, after: Snapshot) -> Fate:

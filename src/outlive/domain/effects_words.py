@@ -30,10 +30,12 @@ def summary_of(effects: Effects, now: datetime) -> str:
     words += [f"git: {_few(sorted({what for _, what, _ in effects.git}))}"] * bool(effects.git)
     words += [f"{show_files(len(effects.outside))} outside of the project"] * bool(effects.outside)
     words += [f"connected to {_few(effects.remotes)}"] * bool(effects.remotes)
-    said = "; ".join((*(words or ["nothing shared was touched"]), *unattributed_words(effects)))
     if effects.level == "watched":
+        words += unattributed_words(effects)
         unsure = (_WHO if words else "", _BRIEF, effects.why_unseen, *effects.gaps[:1])
+        said = "; ".join(words or [_nothing(effects, "nothing tracked was touched")])
         return f"{said} (watched only: {'; '.join(word for word in unsure if word)})"
+    said = "; ".join((*(words or ["nothing shared was touched"]), *unattributed_words(effects)))
     return f"{said} (a lower bound: {effects.gaps[0]})" if effects.gaps else said
 
 
@@ -66,9 +68,13 @@ def _compared(effects: Effects) -> str:
     words += [f"{show_files(more)} more not as before"] * (more > 0)
     unsure = ["its files were not compared" if found is None else _WHO if words else ""]
     unsure += [effects.why_unseen or "", *effects.gaps[:1]]
-    if not words:
-        words = ["nothing is known to have changed" if found is None or effects.uncompared else "all is as before"]
+    words = words or [_nothing(effects, "what is tracked is as before")]
     return f"{'; '.join(words)} (compared only: {'; '.join(word for word in unsure if word) or 'two looks'})"
+
+
+def _nothing(effects: Effects, certain: str) -> str:
+    """That nothing is known, where what is not tracked was not looked into; `certain` only of what was compared."""
+    return "nothing is known to have changed" if effects.unattributed is None or effects.uncompared else certain
 
 
 def _windows(effects: Effects, now: datetime) -> Iterator[str]:

@@ -44,6 +44,8 @@ class Tree(Value):
     """Why not everything was looked at."""
     converts: bool = False
     """Whether git may change bytes between worktree and object, so that ids of the two differ by nature."""
+    has_submodules: bool = False
+    """Whether there are submodules in it, of which only the commit was looked at."""
 
 
 class GitState(Value):

@@ -61,6 +61,7 @@ class TreeReader:
         self._tracked: dict[bytes, bytes] = {}
         self._suspects: dict[bytes, list[bytes]] = {}
         self._untracked: dict[bytes, bytes] = {}
+        self._has_submodules = False
         self._steps = 0
         self._doing = "looking at files"
 
@@ -86,6 +87,7 @@ class TreeReader:
             untracked=self._untracked,
             all_untracked=complete,
             stopped=stopped,
+            has_submodules=self._has_submodules,
             converts=any(path.rpartition(b"/")[2] == b".gitattributes" for path in self._index.entries),
         )
 
@@ -132,6 +134,7 @@ class TreeReader:
         inner = repository_at(f"{self._top}/{as_text(path)}")
         if inner is None:
             return AS_INDEXED + _NO_STAMP + indexed  # not checked out, which git takes for unchanged
+        self._has_submodules = True
         try:
             commit = bytes.fromhex(read_head(inner)[1]) if inner.broken is None else b""
         except Unknown:
