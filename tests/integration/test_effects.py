@@ -426,6 +426,29 @@ def test_what_leads_nowhere_is_no_connection(bench: Bench) -> None:
     assert (found["remotes"], found["level"], found["gaps"]) == (["unix:door"], "observed", [])
 
 
+TRIES = """
+import os, socket, sys
+for name in sys.argv[1:]:
+    where = ("127.0.0.1", int(name)) if name.isdecimal() else name
+    with socket.socket(socket.AF_INET if name.isdecimal() else socket.AF_UNIX) as one:
+        one.connect_ex(where)
+"""
+
+
+def test_connections_are_not_told_to_be_made_where_that_is_not_known(bench: Bench) -> None:
+    """Whether somebody answered is not seen; where there is no socket, nobody did: most look for a name server so."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as door:
+        port = server.getsockname()[1]
+        door.bind(str(bench.project / "door"))
+        door.listen()
+        (bench.project / "link").symlink_to("door")
+        (bench.root / "tries.py").write_text(TRIES)
+        names = ("door", f"{bench.project}/link", "no/door", "/nowhere/socket", str(port))
+        found = touched(bench, f"{sys.executable} -B {bench.root}/tries.py {' '.join(names)}")
+    assert found["remotes"] == ["unix:door", f"unix:{bench.project}/link", f"127.0.0.1:{port}"]
+    assert "connections, made or tried: unix:door, " in found["summary"]
+
+
 SOCKETCALL = """
 import ctypes, mmap, socket, struct, sys
 page = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40, 7)  # where 32 bits reach

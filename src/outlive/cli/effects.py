@@ -79,7 +79,7 @@ def _lines(effects: Effects, now: datetime) -> Iterator[str]:
         ("created", effects.created),
         ("written, same content", effects.rewritten),
         ("outside of the project", effects.outside),
-        ("connected to", effects.remotes),
+        ("connections, made or tried", effects.remotes),
     ):
         if paths:
             yield f"{head} ({len(paths):,}):"

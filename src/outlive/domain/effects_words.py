@@ -29,7 +29,7 @@ def summary_of(effects: Effects, now: datetime) -> str:
     words = [*_windows(effects, now), *_net(effects), *_rewritten(effects)]
     words += [f"git: {_few(sorted({what for _, what, _ in effects.git}))}"] * bool(effects.git)
     words += [f"{show_files(len(effects.outside))} outside of the project"] * bool(effects.outside)
-    words += [f"connected to {_few(effects.remotes)}"] * bool(effects.remotes)
+    words += [f"connections, made or tried: {_few(effects.remotes)}"] * bool(effects.remotes)
     if effects.level == "watched":
         words += unattributed_words(effects)
         unsure = (_WHO if words else "", _BRIEF, effects.why_unseen, *effects.gaps[:1])
