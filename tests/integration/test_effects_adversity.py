@@ -441,6 +441,31 @@ def fill(fd: int) -> None:
             continue
 
 
+def test_what_is_left_out_of_a_list_is_counted(bench: Bench, tree: Worktree) -> None:
+    """Branches, windows, connections, what the text says: whoever reads the first ones knows that there are more."""
+    program = bench.root / "many.py"
+    program.write_text(
+        "import os, socket, sys\n"
+        "for port in range(1, 46):\n    socket.socket(type=socket.SOCK_DGRAM).connect(('127.0.0.1', port))\n"
+        "for _ in range(12):\n"
+        "    for name in sys.argv[1:]:\n        os.rename(name, 'x')\n        os.rename('x', name)\n"
+    )
+    words = [f"git branch b{number};" for number in range(45)]
+    more = tuple(f"{letter}.txt" for letter in "abcd")
+    tree.commit(**dict.fromkeys(more, "text\n"))
+    task = bench.launch(f"{' '.join(words)} {sys.executable} -B {program} {' '.join(more)}")
+    bench.run("wait", task)
+    shown, whole = bench.show(task)["effects"], bench.json("effects", task)
+    for name in ("git", "windows", "remotes"):
+        assert len(shown[name]) == 20
+        assert shown[f"{name}_in_all"] == whole[f"{name}_in_all"] == len(whole[name]) >= 45
+    text = bench.ok("effects", task)
+    assert text.count("\n  and 5 more\n") == 1, "branches"
+    assert f"and {len(whole['windows']) - 40} more windows" in text
+    if "(declared)" in text:
+        assert text.rstrip().endswith("more")
+
+
 @pytest.mark.usefixtures("tree")
 def test_a_window_over_very_many_files_is_bounded_too(bench: Bench) -> None:
     """Open now: gate, hand-off and notice tell a directory and a number; the guard answers soon."""

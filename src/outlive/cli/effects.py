@@ -59,9 +59,8 @@ def act(given: Given) -> int:
 def _declared(declared: Declared) -> Iterator[str]:
     if declared.touches:
         yield f"by its launch and its text ({declared.level}):"
-        yield from (
-            f"  {touch.kind} {one_line(touch.what, 120)} ({one_line(touch.by, 80)})"
-            for touch in declared.touches[:_MOST]
+        yield from _first(
+            [f"  {touch.kind} {one_line(touch.what, 120)} ({one_line(touch.by, 80)})" for touch in declared.touches]
         )
 
 
@@ -87,9 +86,16 @@ def _lines(effects: Effects, now: datetime) -> Iterator[str]:
     yield from _unattributed(effects)
     if effects.git:
         yield "git:"
-        yield from (f"  {at:%H:%M:%S.%f} {what} by {one_line(by, 100)}" for at, what, by in effects.git[:_MOST])
-    yield from (f"gap: {one_line(gap, 200)}" for gap in effects.gaps[:_MOST])
+        yield from _first([f"  {at:%H:%M:%S.%f} {what} by {one_line(by, 100)}" for at, what, by in effects.git])
+    yield from _first([f"gap: {one_line(gap, 200)}" for gap in effects.gaps])
     yield from (f"not compared: {one_line(why, 200)}" for why in effects.uncompared)
+
+
+def _first(lines: Sequence[str]) -> Iterator[str]:
+    """The first of very many, and how many there are besides."""
+    yield from lines[:_MOST]
+    if len(lines) > _MOST:
+        yield f"  and {len(lines) - _MOST:,} more"
 
 
 def _paths(paths: Sequence[str]) -> Iterator[str]:

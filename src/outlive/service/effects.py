@@ -117,6 +117,7 @@ def effects_document(effects: Effects, now: datetime, *, whole: bool = False) ->
         "shared": not effects.is_empty,
         "summary": redact(summary_of(effects, now)),
         "windows": [window_document(window, now, most) for window in effects.windows[:most]],
+        "windows_in_all": len(effects.windows),
         "possible_windows": [window_document(window, now, most) for window in effects.possible[:most]],
         "paths_changed": len(effects.changed) + len(effects.created),
         "paths_restored": len(effects.restored),
@@ -126,8 +127,10 @@ def effects_document(effects: Effects, now: datetime, *, whole: bool = False) ->
         **_paths("restored", effects.restored, most),
         **_paths("rewritten", effects.rewritten, most),
         "git": [{"at": iso(at), "what": what, "by": _by(by, most)} for at, what, by in effects.git[:most]],
+        "git_in_all": len(effects.git),
         **_paths("outside", effects.outside, most),
         "remotes": list(effects.remotes[:most]),
+        "remotes_in_all": len(effects.remotes),
         "unattributed": None
         if effects.unattributed is None
         else [{"path": each.path, "how": each.how} for each in effects.unattributed[:most]],
