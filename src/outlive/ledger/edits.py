@@ -17,7 +17,8 @@ _NOTE = "INSERT INTO edit (origin, project, path, at) VALUES (?, ?, ?, ?)"
 _BETWEEN = """
     SELECT session.id, edit.path, edit.at FROM edit JOIN session ON session.seq = edit.origin
     WHERE edit.at BETWEEN ? AND ? ORDER BY edit.at LIMIT ?"""
-_ENDED_SINCE = "SELECT 1 FROM attempt WHERE settled_at >= ? LIMIT 1"
+# Every ending has its notice, and the newest of these is at hand, however many attempts there are.
+_LAST_ENDED = "SELECT created_at FROM notice WHERE kind IN ('ended', 'lost', 'retrying') ORDER BY seq DESC LIMIT 1"
 _MOST = 10_000
 
 
@@ -35,7 +36,8 @@ class Edits:
 
     def may_matter(self, since: datetime) -> bool:
         """Whether a task has run since then, which may have changed the same."""
-        return bool(self._ledger.unsettled()) or any(self._ledger.select(_ENDED_SINCE, (to_micros(since),)))
+        ended = self._ledger.select(_LAST_ENDED)
+        return bool(self._ledger.unsettled()) or any(at >= to_micros(since) for (at,) in ended)
 
     def between(self, since: datetime, until: datetime) -> list[Edit]:
         """What sessions changed in a span of time, the first of them if they are very many.
