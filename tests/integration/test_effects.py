@@ -527,6 +527,20 @@ def test_two_tasks_that_changed_the_same_at_the_same_time_are_told(bench: Bench)
     assert f"overlap: task {one} changed other.py at the same time" in told[two]["text"]
 
 
+@pytest.mark.usefixtures("repo")
+def test_what_a_task_had_put_back_before_another_began_is_no_overlap_of_both(bench: Bench) -> None:
+    """It still runs, but they were changed one after the other; what it has not put back, it still holds."""
+    one = bench.launch(f"git stash push -q; git stash pop -q; echo one >> other.py; {until('go')}", "--session", "s-1")
+    wait_until(lambda: bench.json("effects", one)["changed"] == paths(bench, "other.py"), "it to put them back")
+    two = bench.launch("git stash push -q -- a.py; git stash pop -q; echo two >> other.py", "--session", "s-2")
+    bench.run("wait", two, "--no-ack")
+    (bench.project / "go").touch()
+    bench.run("wait", one, "--no-ack")
+    for session, other in (("s-1", two), ("s-2", one)):
+        (ending,) = [each for each in bench.json("inbox", "--session", session)["notices"] if each["kind"] == "ended"]
+        assert [(each["task"], each["paths"]) for each in ending["overlap"]] == [(other, paths(bench, "other.py"))]
+
+
 def test_whoever_is_about_to_touch_something_can_ask(bench: Bench, repo: Path) -> None:
     """A path, or a directory above it: which task holds it away."""
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")

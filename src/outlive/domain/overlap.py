@@ -6,11 +6,13 @@ from outlive.domain.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from outlive.domain.effects import Effects
+    from outlive.domain.effects import Effects, Window
     from outlive.domain.task import Attempt, Task
+
+    Span = tuple[datetime, datetime | None]
 
 
 class Edit(Value):
@@ -34,7 +36,7 @@ class Overlap(Value):
     """When they no longer ran both, or the last edit; None if they still run."""
 
 
-def shared_span(one: Task, other: Task) -> tuple[datetime, datetime | None] | None:
+def shared_span(one: Task, other: Task) -> Span | None:
     """From when to when two tasks ran at the same time, from the first try to the newest; None if they did not."""
     starts = [start for task in (one, other) if (start := task.first_try(task.current.number).started_at) is not None]
     if len(starts) < 2:
@@ -60,12 +62,27 @@ def lie_in(tree: str, paths: Iterable[str]) -> bool:
     return any(path.startswith(tree) for path in paths)
 
 
-def changed_paths(effects: Effects) -> frozenset[str]:
-    """Every path that was not always as the task found it; none if nobody knows who changed them."""
+def changed_paths(effects: Effects, span: Span | None = None) -> frozenset[str]:
+    """Every path that was not always as the task found it; none if nobody knows who changed them.
+
+    With a `span` of time only those that were changed in it, or before and not back by then.
+    """
     if not effects.is_attributed:
         return frozenset()
-    windows = (path for window in effects.windows for path in window.paths)
-    return frozenset((*effects.changed, *effects.created, *effects.restored, *windows))
+    found = {*effects.changed, *effects.created, *effects.restored}
+    away: dict[str, list[Window]] = {}
+    for window in effects.windows:
+        for path in window.paths:
+            away.setdefault(path, []).append(window)
+    return frozenset((*found, *away)) - {path for path, windows in away.items() if span and not _meet(windows, span)}
+
+
+def _meet(windows: Sequence[Window], span: Span) -> bool:
+    """Whether a path was changed in a span: from its first window to its last, for of very many not all are known."""
+    since, until = span
+    ends = [window.closed_at for window in windows if window.closed_at is not None]
+    is_over = len(ends) == len(windows) and max(ends) < since
+    return not is_over and (until is None or min(window.opened_at for window in windows) <= until)
 
 
 def in_both(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:

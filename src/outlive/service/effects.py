@@ -202,7 +202,8 @@ def overlaps_of(
 
     With `in_one_tree` also tasks of its project that changed other files there.
     """
-    mine = changed_paths(effects_of(home, task))
+    own = effects_of(home, task)
+    mine = changed_paths(own)
     if not mine:
         return []
     found = by_hand(mine, edits)
@@ -210,8 +211,9 @@ def overlaps_of(
         span = None if other.id == task.id else shared_span(task, other)
         if span is None:
             continue
-        theirs = changed_paths(effects_of(home, other))
-        paths = in_both(mine, theirs)
+        beside = effects_of(home, other)
+        theirs = changed_paths(beside)
+        paths = in_both(changed_paths(own, span), changed_paths(beside, span))
         tree = shared_tree(task.launch.project, other.launch.project) if in_one_tree else None
         if paths or (tree is not None and lie_in(tree, mine) and lie_in(tree, theirs)):
             found.append(Overlap(task=other.id, paths=paths, since=span[0], until=span[1]))
