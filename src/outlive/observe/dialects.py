@@ -182,7 +182,7 @@ def script_writes(call: Call, command: Simple) -> bool:
     )
 
 
-def ends_own_jobs(call: Call, _: Simple) -> bool:
+def ends_own_children(call: Call, _: Simple) -> bool:
     """Whether only jobs are ended that the same shell has started."""
     return bool(call.operands) and all(word.text == "$!" or word.text.startswith("%") for word in call.operands)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive.observe.dialects import assigns, ends_own_jobs, sets_the_clock
+from outlive.observe.dialects import assigns, ends_own_children, sets_the_clock
 from outlive.observe.rules import READS, has_operands, program, rule
 
 _SYSTEMCTL_READS = (
@@ -75,7 +75,7 @@ SERVICES = (
     program(
         "kill",
         rule("", "", "kill -0 42 =>", "kill -l =>", when="-0 -l -L"),
-        rule("", "", "kill %1 =>", "kill $! =>", "kill %1 42 => service:%1 service:42", asks=ends_own_jobs),
+        rule("", "", "kill %1 =>", "kill $! =>", "kill %1 42 => service:%1 service:42", asks=ends_own_children),
         rule("", "service:each", "kill -9 42 43 => service:42 service:43", "kill -s TERM 42 => service:42"),
         takes="-s -n",
         says="each",
