@@ -747,6 +747,20 @@ def test_what_a_task_holds_in_a_repository_inside_of_its_own_is_held(bench: Benc
     assert bench.json("guard", "inner/x")["clear"]
 
 
+@pytest.mark.parametrize("text", ["cd {0} && {1}", "git -C {0} stash -q; cd '{0}'; {2}", "(cd project/dir;cd ..; {1})"])
+def test_what_a_task_holds_where_its_text_leads_to_is_held(bench: Bench, repo: Path, text: str) -> None:
+    """Launched from above, as by a session that works in several repositories."""
+    rest = f"{until('go')}; git stash pop -q"
+    task = bench.launch(text.format(repo, f"git stash push -q; {rest}", rest), cwd=bench.root)
+    window_on(bench, task, *NAMES)
+    assert [each["task"] for each in bench.json("guard", "a.py")["holders"]] == [task]
+    assert [each["task"] for each in begin(bench, "s-1")["hand_off"]["open_windows"]] == [task]
+    (repo / "go").touch()
+    bench.run("wait", task)
+    found = bench.json("effects", task)
+    assert (found["restored"], found["changed"], found["outside"]) == (paths(bench, *NAMES), [], [])
+
+
 def test_guard_takes_paths_or_a_command(bench: Bench) -> None:
     """Not both, and not neither."""
     for words in (("guard",), ("guard", "a", "--command", "ls")):

@@ -47,16 +47,18 @@ class Looks:
         """Directories that lay in no repository when it began."""
 
     def directories(self) -> list[str]:
-        """Where it runs, and the repositories of what it was said to touch."""
+        """Where it runs, and the repositories of what it was said to touch, or by its text goes to."""
         if self._known is None:
+            from outlive.observe.going import goes_to  # noqa: PLC0415 - not everybody is looked at
+
             launch = self._plan.launch
             self._known = [launch.cwd]
-            if launch.touches:
+            if named := (*launch.touches, *goes_to(launch.argv, launch.cwd)):
                 from outlive.observe.repository import find_repository  # noqa: PLC0415 - seldom said
 
                 own = find_repository(launch.cwd)
                 found = {} if own is None else {own.git_dir: launch.cwd}
-                for path in launch.touches:
+                for path in named:
                     repository = find_repository(path)
                     if repository is not None and len(found) < _MOST_REPOSITORIES:
                         found.setdefault(repository.git_dir, repository.top or repository.git_dir)

@@ -12,6 +12,7 @@ from outlive.domain.overlap import shared_tree
 from outlive.domain.when import UTC, datetime
 from outlive.keeper.settling import let_sinks_be_told
 from outlive.ledger.sqlite import SqliteLedger
+from outlive.observe.going import goes_to
 from outlive.observe.journal import first_write
 
 TYPE_CHECKING = False
@@ -42,7 +43,7 @@ def _is_beside(launch: Launch, other: Task) -> bool:
     """Whether it is another task that may write where we do, and none that has launched the other."""
     is_kin = other.launch.parent == launch.id or launch.parent == other.id
     is_near = shared_tree(launch.project, other.launch.project) is not None
-    may_meet = is_near or bool(launch.touches or other.launch.touches)
+    may_meet = is_near or any(each.touches or goes_to(each.argv, each.cwd) for each in (launch, other.launch))
     return other.id != launch.id and other.state == "running" and may_meet and not is_kin
 
 
