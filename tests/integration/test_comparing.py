@@ -349,7 +349,25 @@ def test_the_repositories_of_declared_paths_are_observed_and_compared(bench: Ben
     assert {window["scope"] for window in found["windows"]} == {str(other.path), str(bench.project)}
     assert found["restored"] == [str(other.path / "x")]
     assert [each["path"] for each in found["unattributed"]] == [str(other.path / "y")]
-    assert "branch main" in {each["what"] for each in found["git"]}
+    assert f"branch main of {other.path}" in {each["what"] for each in found["git"]}
+    assert found["moved"] is None
+
+
+@can_observe
+def test_a_commit_in_one_repository_does_not_hide_somebody_elses_in_another(
+    bench: Bench, tree: Worktree, other: Worktree
+) -> None:
+    """What the task moved is told with where that is."""
+    bench.env.update(ENVIRON)
+    text = f"cd {other.path}; echo more >> x; git stash push -q; git commit -q --allow-empty -m m"
+    task = begun(bench, text, "--touches", str(other.path))
+    tree.git("commit", "-q", "--allow-empty", "-m", "not the task's")
+    found = compared(bench, task)
+    assert {each["what"] for each in found["git"]} == {
+        f"{what} of {other.path}" for what in ("branch main", "index", "stash")
+    }
+    assert found["moved"].startswith("HEAD moved")
+    assert "stash" not in found["moved"]
 
 
 def test_a_declared_path_is_compared_from_outside_of_any_repository(bench: Bench, other: Worktree) -> None:

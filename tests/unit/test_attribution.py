@@ -206,6 +206,11 @@ def test_a_stash_is_told_unless_it_was_seen() -> None:
     told = with_comparisons(Effects(level="observed"), [both], looks).moved
     assert told == "the stash went from 0 to 2", "the look that was late missed one"
     assert with_comparisons(seen, [both], looks).moved is None
+    there = deeper.but(top="/s")
+    assert with_comparisons(seen, [there], looks).moved == "the stash of /s went from 0 to 1"
+    elsewhere = Effects(level="observed", git=((NOW, "stash of /s", "git stash"),))
+    assert with_comparisons(elsewhere, [there], looks).moved == "the stash went from 0 to 2"
+    assert with_comparisons(elsewhere, [there], None).moved is None
 
 
 def test_branches_tags_and_worktrees_are_told_unless_they_were_seen() -> None:

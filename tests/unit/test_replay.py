@@ -100,7 +100,7 @@ def test_trees_have_windows_of_their_own() -> None:
     replayed.read(line.split(" ") for line in lines)
     found = replayed.effects(lambda *_: B)
     assert [(window.scope, window.paths) for window in found.windows] == [("/r", ("/r/x",)), ("/r/in", ("/r/in/x",))]
-    assert [what for _, what, _ in found.git] == ["HEAD"]
+    assert [what for _, what, _ in found.git] == ["HEAD of /r/in"]
 
 
 def test_what_stays_open_does_not_hide_what_came_back_meanwhile() -> None:
@@ -260,6 +260,26 @@ def test_a_worktree_that_could_not_be_removed_is_where_it_was() -> None:
     assert [what for _, what, _ in moved(*tried, there, now={}).git] == ["HEAD of worktree side"]
     assert [what for _, what, _ in moved(*tried, now={trees: "d1:1"}).git] == ["HEAD of worktree side"]
     assert [what for _, what, _ in moved(*tried, gone, now={}).git] == ["worktree side"]
+
+
+def test_git_of_further_repositories_is_told_with_where_it_is() -> None:
+    """That of the first needs no name, nor what it shares with its worktrees."""
+
+    def told(begin: str, *paths: str) -> list[str]:
+        replayed = Replay("/home/outlive")
+        lines = (f"1 begin 0 - {begin}", *(f"{at} write 9 - {path}" for at, path in enumerate(paths, 2)))
+        replayed.read(line.split(" ") for line in lines)
+        return [what for _, what, _ in replayed.effects(lambda *_: A).git]
+
+    side, heads = "/r/.git/worktrees/w", "refs/heads/x"
+    two = told("/r /r/.git  /s /s/.git  ", "/r/.git/HEAD", "/s/.git/HEAD", f"/s/.git/{heads}")
+    assert two == ["HEAD", "HEAD of /s", "branch x of /s"]
+    assert told("   /s /s/.git ", "/s/.git/HEAD") == ["HEAD of /s"]
+    assert told("/r /r/.git   /b.git ", "/b.git/HEAD") == ["HEAD of /b.git"]
+    inside = told(f"/r /r/.git  /w {side} /r/.git", f"{side}/HEAD", f"/r/.git/{heads}")
+    assert inside == ["HEAD of worktree w", "branch x"]
+    around = told(f"/w {side} /r/.git /r /r/.git ", f"{side}/HEAD", "/r/.git/HEAD", f"/r/.git/{heads}")
+    assert around == ["HEAD", "HEAD of the main worktree", "branch x"]
 
 
 def test_what_happened_to_a_directory_outside_of_the_tree_is_a_gap_when_it_is_back() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from outlive.domain.comparison import compare_refs
 from outlive.domain.drift import drift
 from outlive.domain.effects import Unattributed
-from outlive.domain.git_state import but_for, part_of_git
+from outlive.domain.git_state import but_for, of_repository, part_of_git
 from outlive.domain.text import one_line
 
 TYPE_CHECKING = False
@@ -91,14 +91,10 @@ def _moves(
             yield from _moves_of_git(before.git, after.git, seen)
     known = None if quick is None or quick[0].git is None or quick[1].git is None else quick[0].git.top
     for each in comparisons:
-        depth = each.stash_depth
-        if (
-            each.stash is not None
-            and depth is not None
-            and "stash" not in seen
-            and (known is None or each.top != known)
-        ):
-            yield _stash_moved(*depth)
+        depth, of = each.stash_depth, of_repository(each.top or "")
+        is_seen = f"stash{of}" in seen or (known is None and "stash" in seen)
+        if each.stash is not None and depth is not None and not is_seen and (known is None or each.top != known):
+            yield _stash_moved(*depth, "" if known is None else of)
 
 
 def _moves_of_git(then: GitState, now: GitState, seen: Collection[str]) -> Iterator[str]:
@@ -115,8 +111,8 @@ def _moves_of_git(then: GitState, now: GitState, seen: Collection[str]) -> Itera
         yield _stash_moved(len(then.stash), len(now.stash))
 
 
-def _stash_moved(then: int, now: int) -> str:
-    return f"the stash went from {then} to {now}"
+def _stash_moved(then: int, now: int, of: str = "") -> str:
+    return f"the stash{of} went from {then} to {now}"
 
 
 def _took_along(git: GitState | None, changed: Collection[str]) -> bool:

@@ -115,7 +115,7 @@ def _count(paths: Sequence[str]) -> str:
 
 
 def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    return ", ".join(one_line(name, _WIDEST_NAME) for name in names[:6]) + (", ..." if len(names) > 6 else "")
 
 
 def _where(paths: Sequence[str]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from outlive.domain.git_state import of_repository, part_of_git
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     Move = tuple[int, str, int]
     """When, what, and by whom."""
@@ -14,17 +16,35 @@ class GitMoves:
     """What moved; by the same one several times in a row it is told once."""
 
     def __init__(self) -> None:
+        self._places: list[tuple[str, bool, str]] = []
+        """Git directories, whether each is its worktree's own, and how what is in it is told apart."""
         self._moves: list[Move] = []
         self._tried: dict[int, tuple[str, str]] = {}
         """Those that would have removed a directory, with what it was: git tries that wherever it removes a ref."""
 
-    def add(self, at: int, by: int, what: str | None, removed: tuple[str, str] | None) -> None:
-        """A further one, if it is one at all; with the directory that was to be `removed` and what it was."""
+    def begin(self, places: Sequence[str]) -> tuple[str, ...]:
+        """The top, the git directory and the common one of each repository, where there are such; all of git's.
+
+        The first is the one that the task runs in: what moves there, or is shared with it, needs no further name.
+        """
+        self._places = []
+        for first in range(0, len(places), 3):
+            top, own, common = (*places[first : first + 3], "", "")[:3]
+            of = of_repository(top or own) if first else ""
+            both = ((own, True), (common, False))
+            self._places += [(git.rstrip("/") + "/", is_own, of) for git, is_own in both if git]
+        return tuple(git for git, _, _ in self._places)
+
+    def add(self, at: int, by: int, path: str, state: str, *, is_directory: bool) -> None:
+        """A change of a path in a git directory, which held this; most are no move."""
+        git, is_own, of = next(each for each in self._places if path.startswith(each[0]))
+        part = part_of_git(path[len(git) :], is_own=is_own, is_directory=is_directory)
+        what = f"{part}{of}"
         last = len(self._moves) - 1
-        if what is None or (last >= 0 and last not in self._tried and self._moves[last][1:] == (what, by)):
+        if part is None or (last >= 0 and last not in self._tried and self._moves[last][1:] == (what, by)):
             return
-        if removed is not None:
-            self._tried[last + 1] = removed
+        if is_directory and state[:1] == "d":
+            self._tried[last + 1] = path, state
         self._moves.append((at, what, by))
 
     def told(self, is_there: Callable[[str, str], bool]) -> list[Move]:

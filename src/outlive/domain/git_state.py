@@ -36,6 +36,11 @@ def part_of_git(name: str, *, is_own: bool, is_directory: bool = False) -> str |
     return _part_of_worktree(*rest.split("/")) if inside == "worktrees" and rest else None
 
 
+def of_repository(place: str) -> str:
+    """What is said behind a part of a repository that is not the one that a task runs in."""
+    return f" of {place}"
+
+
 def _part_of_submodule(names: list[str], *, is_directory: bool) -> str | None:
     """What a path in the git directory of a submodule is, whose name may have slashes."""
     for end in range(1, len(names)):

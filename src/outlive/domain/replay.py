@@ -11,7 +11,6 @@ from outlive.domain.doers import NOBODY, Doers
 from outlive.domain.effects import SOMEBODY, Effects
 from outlive.domain.folding import without_filled
 from outlive.domain.git_moves import GitMoves
-from outlive.domain.git_state import part_of_git
 from outlive.domain.moving import MOST_MOVES, Moves, below
 from outlive.domain.places import TEMPORARY
 from outlive.domain.quantity import show_files
@@ -39,8 +38,7 @@ class Replay:
         """`ignored` is a directory whose files are not worth telling: where Outlive itself writes."""
         self._ignored = ignored.rstrip("/") + "/"
         self._tops: tuple[str, ...] = ()
-        self._own_gits: tuple[str, ...] = ()
-        self._common_gits: tuple[str, ...] = ()
+        self._gits: tuple[str, ...] = ()
         self._heads: dict[str, str] = {}
         """Which worktree a HEAD is of. It has a story as files have, for whoever asks what is held now."""
         self._stories: dict[str, Story] = {}
@@ -77,10 +75,9 @@ class Replay:
         elif operation in ("begin", "watch"):
             self._begin_again(is_observed=operation == "begin")
             self._is_observed, self._is_watched = operation == "begin", operation == "watch"
-            self._tops, self._own_gits, self._common_gits = (
-                tuple(field.rstrip("/") + "/" for field in fields[first::3] if field) for first in (1, 2, 3)
-            )
-            self._heads = {git.rstrip("/") + "/HEAD": top for top, git in zip(fields[1::3], fields[2::3], strict=False)}
+            self._tops = tuple(field.rstrip("/") + "/" for field in fields[1::3] if field)
+            self._gits = self._git.begin(fields[1:])
+            self._heads = {f"{git}/HEAD": top for top, git in zip(fields[1::3], fields[2::3], strict=False) if git}
         elif operation == "exec":
             parent = int(fields[3]) if len(fields) > 3 and fields[3].isdigit() else None
             self._doers.begin(thread, fields[1], parent)
@@ -176,16 +173,11 @@ class Replay:
         if path.startswith(self._ignored):
             return
         is_head = path in self._heads and state != UNSEEN
-        for directories in (self._own_gits, self._common_gits):
-            if path.startswith(directories):
-                git = next(each for each in directories if path.startswith(each))
-                is_own = directories is self._own_gits
-                what = part_of_git(path[len(git) :], is_own=is_own, is_directory=is_directory)
-                self._git.add(at, by, what, (path, state) if is_directory and state[:1] == "d" else None)
-                if not is_head:
-                    return
-                break
-        if not is_head and not self._is_told(path):
+        if path.startswith(self._gits):
+            self._git.add(at, by, path, state, is_directory=is_directory)
+            if not is_head:
+                return
+        elif not self._is_told(path):
             self._moves.touch_outside(path)
             if not path.startswith(TEMPORARY):
                 self._outside.setdefault(path, state)
@@ -204,7 +196,7 @@ class Replay:
 
     def _is_git(self, path: str) -> bool:
         """Whether it is a git directory."""
-        return path + "/" in self._own_gits or path + "/" in self._common_gits
+        return path + "/" in self._gits
 
     def _begin(self, path: str, state: str, now: int) -> Story:
         """What is heard first of a path; of one that came with its directory, that it was another one before."""
@@ -231,7 +223,7 @@ class Replay:
 
     def _seen(self, at: int, before: str, path: str, state: str = UNSEEN, _: str = "") -> None:
         """A path that was watched holds something now; what it held before the task is known, or `?`."""
-        if path.startswith((self._ignored, *self._own_gits, *self._common_gits)):
+        if path.startswith((self._ignored, *self._gits)):
             self._change(at, NOBODY, UNSEEN, path)
             return
         story = self._stories.setdefault(path, Story(before))
