@@ -71,6 +71,11 @@ def how(comparison: Comparison) -> dict[str, str]:
     return {change.path: change.how for change in comparison.paths}
 
 
+def how_all(snapshot: Snapshot) -> list[str]:
+    """The names of all files that were there."""
+    return [os.fsdecode(path) for path, seen in files(snapshot).tracked.items() if len(seen) > 1]
+
+
 # --- what is read ------------------------------------------------------------------------------
 
 
@@ -517,6 +522,19 @@ def test_a_sparse_checkout_has_nothing_gone(tree: Worktree) -> None:
     tree.git("sparse-checkout", "set", "--no-cone", "/top")
     assert not (tree.path / "src").exists()
     assert not dirty_paths(files(full(tree)))
+
+
+def test_what_a_sparse_checkout_takes_and_brings_is_told(tree: Worktree) -> None:
+    """Nobody deleted it, and yet it is not there any more."""
+    tree.write("more/x", "x\n")
+    tree.commit()
+    tree.git("sparse-checkout", "set", "--no-cone", "/top", "/src")
+    before = full(tree)
+    names = [name for name in how_all(before) if name.startswith("src/")]
+    tree.git("sparse-checkout", "set", "--no-cone", "/top", "/more")
+    found = how(compare(before, full(tree, before)))
+    assert found == {"more/x": "appeared", **dict.fromkeys(names, "gone")}
+    assert names
 
 
 def test_a_directory_that_becomes_untracked_is_not_gone(tree: Worktree) -> None:

@@ -87,6 +87,7 @@ def test_the_stash_story_under_watch(bench: Bench) -> None:
         ("mv other.py x; sleep 1; mv x other.py", ("other.py",)),
         ("sed -i s/old/new/ other.py; sleep 1; sed -i s/new/old/ other.py", ("other.py",)),
         ("echo x > made; sleep 1; rm made", ()),
+        ("git sparse-checkout set --no-cone '/*' '!other.py'; sleep 1; git sparse-checkout disable", ("other.py",)),
     ],
 )
 @pytest.mark.usefixtures("tree")

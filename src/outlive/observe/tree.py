@@ -61,6 +61,7 @@ class TreeReader:
         self._tracked: dict[bytes, bytes] = {}
         self._suspects: dict[bytes, list[bytes]] = {}
         self._untracked: dict[bytes, bytes] = {}
+        self._left_out: set[bytes] = set()
         self._has_submodules = False
         self._steps = 0
         self._doing = "looking at files"
@@ -81,7 +82,8 @@ class TreeReader:
             stopped = (error.strerror or "unreadable").lower()
         for names in self._inside.values():
             for path in names:
-                self._tracked.setdefault(path, UNSEEN)
+                if path not in self._left_out:
+                    self._tracked.setdefault(path, UNSEEN)
         return Tree(
             tracked=self._tracked,
             untracked=self._untracked,
@@ -107,7 +109,8 @@ class TreeReader:
                 entry = self._index.entries.get(path)
                 seen = GONE if fd is None else self._stat(fd, path)
                 if seen == GONE and entry and entry[2] & SKIP_WORKTREE:
-                    continue  # a sparse checkout leaves it out; nobody took it away
+                    self._left_out.add(path)  # by a sparse checkout; nobody took it away, but it is not there
+                    continue
                 if entry and mode_of(entry[0]) == GITLINK:
                     self._tracked[path] = self._submodule(path, entry[1]) if len(seen) > 1 else seen
                     continue
