@@ -861,6 +861,24 @@ def test_what_is_edited_while_an_earlier_try_ran_is_named_as_well(bench: Bench, 
     assert [(each["session"], each["paths"]) for each in ending["overlap"]] == [("s-2", paths(bench, "a.py"))]
 
 
+def test_what_others_change_once_a_task_has_put_it_back_is_not_its_doing(bench: Bench, repo: Path) -> None:
+    """It goes on for long after the pop, and the session works in the same files."""
+    text = f"git stash push -q; git stash pop -q; {until('go')}; sed -i s/old/new/ other.py"
+    task = bench.launch(text, "--session", "s-1")
+    wait_until(lambda: len(bench.json("effects", task)["restored"]) == 3, "the pop")
+    (repo / "a.py").write_text("mine\n")
+    (repo / "b.py").write_text("mine\n")
+    assert bench.ok("guard", "a.py", "b.py").strip() == "clear"
+    (repo / "go").touch()
+    bench.run("wait", task, "--no-ack")
+    found = bench.json("effects", task)
+    assert (found["restored"], found["changed"]) == (paths(bench, *NAMES), paths(bench, "other.py"))
+    others = [(each["path"], each["how"]) for each in found["unattributed"]]
+    assert [(path, "changed") for path in paths(bench, "a.py", "b.py")] == others[:2]
+    (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
+    assert "LEFT other.py not as it found them" in notice["text"].splitlines()[1]
+
+
 def test_tasks_of_two_projects_that_change_one_file_name_it(bench: Bench, repo: Path, tmp_path: Path) -> None:
     """One runs where the file is, the other elsewhere and was said to touch it."""
     elsewhere = tmp_path / "elsewhere"

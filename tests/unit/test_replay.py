@@ -67,6 +67,19 @@ def test_what_cannot_be_looked_at_for_a_moment_makes_no_window() -> None:
     assert (found.changed, found.restored, [each.closed_at for each in found.windows]) == (("/r/x",), (), [None])
 
 
+def test_what_differs_from_what_was_put_back_is_somebody_elses_doing() -> None:
+    """Only then: through a descriptor that a child has, a task goes on to write without a call."""
+    found = observed(f"2 remove 9 {A} /r/x", "3 write 9 0 /r/x", f"4 look 0 {A} /r/x", f"9 final 0 {B} /r/x")
+    assert (found.changed, found.restored, [each.name for each in found.unattributed or ()]) == ((), ("/r/x",), ["x"])
+    assert [(each.opened_at, each.closed_at) for each in found.windows] == [(from_micros(2), from_micros(3))]
+    for now in (A, B):
+        found = observed(f"2 write 9 {A} /r/x", f"4 look 0 {now} /r/x", "9 final 0 fcc /r/x")
+        assert (found.changed, found.restored, found.unattributed) == (("/r/x",), (), None)
+    lines = (f"2 remove 9 {A} /r/x", "3 write 9 0 /r/x", f"4 look 0 {A} /r/x", f"5 write 9 {A} /r/x")
+    found = observed(*lines, f"9 final 0 {B} /r/x")
+    assert (found.changed, found.unattributed) == (("/r/x",), None), "it has changed it once more"
+
+
 def test_a_change_that_cannot_be_looked_at_is_a_gap_and_not_nothing() -> None:
     """Nobody knows what it held, or what it holds: it changed, unless the kernel knows of no change."""
     for lines in (("2 write 9 ? /r/x", f"4 final 0 {A} /r/x"), (f"2 write 9 {A} /r/x", "4 final 0 ? /r/x")):

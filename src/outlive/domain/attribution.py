@@ -42,8 +42,8 @@ def with_comparisons(
         unseen = tuple(each for each in found if each.path not in seen and not _came_along(each, away))
         in_all = sum(count for each in comparisons for count in each.counts.values())
         effects = effects.but(
-            unattributed=unseen,
-            unattributed_in_all=in_all - len(found) + len(unseen),
+            unattributed=(*(effects.unattributed or ()), *unseen),
+            unattributed_in_all=effects.unattributed_in_all + in_all - len(found) + len(unseen),
         )
     if effects.level != "unknown" or (quick is None and not comparisons):
         return effects

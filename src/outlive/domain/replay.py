@@ -7,6 +7,7 @@ path is not as the task found it, and closes with the one after which it is agai
 
 from __future__ import annotations
 
+from outlive.domain.between import Between
 from outlive.domain.doers import NOBODY, Doers
 from outlive.domain.effects import SOMEBODY, Effects
 from outlive.domain.folding import without_filled
@@ -53,6 +54,7 @@ class Replay:
         self._remotes: dict[str, None] = {}
         self._git = GitMoves()
         self._finals: dict[str, tuple[int, str]] = {}
+        self._between = Between()
         self._written: dict[str, int] = {}
         self._touched: dict[str, int] = {}
         self._unobserved: int | None = None
@@ -85,6 +87,8 @@ class Replay:
             self._doers.begin(thread, None, int(fields[1]) if fields[1].isdigit() else NOBODY)
         elif operation == "seen":
             self._seen(at, *fields)
+        elif operation == "look":
+            self._look_between(at, *fields)
         elif operation == "final":
             self._finals[fields[1]] = at, fields[0]
             if len(fields) > 2 and fields[2].isdecimal() and int(fields[2]) <= at:
@@ -94,11 +98,19 @@ class Replay:
         else:
             self._operation(at, operation, self._doers.with_number(thread), fields)
 
+    def _look_between(self, at: int, state: str, path: str) -> None:
+        """It has been put back; if it is as it was before the last call, nothing may have come of that yet."""
+        story = self._stories.get(path)
+        if story is not None and story.state != state == story.baseline:
+            story.found(state)
+            self._between.look(at, state, path)
+
     def _begin_again(self, *, is_observed: bool) -> None:
         """A further attempt: how the one before left things is what they are now."""
         for path, (_, state) in self._finals.items():
             if path in self._stories:
-                self._stories[path].found(state)
+                story = self._stories[path]
+                story.found(self._between.as_left(path, story.last_at, state)[0])
         if is_observed and self._why_unseen is not None:
             self._gaps[f"an earlier attempt was not seen: {self._why_unseen}"] = None
 
@@ -247,6 +259,9 @@ class Replay:
             at, final = self._finals.get(path, (story.last_at, ""))
             if not final or at < story.last_at:
                 final = look(path, story.baseline)  # nobody looked, or whoever was left behind has gone on since
+            final, is_anothers = self._between.as_left(path, story.last_at, final)
+            if is_anothers:
+                self._written.pop(path, None)
             if self._is_watched and final != story.state:
                 story.last_at = at  # of calls the last one is known; of what was watched, it may have been missed
             story.found(final)
@@ -301,6 +316,7 @@ class Replay:
         known = [(path, story) for path, story in stories if story.baseline not in (UNREADABLE, "s")]
         there = [(path, story) for path, story in known if story.baseline != ABSENT]
         git = self._git.told(lambda path, state: (self._finals.get(path, (0, ""))[1] or look(path, state)) == state)
+        others = tuple(each for each in self._between.changed(self._tops) if each.path not in self._heads)
         return Effects(
             level=self._level(),
             gaps=tuple(self._gaps),
@@ -316,6 +332,8 @@ class Replay:
             remotes=tuple(self._remotes),
             unobserved_since=None if self._unobserved is None else from_micros(self._unobserved),
             why_unseen=self._why_unseen,
+            unattributed=others or None,
+            unattributed_in_all=len(others),
         )
 
     def _level(self) -> Level:

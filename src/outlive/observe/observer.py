@@ -22,6 +22,7 @@ from outlive.domain.places import TEMPORARY
 from outlive.observe.calls import FRESH, HERE, KINDS, OPENATS, Calls
 from outlive.observe.content import ABSENT, glance, is_directory, look, pin, read_pinned, state_of
 from outlive.observe.journal import UNSEEN, escaped, is_of_something
+from outlive.observe.looking_back import LookingBack
 from outlive.observe.privileges import gains_privileges
 
 TYPE_CHECKING = False
@@ -97,6 +98,7 @@ class Observer:
         self._namespace = _namespace("self")
         self.touched: dict[str, None] = {}
         self.elsewhere: dict[str, None] = {}
+        self._back = LookingBack()
         self._made: set[str] = set()
         """Directories that were not there before the task made them."""
         self._touched_more = self._wrote_to_linked = False
@@ -172,6 +174,7 @@ class Observer:
         if thread not in self._known:
             self._introduce(at, thread)
         self._journal.add(at, f"write\t{thread}\t{before}\t{escaped(path)}")
+        self._back.changed(path, before, thread)
         if self._unwritten:
             self._notice_writes(((path, before, None),))
         return True
@@ -240,6 +243,8 @@ class Observer:
     def _write_words(self, at: int, thread: int, kind: Kind, words: str, named: Paths) -> None:
         if kind.operation == "exec":
             self.write_exec(at, thread, words, named[0][0])
+            for path, state in self._back.look():
+                self._journal.add(at, f"look\t0\t{state}\t{escaped(path)}")
         else:
             self._introduce(at, thread)
             self._note(at, kind.told_as, thread, words)
@@ -263,6 +268,7 @@ class Observer:
                 is_anywhere = True
                 if path not in self.touched and path not in self.elsewhere:
                     self._touch(at, thread, path, is_held=bool(self._scope.concerns(path)))
+                self._back.changed(path, before, thread)
             elif not path.startswith(_NOWHERE):
                 is_anywhere = True
             elif path == _SERVING and look(path) != ABSENT:
