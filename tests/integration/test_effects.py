@@ -711,6 +711,23 @@ def test_a_branch_that_a_task_is_on_for_a_while_is_held_for_git_alone(
     assert bench.json("effects", task)["windows"] == []
 
 
+def test_a_worktree_inside_of_the_tree_is_another_project(bench: Bench, repo: Path) -> None:
+    """Clients keep the worktrees of their agents there: what is held in one is not held in the tree around it."""
+    inner = repo / "worktrees" / "one"
+    git(bench, "worktree", "add", "-q", str(inner))
+    task = bench.launch(f"mv a.py b.py; {until('go')}; mv b.py a.py", cwd=inner)
+    wait_until(lambda: bench.json("effects", task, "--open", cwd=inner)["windows"], "the move")
+    for command in ("git commit -am x", "make test"):
+        assert bench.json("guard", "--command", command)["clear"], command
+        assert not bench.json("guard", "--command", command, cwd=inner)["clear"], command
+    for words in (("worktrees/one/a.py",), ("--command", f"cat {inner}/a.py"), ("--command", f"git -C {inner} log")):
+        assert not bench.json("guard", *words)["clear"], words
+    assert begin(bench, "s-1")["hand_off"]["open_windows"] == []
+    assert [each["task"] for each in begin(bench, "s-2", cwd=inner)["hand_off"]["open_windows"]] == [task]
+    (inner / "go").touch()
+    bench.run("wait", task)
+
+
 def test_what_a_task_left_away_is_named_until_it_is_back(bench: Bench, repo: Path) -> None:
     """It died before its pop: whoever asks is told so for a while. What a success changed was meant to change."""
     died = bench.launch("git stash push -q; kill -9 $$")

@@ -17,6 +17,7 @@ from outlive.domain.text import one_line
 from outlive.domain.when import iso, timedelta
 from outlive.observe.content import state_like
 from outlive.observe.journal import read_journal
+from outlive.observe.place import place_of
 from outlive.service.clock import utc_now
 
 TYPE_CHECKING = False
@@ -191,8 +192,16 @@ def open_windows(home: Home, tasks: Iterable[Task], project: str) -> list[tuple[
 
 def _is_in(project: str, window: Window) -> bool:
     """Whether a window is one of this tree, or of one around it and holds something in this one: a submodule, say."""
+    if is_of_inner_worktree(window, project):
+        return False
     below, scope = project.rstrip("/") + "/", window.scope.rstrip("/") + "/"
     return scope.startswith(below) or any(path.startswith(below) for path in window.paths)
+
+
+def is_of_inner_worktree(window: Window, project: str) -> bool:
+    """Whether a window is one of a further worktree that lies in this tree, as clients make them: another project."""
+    is_inside = window.scope.startswith(project.rstrip("/") + "/")
+    return is_inside and place_of(window.scope).common_directory is not None
 
 
 def overlaps_of(

@@ -17,7 +17,7 @@ from outlive.domain.value import Value
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.observe.place import place_of
 from outlive.service.clock import utc_now
-from outlive.service.effects import open_now
+from outlive.service.effects import is_of_inner_worktree, open_now
 from outlive.service.holding import may_hold
 from outlive.service.origin import parent_of, project_of
 
@@ -82,6 +82,7 @@ def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, enviro
     reader = read(argv, directory)
     touches: dict[Touch, None] = {}
     paths: list[str] = []
+    trees: dict[str, None] = {}
     unread: dict[str, str] = {} if reader.is_whole else {"all of it": project_of(directory)}
     for each in reader.commands:
         own = list(touches_of(each, directory))
@@ -91,13 +92,17 @@ def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, enviro
         kinds = {touch.kind for touch in own} | ({"git"} if program_name(each) == "git" else set())
         place = _directory_of(each, directory)
         if each.elsewhere is None and kinds & _WHOLE_TREE and place.startswith("/"):
-            paths += [project_of(place), *([f"{place_of(place).git_directory}/HEAD"] if "git" in kinds else [])]
+            trees[project_of(place)] = None
+            paths += [f"{place_of(place).git_directory}/HEAD"] if "git" in kinds else []
     paths += [touch.what for touch in touches if touch.kind == "path" and touch.what.startswith("/")]
     for touch in touches:
         is_told = any(touch.what in word for word in unread)
         if touch.kind == "path" and not touch.what.startswith(("/", "~")) and not is_told:
             unread[touch.what] = project_of(directory)
     found = _holders(held, paths, expands=True)
+    for tree in trees:
+        inside = [(task, [each for each in windows if not is_of_inner_worktree(each, tree)]) for task, windows in held]
+        found += [each for each in _holders(inside, [tree]) if each not in found]
     known = {(each.task, each.window) for each in found}
     words = tuple(unread)[:_MOST_UNREAD]
     maybe = [each.but(unread=words) for each in _holders(held, unread.values())]
@@ -172,7 +177,7 @@ def _names_in(word: str) -> Iterator[str]:
 
 
 def _holders(
-    held: Iterable[tuple[str, tuple[Window, ...]]], paths: Iterable[str], *, expands: bool = False
+    held: Iterable[tuple[str, Sequence[Window]]], paths: Iterable[str], *, expands: bool = False
 ) -> list[Holder]:
     wanted = {place for path in paths for place in _places(path)}
     patterns = [_pattern(path) for path in wanted if _WILD.search(path)] if expands else []
