@@ -10,6 +10,7 @@ from __future__ import annotations
 from outlive.domain.between import Between
 from outlive.domain.doers import NOBODY, Doers
 from outlive.domain.effects import SOMEBODY, Effects
+from outlive.domain.finals import Finals
 from outlive.domain.folding import without_filled
 from outlive.domain.git_moves import GitMoves
 from outlive.domain.moving import MOST_MOVES, Moves, below
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from outlive.domain.story import Look, Span
 
 UNSEEN = "-"
-_SHORTEST_POSSIBLE_US = 50_000
-_KERNELS_CLOCK_LAGS_US = 20_000
 _TOUCHED_OUTSIDE = "a directory came back that was changed outside of the tree: what is in it is not known"
 
 
@@ -53,10 +52,8 @@ class Replay:
         self._outside: dict[str, str] = {}
         self._remotes: dict[str, None] = {}
         self._git = GitMoves()
-        self._finals: dict[str, tuple[int, str]] = {}
+        self._finals = Finals()
         self._between = Between()
-        self._written: dict[str, int] = {}
-        self._touched: dict[str, int] = {}
         self._unobserved: int | None = None
         self._is_observed = self._is_watched = False
         self._why_unseen: str | None = None
@@ -90,11 +87,7 @@ class Replay:
         elif operation == "look":
             self._look_between(at, *fields)
         elif operation == "final":
-            self._finals[fields[1]] = at, fields[0]
-            if len(fields) > 2 and fields[2].isdecimal() and int(fields[2]) <= at:
-                self._written[fields[1]] = int(fields[2])
-            if len(fields) > 3 and fields[3].isdecimal():
-                self._touched[fields[1]] = int(fields[3])
+            self._finals.add(at, *fields[:4])
         else:
             self._operation(at, operation, self._doers.with_number(thread), fields)
 
@@ -107,7 +100,7 @@ class Replay:
 
     def _begin_again(self, *, is_observed: bool) -> None:
         """A further attempt: how the one before left things is what they are now."""
-        for path, (_, state) in self._finals.items():
+        for path, (_, state) in self._finals.held.items():
             if path in self._stories:
                 story = self._stories[path]
                 story.found(self._between.as_left(path, story.last_at, state)[0])
@@ -256,12 +249,12 @@ class Replay:
     def _find_ends(self, look: Look) -> None:
         """How each path was left; one that was not looked at when the task ended is looked at now."""
         for path, story in self._stories.items():
-            at, final = self._finals.get(path, (story.last_at, ""))
+            at, final = self._finals.held.get(path, (story.last_at, ""))
             if not final or at < story.last_at:
                 final = look(path, story.baseline)  # nobody looked, or whoever was left behind has gone on since
             final, is_anothers = self._between.as_left(path, story.last_at, final)
             if is_anothers:
-                self._written.pop(path, None)
+                self._finals.forget_write(path)
             if self._is_watched and final != story.state:
                 story.last_at = at  # of calls the last one is known; of what was watched, it may have been missed
             story.found(final)
@@ -315,13 +308,13 @@ class Replay:
         stories = sorted((path, story) for path, story in self._stories.items() if path not in self._heads)
         known = [(path, story) for path, story in stories if story.baseline not in (UNREADABLE, "s")]
         there = [(path, story) for path, story in known if story.baseline != ABSENT]
-        git = self._git.told(lambda path, state: (self._finals.get(path, (0, ""))[1] or look(path, state)) == state)
+        git = self._git.told(lambda path, state: (self._finals.state_of(path) or look(path, state)) == state)
         others = tuple(each for each in self._between.changed(self._tops) if each.path not in self._heads)
         return Effects(
             level=self._level(),
             gaps=tuple(self._gaps),
             windows=self._windows(spans_of(there)),
-            possible=self._windows(self._possible(there)),
+            possible=self._windows(self._finals.possible(there)),
             changed=tuple(path for path, story in stories if self._is_changed(path, story)),
             gone=tuple(path for path, story in there if story.state == ABSENT),
             created=without_filled(path for path, story in known if story.baseline == ABSENT != story.state),
@@ -350,24 +343,19 @@ class Replay:
     def _is_doubtful(self, path: str, story: Story) -> bool:
         """Whether it was changed, and nobody knows from what, or to what: no more can be said of it."""
         if story.baseline == UNREADABLE:
-            return self._is_watched or self._was_touched(path, story)
+            return self._is_watched or self._finals.was_touched(path, story)
         is_lost = story.state == UNREADABLE and story.baseline not in (ABSENT, "s")
-        return is_lost and not story.is_open and self._was_touched(path, story)
+        return is_lost and not story.is_open and self._finals.was_touched(path, story)
 
     def _is_rewritten(self, path: str, story: Story) -> bool:
         """Whether it was written and holds the same; where the kernel knows of no change, it was tried in vain."""
         is_same = not story.windows and story.state != UNREADABLE
-        return is_same and story.baseline[:1] != "d" and self._was_touched(path, story)
-
-    def _was_touched(self, path: str, story: Story) -> bool:
-        """Whether the kernel knows of a change since the first that we heard of it, or cannot be asked."""
-        touched = self._touched.get(path, 0)
-        return not touched or touched >= story.first_at - _KERNELS_CLOCK_LAGS_US
+        return is_same and story.baseline[:1] != "d" and self._finals.was_touched(path, story)
 
     def _is_as_before(self, path: str) -> bool:
         """Whether stat says of a path outside what it said before: it was tried in vain, or made and removed again."""
         before = self._outside[path]
-        return before != UNSEEN and self._finals.get(path, (0, ""))[1] == before
+        return before != UNSEEN and self._finals.state_of(path) == before
 
     def _find_uncompared(self) -> None:
         """Large files are known by size and time: a new time alone does not tell another content."""
@@ -387,13 +375,6 @@ class Replay:
         found = sum(self._is_doubtful(path, story) for path, story in self._stories.items())
         if found:
             self._gaps[f"{show_files(found)} that could not be looked at: changed, perhaps to the same content"] = None
-
-    def _possible(self, stories: Iterable[tuple[str, Story]]) -> Iterable[tuple[str, Span]]:
-        """A file that was opened for writing and last written a while later: what it held meanwhile nobody knows."""
-        for path, story in stories:
-            written = self._written.get(path, 0)
-            if not story.windows and story.baseline[:1] in "fu" and written - story.last_at > _SHORTEST_POSSIBLE_US:
-                yield path, (story.last_at, written, story.last_by)
 
     def _windows(self, spans: Iterable[tuple[str, Span]]) -> tuple[Window, ...]:
         return windows_of(spans, self._tops, self._heads, self._command)
