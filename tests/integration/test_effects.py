@@ -1034,6 +1034,22 @@ def test_a_tree_that_is_moved_away_has_a_window(bench: Bench) -> None:
     assert (found["level"], found["restored"], found["changed"]) == ("observed", [str(tree.path)], [])
 
 
+def test_what_was_away_with_its_directory_from_the_first_moment_is_nobodys_change(bench: Bench, repo: Path) -> None:
+    """The first look at all files finds it away: that it is back is the doing of the task, and not of somebody else."""
+    (repo / "dir" / "deep").mkdir()
+    (repo / "dir" / "deep" / "x").touch()
+    subprocess.run(["git", "add", "dir"], cwd=repo, check=True)
+    time.sleep(0.05)  # written before the task began, by the clock of any file system
+    task = bench.launch(f"mv dir away; {until('go')}; mv away dir")
+    wait_until(lambda: bench.json("effects", task, "--open")["windows"], "the move")
+    time.sleep(0.5)
+    (repo / "go").touch()
+    bench.run("wait", task)
+    found = wait_until(lambda: each if (each := bench.json("effects", task))["uncompared"] else None, "the comparison")
+    names = [Path(each["path"]).name for each in found["unattributed"]]
+    assert (found["restored"], names) == (paths(bench, "dir"), ["go"])
+
+
 def test_what_an_earlier_try_took_away_is_not_forgotten_by_the_next(bench: Bench, repo: Path) -> None:
     """A try that died before the pop, and one that succeeded without: the ending says what is missing, first."""
     begin(bench, "s-1")

@@ -517,6 +517,18 @@ def test_what_a_late_look_shows_is_not_how_it_was(tree: Worktree) -> None:
     }  # fmt: skip
 
 
+def test_what_a_late_look_missed_and_nobody_wrote_came_with_its_directory(tree: Worktree) -> None:
+    """Away with the directory around it when it was looked at: it is there again, and nobody has touched it."""
+    tree.write("kept/a", "old\n")
+    tree.commit()
+    tree.settle_index()
+    since_ns = max(os.stat(tree.path / "kept/a").st_ctime_ns + 1, time.time_ns() - 10**7)
+    (tree.path / "kept").rename(tree.path.parent / "kept")
+    late = full(tree).but(late=True)
+    (tree.path.parent / "kept").rename(tree.path / "kept")
+    assert how(compare(late, full(tree, late), since_ns=since_ns)).get("kept/a") == "appeared"
+
+
 def test_a_sparse_checkout_has_nothing_gone(tree: Worktree) -> None:
     """Files that a sparse checkout leaves out were not deleted by anybody."""
     tree.git("sparse-checkout", "set", "--no-cone", "/top")

@@ -195,7 +195,9 @@ def _compare_files(before: Tree, after: Tree, since_ns: int | None) -> Iterable[
         if UNSEEN in {kind_of(was), kind_of(is_now)}:
             continue
         if since_ns is not None and _is_too_late(was, since_ns) and was + is_now != GONE + GONE:
-            yield _change(path, "touched", stamp_of(is_now), before)
+            # Not changed since the start, it can only have come with a directory around it.
+            came = was == GONE and any(stamp := stamp_of(is_now)) and changed_at_ns(stamp) < since_ns
+            yield _change(path, "appeared" if came else "touched", stamp_of(is_now), before)
             continue
         if was == is_now:
             continue
