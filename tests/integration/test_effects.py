@@ -122,9 +122,9 @@ def test_directories_are_not_counted_as_files(bench: Bench, repo: Path) -> None:
     bench.ok("wait", task)
     effects = bench.show(task)["effects"]
     assert "2 files removed" in effects["summary"]
-    assert "2 files not as it found them" in effects["summary"]
+    assert "left 2 files not as it found them (rm -r x)" in effects["summary"]
     listed = bench.ok("effects", task)
-    assert ("window of 2 files, open for" in listed, "removed (2):" in listed) == (True, True)
+    assert ("window of 2 files, left open: from" in listed, "removed (2):" in listed) == (True, True)
     (repo / "build").mkdir()
     (repo / "build" / "a.o").write_text("1\n")
     built = bench.launch("rm -r build; mkdir build; echo 2 > build/a.o")
@@ -145,6 +145,28 @@ def test_a_window_that_stays_open_is_in_the_first_line(bench: Bench) -> None:
     first = notice["text"].splitlines()[1]
     assert "LEFT a.py, b.py, c.py not as it found them" in first
     assert notice["task"]["effects"]["windows"][0]["closed_at"] is None
+
+
+def test_what_was_put_back_since_is_not_told_as_away_now(bench: Bench, repo: Path) -> None:
+    """By hand, after a task that died before the pop: that it left it so is true, that it is so now is not."""
+    task = bench.launch("git stash push -q; exit 9", "--session", "s-1")
+    bench.run("wait", task, "--no-ack")
+    assert bench.ok("effects", task, "--open").startswith("window of 3 files, open for")
+    (repo / "a.py").write_text("mine\n")
+    (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
+    assert "LEFT b.py, c.py not as it found them (for " in notice["text"].splitlines()[1], "a.py is in other hands"
+    git(bench, "checkout", "-q", "a.py")
+    git(bench, "stash", "pop", "-q")
+    (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
+    first = notice["text"].splitlines()[1]
+    told = "LEFT a.py, b.py, c.py not as it found them (by git stash push -q; put back or changed since)"
+    assert told in first
+    effects = notice["task"]["effects"]
+    assert "left 3 files not as it found them (git stash push -q)" in effects["summary"]
+    assert effects["windows"][0]["left"] is True
+    for surface in (first, effects["summary"], bench.ok("effects", task), bench.ok("show", task)):
+        assert " now" not in surface, surface
+    assert bench.ok("effects", task, "--open") == ""
 
 
 def test_files_of_one_name_are_told_apart_in_the_first_line(bench: Bench, repo: Path) -> None:
@@ -697,7 +719,7 @@ def test_a_branch_that_a_task_is_on_for_a_while_is_held_for_git_alone(
     (held,) = wait_until(lambda: bench.json("effects", task, "--open", cwd=place)["windows"], "the other branch")
     head = repo / ".git" / ("worktrees/linked/HEAD" if is_linked else "HEAD")
     assert (held["scope"], held["paths"], held["by"]) == (str(place), [str(head)], "git checkout -q -b fix")
-    assert f"task {task} holds HEAD away from how it found them, since" in bench.ok(
+    assert f"task {task} holds HEAD away from how it found it, since" in bench.ok(
         "guard", "--command", "git commit -am x", cwd=place
     )
     for words in (("--command", "make test"), ("--command", "rg word"), ("a.py",), (".",)):
@@ -893,7 +915,7 @@ def test_what_others_change_once_a_task_has_put_it_back_is_not_its_doing(bench: 
     others = [(each["path"], each["how"]) for each in found["unattributed"]]
     assert [(path, "changed") for path in paths(bench, "a.py", "b.py")] == others[:2]
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
-    assert "LEFT other.py not as it found them" in notice["text"].splitlines()[1]
+    assert "LEFT other.py not as it found it (for" in notice["text"].splitlines()[1]
 
 
 def test_tasks_of_two_projects_that_change_one_file_name_it(bench: Bench, repo: Path, tmp_path: Path) -> None:
@@ -967,7 +989,7 @@ def test_windows_that_a_hand_off_has_no_room_for_are_counted(bench: Bench, repo:
         window_on(bench, task, name)
     handed = begin(bench, "s-1")["hand_off"]
     assert len(handed["open_windows"]) == 4
-    assert handed["text"].count("away from how it found them") == 3
+    assert handed["text"].count("away from how it found it,") == 3
     assert "and 1 more not as they were found: outlive gate" in handed["text"]
     assert "others run 4 more in this project" in handed["text"]
     (repo / "go").touch()

@@ -52,7 +52,7 @@ def test_who_is_about_to_touch_what_a_task_holds_is_told(bench: Bench, repo: Pat
         ("Bash", {"command": "git commit -am done"}),
         ("Bash", {"command": "pytest -q"}),
     ):
-        assert f"task {task} holds a.py away from how it found them" in about_to(bench, tool, **given), given
+        assert f"task {task} holds a.py away from how it found it," in about_to(bench, tool, **given), given
     assert about_to(bench, "Edit", file_path=str(repo / "new.py")) == ""
     assert about_to(bench, "Bash", command="cat /etc/hostname") == ""
     (repo / "go").touch()

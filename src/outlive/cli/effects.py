@@ -45,7 +45,7 @@ def act(given: Given) -> int:
         windows = open_now(home, task, attempt)
         if given.json:
             print_json({"windows": [window_document(window, now, None) for window in windows]})
-        for line in () if given.json else _windows(windows, now):
+        for line in () if given.json else _windows(windows, now, is_now=True):
             print(line)
         return 0
     found, declared = effects_of(home, task, attempt), declared_of(task)
@@ -114,10 +114,12 @@ def _unattributed(effects: Effects) -> Iterator[str]:
         yield from (f"  {one_line(each.path, 200)} ({each.how})" for each in told[:_MOST])
 
 
-def _windows(windows: Sequence[Window], now: datetime) -> Iterator[str]:
+def _windows(windows: Sequence[Window], now: datetime, *, is_now: bool = False) -> Iterator[str]:
     for window in windows[:_MOST]:
         span = how_long(window, now)
         how = f"open for {span} now" if window.is_open else f"{span}, all as before again"
+        if window.is_left and not is_now:
+            how = "left open"  # whether somebody has put it back since, --open tells
         until = "" if window.closed_at is None else f" to {window.closed_at:%H:%M:%S.%f}"
         paths = without_filled(window.paths)
         yield f"window of {show_files(len(paths))}, {how}: from {window.opened_at:%H:%M:%S.%f}{until}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from outlive.domain.effects_words import how_long
 from outlive.domain.folding import without_filled
 from outlive.domain.git_state import is_gits_own
-from outlive.domain.quantity import show_duration
+from outlive.domain.quantity import show_duration, them
 from outlive.domain.telling import cut_bytes, frame, how_it_ended
 from outlive.domain.text import one_line
 from outlive.domain.value import Value
@@ -122,13 +122,11 @@ def held_line(task: str, window: Window, now: datetime) -> str:
     paths = without_filled(window.paths)
     names = ", ".join(one_line(_name_of(path, window.scope), 40) for path in paths[:3])
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-    since = how_long(window, now)
+    since, found = how_long(window, now), f"found {them(len(paths))}"
     if not window.is_attributed:
-        return f"{names}{more} not as task {task} found them, since {since} (watched: nobody knows who did it)"
-    if window.is_left:
-        by = one_line(window.by, 60)
-        return f"task {task} has ended and left {names}{more} away from how it found them, since {since} ({by})"
-    return f"task {task} holds {names}{more} away from how it found them, since {since} ({one_line(window.by, 60)})"
+        return f"{names}{more} not as task {task} {found}, since {since} (watched: nobody knows who did it)"
+    does = "has ended and left" if window.is_left else "holds"
+    return f"task {task} {does} {names}{more} away from how it {found}, since {since} ({one_line(window.by, 60)})"
 
 
 def _name_of(path: str, tree: str) -> str:

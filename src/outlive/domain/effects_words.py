@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive.domain.folding import fold, largest, without_filled
-from outlive.domain.quantity import show_duration, show_files
+from outlive.domain.quantity import show_duration, show_files, them
 from outlive.domain.text import one_line
 from outlive.domain.when import timedelta
 
@@ -80,8 +80,7 @@ def _nothing(effects: Effects, certain: str) -> str:
 def _windows(effects: Effects, now: datetime) -> Iterator[str]:
     for window in effects.windows:
         if window.is_open:
-            lasts = how_long(window, now)
-            yield f"{_count(window.paths)} not as it found them, for {lasts} now ({window.by[:60]})"
+            yield _open(window, now)
     closed = [window for window in effects.windows if window.closed_at is not None]
     were_away = {path for window in closed for path in window.paths}
     # A directory that was only made again is not among them: what is in it tells whether it is as before.
@@ -91,6 +90,16 @@ def _windows(effects: Effects, now: datetime) -> Iterator[str]:
     if effects.possible:
         count = sum(len(window.paths) for window in effects.possible)
         yield f"{show_files(count)} being written for a while, the same before and after"
+
+
+def _open(window: Window, now: datetime) -> str:
+    """What is not as it was; once the task has ended, only that it left it so: somebody may have put it back since."""
+    count = len(without_filled(window.paths))
+    other = f"{show_files(count)} not as it found {them(count)}"
+    by = f" ({one_line(window.by, 60)})" if window.is_attributed else ""
+    if not window.is_left:
+        return f"{other}, for {how_long(window, now)} now{by}"
+    return f"left {other}{by}" if window.is_attributed else f"{other} at its end"
 
 
 def _net(effects: Effects) -> Iterator[str]:

@@ -90,3 +90,8 @@ def _bad_duration(text: str) -> UserError:
 def show_files(count: int) -> str:
     """`1 file`, `20,000 files`."""
     return f"{count:,} file{'' if count == 1 else 's'}"
+
+
+def them(count: int) -> str:
+    """So many things, once they have been named."""
+    return "it" if count == 1 else "them"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from outlive.domain.effects_words import how_long, summary_of
 from outlive.domain.folding import without_filled
-from outlive.domain.quantity import show_duration, show_size
+from outlive.domain.quantity import show_duration, show_size, them
 from outlive.domain.text import one_line
 from outlive.domain.value import Value
 from outlive.domain.when import iso, timedelta
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.domain.drift import Drift
-    from outlive.domain.effects import Effects
+    from outlive.domain.effects import Effects, Window
     from outlive.domain.overlap import Overlap
     from outlive.domain.task import Attempt, Task
     from outlive.domain.wire import OutputView
@@ -55,6 +55,8 @@ class Told(Value):
     launched_by: str | None
     crossed_boundary: bool
     effects: Effects | None = None
+    held: tuple[Window, ...] = ()
+    """Those of its windows that are open now: of what it left, somebody may have put some back since."""
     drift: Drift | None = None
     overlaps: tuple[Overlap, ...] = ()
     last_words: Mapping[str, str] = {}
@@ -131,20 +133,23 @@ def summary_line(told: Told, now: datetime) -> str:
         return f"- {launch.id} {_beside(told)}, running for {lasted}: {what} (notice {told.notice})"
     if told.kind == "retrying":
         return f"- {launch.id} {how_it_ended(attempt)} and is tried again: {what} (notice {told.notice})"
-    left = "" if told.effects is None else left_open(told.effects, now)
+    left = "" if told.effects is None else _left_open(told.effects, told.held, now)
     return f"- {launch.id} {how_it_ended(attempt)} after {lasted}{left}: {what} (notice {told.notice})"
 
 
-def left_open(effects: Effects, now: datetime) -> str:
-    """What is still not as the task found it; nothing if all is."""
-    opened = [window for window in effects.windows if window.is_open]
+def _left_open(effects: Effects, held: Sequence[Window], now: datetime) -> str:
+    """What is still not as the task found it; if all of it was put back or changed since, what it left so."""
+    opened = held or [window for window in effects.windows if window.is_open]
     if not opened:
         return ""
     paths = without_filled(path for window in opened for path in window.paths)
+    other = f"{_names(paths)} not as it found {them(len(paths))}"
     since = how_long(min(opened, key=lambda window: window.opened_at), now)
+    how = f"for {since}" if held else "put back or changed since"
     if not opened[0].is_attributed:
-        return f", and {_names(paths)} not as it found them (for {since}; nobody knows who did it)"
-    return f", and LEFT {_names(paths)} not as it found them (for {since}, by {one_line(opened[0].by, 60)})"
+        return f", and {other} ({how}; nobody knows who did it)"
+    by = one_line(opened[0].by, 60)
+    return f", and LEFT {other} ({how}, by {by})" if held else f", and LEFT {other} (by {by}; {how})"
 
 
 def _details(told: Told, now: datetime) -> list[str]:

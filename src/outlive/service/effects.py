@@ -49,11 +49,12 @@ def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
         _wait_for_comparison(files, task.attempts[files.number - 1].settled_at)
         replay = _replayed(home, task, files.number)
     after = snapshot_of(files.after) if is_in_repository else None
-    return with_comparisons(
+    found = with_comparisons(
         replay.effects(state_like),
         comparisons_of(files),
         None if before is None or after is None else (before, after),
     )
+    return found.but(windows=_as_left(task, files.number, found.windows))
 
 
 def _replayed(home: Home, task: Task, last: int) -> Replay:
@@ -179,9 +180,14 @@ def window_document(window: Window, now: datetime, most: int | None = _MOST_PATH
 def open_now(home: Home, task: Task, attempt: int | None = None) -> tuple[Window, ...]:
     """The windows of an attempt that are open at this moment, whether it runs or has left them open."""
     number = attempt or task.current.number
-    is_left = task.attempts[number - 1].settled_at is not None
-    found = _replayed(home, task, number).open_now(state_like)
-    return tuple(window.but(is_left=True) for window in found) if is_left else found
+    return _as_left(task, number, _replayed(home, task, number).open_now(state_like))
+
+
+def _as_left(task: Task, attempt: int, windows: tuple[Window, ...]) -> tuple[Window, ...]:
+    """The windows; those that are open as left by the task, if the attempt is over."""
+    if task.attempts[attempt - 1].settled_at is None:
+        return windows
+    return tuple(window.but(is_left=window.is_open) for window in windows)
 
 
 def open_windows(home: Home, tasks: Iterable[Task], project: str) -> list[tuple[str, Window]]:

@@ -14,7 +14,7 @@ from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.drift import World, drift_document
-from outlive.service.effects import effects_of, overlaps_of
+from outlive.service.effects import effects_of, open_now, overlaps_of
 from outlive.service.view import files_of, output_view, tail_text, task_document
 
 TYPE_CHECKING = False
@@ -57,6 +57,8 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
             crossed = origin is not None and (
                 (told_to is not None and told_to.seq != origin.session) or boundaries[origin.session] > origin.boundary
             )
+            effects = effects_of(home, task, notice.attempt)
+            is_open = any(window.is_open for window in effects.windows)
             found.append(
                 Told(
                     notice=notice.id,
@@ -68,7 +70,8 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
                     members=tuple(sorted(members, key=lambda member: member.launch.created_at)),
                     launched_by=task.launch.session,
                     crossed_boundary=crossed,
-                    effects=effects_of(home, task, notice.attempt),
+                    effects=effects,
+                    held=open_now(home, task, notice.attempt) if is_open else (),
                     drift=world.drift_of(home, task, notice.attempt),
                     overlaps=_overlaps(home, ledger, task, notice),
                     last_words={
