@@ -982,6 +982,19 @@ def test_whoever_works_in_the_project_is_warned_before_the_first_write(bench: Be
     bench.run("wait", task, declares)
 
 
+@pytest.mark.usefixtures("repo")
+def test_a_hand_off_tells_what_the_ended_touched(bench: Bench) -> None:
+    """Whoever is handed an ending is not sent its notice any more: that the tree was wrong for a while is news here."""
+    begin(bench, "s-1")
+    tasks = [bench.launch(text, "--session", "s-1") for text in ("git stash push -q; git stash pop -q", "cat a.py")]
+    bench.run("wait", *tasks, "--no-ack")
+    lines = begin(bench, "s-1", "--source", "compact")["hand_off"]["text"].splitlines()
+    told = {task: next(line for line in lines if task in line) for task in tasks}
+    assert "; observed: 3 files changed and restored, window " in told[tasks[0]]
+    assert "observed" not in told[tasks[1]], "nothing shared was touched: that is not worth the room"
+    assert bench.json("inbox", "--session", "s-1")["notices"] == []
+
+
 def test_windows_that_a_hand_off_has_no_room_for_are_counted(bench: Bench, repo: Path) -> None:
     """Silence would be taken for "no more"."""
     tasks = [bench.launch(f"echo away > {name}; {until('go')}") for name in (*NAMES, "other.py")]

@@ -5,7 +5,7 @@ Ten tasks fit into 3 KB; of more, each gets fewer words, and of very many some a
 
 from __future__ import annotations
 
-from outlive.domain.effects_words import how_long
+from outlive.domain.effects_words import how_long, summary_of
 from outlive.domain.folding import without_filled
 from outlive.domain.git_state import is_gits_own
 from outlive.domain.quantity import show_duration, them
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.domain.drift import Drift
-    from outlive.domain.effects import Window
+    from outlive.domain.effects import Effects, Window
     from outlive.domain.foreign import Foreign
     from outlive.domain.task import Task
 
@@ -41,6 +41,8 @@ class Line(Value):
     """It is owed to an earlier session of this project that nobody continues."""
     drift: Drift | None = None
     """What has moved in the world since it ended; None if nobody compared."""
+    effects: Effects | None = None
+    """What it touched, of one that has ended; None if nobody asked."""
 
 
 class Digest(Value):
@@ -153,10 +155,11 @@ def _line(line: Line, width: int, now: datetime) -> str:
     head = f"  {task.id}{' (of an earlier session)' if line.earlier else ''} {how}: "
     room = width - len(head)
     what = one_line(task.launch.command, max(room // 2, 20))
-    moved = (
-        [f"; {one_line(line.drift.summary, max(room // 3, 40))}"] if line.drift is not None and line.drift.moved else []
-    )
-    words = [what, *moved, f"{';' if moved else ''} in {one_line(task.launch.cwd, max(room // 4, 12))}"]
+    news = [line.drift.summary] if line.drift is not None and line.drift.moved else []
+    if line.effects is not None and not line.effects.is_empty:
+        news.append(f"{line.effects.level}: {summary_of(line.effects, now)}")
+    told = [f"; {one_line(each, max(room // 3, 40))}" for each in news]
+    words = [what, *told, f"{';' if told else ''} in {one_line(task.launch.cwd, max(room // 4, 12))}"]
     if line.last_line:
         words.append(f', last line "{one_line(line.last_line, max(room // 4, 12))}"')
     text = head

@@ -10,7 +10,7 @@ from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.drift import World, drift_document
-from outlive.service.effects import may_open_window, open_windows, window_document
+from outlive.service.effects import effects_of, may_open_window, open_windows, window_document
 from outlive.service.foreign import foreign_document, foreign_of
 from outlive.service.holding import may_hold
 from outlive.service.liveness import is_over
@@ -119,10 +119,11 @@ def _digest(home: Home, ledger: SqliteLedger, owed: Owed, tellings: Sequence[Tel
 
 
 def _compared(home: Home, digest: Digest) -> Digest:
-    """With what moved since the first of its endings."""
+    """With what the first of its endings touched, and what moved since."""
     world, ended = World(), list(digest.ended)
     ended[:_MOST_COMPARED] = [
-        line.but(drift=world.drift_of(home, line.task, line.task.current.number)) for line in ended[:_MOST_COMPARED]
+        line.but(drift=world.drift_of(home, line.task, line.task.current.number), effects=effects_of(home, line.task))
+        for line in ended[:_MOST_COMPARED]
     ]
     return digest.but(ended=tuple(ended))
 
