@@ -169,6 +169,20 @@ def test_what_was_put_back_since_is_not_told_as_away_now(bench: Bench, repo: Pat
     assert bench.ok("effects", task, "--open") == ""
 
 
+def test_what_was_put_back_is_not_held_again_when_somebody_takes_it_away(bench: Bench, repo: Path) -> None:
+    """It holds what the task left in it, and yet that is not the task's doing any more."""
+    task = bench.launch("git stash push -q; exit 9", "--session", "s-1")
+    bench.run("wait", task, "--no-ack")
+    assert not bench.json("guard", "a.py")["clear"]
+    git(bench, "stash", "pop", "-q")
+    git(bench, "stash", "push", "-q")
+    assert (repo / "a.py").read_text() == "old\n"
+    assert bench.json("guard", "a.py")["clear"]
+    assert bench.json("effects", task, "--open")["windows"] == []
+    (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
+    assert "put back or changed since" in notice["text"].splitlines()[1]
+
+
 def test_files_of_one_name_are_told_apart_in_the_first_line(bench: Bench, repo: Path) -> None:
     """By the directories that they lie in, which are not told beside them."""
     for name in ("one/index.js", "two/index.js"):

@@ -33,6 +33,15 @@ class Finals:
         """What it held; empty if nobody looked."""
         return self.held.get(path, (0, ""))[1]
 
+    def is_written_since(self, path: str, last_at: int, written: int) -> bool:
+        """Whether a file was written after that look, be it with what it held; `written` is when, 0 if unknown.
+
+        Whoever was left behind may have gone on since: a call that is later than the look tells more than it.
+        """
+        at, state = self.held.get(path, (0, ""))
+        then = self._written.get(path)
+        return at >= last_at and state[:1] in ("f", "u") and 0 not in (then or 0, written) and then != written
+
     def forget_write(self, path: str) -> None:
         """It was somebody else who wrote to it last."""
         self._written.pop(path, None)

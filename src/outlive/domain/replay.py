@@ -22,7 +22,7 @@ from outlive.domain.windows import spans_of, windows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from outlive.domain.effects import Level, Window
     from outlive.domain.story import Look, Span
@@ -235,13 +235,17 @@ class Replay:
         story.last_at = at
         story.found(state)
 
-    def open_now(self, look: Look) -> tuple[Window, ...]:
-        """The windows that are open at this moment; of what a task left away, somebody may have put some back since."""
+    def open_now(self, look: Look, written_at: Callable[[str], int] = lambda _: 0) -> tuple[Window, ...]:
+        """The windows that are open at this moment; of what a task left away, somebody may have put some back since.
+
+        And taken away again: then it is as the task left it, but was written later.
+        """
         self._find_ends(look)
         return self._windows(
             (path, span)
             for path, story in sorted(self._stories.items())
             if story.baseline not in (UNREADABLE, "s", ABSENT) and story.is_open and story.is_left_so(path, look)
+            if not self._finals.is_written_since(path, story.last_at, written_at(path))
             for span in story.windows
             if span[1] is None
         )

@@ -15,7 +15,7 @@ from outlive.domain.replay import Replay
 from outlive.domain.snapshot_json import from_json
 from outlive.domain.text import one_line
 from outlive.domain.when import iso, timedelta
-from outlive.observe.content import state_like
+from outlive.observe.content import moments_of, state_like
 from outlive.observe.journal import read_journal
 from outlive.observe.place import place_of
 from outlive.service.clock import utc_now
@@ -180,7 +180,8 @@ def window_document(window: Window, now: datetime, most: int | None = _MOST_PATH
 def open_now(home: Home, task: Task, attempt: int | None = None) -> tuple[Window, ...]:
     """The windows of an attempt that are open at this moment, whether it runs or has left them open."""
     number = attempt or task.current.number
-    return _as_left(task, number, _replayed(home, task, number).open_now(state_like))
+    found = _replayed(home, task, number).open_now(state_like, lambda path: moments_of(path)[0])
+    return _as_left(task, number, found)
 
 
 def _as_left(task: Task, attempt: int, windows: tuple[Window, ...]) -> tuple[Window, ...]:
