@@ -166,7 +166,20 @@ def test_what_was_put_back_since_is_not_told_as_away_now(bench: Bench, repo: Pat
     assert effects["windows"][0]["left"] is True
     for surface in (first, effects["summary"], bench.ok("effects", task), bench.ok("show", task)):
         assert " now" not in surface, surface
-    assert bench.ok("effects", task, "--open") == ""
+    assert bench.ok("effects", task, "--open") == "no window is open now"
+
+
+@pytest.mark.usefixtures("repo")
+def test_nobody_takes_what_is_not_seen_for_nothing_held(bench: Bench) -> None:
+    """Of a task that is only compared, or not looked at, nobody knows what it holds while it runs."""
+    for how in ("compare", "off"):
+        task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q", "--observe", how)
+        answer = bench.ok("effects", task, "--open")
+        assert answer.startswith("not known: nobody sees what it holds ("), how
+        assert bench.json("effects", task, "--open") == {"level": "unknown", "windows": []}
+        (bench.project / "go").touch()
+        bench.run("wait", task)
+        (bench.project / "go").unlink()
 
 
 def test_what_was_put_back_is_not_held_again_when_somebody_takes_it_away(bench: Bench, repo: Path) -> None:

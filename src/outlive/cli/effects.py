@@ -5,10 +5,9 @@ from __future__ import annotations
 from outlive.cli import place
 from outlive.cli.options import Command, Given, Option, whole_number
 from outlive.cli.render import print_json
-from outlive.domain.effects_words import how_long, summary_of
+from outlive.domain.effects_words import none_open, summary_of, window_words
 from outlive.domain.errors import UserError
 from outlive.domain.folding import fold, without_filled
-from outlive.domain.quantity import show_files
 from outlive.domain.text import one_line, shown
 from outlive.keeper.launching import launch_adopter
 from outlive.service.clock import utc_now
@@ -41,14 +40,15 @@ def act(given: Given) -> int:
     home, now = place.here(), utc_now()
     task = find(home, given.words, launch_adopter)[0]
     attempt = files_of_attempt(home, task, given.attempt).number
+    found = effects_of(home, task, attempt)
     if given.open:
         windows = open_now(home, task, attempt)
         if given.json:
-            print_json({"windows": [window_document(window, now, None) for window in windows]})
-        for line in () if given.json else _windows(windows, now, is_now=True):
-            print(line)
+            print_json({"level": found.level, "windows": [window_document(each, now, None) for each in windows]})
+        else:
+            print("\n".join(_windows(windows, now, is_now=True)) or none_open(found))
         return 0
-    found, declared = effects_of(home, task, attempt), declared_of(task)
+    declared = declared_of(task)
     if given.json:
         print_json({**effects_document(found, now, whole=True), "declared": declared_document(declared)})
     else:
@@ -116,15 +116,10 @@ def _unattributed(effects: Effects) -> Iterator[str]:
 
 def _windows(windows: Sequence[Window], now: datetime, *, is_now: bool = False) -> Iterator[str]:
     for window in windows[:_MOST]:
-        span = how_long(window, now)
-        how = f"open for {span} now" if window.is_open else f"{span}, all as before again"
-        if window.is_left and not is_now:
-            how = "left open"  # whether somebody has put it back since, --open tells
         until = "" if window.closed_at is None else f" to {window.closed_at:%H:%M:%S.%f}"
-        paths = without_filled(window.paths)
-        yield f"window of {show_files(len(paths))}, {how}: from {window.opened_at:%H:%M:%S.%f}{until}"
+        yield f"{window_words(window, now, is_now=is_now)}: from {window.opened_at:%H:%M:%S.%f}{until}"
         yield f"  opened by {one_line(window.by, 160)}"
-        yield from _paths(paths)
+        yield from _paths(without_filled(window.paths))
     if len(windows) > _MOST:
         yield f"and {len(windows) - _MOST:,} more windows"
 

@@ -45,6 +45,22 @@ def how_long(window: Window, now: datetime) -> str:
     return "an unknown time (the clock was set back)" if span is None else show_duration(span)
 
 
+def window_words(window: Window, now: datetime, *, is_now: bool) -> str:
+    """`window of 3 files, open for 12s now`; without `is_now` nobody has looked whether what was left is still so."""
+    span = how_long(window, now)
+    how = f"open for {span} now" if window.is_open else f"{span}, all as before again"
+    if window.is_left and not is_now:
+        how = "left open"
+    return f"window of {_count(window.paths)}, {how}"
+
+
+def none_open(effects: Effects) -> str:
+    """That no window is open now; or why nobody knows, which must not be taken for that."""
+    if effects.level in ("unknown", "compared"):
+        return f"not known: nobody sees what it holds ({effects.why_unseen or 'nobody looks'})"
+    return "no window is open now"
+
+
 def unattributed_words(effects: Effects) -> Iterator[str]:
     """What changed meanwhile without anybody being seen; nothing if nothing did."""
     who = "by somebody else, or unseen" if effects.is_attributed else "unseen"

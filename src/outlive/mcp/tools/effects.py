@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from outlive.domain.effects_words import how_long, summary_of
+from outlive.domain.effects_words import none_open, summary_of, window_words
 from outlive.domain.text import one_line
 from outlive.mcp.tools.scope import own_task
 from outlive.mcp.tools.show import Id
@@ -23,6 +23,7 @@ from outlive.service.effects import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from outlive.domain.effects import Effects, Window
@@ -40,30 +41,33 @@ class EffectsOf(Arguments):
 def effects(call: Call, given: EffectsOf) -> Answer:
     """What one task touched."""
     now, task = utc_now(), own_task(call, given.id)
+    found = effects_of(call.home, task)
     if given.open:
         windows = open_now(call.home, task)
+        lines = list(_windows(windows, now, is_now=True)) or [none_open(found)]
         return Answer(
-            text=framed(f"{len(windows)} windows are open now.", [_window(window, now) for window in windows]),
-            document={"windows": [window_document(window, now) for window in windows]},
+            text=framed(f"What {task.id} holds away from how it found it now.", lines),
+            document={"level": found.level, "windows": [window_document(window, now) for window in windows]},
         )
-    found = effects_of(call.home, task)
     document = {**effects_document(found, now, whole=True), "declared": declared_document(declared_of(task))}
     return Answer(text=framed(f"What {task.id} touched.", _lines(found, now)), document=document)
 
 
 def _lines(found: Effects, now: datetime) -> list[str]:
-    lines = [f"{found.level}: {one_line(summary_of(found, now), 300)}", *(_window(each, now) for each in found.windows)]
+    lines = [f"{found.level}: {one_line(summary_of(found, now), 300)}", *_windows(found.windows, now, is_now=False)]
     for head, paths in (("changed", found.changed), ("created", found.created), ("outside", found.outside)):
         lines += [f"{head}: {one_line(path, 200)}" for path in paths[:_MOST]]
         lines += [f"{head}: and {len(paths) - _MOST} more"] if len(paths) > _MOST else []
     return [*lines, *(f"gap: {one_line(gap, 200)}" for gap in found.gaps)]
 
 
-def _window(window: Window, now: datetime) -> str:
-    span = how_long(window, now)
-    names = ", ".join(one_line(path, 80) for path in window.paths[:5])
-    how = f"open for {span} now" if window.is_open else f"for {span}, all as before again"
-    return f"window of {len(window.paths)} files, {how}, by {one_line(window.by, 80)}: {names}"
+def _windows(windows: Sequence[Window], now: datetime, *, is_now: bool) -> Iterator[str]:
+    for window in windows[:_MOST]:
+        names = ", ".join(one_line(path, 80) for path in window.paths[:5])
+        words = window_words(window, now, is_now=is_now)
+        yield f"{words}, by {one_line(window.by, 80)}: {names}{', ...' if len(window.paths) > 5 else ''}"
+    if len(windows) > _MOST:
+        yield f"and {len(windows) - _MOST:,} more windows"
 
 
 TOOL = Tool(
