@@ -573,7 +573,7 @@ def test_two_tasks_that_changed_the_same_at_the_same_time_are_told(bench: Bench)
     told = {notice["task"]["id"]: notice for notice in bench.json("inbox", "--session", "s-1")["notices"]}
     (overlap,) = told[one]["overlap"]
     assert (overlap["task"], overlap["paths"]) == (two, paths(bench, "other.py"))
-    assert f"overlap: task {one} changed other.py at the same time" in told[two]["text"]
+    assert f"overlap: task {one} changed other.py too while both ran, from " in told[two]["text"]
 
 
 @pytest.mark.usefixtures("repo")
@@ -893,7 +893,8 @@ def test_one_session_is_told_once_that_two_of_its_tasks_are_in_each_others_way(b
     wait_until((repo / "new2").exists, "the last to write")
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
     assert notice["task"]["id"] in tasks[:2]
-    assert "changed other files of this tree at the same time" in notice["text"]
+    assert "changed other files of this tree while both ran, from " in notice["text"]
+    assert "\n  running since " in notice["text"]
     (repo / "go").touch()
     bench.run("wait", *tasks, "--no-ack")
     found = bench.json("inbox", "--session", "s-1")["notices"]

@@ -160,7 +160,7 @@ def _details(told: Told, now: datetime) -> list[str]:
         f"  command: {one_line(launch.command, _WIDE)}",
         f"  directory: {one_line(launch.cwd, _WIDE)}",
         f"  launched by {_origin(told)}, {iso(launch.created_at)}",
-        f"  ran {iso(attempt.started_at) or 'never'} to {iso(attempt.ended_at) or '?'}; ended by {who_ended(attempt)}",
+        f"  {when_it_ran(attempt)}",
     ]
     if launch.group is not None:
         lines.append(f"  group {one_line(launch.group, _NARROW)}: {told.remaining} not ended")
@@ -178,6 +178,13 @@ def _details(told: Told, now: datetime) -> list[str]:
     return [*lines, f"  more: outlive show {launch.id}, outlive output {launch.id}"]
 
 
+def when_it_ran(attempt: Attempt) -> str:
+    """`ran X to Y; ended by itself`, or since when it runs."""
+    if attempt.settled_at is None and attempt.started_at is not None:
+        return f"running since {iso(attempt.started_at)}"
+    return f"ran {iso(attempt.started_at) or 'never'} to {iso(attempt.ended_at) or '?'}; ended by {_who_ended(attempt)}"
+
+
 def _beside(told: Told) -> str:
     """Whom a running task is in the way of."""
     others = ", ".join(each.task for each in told.overlaps if each.task is not None and each.until is None)
@@ -188,9 +195,8 @@ def _overlap(overlap: Overlap) -> str:
     names = _names(overlap.paths)
     if overlap.session is not None:
         return f"session {one_line(overlap.session, _NARROW)} edited {names} itself, from {iso(overlap.since)}"
-    if not overlap.paths:
-        return f"task {overlap.task} changed other files of this tree at the same time, from {iso(overlap.since)}"
-    return f"task {overlap.task} changed {names} at the same time, from {iso(overlap.since)}"
+    span = f"while both ran, from {iso(overlap.since)}" + (f" to {iso(overlap.until)}" if overlap.until else "")
+    return f"task {overlap.task} changed {f'{names} too' if overlap.paths else 'other files of this tree'} {span}"
 
 
 def _names(paths: Sequence[str]) -> str:
@@ -244,7 +250,7 @@ def how_it_ended(attempt: Attempt) -> str:
     return f"{attempt.state} ({how})" if how else attempt.state
 
 
-def who_ended(attempt: Attempt) -> str:
+def _who_ended(attempt: Attempt) -> str:
     """Whose doing the end was, as far as it is known."""
     if attempt.settled_at is None:
         return "nobody yet"

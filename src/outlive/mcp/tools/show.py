@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from outlive.domain.effects_words import summary_of
-from outlive.domain.telling import how_it_ended, who_ended
+from outlive.domain.telling import how_it_ended, when_it_ran
 from outlive.domain.text import one_line
 from outlive.domain.when import iso
 from outlive.mcp.tools.scope import own_task
@@ -37,7 +37,7 @@ def show(call: Call, given: Show) -> Answer:
         f"command: {one_line(launch.command, _WIDE)}",
         f"directory: {one_line(launch.cwd, _WIDE)}",
         f"launched {iso(launch.created_at)} by {one_line(launch.session or 'no session', 60)}",
-        f"ran {iso(attempt.started_at) or 'never'} to {iso(attempt.ended_at) or '?'}; ended by {who_ended(attempt)}",
+        when_it_ran(attempt),
         *(f"attempt {each.number}: {how_it_ended(each)}" for each in task.attempts[:-1]),
         *(f"left running: {left.pid} {one_line(left.command, 80)}" for left in attempt.left_running),
         f"touched ({effects.level}): {one_line(summary_of(effects, now), _WIDE)}",
