@@ -119,8 +119,8 @@ def _open(window: Window, now: datetime) -> str:
 
 
 def _net(effects: Effects) -> Iterator[str]:
-    is_gone = frozenset(effects.gone)
-    changed = [path for path in effects.changed if path not in is_gone]
+    told = frozenset((*effects.gone, *(path for each in effects.windows if each.is_open for path in each.paths)))
+    changed = [path for path in effects.changed if path not in told]  # one that is open is told as that
     for paths, what in ((changed, "changed"), (without_filled(effects.gone), "removed"), (effects.created, "created")):
         if paths:
             yield f"{show_files(len(paths))} {what}{_where(paths)}"
