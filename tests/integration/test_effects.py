@@ -162,7 +162,7 @@ def test_what_was_put_back_since_is_not_told_as_away_now(bench: Bench, repo: Pat
     told = "LEFT a.py, b.py, c.py not as it found them (by git stash push -q; put back or changed since)"
     assert told in first
     effects = notice["task"]["effects"]
-    assert "left 3 files not as it found them (git stash push -q)" in effects["summary"]
+    assert effects["summary"] == "left 3 files not as it found them (git stash push -q); git: index, stash"
     assert effects["windows"][0]["left"] is True
     for surface in (first, effects["summary"], bench.ok("effects", task), bench.ok("show", task)):
         assert " now" not in surface, surface
@@ -194,6 +194,21 @@ def test_what_was_put_back_is_not_held_again_when_somebody_takes_it_away(bench: 
     assert bench.json("effects", task, "--open")["windows"] == []
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
     assert "put back or changed since" in notice["text"].splitlines()[1]
+
+
+@pytest.mark.usefixtures("repo")
+def test_show_names_what_was_away_and_a_notice_where_all_of_it_is(bench: Bench) -> None:
+    """The files and the command of each window; of a task that touched nothing, there is no more to be read."""
+    stashed = bench.launch("git stash push -q; git stash pop -q", "--session", "s-1")
+    silent = bench.launch("cat a.py", "--session", "s-1")
+    bench.run("wait", stashed, silent, "--no-ack")
+    (line,) = [line for line in bench.ok("show", stashed).splitlines() if line.startswith("window ")]
+    assert line.startswith("window    of 3 files, ")
+    assert line.endswith(", all as before again, by git stash push -q: a.py, b.py, dir/c.py")
+    assert "\nwindow " not in bench.ok("show", silent)
+    text = bench.ok("inbox", "--session", "s-1")
+    assert f", outlive effects {stashed}\n" in text
+    assert f"outlive effects {silent}" not in text
 
 
 def test_files_of_one_name_are_told_apart_in_the_first_line(bench: Bench, repo: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from outlive.cli import place
 from outlive.cli.options import Command, Given
 from outlive.cli.render import ago, coloured, ending, lasted, print_json, tail_lines
-from outlive.domain.effects_words import summary_of
+from outlive.domain.effects_words import summary_of, window_words
 from outlive.domain.errors import UserError
+from outlive.domain.folding import without_filled
 from outlive.domain.quantity import show_size
 from outlive.domain.text import one_line, shown
 from outlive.domain.when import iso
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.bundle.home import Home
+    from outlive.domain.effects import Effects
     from outlive.domain.task import Task
+
+_MOST_WINDOWS, _MOST_NAMED = 3, 5
 
 
 def act(given: Given) -> int:
@@ -58,6 +62,7 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
         yield f"attempt {each.number} {each.state}  {ending(each)}  {lasted(each, now)}"
     effects = effects_of(home, task)
     yield f"touched   {effects.level}: {one_line(summary_of(effects, now), 300)}"
+    yield from _windows(effects, now)
     drift = drift_now(home, task)
     if drift is not None and drift.moved is not False:
         yield f"since     {one_line('; '.join(drift.details) or drift.summary, 300)}"
@@ -83,9 +88,21 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
     yield from (f"  | {line}" for line in tail_lines(output)[-15:])
 
 
+def _windows(effects: Effects, now: datetime) -> Iterator[str]:
+    """The first of them, by the names that their tree has for what was away; `outlive effects` has all."""
+    for window in effects.windows[:_MOST_WINDOWS]:
+        paths = without_filled(window.paths)
+        names = ", ".join(one_line(path.removeprefix(window.scope + "/"), 80) for path in paths[:_MOST_NAMED])
+        more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
+        words = window_words(window, now, is_now=False).removeprefix("window ")
+        yield f"window    {words}, by {one_line(window.by, 80)}: {names}{more}"
+    if (left_out := len(effects.windows) - _MOST_WINDOWS) > 0:
+        yield f"window    and {left_out:,} more: outlive effects ID"
+
+
 COMMAND = Command(
     name="show",
-    summary="everything about one task: attempts, evidence, notices, output",
+    summary="everything about one task: attempts, evidence, effects, notices, output",
     usage="outlive show ID",
     takes="task",
     examples=(("outlive show t7k", "any unique prefix of an id will do"),),

@@ -175,7 +175,8 @@ def _details(told: Told, now: datetime) -> list[str]:
         moves = told.drift.details[:_MOVES_SHOWN] or (told.drift.summary,)
         lines.append(f"  since then: {one_line('; '.join(moves), _WIDE)}")
     lines.append(f"  output: {told.output.path} ({show_size(told.output.size)})")
-    return [*lines, f"  more: outlive show {launch.id}, outlive output {launch.id}"]
+    effects = "" if told.effects is None or told.effects.is_empty else f", outlive effects {launch.id}"
+    return [*lines, f"  more: outlive show {launch.id}, outlive output {launch.id}{effects}"]
 
 
 def when_it_ran(attempt: Attempt) -> str:
