@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -1036,6 +1037,13 @@ def test_a_hand_off_tells_what_the_ended_touched(bench: Bench) -> None:
     assert "; observed: 3 files changed and restored, window " in told[tasks[0]]
     assert "observed" not in told[tasks[1]], "nothing shared was touched: that is not worth the room"
     assert bench.json("inbox", "--session", "s-1")["notices"] == []
+    texts = ("git stash push -q; git stash pop -q", *["true"] * 11)
+    many = [bench.launch(text, "--session", "s-1") for text in texts]
+    bench.run("wait", *many, "--no-ack")
+    (line,) = [
+        line for line in begin(bench, "s-1", "--source", "compact")["hand_off"]["text"].splitlines() if many[0] in line
+    ]
+    assert re.search(r"window [0-9.]+m?s(;|$)", line), line
 
 
 def test_windows_that_a_hand_off_has_no_room_for_are_counted(bench: Bench, repo: Path) -> None:

@@ -158,7 +158,7 @@ def _line(line: Line, width: int, now: datetime) -> str:
     news = [line.drift.summary] if line.drift is not None and line.drift.moved else []
     if line.effects is not None and not line.effects.is_empty:
         news.append(f"{line.effects.level}: {summary_of(line.effects, now)}")
-    told = [f"; {one_line(each, max(room // 3, 40))}" for each in news]
+    told = [f"; {_whole_parts(each, max(room // 3, 52))}" for each in news]
     words = [what, *told, f"{';' if told else ''} in {one_line(task.launch.cwd, max(room // 4, 12))}"]
     if line.last_line:
         words.append(f', last line "{one_line(line.last_line, max(room // 4, 12))}"')
@@ -167,6 +167,14 @@ def _line(line: Line, width: int, now: datetime) -> str:
         if len(text) + len(word) <= width or text == head:
             text += word
     return cut_bytes(text, width)
+
+
+def _whole_parts(sentence: str, width: int) -> str:
+    """As many parts of a sentence as there is room for: a number that is cut is another one (`26m…` of `26ms`)."""
+    parts = one_line(sentence, _WIDEST).split("; ")
+    while len(parts) > 1 and len("; ".join(parts)) > width:
+        parts.pop()
+    return one_line("; ".join(parts), width)
 
 
 def _declared(task: Task) -> str:
