@@ -126,8 +126,23 @@ def test_documents_are_those_of_the_command_line(bench: Bench) -> None:
         async with over_stdio(bench, "legacy", {}) as client:
             assert document_of(await client.call_tool("show", {"id": task})) == bench.show(task)
             assert document_of(await client.call_tool("list", {})) == bench.json("list")
-            assert document_of(await client.call_tool("effects", {"id": task})) == bench.json("effects", task)
             assert document_of(await client.call_tool("output", {"id": task})) == bench.json("output", task)
+
+    play(steps)
+
+
+def test_what_was_touched_is_bounded(bench: Bench) -> None:
+    """A client gives the whole answer to its model: it has what `show` has of it, and `effects --json` every path."""
+    (bench.project / ".git").mkdir()
+    task = bench.launch("i=0; while [ $i -lt 2000 ]; do : > f$i; i=$((i + 1)); done")
+    bench.ok("wait", task)
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy", {}) as client:
+            found = await client.call_tool("effects", {"id": task})
+            whole = bench.json("effects", task)
+            assert document_of(found) == {**bench.show(task)["effects"], "declared": whole["declared"]}
+            assert (len(whole["created"]), len(str(found)) < 8000) == (2000, True)
 
     play(steps)
 

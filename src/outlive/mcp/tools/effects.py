@@ -47,9 +47,10 @@ def effects(call: Call, given: EffectsOf) -> Answer:
         lines = list(_windows(windows, now, is_now=True)) or [none_open(found)]
         return Answer(
             text=framed(f"What {task.id} holds away from how it found it now.", lines),
-            document={"level": found.level, "windows": [window_document(window, now) for window in windows]},
+            document={"level": found.level, "windows": [window_document(window, now) for window in windows[:_MOST]]},
         )
-    document = {**effects_document(found, now, whole=True), "declared": declared_document(declared_of(task))}
+    # Bounded, as in `show`: clients give all of it to the model.
+    document = {**effects_document(found, now), "declared": declared_document(declared_of(task))}
     return Answer(text=framed(f"What {task.id} touched.", _lines(found, now)), document=document)
 
 
