@@ -962,6 +962,27 @@ def test_what_others_change_once_a_task_has_put_it_back_is_not_its_doing(bench: 
     assert "LEFT other.py not as it found it (for" in notice["text"].splitlines()[1]
 
 
+@pytest.mark.parametrize(
+    "begin",
+    [
+        f"(exec >>log; touch up; {until('go')}; echo served; touch done) & {until('up')}; echo x >log; ls; : >log",
+        f"echo x >log; sh -c 'exec >log; ({until('go')}; echo served; touch done) &'",
+    ],
+    ids=["another has it open", "a child has it open"],
+)
+def test_what_a_server_writes_to_its_log_after_that_was_emptied_is_its_doing(
+    bench: Bench, repo: Path, begin: str
+) -> None:
+    """Whoever emptied it, or opened it, is done; the server has it open, and goes on without a call."""
+    (repo / "log").touch()
+    task = bench.launch(f"{begin}; /bin/true; touch go; {until('done')}")
+    bench.run("wait", task, "--no-ack")
+    assert (repo / "log").read_text() == "served\n"
+    found = bench.json("effects", task)
+    assert (found["restored"], found["changed"]) == ([], paths(bench, "log"))
+    assert paths(bench, "log")[0] not in [each["path"] for each in found["unattributed"] or ()]
+
+
 def test_tasks_of_two_projects_that_change_one_file_name_it(bench: Bench, repo: Path, tmp_path: Path) -> None:
     """One runs where the file is, the other elsewhere and was said to touch it."""
     elsewhere = tmp_path / "elsewhere"

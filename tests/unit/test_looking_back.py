@@ -1,0 +1,64 @@
+"""Unit tests of looking back at what a task has put back."""
+
+from __future__ import annotations
+
+import os
+from itertools import count
+from typing import TYPE_CHECKING
+
+from outlive.observe import looking_back
+from outlive.observe.content import state_like
+from outlive.observe.looking_back import LookingBack
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+NOBODY = (1 << 22) + 1
+"""No thread has this number."""
+
+
+def test_what_somebody_may_still_write_to_is_looked_at_when_it_is_closed(tmp_path: Path) -> None:
+    """To read it is no matter."""
+    path = tmp_path / "log"
+    path.write_text("first\n")
+    back, state = LookingBack(), state_like(str(path), "")
+    back.changed(str(path), state, NOBODY)
+    back.changed(str(path), "0", NOBODY)
+    with path.open("a"):
+        assert back.look() == []
+    with path.open():
+        assert back.look() == [(str(path), state)]
+    assert back.look() == []
+
+
+def test_only_what_holds_again_what_it_held_at_first_was_put_back(tmp_path: Path) -> None:
+    """Also if it was looked at while it was away; what is new was never otherwise."""
+    path, new = tmp_path / "file", tmp_path / "new"
+    path.write_text("first\n")
+    back, state = LookingBack(), state_like(str(path), "")
+    back.changed(str(path), state, NOBODY)
+    path.unlink()
+    back.changed(str(new), "0", NOBODY)
+    new.touch()
+    assert back.look() == []
+    back.changed(str(path), "0", NOBODY)
+    path.write_text("first\n")
+    assert back.look() == [(str(path), state)]
+
+
+def test_to_look_takes_a_small_part_of_the_time_however_often_it_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that has a file open for long, and very many others that begin meanwhile."""
+    path = tmp_path / "log"
+    path.write_text("first\n")
+    looks, clock = count(), count()
+    monkeypatch.setattr("outlive.observe.looking_back.time.monotonic", lambda: next(clock) / 1000)
+    monkeypatch.setattr(looking_back, "_opened_by", lambda _: (next(looks), [str(path)])[1])
+    back = LookingBack()
+    back.changed(str(path), "f0", os.getpid())
+    for _ in range(10_000):
+        back.look()
+    assert next(looks) < 10_000 / 4, "a program that begins takes a millisecond here, and so does a look"
