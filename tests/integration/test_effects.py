@@ -1127,6 +1127,22 @@ def test_what_is_made_and_then_moved_is_told_as_it_was_left(bench: Bench) -> Non
     )
 
 
+def test_a_directory_that_is_moved_stands_for_all_that_is_in_it(bench: Bench, repo: Path) -> None:
+    """Renamed, and a file in it is edited: the others are not where they were, either."""
+    (repo / "dir" / "d.py").write_text("old\n")
+    task = bench.launch(f"git mv dir core; echo new >>core/c.py; touch done; {until('go')}; false")
+    wait_until((repo / "done").exists, "the edit")
+    assert f"task {task} holds dir away" in bench.ok("guard", "dir/d.py")
+    (repo / "go").touch()
+    bench.run("wait", task, "--no-ack")
+    found = bench.json("effects", task)
+    assert (found["created"], found["windows"][0]["paths"]) == (paths(bench, "core", "done"), paths(bench, "dir"))
+    assert "1 file removed; 2 files created" in found["summary"]
+    text = bench.ok("effects", task)
+    assert f"removed (1):\n  {repo / 'dir'}\n" in text
+    assert f"created (2):\n  {repo / 'core'}\n" in text
+
+
 def test_a_tree_that_is_moved_away_has_a_window(bench: Bench) -> None:
     """All of it, by its own name; when it is back it is the same one."""
     tree = Worktree(bench.project / "tree")

@@ -74,7 +74,7 @@ def _lines(effects: Effects, now: datetime) -> Iterator[str]:
     gone = frozenset(effects.gone)
     for head, paths in (
         ("changed", [path for path in effects.changed if path not in gone]),
-        ("removed", without_filled(effects.gone)),
+        ("removed", without_filled(effects.gone, effects.whole)),
         ("created", effects.created),
         ("written, same content", effects.rewritten),
         ("outside of the project", effects.outside),

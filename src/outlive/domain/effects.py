@@ -68,7 +68,9 @@ class Effects(Value):
     gone: tuple[str, ...] = ()
     """Those of them that are no more."""
     created: tuple[str, ...] = ()
-    """A directory only if nothing was created in it."""
+    """A directory only if nothing was created in it, or if it came with all that is in it."""
+    whole: frozenset[str] = frozenset()
+    """Directories among those that are no more, or were created, which stand for all that is in them."""
     restored: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     """Written, and the same as before at every look."""

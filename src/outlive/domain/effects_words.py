@@ -121,7 +121,8 @@ def _open(window: Window, now: datetime) -> str:
 def _net(effects: Effects) -> Iterator[str]:
     told = frozenset((*effects.gone, *(path for each in effects.windows if each.is_open for path in each.paths)))
     changed = [path for path in effects.changed if path not in told]  # one that is open is told as that
-    for paths, what in ((changed, "changed"), (without_filled(effects.gone), "removed"), (effects.created, "created")):
+    gone = without_filled(effects.gone, effects.whole)
+    for paths, what in ((changed, "changed"), (gone, "removed"), (effects.created, "created")):
         if paths:
             yield f"{show_files(len(paths))} {what}{_where(paths)}"
 

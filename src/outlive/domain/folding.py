@@ -13,7 +13,7 @@ from outlive.domain.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 
 class Fold(Value):
@@ -42,11 +42,23 @@ def fold(paths: Sequence[str], most: int) -> list[Fold]:
     return [found[path] for path in sorted(found)]
 
 
-def without_filled(paths: Iterable[str]) -> tuple[str, ...]:
-    """Without directories that others of the paths are in: those tell of them."""
-    found = tuple(paths)
-    filled = {path.rpartition("/")[0] for path in found}
+def without_filled(paths: Iterable[str], whole: Collection[str] = ()) -> tuple[str, ...]:
+    """Without directories that others of the paths are in: those tell of them.
+
+    But a `whole` one tells of all that is in it, for most of that nobody has named.
+    """
+    found = tuple(path for path in paths if not whole or told_as(path, whole) == path)
+    filled = {above for path in found if (above := path.rpartition("/")[0]) not in whole}
     return tuple(path for path in found if path not in filled)
+
+
+def told_as(path: str, whole: Collection[str]) -> str:
+    """The outermost of the directories that stand for what is in them, of those around a path; or the path itself."""
+    found = above = path
+    while above := above.rpartition("/")[0]:
+        if above in whole:
+            found = above
+    return found
 
 
 def largest(folds: Sequence[Fold]) -> Fold | None:

@@ -18,7 +18,7 @@ from outlive.domain.places import TEMPORARY
 from outlive.domain.quantity import show_files
 from outlive.domain.story import ABSENT, UNREADABLE, Displaced, Story
 from outlive.domain.when import from_micros
-from outlive.domain.windows import spans_of, windows_of
+from outlive.domain.windows import by_whole, moved_whole, spans_of, windows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -312,6 +312,7 @@ class Replay:
         stories = sorted((path, story) for path, story in self._stories.items() if path not in self._heads)
         known = [(path, story) for path, story in stories if story.baseline not in (UNREADABLE, "s")]
         there = [(path, story) for path, story in known if story.baseline != ABSENT]
+        whole = moved_whole(self._stories, self._is_removed)
         git = self._git.told(lambda path, state: (self._finals.state_of(path) or look(path, state)) == state)
         others = tuple(each for each in self._between.changed(self._tops) if each.path not in self._heads)
         return Effects(
@@ -321,7 +322,8 @@ class Replay:
             possible=self._windows(self._finals.possible(there)),
             changed=tuple(path for path, story in stories if self._is_changed(path, story)),
             gone=tuple(path for path, story in there if story.state == ABSENT),
-            created=without_filled(path for path, story in known if story.baseline == ABSENT != story.state),
+            created=without_filled((path for path, story in known if story.baseline == ABSENT != story.state), whole),
+            whole=whole,
             restored=tuple(path for path, story in there if story.closed and not self._is_changed(path, story)),
             rewritten=tuple(path for path, story in there if self._is_rewritten(path, story)),
             git=tuple((from_micros(at), what, self._command(by)) for at, what, by in git),
@@ -381,7 +383,8 @@ class Replay:
             self._gaps[f"{show_files(found)} that could not be looked at: changed, perhaps to the same content"] = None
 
     def _windows(self, spans: Iterable[tuple[str, Span]]) -> tuple[Window, ...]:
-        return windows_of(spans, self._tops, self._heads, self._command)
+        whole = moved_whole(self._stories, self._is_removed)
+        return windows_of(by_whole(spans, whole), self._tops, self._heads, self._command)
 
     def _command(self, who: int) -> str:
         return self._doers.command_of(who, "?" if self._is_observed else SOMEBODY)

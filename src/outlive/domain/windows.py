@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from outlive.domain.effects import Window
+from outlive.domain.folding import told_as
+from outlive.domain.story import ABSENT
 from outlive.domain.when import from_micros
 
 TYPE_CHECKING = False
@@ -30,6 +32,23 @@ def spans_of(stories: Sequence[tuple[str, Story]]) -> Iterator[tuple[str, Span]]
         for span in story.windows:
             if span[1] is None or span[0] < since.get(path, span[0] + 1):
                 yield path, span
+
+
+def moved_whole(stories: Mapping[str, Story], is_removed: Callable[[str], bool]) -> frozenset[str]:
+    """Directories that were there at first and have another name: under both they stand for all that is in them.
+
+    One that was removed, or that the task made, does not: all that was in it has been named.
+    """
+    there = ((path, story) for path, story in stories.items() if story.baseline[:1] == "d" and story.state == ABSENT)
+    left = {story.baseline: path for path, story in there if not is_removed(story.baseline)}
+    came = (path for path, story in stories.items() if story.baseline == ABSENT and story.state in left)
+    return frozenset((*left.values(), *came)) if left else frozenset()
+
+
+def by_whole(spans: Iterable[tuple[str, Span]], whole: frozenset[str]) -> Iterator[tuple[str, Span]]:
+    """Those that are open by the names of the directories that left with all that was in them."""
+    for path, span in spans:
+        yield (told_as(path, whole) if whole and span[1] is None else path), span
 
 
 def windows_of(
