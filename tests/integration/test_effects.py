@@ -685,6 +685,19 @@ def test_what_a_command_names_in_other_ways_is_held_too(bench: Bench, repo: Path
     bench.run("wait", task)
 
 
+def test_what_is_published_or_installed_from_a_tree_that_is_held_is_not_clear(bench: Bench, repo: Path) -> None:
+    """It is taken from what lies there; whoever only asks a registry, or sends something else, takes nothing."""
+    task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
+    window_on(bench, task, *NAMES)
+    for command in ("npm publish", "npm ci", "cargo publish", "uv sync", "docker compose up -d", "cmake --build build"):
+        assert [each["task"] for each in bench.json("guard", "--command", command)["holders"]] == [task], command
+    (away := bench.root / "away").mkdir()
+    for command in ("npm view x", "docker compose logs", "docker rm x", "gh pr comment 1 -b x", f"cd {away}; npm ci"):
+        assert bench.json("guard", "--command", command)["clear"], command
+    (repo / "go").touch()
+    bench.run("wait", task)
+
+
 def test_what_cannot_be_read_of_a_command_is_neither_held_nor_clear(bench: Bench, repo: Path) -> None:
     """A variable may mean what is held: the answer names it and the task; clear is what it cannot mean."""
     unreadable = {

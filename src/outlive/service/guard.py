@@ -50,6 +50,14 @@ _SEARCHING = frozenset(
         *("ruff", "mypy", "pyright", "flake8", "pylint", "eslint", "tsc", "biome"),
     )
 )
+# Where these touch anything, they take it from what lies where they run: a package, a manifest, sources, settings.
+_TAKING = frozenset(
+    (
+        *("npm", "pnpm", "yarn", "bun", "cargo", "poetry", "uv", "pdm", "composer", "bundle", "cmake", "compose"),
+        *("terraform", "tofu", "pulumi", "cdk", "vercel", "netlify", "wrangler", "fly", "flyctl", "firebase"),
+        *("serverless", "sls"),
+    )
+)
 _RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--(dereference-)?recursive")
 # Where in a word that is not literal the unknown begins.
 _UNREAD = re.compile(r"[$`…]")
@@ -70,8 +78,9 @@ def holders_of_paths(home: Home, paths: Iterable[str], environ: Mapping[str, str
 def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, environ: Mapping[str, str]) -> list[Holder]:
     """Which tasks hold what a command is about to read or touch, as far as its text tells.
 
-    git, and programs that nobody knows (tests, builds), work with the whole tree. A word that cannot be read may
-    mean whatever is held where it may lead: that is told as what it is, neither held for sure nor clear.
+    git, programs that nobody knows (tests, builds), and those that publish or install what lies there work with the
+    whole tree. A word that cannot be read may mean whatever is held where it may lead: that is told as what it is,
+    neither held for sure nor clear.
     """
     held = list(_open_by_others(home, environ))
     if not any(windows for _, windows in held):
@@ -91,7 +100,8 @@ def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, enviro
         unread |= _unread_in(each, directory)
         kinds = {touch.kind for touch in own} | ({"git"} if program_name(each) == "git" else set())
         place = _directory_of(each, directory)
-        if each.elsewhere is None and kinds & _WHOLE_TREE and place.startswith("/"):
+        is_taking = bool(own) and bool(_TAKING.intersection((program_name(each), *(touch.what for touch in own))))
+        if each.elsewhere is None and (is_taking or kinds & _WHOLE_TREE) and place.startswith("/"):
             trees[project_of(place)] = None
             paths += [f"{place_of(place).git_directory}/HEAD"] if "git" in kinds else []
     paths += [touch.what for touch in touches if touch.kind == "path" and touch.what.startswith("/")]
