@@ -31,6 +31,12 @@ CALLED = (
         "`mount`",
         "while ping x; do :; done",
     ),
+    *(
+        "for i in 1 2; do (ping -c1 10.0.0.$i | grep ttl &); done",
+        "if true; then (mount x); fi",
+        "case $1 in\n  check) ping -c1 host ;;\nesac",
+        'case $1 in -u | "user") su - app -c run ;; esac',
+    ),
 )
 SAID = (
     *('git commit -m "look at it"', "python train.py --batch 32", "grep -r screen src", "echo mount the volume"),
@@ -56,6 +62,7 @@ SAID_BY_A_PROGRAM = (
     *(
         "import { screen } from 'x'\nmount(App)\n  mount(App)\nawait mount(App)",
         "def mount(self) -> None:\n  return at\n",
+        "if (batch) {\n while (at < 5) {}\n // calls load() at the end (it) at once\n",
     ),
 )
 

@@ -39,6 +39,8 @@ _MOST_FILES, _MOST_PATHS = 8, 32
 _SEPARATORS = frozenset(" \t\n;|&()`\"'<>{}=$")
 _BREAKS = str.maketrans(dict.fromkeys(_SEPARATORS, " "))
 _BEGINS = str.maketrans(dict.fromkeys(";|&`\"'", "\n"))
+_OPENINGS = ("$(", "do (", "then (", "else (")
+"""After these too; but not after `if (`, with which other languages begin a condition."""
 _NO_CALL = frozenset({"=", "==", "+=", ":=", "}"})
 """What follows a name in other languages."""
 
@@ -68,7 +70,9 @@ def _names(text: str, gaining: frozenset[str]) -> bool:
 
 def _pieces(text: str) -> list[str]:
     """The parts of a text that may be a command each; in other languages, also what stands in quotes."""
-    return [piece.lstrip(" \t(") for piece in text.replace("$(", "\n").translate(_BEGINS).split("\n")]
+    for opening in _OPENINGS:
+        text = text.replace(opening, "\n")
+    return [piece.lstrip(" \t(") for piece in text.translate(_BEGINS).split("\n")]
 
 
 def _calls(words: list[str], names: set[str]) -> bool:
@@ -79,7 +83,8 @@ def _calls(words: list[str], names: set[str]) -> bool:
             return True
         # Whatever lies between: options, how long, variables.
         is_between = is_beginning and (word[0] in "-0123456789" or "=" in word[1:])
-        is_beginning = word in _STARTING or is_between
+        is_label = at == 0 and word[-1] == ")" and "(" not in word  # of a `case`
+        is_beginning = word in _STARTING or is_between or is_label
     return False
 
 
