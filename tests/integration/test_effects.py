@@ -996,6 +996,23 @@ def test_what_a_server_writes_to_its_log_after_that_was_emptied_is_its_doing(
     assert paths(bench, "log")[0] not in [each["path"] for each in found["unattributed"] or ()]
 
 
+@pytest.mark.parametrize(("begin", "is_open"), [("exec >>log", True), ("echo x >>log", False)])
+def test_what_it_left_behind_may_write_to_is_not_told_as_untouched(
+    bench: Bench, repo: Path, begin: str, is_open: bool
+) -> None:
+    """A server that was started with a log, and goes on when its starter has ended; not who has nothing open."""
+    (repo / "log").touch()
+    served = f"{begin}; touch up; {until('go')}; echo served; touch down"
+    task = bench.launch(f"({served}) </dev/null 2>/dev/null & {until('up')}")
+    bench.run("wait", task, "--no-ack")
+    words = "1 file is still open for writing: what is written to it after its end is not told"
+    wait_until(lambda: bench.json("effects", task)["gaps"] == [words] * is_open, "what is open")
+    (repo / "go").touch()
+    wait_until((repo / "down").exists, "the server")
+    found = bench.json("effects", task)
+    assert (found["level"], found["gaps"]) == (("partial", [words]) if is_open else ("observed", []))
+
+
 def test_tasks_of_two_projects_that_change_one_file_name_it(bench: Bench, repo: Path, tmp_path: Path) -> None:
     """One runs where the file is, the other elsewhere and was said to touch it."""
     elsewhere = tmp_path / "elsewhere"

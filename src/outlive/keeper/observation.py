@@ -17,6 +17,7 @@ from outlive.bundle.kernel import SYS_ADMIN, has_capability
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from outlive.bundle.home import Home
@@ -296,10 +297,22 @@ class Observation:
                 lines.append(f"{self._now()}\tgap\t0\t-\t{words}\n")
                 break
             lines.append(self._final(path, touched.get(path, ""), is_outside=done >= len(touched)))
+        if own and self._done.locked():
+            lines += self._still_open(own)
         self._append("".join(lines))
         self._looks.after(touched, self._followed())
         if self._observer is not None and self._observer.met_gaining:
             self._remember(self._observer.met_gaining)
+
+    def _still_open(self, paths: Sequence[str]) -> Iterator[str]:
+        """What was left behind goes on without a call where it has a file open: nobody will hear of that."""
+        from outlive.observe.looking_back import open_for_writing  # noqa: PLC0415 - it has been loaded
+
+        still = open_for_writing(frozenset(paths), time.monotonic() + _WAITING_FOR_A_LOOK_TAKES_AT_MOST)
+        if count := sum(path in still for path in paths):
+            files = "1 file is" if count == 1 else f"{count:,} files are"
+            words = f"{files} still open for writing: what is written to {'it' if count == 1 else 'them'} after its end"
+            yield f"{self._now()}\tgap\t0\t-\t{words} is not told\n"
 
     def wait(self) -> None:
         """Go on until nobody that is filtered lives, and leave nothing behind that has a descriptor."""

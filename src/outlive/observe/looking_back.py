@@ -53,7 +53,7 @@ class LookingBack:
         if not self._by or self._spent > _AT_FIRST_S + _SHARE * (now - self._since):
             return []
         found = self._put_back(now + _AT_MOST_S)
-        written = _written_by_anybody(found, now + _TO_ASK_ALL_S) if found else ()
+        written = open_for_writing(found, now + _TO_ASK_ALL_S) if found else ()
         free = [path for path in found if path not in written]
         for path in free:
             del self._by[path]
@@ -98,7 +98,7 @@ def _opened_by(thread: int) -> Container[str]:
         return _All()
 
 
-def _written_by_anybody(paths: Container[str], until: float) -> Container[str]:
+def open_for_writing(paths: Container[str], until: float) -> Container[str]:
     """Those of the paths that any process may write to: it got that from whoever opened it, or opened it before."""
     found: set[str] = set()
     for process in filter(str.isdecimal, os.listdir("/proc")):
