@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -62,3 +63,13 @@ def test_to_look_takes_a_small_part_of_the_time_however_often_it_is_asked(
     for _ in range(10_000):
         back.look()
     assert next(looks) < 10_000 / 4, "a program that begins takes a millisecond here, and so does a look"
+
+
+def test_what_there_was_no_time_to_ask_for_is_not_known(tmp_path: Path) -> None:
+    """Neither that nobody has it open, nor that all of it is."""
+    path = str(tmp_path / "log")
+    with open(path, "w"):
+        assert looking_back.open_for_writing([path], time.monotonic() + 60) == {path}
+        assert looking_back.open_for_writing([path], 0) is None
+    with open(path):
+        assert looking_back.open_for_writing([path], time.monotonic() + 60) == set()

@@ -309,10 +309,14 @@ class Observation:
         from outlive.observe.looking_back import open_for_writing  # noqa: PLC0415 - it has been loaded
 
         still = open_for_writing(frozenset(paths), time.monotonic() + _WAITING_FOR_A_LOOK_TAKES_AT_MOST)
-        if count := sum(path in still for path in paths):
-            files = "1 file is" if count == 1 else f"{count:,} files are"
-            words = f"{files} still open for writing: what is written to {'it' if count == 1 else 'them'} after its end"
-            yield f"{self._now()}\tgap\t0\t-\t{words} is not told\n"
+        if still is None:
+            words = "what is still open for writing is not known, nor what is written to it after its end"
+        elif still:
+            files, it = ("1 file is", "it") if len(still) == 1 else (f"{len(still):,} files are", "them")
+            words = f"{files} still open for writing: what is written to {it} after its end is not told"
+        else:
+            return
+        yield f"{self._now()}\tgap\t0\t-\t{words}\n"
 
     def wait(self) -> None:
         """Go on until nobody that is filtered lives, and leave nothing behind that has a descriptor."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _AT_MOST_S = 0.005
 _TO_ASK_ALL_S = 0.05
 # However many programs it begins, and however many files are open: it takes no more of the task's time.
-_SHARE, _AT_FIRST_S = 0.05, 0.25
+_SHARE, _AT_FIRST_S = 0.01, 0.1
 _MOST_OPEN = 256
 _MOST_PATHS = 20_000
 _CONTENT = ("f", "l", "u")
@@ -53,8 +53,8 @@ class LookingBack:
         if not self._by or self._spent > _AT_FIRST_S + _SHARE * (now - self._since):
             return []
         found = self._put_back(now + _AT_MOST_S)
-        written = open_for_writing(found, now + _TO_ASK_ALL_S) if found else ()
-        free = [path for path in found if path not in written]
+        written = open_for_writing(found, now + _TO_ASK_ALL_S) if found else None
+        free = [] if written is None else [path for path in found if path not in written]
         for path in free:
             del self._by[path]
         self._spent += time.monotonic() - now
@@ -98,12 +98,15 @@ def _opened_by(thread: int) -> Container[str]:
         return _All()
 
 
-def open_for_writing(paths: Container[str], until: float) -> Container[str]:
-    """Those of the paths that any process may write to: it got that from whoever opened it, or opened it before."""
+def open_for_writing(paths: Container[str], until: float) -> set[str] | None:
+    """Those of the paths that any process may write to: it got that from whoever opened it, or opened it before.
+
+    None if there was no time to ask all of them.
+    """
     found: set[str] = set()
     for process in filter(str.isdecimal, os.listdir("/proc")):
         if time.monotonic() > until:
-            return _All()
+            return None
         here = f"/proc/{process}/fd"
         try:
             names = os.listdir(here)
