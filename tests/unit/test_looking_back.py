@@ -7,6 +7,8 @@ import time
 from itertools import count
 from typing import TYPE_CHECKING
 
+import pytest
+
 from outlive.observe import looking_back
 from outlive.observe.content import state_like
 from outlive.observe.looking_back import LookingBack
@@ -14,12 +16,18 @@ from outlive.observe.looking_back import LookingBack
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
-
 NOBODY = (1 << 22) + 1
 """No thread has this number."""
 
 
+@pytest.fixture
+def _is_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, and however many processes there are to be asked."""
+    for name in ("_AT_MOST_S", "_TO_ASK_ALL_S", "_AT_FIRST_S"):
+        monkeypatch.setattr(looking_back, name, 60.0)
+
+
+@pytest.mark.usefixtures("_is_patient")
 def test_what_somebody_may_still_write_to_is_looked_at_when_it_is_closed(tmp_path: Path) -> None:
     """To read it is no matter."""
     path = tmp_path / "log"
@@ -34,6 +42,7 @@ def test_what_somebody_may_still_write_to_is_looked_at_when_it_is_closed(tmp_pat
     assert back.look() == []
 
 
+@pytest.mark.usefixtures("_is_patient")
 def test_only_what_holds_again_what_it_held_at_first_was_put_back(tmp_path: Path) -> None:
     """Also if it was looked at while it was away; what is new was never otherwise."""
     path, new = tmp_path / "file", tmp_path / "new"
