@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # The task's next call waits for it; what there was no time for is looked at when it begins another program.
 _AT_MOST_S = 0.005
-_TO_ASK_ALL_S = 0.05
+_TO_ASK_ALL_S = 0.1
 # However many programs it begins, and however many files are open: it takes no more of the task's time.
 _SHARE, _AT_FIRST_S = 0.01, 0.1
 _MOST_OPEN = 256
