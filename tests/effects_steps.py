@@ -17,10 +17,9 @@ def paths(bench: Bench, *names: str) -> list[str]:
 
 def window_on(bench: Bench, task: str, *names: str) -> Any:
     """The open window of a task, once it holds all of these: git takes one file after the other away."""
-    wanted = set(paths(bench, *names))
 
     def found() -> Any:
         windows = bench.json("effects", task, "--open")["windows"]
-        return next((each for each in windows if wanted <= set(each["paths"])), None)
+        return next((each for each in windows if set(names) <= set(each["paths"])), None)
 
     return wait_until(found, f"the window on {', '.join(names)}")

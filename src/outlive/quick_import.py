@@ -54,7 +54,9 @@ class QuickFinder:
         """Run the code that was found."""
         spec = module.__spec__
         if spec is not None:
-            exec(loads(spec.loader_state), module.__dict__)  # noqa: S102, S302 - as every import does
+            code = loads(spec.loader_state)  # noqa: S302 - as every import does
+            spec.loader_state = None  # the module keeps its spec, and a keeper would keep a second copy of all its code
+            exec(code, module.__dict__)  # noqa: S102
 
 
 def _fresh_code(directory: str, name: str) -> bytes | None:

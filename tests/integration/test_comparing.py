@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from outlive.bundle.processes import KEEPER_NAME
 from outlive.bundle.seccomp import is_known_machine
+from outlive.domain.drift import drift
+from outlive.domain.snapshot import GONE, UNSEEN
+from outlive.domain.snapshot_json import from_json
+from outlive.observe.comparing import compare_with_first, keep_first
+from outlive.observe.snapshot import as_left, take_full, take_quick
 from tests.git_steps import ENVIRON, Worktree
 from tests.session_steps import begin, until
 from tests.support import kill, open_files, parent_of, processes_named, wait_until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support import Bench
 
 can_observe = pytest.mark.skipif(not is_known_machine(), reason="the calls of this machine are not known")
@@ -241,16 +249,16 @@ def test_what_is_in_a_submodule_is_not_claimed_to_be_as_before(bench: Bench, tre
 
 @pytest.mark.parametrize("is_bare", [False, True])
 def test_compared_tells_what_moved_in_git_also_without_files(bench: Bench, tree: Worktree, is_bare: bool) -> None:
-    """Branches and tags, from before the first moment: that look is not late."""
+    """Branches, tags and other refs, from before the first moment: that look is not late."""
     place = bench.root / "bare.git" if is_bare else bench.project
     if is_bare:
         tree.git("clone", "--quiet", "--bare", ".", str(place))
     tree.write("a", "to be stashed\n")
-    text = "git branch made; git tag v1; git stash -q"
+    text = "git branch made; git tag v1; git notes add -m x; git update-ref refs/mine/x HEAD; git stash -q"
     task = bench.launch(text, "--observe", "compare", "--cwd", str(place), env=ENVIRON)
     bench.run("wait", task)
     summary = bench.json("effects", task)["summary"]
-    assert "branch made, tag v1 moved while it ran" in summary
+    assert "branch made, ref mine/x, notes commits, tag v1 moved while it ran" in summary
     assert ("the stash went from 0 to 1" in summary) is not is_bare
 
 
@@ -416,6 +424,113 @@ def test_files_that_are_tracked_no_longer_have_changed_since(bench: Bench, tree:
     compared(bench, task)
     tree.git("rm", "-q", "b")
     assert drifted(bench)["summary"] == "tracked files were added, moved or removed since it ran"
+
+
+@can_observe
+def test_files_that_were_changed_and_staged_have_changed_since(bench: Bench, tree: Worktree) -> None:
+    """Git finds them as its index says again. What the task left is staged as it was: that changes nothing."""
+    task = begun(bench, "echo mine >> a; echo new > new", "--session", "s-1")
+    compared(bench, task)
+    tree.git("add", "a", "new")
+    assert drifted(bench)["moved"] is False
+    tree.write("b", "another\n")
+    tree.git("add", "b")
+    assert drifted(bench)["summary"] == "1 tracked file changed since it ran, read by it or not: b"
+    tree.git("reset", "-q")
+    tree.git("checkout", "-q", "b")
+    assert drifted(bench)["moved"] is False
+    tree.git("mv", "src", "moved")
+    assert "tracked files were added, moved or removed since it ran" in drifted(bench)["details"]
+
+
+def test_what_is_changed_before_the_last_look_has_changed_since_or_is_unknown(bench: Bench, tree: Worktree) -> None:
+    """Whoever waited is faster than the keeper: what it finds then is not what the task left."""
+    ended_ns = max(os.lstat(bench.project / name).st_ctime_ns for name in ("a", "b", "src/deep/c.py", "src/deep"))
+    with open(bench.root / "first", "w+b") as file:
+        keep_first(file.fileno(), [str(bench.project)], (), None, 0)
+        wait_until(lambda: touched_ns(bench.root / "clock") > ended_ns, "the next tick of the kernel's clock")
+        quick = [take_quick(str(bench.project))]
+        for change, moved in (
+            (lambda: None, False),
+            ((bench.project / "src" / "deep" / "c.py").unlink, True),
+            (lambda: tree.git("checkout", "-q", "src"), None),
+            (lambda: tree.git("rm", "-q", "b"), True),
+        ):
+            change()
+            _, after = compare_with_first(
+                file.fileno(), quick, since_ns=None, until_ns=ended_ns, seen=(), ignored=str(bench.root / "state")
+            )
+            then = from_json(after)
+            assert then is not None
+            now = take_full(str(bench.project), untracked=False)
+            assert now.tree is not None
+            gone = now.tree.but(tracked={**dict.fromkeys(then.dirty or (), GONE), **now.tree.tracked})
+            assert drift(then, now.but(tree=gone), ended_ns=ended_ns).moved is moved
+
+
+@can_observe
+@pytest.mark.usefixtures("tree")
+def test_further_repositories_that_moved_since_are_told_with_where_that_is(bench: Bench) -> None:
+    """Those that a launch names, or its text goes to; what the task wrote in them is told once, by its path."""
+    named, went = Worktree(bench.root / "named"), Worktree(bench.root / "went")
+    for each in (named, went):
+        each.commit(x="x\n", y="y\n")
+    text = f"cd {went.path} && echo mine > y; cd {bench.project}"
+    task = begun(bench, text, "--session", "s-1", "--touches", str(named.path))
+    compared(bench, task)
+    went.git("add", "y")
+    assert drifted(bench)["moved"] is False
+    went.write("y", "another\n")
+    went.git("checkout", "-q", "-b", "topic")
+    named.commit(x="another\n")
+    named.write("y", "another\n")
+    told = [each.split(" (")[0] for each in drifted(bench)["details"]]
+    assert told == [
+        "1 file it touched changed since",
+        f"in {named.path}: HEAD moved 1 commit since it ran",
+        f"in {named.path}: 1 tracked file changed since it ran, read by it or not: y",
+        f"in {went.path}: HEAD was at main and is now at topic",
+    ]
+    shutil.rmtree(went.path)
+    told = drifted(bench)["details"]
+    assert told[-2:] == [f"in {went.path}: the directory is gone", f"in {went.path}: the repository is gone"]
+
+
+@can_observe
+def test_of_very_many_files_it_touched_those_that_are_tracked_are_compared(bench: Bench, tree: Worktree) -> None:
+    """All others are as many as are kept by name, or unknown."""
+    tree.commit(**{f"n{number}": "old\n" for number in range(600)})
+    task = begun(bench, "for f in n*; do echo new > $f; done", "--session", "s-1")
+    compared(bench, task)
+    assert drifted(bench)["moved"] is False
+    for number in range(600):
+        tree.write(f"n{number}", "another\n")
+    assert [each.split(" (")[0] for each in drifted(bench)["details"]] == [
+        "100 tracked files changed since it ran, read by it or not: n549, n55, n550 and 97 more",
+        "at least 500 files it touched changed since",
+    ]
+
+
+def test_files_it_touched_that_are_changed_before_they_are_looked_at_are_unknown(bench: Bench) -> None:
+    """Of very many, those that whoever waited was faster than the keeper to change, or to remove."""
+    paths = [bench.project / name for name in ("kept", "changed", "removed", "directory")]
+    paths[-1].mkdir()
+    ended_ns = max(map(touched_ns, paths))
+    wait_until(lambda: touched_ns(bench.root / "clock") > ended_ns, "the next tick of the kernel's clock")
+    paths[1].write_text("changed")
+    paths[2].unlink()
+    (paths[3] / "new").touch()
+    then = as_left(take_quick(str(bench.project), map(str, paths)), ended_ns)
+    assert [path.name for path in paths if (then.files or {})[str(path)] == UNSEEN] == ["changed", "removed"]
+    assert drift(then, take_quick(str(bench.project), map(str, paths))).unknown == (
+        "files it touched: 2 could not be compared",
+    )
+
+
+def touched_ns(path: Path) -> int:
+    """When a path was touched just now, by the clock of its file system."""
+    path.touch()
+    return path.stat().st_ctime_ns
 
 
 @can_observe

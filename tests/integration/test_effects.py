@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -94,7 +95,7 @@ def test_the_stash_story(bench: Bench) -> None:
     task = bench.launch(text, "--session", "s-1")
     wait_until(lambda: bench.ok("output", task).count("\n") >= 1, "the stash")
     window = window_on(bench, task, *NAMES)
-    assert (window["paths"], window["closed_at"], window["restored"]) == (paths(bench, *NAMES), None, None)
+    assert (window["paths"], window["closed_at"], window["restored"]) == (list(NAMES), None, None)
     assert window["by"] == "git stash push -q"
     warning = f"task {task} holds a.py, b.py, dir/c.py away from how it found them"
     assert warning in bench.ok("gate", "--session", "s-2")
@@ -392,7 +393,7 @@ open("a.py", "r+").close()
     found = wait_until(lambda: (seen := bench.json("effects", task))["possible_windows"] and seen, "the last look")
     (window,) = found["possible_windows"]
     damaged, repaired = map(float, bench.ok("output", task).split())
-    assert window["paths"] == paths(bench, "other.py")
+    assert window["paths"] == ["other.py"]
     assert damaged - 0.2 <= moment(window["opened_at"]) <= damaged
     assert abs(moment(window["closed_at"]) - repaired) < 0.2
     assert (found["windows"], found["changed"], found["rewritten"]) == ([], [], paths(bench, "other.py"))
@@ -436,9 +437,12 @@ def test_outside_only_what_was_changed_is_told(bench: Bench, lasting: Path) -> N
         f"cd {lasting}; mkdir -p there; ! mkdir there; echo y > lock; rm lock; : >> opened; ! rmdir {lasting};"
         " echo z > written; mv moved into; rm removed; mkdir -p new/deep; echo n > new/deep/n"
     )
-    task = bench.launch(text)
-    bench.run("wait", task)
+    task = bench.launch(f"{text}; echo done; {until(f'{bench.root}/go')}")
     expected = sorted(f"{lasting}/{file}" for file in ("written", "moved", "into", "removed", "new/deep/n"))
+    wait_until(lambda: bench.ok("output", task).endswith("done"), "all of it")
+    wait_until(lambda: bench.json("effects", task)["outside"] == expected, "a look while it runs")
+    (bench.root / "go").touch()
+    bench.run("wait", task)
     wait_until(lambda: bench.json("effects", task)["outside"] == expected, "the last look")
     assert "5 files outside of the project" in bench.json("effects", task)["summary"]
 
@@ -665,6 +669,8 @@ def test_what_a_command_names_in_other_ways_is_held_too(bench: Bench, repo: Path
         "echo a.py",
         "docker run -v cache:/x alpine ls a",
         f"git -C {away} status",
+        f"git --git-dir={away}/.git --work-tree={away} status",
+        f"npm --prefix {away} ci",
         f"git -c a.b=c -C ../{away.name} commit -C HEAD~1",
         f"cd {away} && git pull && make test",
         "ssh host git pull",
@@ -678,9 +684,89 @@ def test_what_a_command_names_in_other_ways_is_held_too(bench: Bench, repo: Path
         f"GIT_WORK_TREE={repo} git status",
         f"export GIT_WORK_TREE={repo}; git status",
         f"env GIT_WORK_TREE={repo} git status",
+        f"GIT_DIR={repo}/.git git log",
+        f"git --git-dir={repo}/.git log",
+        f"git -C / -C {repo} log",
+        f"env --chdir={repo} git log",
+        f"npm --prefix {repo} ci",
     ):
         elsewhere = bench.json("guard", "--command", command, "--cwd", str(away))
         assert [each["task"] for each in elsewhere["holders"]] == [task], command
+    (repo / "go").touch()
+    bench.run("wait", task)
+
+
+def test_what_lies_behind_a_link_that_a_task_holds_is_held_with_it(bench: Bench, repo: Path) -> None:
+    """The file itself is as it was; whoever reads it by that name reads another one."""
+    for name in ("one", "two", "two/deep"):
+        (repo / name).mkdir()
+        (repo / name / "f").write_text(f"{name}\n")
+    (repo / "two" / "deep" / "back").symlink_to("../../one")
+    (repo / "now").symlink_to("one")
+    (repo / "around").symlink_to("now/../now")
+    (repo / "circle").symlink_to("circle")
+    (bench.root / "outside").symlink_to("project/now")
+    git(bench, "add", ".")
+    git(bench, "commit", "-q", "-m", "links")
+    task = bench.launch(f"ln -sfn two now; {until('go')}; ln -sfn one now")
+    window_on(bench, task, "now")
+    for words in (
+        *(("now",), ("now/f",), ("now/deep/back/f",), ("around/f",), (f"{bench.root}/outside/f",), ("now/../now/f",)),
+        *(("--command", command) for command in ("cat now/f", "cat around/*", "cd now && cat f", "cd now; ls")),
+        ("--command", f"cd {bench.root}/outside && make", "--cwd", "/"),
+    ):
+        assert [each["task"] for each in bench.json("guard", *words)["holders"]] == [task], words
+    for path in ("one/f", "two/f", "two/deep/back/f", "circle/f", "nowhere/f", "now.py", "now/.."):
+        assert bench.json("guard", path)["clear"] == (path != "now/.."), path
+    (repo / "go").touch()
+    bench.run("wait", task)
+    assert bench.json("guard", "now/f", "around/f")["clear"]
+
+
+def test_what_is_fed_to_a_command_is_read_here_wherever_that_runs(bench: Bench, repo: Path) -> None:
+    """A redirection is opened by the shell that it stands in; names beyond it are of the other place."""
+    task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
+    window_on(bench, task, *NAMES)
+    for command in (
+        *(
+            "docker exec -i db psql < a.py",
+            "ssh h 'cat > x' < a.py",
+            "ssh h bash -s < dir/c.py",
+            "sudo -n tee x < a.py",
+        ),
+        *("kubectl exec -i pod -- tee x < a.py", "bash -c 'wc -l' < a.py", "xargs -a a.py echo", "timeout 9 wc < a.py"),
+        *("parallel --arg-file=dir/c.py echo", "docker compose exec -T db sh -c 'psql x' < a.py", "ssh h < a.py"),
+    ):
+        assert [each["task"] for each in bench.json("guard", "--command", command)["holders"]] == [task], command
+    for command in (
+        *("docker exec -i db psql < other.py", "ssh h 'cat a.py' < other.py", "xargs -a other.py echo a.py"),
+        *("kubectl exec -i pod -- cat a.py < other.py", "ssh h 'wc < a.py'", "docker exec db sh -c 'cat < a.py'"),
+    ):
+        assert bench.json("guard", "--command", command)["clear"], command
+    (repo / "go").touch()
+    bench.run("wait", task)
+
+
+def test_what_a_command_sends_or_takes_in_is_read(bench: Bench, repo: Path) -> None:
+    """Clients have signs of their own for a file, and so have the languages of databases."""
+    task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
+    window_on(bench, task, *NAMES)
+    for command in (
+        *("curl -d @a.py https://x", "curl -d@a.py https://x", "curl --data-binary @dir/c.py https://x"),
+        *("curl --json @a.py https://x", "curl --json=@a.py https://x", "curl -F f=@a.py https://x"),
+        *("curl -F 'f=@a.py;type=text/plain' https://x", "curl -F 'f=<a.py' https://x", "http POST x @a.py"),
+        *("http POST x f@dir/c.py", f"curl file://{repo}/a.py", f"curl file://localhost{repo}/a.py"),
+        *("aws lambda update-function-code --zip-file fileb://a.py", "psql -c '\\i a.py'", "sqlite3 x.db '.read a.py'"),
+        *("sqlite3 x.db '.import --csv a.py t'", "psql -c \"\\copy t from 'a.py' csv\"", "psql <<'E'\n\\i dir/c.py\nE"),
+        *("duckdb -c \"select * from 'a.py'\"", "mysql -e 'source a.py'"),
+    ):
+        assert [each["task"] for each in bench.json("guard", "--command", command)["holders"]] == [task], command
+    for command in (
+        *("curl -d @other.py https://x", "curl -d a.py@x https://x", "curl https://x/a.py", "http x f@other.py"),
+        *("rsync me@dir:/x other.py", "psql -c 'select a from dir'", "psql -c 'select 1 from \"dir\"'"),
+        *("sqlite3 x.db .schema", "echo '.read a.py'", "cat > x <<'E'\n\\i a.py\nE", "curl file:///usr/a.py"),
+    ):
+        assert bench.json("guard", "--command", command)["clear"], command
     (repo / "go").touch()
     bench.run("wait", task)
 
@@ -689,10 +775,25 @@ def test_what_is_published_or_installed_from_a_tree_that_is_held_is_not_clear(be
     """It is taken from what lies there; whoever only asks a registry, or sends something else, takes nothing."""
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)
-    for command in ("npm publish", "npm ci", "cargo publish", "uv sync", "docker compose up -d", "cmake --build build"):
+    for command in (
+        *("npm publish", "npm ci", "cargo publish", "uv sync", "docker compose up -d", "cmake --build build"),
+        *("docker compose up -d web", "docker compose run web", "docker-compose build", "pytest --collect-only"),
+        *(
+            "pytest --co -q",
+            "terraform plan",
+            "terraform validate",
+            "heroku container:push web",
+            "go vet",
+            "tsc --noEmit",
+        ),
+        *("ls", "find -name x", "tree -L 1", "flake8", "eslint", "biome check", "mypy"),
+    ):
         assert [each["task"] for each in bench.json("guard", "--command", command)["holders"]] == [task], command
     (away := bench.root / "away").mkdir()
-    for command in ("npm view x", "docker compose logs", "docker rm x", "gh pr comment 1 -b x", f"cd {away}; npm ci"):
+    for command in (
+        *("npm view x", "docker compose logs", "docker rm x", "gh pr comment 1 -b x", f"cd {away}; npm ci"),
+        *("heroku restart", "terraform output", "go version", "npm publish --help", "shuf", f"mypy {away}", "sar 1 5"),
+    ):
         assert bench.json("guard", "--command", command)["clear"], command
     (repo / "go").touch()
     bench.run("wait", task)
@@ -761,6 +862,30 @@ def test_what_cannot_be_read_of_a_command_is_neither_held_nor_clear(bench: Bench
     assert bench.json("guard", "--command", "cat $FILE")["clear"]
 
 
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_stash_that_a_task_has_made_is_held_in_every_worktree(bench: Bench, repo: Path, *, is_first: bool) -> None:
+    """They share it: popped in another one, the task's own fix would go there."""
+    linked = bench.root / "linked"
+    git(bench, "worktree", "add", "-q", str(linked))
+    if not is_first:
+        git(bench, "stash", "push", "-q", "other.py", "a.py")
+    task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
+    wait_until(lambda: bench.json("effects", task, "--open")["windows"], "the stash")
+    for command in ("git stash pop", "git -c a.b=c stash push -m x", f"cd /; git -C {linked} stash drop"):
+        (holder,) = bench.json("guard", "--command", command, cwd=linked)["holders"]
+        assert (holder["task"], holder["by"]) == (task, "git stash push -q"), command
+    assert f"task {task} holds the stash away from how it found it, since" in bench.ok(
+        "guard", "--command", "git stash pop", cwd=linked
+    )
+    for words in (("--command", "git commit -am x"), ("--command", "cat *"), ("a.py",), (".",)):
+        assert bench.json("guard", *words, cwd=linked)["clear"], words
+    assert "the stash" not in json.dumps([begin(bench, "s-2"), bench.json("guard", "a.py")])
+    (repo / "go").touch()
+    bench.run("wait", task)
+    assert bench.json("guard", "--command", "git stash pop", cwd=linked)["clear"]
+    assert bench.json("effects", task)["paths_changed"] == 0
+
+
 @pytest.mark.parametrize("is_linked", [False, True])
 def test_a_branch_that_a_task_is_on_for_a_while_is_held_for_git_alone(
     bench: Bench, repo: Path, *, is_linked: bool
@@ -773,11 +898,12 @@ def test_a_branch_that_a_task_is_on_for_a_while_is_held_for_git_alone(
     (place / "a.py").write_text("not committed\n")
     task = bench.launch(f"git checkout -q -b fix; {until('go')}; git checkout -q -", cwd=place)
     (held,) = wait_until(lambda: bench.json("effects", task, "--open", cwd=place)["windows"], "the other branch")
-    head = repo / ".git" / ("worktrees/linked/HEAD" if is_linked else "HEAD")
-    assert (held["scope"], held["paths"], held["by"]) == (str(place), [str(head)], "git checkout -q -b fix")
+    head = f"{repo}/.git/worktrees/linked/HEAD" if is_linked else ".git/HEAD"
+    assert (held["scope"], held["paths"], held["by"]) == (str(place), [head], "git checkout -q -b fix")
     assert f"task {task} holds HEAD away from how it found it, since" in bench.ok(
         "guard", "--command", "git commit -am x", cwd=place
     )
+    assert bench.ok("effects", task, "--open", cwd=place).startswith("window of HEAD, open for")
     for words in (("--command", "make test"), ("--command", "rg word"), ("a.py",), (".",)):
         assert bench.json("guard", *words, cwd=place)["clear"], words
     assert bench.json("guard", "--command", "git log", "--cwd", str(repo))["clear"] is is_linked
@@ -816,7 +942,7 @@ def test_what_a_task_left_away_is_named_until_it_is_back(bench: Bench, repo: Pat
     git(bench, "checkout", "stash@{0}", "--", "a.py")
     assert bench.json("guard", "a.py")["clear"]
     (held,) = bench.json("effects", died, "--open")["windows"]
-    assert held["paths"] == paths(bench, "b.py", "dir/c.py")
+    assert held["paths"] == ["b.py", "dir/c.py"]
     git(bench, "checkout", "stash@{0}", "--", ".")
     assert bench.json("guard", ".")["clear"]
     begin(bench, "s-1")
@@ -842,10 +968,18 @@ def test_what_a_task_holds_in_a_repository_inside_of_its_own_is_held(bench: Benc
     assert bench.json("guard", "inner/x")["clear"]
 
 
-@pytest.mark.parametrize("text", ["cd {0} && {1}", "git -C {0} stash -q; cd '{0}'; {2}", "(cd project/dir;cd ..; {1})"])
-def test_what_a_task_holds_where_its_text_leads_to_is_held(bench: Bench, repo: Path, text: str) -> None:
-    """Launched from above, as by a session that works in several repositories."""
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("cd {0} && {1}", "git -C {0} stash -q; cd '{0}'; {2}", "(cd project/dir;cd ..; {1})"),
+        *("cd $THERE/dir; cd ..; {1}", "sh there"),
+    ],
+)
+def test_what_a_task_holds_where_it_goes_to_is_held(bench: Bench, repo: Path, text: str) -> None:
+    """Launched from above, as by a session that works in several repositories; by its text, a variable or a script."""
     rest = f"{until('go')}; git stash pop -q"
+    bench.env["THERE"] = str(repo)
+    (bench.root / "there").write_text(f"cd {repo}; git stash push -q; {rest}\n")
     task = bench.launch(text.format(repo, f"git stash push -q; {rest}", rest), cwd=bench.root)
     window_on(bench, task, *NAMES)
     assert [each["task"] for each in bench.json("guard", "a.py")["holders"]] == [task]
@@ -854,6 +988,100 @@ def test_what_a_task_holds_where_its_text_leads_to_is_held(bench: Bench, repo: P
     bench.run("wait", task)
     found = bench.json("effects", task)
     assert (found["restored"], found["changed"], found["outside"]) == (paths(bench, *NAMES), [], [])
+
+
+EXCHANGE = "import ctypes; assert ctypes.CDLL(None).renameat2(-100, b'{}', -100, b'{}', 2) == 0"
+
+
+@pytest.mark.parametrize(("one", "other", "gaps"), [("dir", "dir2", 1), ("a.py", "b.py", 0)])
+def test_directories_that_change_places_are_a_gap(bench: Bench, repo: Path, one: str, other: str, gaps: int) -> None:
+    """What is written in one meanwhile has another name later; of files that is followed."""
+    shutil.copytree(repo / "dir", repo / "dir2")
+    exchange = f"{sys.executable} -c {shlex.quote(EXCHANGE.format(one, other))}"
+    found = touched(bench, f"{exchange}; echo x >> {'dir/c.py' if gaps else one}; {exchange}")
+    assert (found["level"], len(found["gaps"])) == (("partial", 1) if gaps else ("observed", 0))
+
+
+def test_a_large_file_that_looks_the_same_is_not_told_as_restored(bench: Bench, repo: Path) -> None:
+    """It is known by size and time, and a time can be set; moved away and back, it was never written to."""
+    for name in ("large", "moved"):
+        (repo / name).write_bytes(bytes(5 << 20))
+    git(bench, "add", ".")
+    git(bench, "commit", "-q", "-m", "large")
+    write = "printf x | dd of=large bs=1 conv=notrunc status=none"
+    found = touched(bench, f"cp -p large ../kept; {write}; touch -r ../kept large; mv moved away; mv away moved")
+    assert (found["level"], found["changed"], found["restored"]) == (
+        *("partial", paths(bench, "large"), paths(bench, "moved")),
+    )
+    assert "1 file that could not be looked at" in found["gaps"][0]
+
+
+@pytest.mark.usefixtures("repo")
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("git notes add -m x", "notes commits"),
+        ("git update-ref refs/mine/x HEAD", "ref mine/x"),
+        ("git replace -f HEAD $(git commit-tree -m x HEAD^{tree})", "replacement of"),
+        ("echo true > .git/hooks/pre-commit", "hook pre-commit"),
+        ("echo x > .git/info/exclude", "info/exclude"),
+        ("git config extensions.worktreeConfig true; git config --worktree a.b c", "config.worktree"),
+    ],
+)
+def test_whatever_git_shares_is_told(bench: Bench, text: str, what: str) -> None:
+    """What decides over the next commit, and what names one, is more than branches and tags."""
+    found = touched(bench, text)
+    assert what in " ".join(each["what"] for each in found["git"])
+    assert found["shared"]
+
+
+@pytest.mark.usefixtures("repo")
+@pytest.mark.parametrize("program", ["/nonexistent/prettier", "a.py", "dir", "a.py/prettier"])
+def test_a_program_that_never_ran_has_done_nothing(bench: Bench, program: str) -> None:
+    """Who looks for one in vain goes on under its own name."""
+    script = "import os, sys\ntry:\n  os.execv(sys.argv[1], ['prettier', '--write', '.'])\nexcept OSError:\n  pass\n"
+    (bench.root / "write.py").write_text(script + "open('other.py', 'w').write('x')\n")
+    (window,) = touched(bench, f"exec {sys.executable} {bench.root}/write.py {program}")["windows"]
+    assert "write.py" in window["by"]
+    assert "--write" not in window["by"]
+
+
+@pytest.mark.usefixtures("repo")
+@pytest.mark.parametrize("text", ["git gc -q", "git pack-refs --all --prune", "git branch one; git gc -q"])
+def test_branches_that_are_only_packed_do_not_move(bench: Bench, text: str) -> None:
+    """They have no file of their own any more, and are where they were."""
+    git(bench, "tag", "v1")
+    found = {each["what"] for each in touched(bench, text)["git"]}
+    assert found == {"packed-refs", *(["branch one"] if "one" in text else [])}
+
+
+def test_what_it_did_in_other_repositories_is_told_with_where_they_are(bench: Bench, repo: Path) -> None:
+    """A script that commits to one, pushes to another, and clones a third, which is its own affair."""
+    lib, bare, clone = (bench.root / name for name in ("lib", "bare.git", "clone"))
+    git(bench, "clone", "-q", str(repo), str(lib))
+    git(bench, "clone", "-q", "--bare", str(repo), str(bare))
+    script = f"cd {lib}; echo new > a.py; git commit -qam x; git push -q {bare} HEAD; git clone -q {bare} {clone}"
+    (bench.root / "script").write_text(script)
+    task = bench.launch(f"sh {bench.root}/script")
+    bench.run("wait", task)
+    found = bench.json("effects", task)
+    branch = git(bench, "branch", "--show-current")
+    assert found["changed"] == [str(lib / "a.py")]
+    assert found["created"] == found["outside"] == []
+    assert {f"branch {branch} of {lib}", f"branch {branch} of {bare}"} <= {each["what"] for each in found["git"]}
+    assert f"1 of these in {lib}" in found["summary"]
+    assert str(clone) not in json.dumps({**found, "declared": None, "git": [each["what"] for each in found["git"]]})
+
+
+def test_a_further_attempt_remembers_where_the_first_one_was(bench: Bench, repo: Path) -> None:
+    """What it took away in a repository that only a script leads to is told until it is back."""
+    again = bench.root / "again"
+    text = f"[ -e {again} ] && exit 0; touch {again}; cd $THERE; git stash push -q; exit 1"
+    bench.env["THERE"] = str(repo)
+    task = bench.launch(text, "--retries", "1", cwd=bench.root)
+    bench.run("wait", task)
+    (window,) = bench.json("effects", task)["windows"]
+    assert (window["scope"], window["closed_at"]) == (str(repo), None)
 
 
 def test_guard_takes_paths_or_a_command(bench: Bench) -> None:
@@ -1143,6 +1371,28 @@ def test_what_is_changed_once_the_ending_is_known_is_not_its_doing(bench: Bench,
     assert (found["restored"], found["changed"]) == (paths(bench, "other.py"), [])
 
 
+def test_of_very_many_files_none_is_taken_for_removed_that_somebody_else_removes(bench: Bench, repo: Path) -> None:
+    """They are looked at when the ending has been told; whoever waited for that may be faster."""
+    made, written = 3000, [repo / "many" / f"{number}" for number in range(300)]
+    written[0].parent.mkdir()
+    for path in written:
+        path.write_text("old\n")
+    task = bench.launch(
+        f"mkdir gen; for n in $(seq {made}); do echo $n > gen/$n; done; for f in many/*; do echo new > $f; done"
+    )
+    bench.run("wait", task)
+    shutil.rmtree(repo / "gen")
+    shutil.rmtree(repo / "many")
+
+    def found() -> Any:
+        effects = bench.json("effects", task)
+        return len(effects["created"]), effects["changed"], effects["gone"]
+
+    for _ in range(2):
+        assert found() == (made, sorted(map(str, written)), [])
+        wait_until(lambda: "\tfinal\t" in Path(bench.files(task).effects).read_text().splitlines()[-1], "the last look")
+
+
 @pytest.mark.usefixtures("repo")
 def test_what_is_made_and_then_moved_is_told_as_it_was_left(bench: Bench) -> None:
     """A build that appears when it is whole: each file by its name now, also when somebody has removed it since."""
@@ -1166,7 +1416,7 @@ def test_a_directory_that_is_moved_stands_for_all_that_is_in_it(bench: Bench, re
     (repo / "go").touch()
     bench.run("wait", task, "--no-ack")
     found = bench.json("effects", task)
-    assert (found["created"], found["windows"][0]["paths"]) == (paths(bench, "core", "done"), paths(bench, "dir"))
+    assert (found["created"], found["windows"][0]["paths"]) == (paths(bench, "core", "done"), ["dir"])
     assert "1 file removed; 2 files created" in found["summary"]
     text = bench.ok("effects", task)
     assert f"removed (1):\n  {repo / 'dir'}\n" in text
@@ -1212,7 +1462,7 @@ def test_what_an_earlier_try_took_away_is_not_forgotten_by_the_next(bench: Bench
     (notice,) = [each for each in bench.json("inbox", "--session", "s-1")["notices"] if each["kind"] == "ended"]
     assert "LEFT a.py, b.py, c.py not as it found them" in notice["text"].splitlines()[1]
     (window,) = bench.json("effects", task, "--open")["windows"]
-    assert (window["paths"], window["by"]) == (paths(bench, *NAMES), "git stash push -q")
+    assert (window["paths"], window["by"]) == (list(NAMES), "git stash push -q")
     assert (repo / "a.py").read_text() == "old\n"
     bench.ok("retry", task)
     bench.run("wait", task)
@@ -1299,7 +1549,7 @@ subprocess.run(["sh", "-c", "sh -c 'touch deep' & touch child; wait"], check=Tru
 
 
 SAME_NUMBER = """
-import ctypes, os, struct
+import ctypes, os, struct, sys, time
 def fork(number):
     wanted = ctypes.c_int(number)
     words = struct.pack("=11Q", 0, 0, 0, 0, 17, 0, 0, 0, ctypes.addressof(wanted), 1, 0)
@@ -1309,6 +1559,7 @@ if not number:
     os._exit(0)
 os.waitpid(number, 0)
 for name in ("a.py", "", "b.py", "other.py"):
+    time.sleep(float(sys.argv[1]))
     work = ("sh", "-c", f"echo new > {name}; echo fixed > {name}") if name else ("true",)
     child = fork(number)
     if not child:
@@ -1321,27 +1572,28 @@ for name in ("a.py", "", "b.py", "other.py"):
         os._exit(77)
     os.waitpid(child, 0)
 """
-"""Four children with one number: two are programs that write, one writes nothing, and one writes itself."""
+"""Four children with one number, so long after each other: two programs write, one does not, and one writes itself."""
 
 
 @pytest.mark.root
 @pytest.mark.usefixtures("repo")
-def test_who_had_a_number_before_is_not_taken_for_who_has_it_now(bench: Bench) -> None:
-    """Every write is told with who did it."""
+@pytest.mark.parametrize("pause", ["0.02", "0.2"])
+def test_who_had_a_number_before_is_not_taken_for_who_has_it_now(bench: Bench, pause: str) -> None:
+    """Every write is told with who did it, also if nothing is remembered any more of the memory that was read."""
     (bench.root / "numbers.py").write_text(SAME_NUMBER)
-    task = bench.launch(f"exec {sys.executable} -B ../numbers.py")
+    task = bench.launch(f"exec {sys.executable} -B ../numbers.py {pause}")
     bench.run("wait", task)
     if bench.show(task)["exit_code"] == 77:
         pytest.skip("numbers cannot be chosen here")
     found = bench.json("effects", task)
     lines = [line.split("\t") for line in Path(bench.files(task).effects).read_text().splitlines()]
     assert len({line[2] for line in lines if line[1] == "write"}) == 1, "one number for all"
-    by = {Path(window["paths"][0]).name: window["by"] for window in found["windows"]}
+    by = {window["paths"][0]: window["by"] for window in found["windows"]}
     writer = "sh -c echo new > {0}; echo fixed > {0}"
     assert by == {
         "a.py": writer.format("a.py"),
         "b.py": writer.format("b.py"),
-        "other.py": f"{sys.executable} -B ../numbers.py",
+        "other.py": f"{sys.executable} -B ../numbers.py {pause}",
     }
 
 
@@ -1357,8 +1609,8 @@ def test_names_of_any_bytes_are_kept(bench: Bench, repo: Path) -> None:
 
 def test_observation_goes_on_for_those_left_behind(bench: Bench, repo: Path) -> None:
     """The ending is the command's own; who is left is still answered, also after the keeper's death."""
-    program = "setsid sh -c 'while ! [ -e go ]; do sleep 0.05; done; echo late > late; touch finished' &"
-    task = bench.launch(program)
+    program = "setsid sh -c 'touch up; while ! [ -e go ]; do sleep 0.05; done; echo late > late; touch finished' &"
+    task = bench.launch(f"{program} {until('up')}")  # while a program is being executed, it has no words
     bench.run("wait", task)
     assert bench.show(task)["state"] == "succeeded"
     (left,) = [each["pid"] for each in bench.show(task)["left_running"] if "while" in each["command"]] or [0]

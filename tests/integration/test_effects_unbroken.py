@@ -91,6 +91,42 @@ finally:
 """
 
 
+# A guard that is asked about every open in this directory, and writes down each before it allows it.
+GUARDING = """
+import ctypes, os, struct
+libc = ctypes.CDLL(None)
+guard = libc.fanotify_init(4, os.O_RDONLY)
+assert guard >= 0 and libc.fanotify_mark(guard, 1, ctypes.c_uint64(0x10000 | 0x08000000), -100, b".") == 0
+guardian = os.fork()
+while not guardian:
+    event = os.read(guard, 24)
+    with open("../log", "a") as log:
+        print("open", file=log)
+    (opened,) = struct.unpack_from("=i", event, 16)
+    os.write(guard, struct.pack("=iI", opened, 1))
+    os.close(opened)
+os.close(guard)
+try:
+    with open("a.py", "w") as file:
+        file.write("x")
+    print("guarded")
+finally:
+    os.kill(guardian, 9)
+"""
+
+
+# As if no process was left for some threads, and only for these.
+NO_THREADS = """
+import _thread
+make = _thread.start_new_thread
+def refuse(function, *rest):
+    if function.__name__ in {refused}:
+        raise RuntimeError("can't start new thread")
+    return make(function, *rest)
+_thread.start_new_thread = refuse
+"""
+
+
 def _release() -> tuple[int, ...]:
     return tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
 
@@ -160,6 +196,28 @@ def test_in_such_a_sandbox_a_dead_keeper_breaks_nothing_either(bench: Bench) -> 
     assert bench.show(task)["effects"]["unobserved_since"] is not None
 
 
+def test_a_limit_of_time_is_the_command_s_and_not_that_of_who_looks(bench: Bench) -> None:
+    """It would kill keeper and witness; who insists is observed. One that only warns (SIGXCPU) kills neither."""
+    limited = ["sh", "-c", 'ulimit "$0" 1; exec "$@"']
+    for how, level in (("-t", "unknown"), ("-St", "observed")):
+        done = bench.run("run", "--wait", "20s", "--json", WORK, before=[*limited, how])
+        found = json.loads(done.stdout)
+        assert (found["state"], found["effects"]["level"]) == ("succeeded", level), found
+        assert ("CPU time is limited" in (found["effects"]["why_unseen"] or "")) == (how == "-t")
+        (bench.project / "made").unlink()
+    done = bench.run("run", "--wait", "20s", "--json", "--observe", "syscalls", WORK, before=[*limited, "-t"])
+    assert json.loads(done.stdout)["effects"]["level"] == "observed"
+
+
+def test_a_keeper_lives_on_when_a_limit_only_warns(bench: Bench) -> None:
+    """The command dies of it, if it does not mind; the keeper tells so."""
+    task = bench.launch(f"trap '' XCPU; {until('go')}")
+    kill(bench.keeper(task), signal.SIGXCPU)
+    (bench.project / "go").touch()
+    assert bench.run("wait", task).returncode == 0
+    assert bench.show(task)["effects"]["unobserved_since"] is None
+
+
 # --- filters and tracers inside it ----------------------------------------------------------------
 
 
@@ -182,7 +240,8 @@ def test_a_listener_of_its_own_is_refused_and_it_goes_on(bench: Bench) -> None:
     task = bench.launch(f'{sys.executable} -B -c "{program}"')
     assert bench.run("wait", task).returncode == 0
     assert bench.ok("output", task) == "None"
-    assert bench.json("effects", task)["created"] == [f"{bench.project}/after"]
+    found = bench.json("effects", task)
+    assert (found["created"], "was refused to be told" in found["gaps"][0]) == ([f"{bench.project}/after"], True)
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
@@ -200,6 +259,21 @@ def test_who_serves_a_file_system_does_not_wait_for_us_while_we_wait_for_it(benc
     assert (shown["state"], shown["output"]["tail"]) == ("succeeded", "nothing there\n"), shown
     assert shown["effects"]["unobserved_since"] is not None
     assert "it serves a file system itself" in shown["effects"]["summary"]
+
+
+@pytest.mark.root
+def test_who_decides_about_opens_does_not_wait_for_us_while_we_wait_for_it(bench: Bench) -> None:
+    """A scanner of files is asked about our look as well, and asks us whether it may write that down."""
+    Worktree(bench.project).commit(**{"a.py": "a"})
+    task = bench.ok("run", "--", sys.executable, "-B", "-c", GUARDING)
+    bench.run("wait", task, "--timeout", "10s")
+    shown = bench.show(task)
+    if shown["state"] == "running":
+        bench.run("cancel", task)
+    if "AssertionError" in shown["output"]["tail"]:
+        pytest.skip("nobody can decide about opens here")
+    assert (shown["state"], shown["output"]["tail"]) == ("succeeded", "guarded\n"), shown
+    assert "it decides itself who may open files (fanotify)" in shown["effects"]["summary"]
 
 
 def test_a_tracer_inside_sees_what_it_should(bench: Bench) -> None:
@@ -226,6 +300,7 @@ def test_a_task_in_a_task_says_what_it_is(bench: Bench) -> None:
     assert "HEAD moved" in found["effects"]["summary"] or "branch main" in moved
     outer = wait_until(lambda: bench.json("effects", task)["changed"], "the journal")
     assert outer == [f"{bench.project}/a"]
+    assert not any("was refused" in gap for gap in bench.json("effects", task)["gaps"])
 
 
 def test_a_stop_and_a_go_on_reach_a_call_that_is_asked_about(bench: Bench) -> None:
@@ -314,6 +389,35 @@ def test_a_program_that_lost_its_privileges_is_named_with_the_way_to_run_it_agai
     done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(mine), f"{hidden}; : gainer")
     found = json.loads(done.stdout)
     assert (found["output"]["tail"], "privileges" in found["effects"]["why_unseen"]) == ("0\n", True)
+
+
+@pytest.mark.root
+def test_a_command_that_met_one_keeps_its_privileges_the_next_time(outsider: Outsider, mine: Path) -> None:
+    """Also if nothing in its text tells that it runs one, as with make. Others are observed as ever."""
+    (outsider.root / "setpriv").rename(outsider.root / "gainer")
+    (mine / "sub").mkdir()
+    hidden = f"x={outsider.root}/gai; $x''ner --reuid=0 id -u || true"
+    found = [run_in(outsider, mine, text) for text in (hidden, hidden, "ls sub/", f"{hidden} #")]
+    assert [each["output"]["tail"] == "0\n" for each in found] == [False, True, False, False]
+    assert [each["effects"]["level"] for each in found[2:]] == ["observed", "partial"]
+
+
+@pytest.mark.parametrize(
+    "refused", [("_observe",), ("_stand_in",), ("_observe", "_stand_in")], ids=["keeper", "witness", "both"]
+)
+def test_where_no_thread_can_be_made_it_steps_down(bench: Bench, refused: tuple[str, ...]) -> None:
+    """As with few processes left (ulimit -u): nobody is filtered whom nobody would answer."""
+    Worktree(bench.project)
+    (bench.project / "sitecustomize.py").write_text(NO_THREADS.format(refused=refused))
+    found = bench.json("run", "--wait", "20s", WORK, env={"PYTHONPATH": str(bench.project)})
+    assert (found["state"], found["output"]["tail"]) == ("succeeded", "made\n"), found
+    assert found["effects"]["level"] in ("watched", "compared")
+    assert ("ulimit -u" if "_observe" in refused else CANNOT) in found["effects"]["why_unseen"]
+
+
+def run_in(outsider: Outsider, directory: Path, text: str) -> Any:
+    """What becomes of a task of the user without rights."""
+    return json.loads(outsider.call("run", "--wait", "30s", "--json", "--cwd", str(directory), text).stdout)
 
 
 @pytest.mark.skipif(_release() < (6, 12), reason="this kernel does not let anybody choose the length of its turns")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from outlive.domain.contents import contents_of, mark_of
 from outlive.domain.drift import STILL, STILL_OUTSIDE, Distance, Drift, drift
-from outlive.domain.snapshot import AS_INDEXED, GONE, HASHED, UNHASHED, UNSEEN, GitState, Snapshot, Tree, present_id
+from outlive.domain.snapshot import AS_INDEXED, GONE, HASHED, UNHASHED, UNSEEN, GitState, Snapshot, Tree
 from tests.unit.values import OLD, git_state
 
 NEW = "3c4d5e6f" * 5
@@ -86,11 +87,13 @@ def test_files_are_compared_by_content() -> None:
         assert drift(seen(files={"a": was}), seen(files={"a": is_now})).moved is moved
 
 
-def tracked(then: dict[bytes, bytes], now: dict[bytes, bytes], *, staged: str = "s", **more: object) -> Drift:
-    """The drift of a repository in which these were dirty, and these are there now."""
-    before = seen(git_state(staged="s")).but(dirty=then, **more)
-    after = seen(git_state(staged=staged)).but(tree=Tree(tracked=now, untracked={}))
-    return drift(before, after, taken_ns=10 * 10**9)
+def tracked(
+    dirty: dict[bytes, bytes], now: dict[bytes, bytes], *, clean: dict[bytes, bytes] | None = None, **git: str
+) -> Drift:
+    """The drift of a repository in which these were dirty and these clean, and these are there now."""
+    before = seen(git_state(staged="s")).but(dirty=dirty, contents=contents_of({**(clean or {}), **dirty}))
+    after = seen(git_state(**{"staged": "s", **git})).but(tree=Tree(tracked=now, untracked={}))
+    return drift(before, after, ended_ns=10 * 10**9)
 
 
 def test_tracked_files_that_changed_since_are_named() -> None:
@@ -111,23 +114,50 @@ def test_tracked_files_that_changed_since_are_named() -> None:
 
 
 def test_an_index_that_moved_below_a_file_is_no_change_of_the_file() -> None:
-    """After a reset the file is not as the index says, and nobody has written it."""
-    for at, moved in ((5, False), (15, True)):
-        assert tracked({}, {b"x": HASHED + stamp(at=at) + b"1"}, staged="t").moved is moved
+    """After a reset the file is not as the index says, and holds what it did."""
+    clean = {b"x": AS_INDEXED + stamp() + b"1"}
+    for content, moved in ((b"1", False), (b"2", True)):
+        assert tracked({}, {b"x": HASHED + stamp(at=15) + content}, clean=clean, staged="t").moved is moved
+
+
+def test_a_file_that_was_changed_and_staged_has_changed() -> None:
+    """It is as the index says, then and now; but not what it was. What was staged as it lay there is."""
+    one, other = AS_INDEXED + stamp() + b"1", AS_INDEXED + stamp(at=15) + b"2"
+    found = tracked({}, {b"x": other, b"y": one}, clean={b"x": one, b"y": one}, staged="t")
+    assert found.details == ("1 tracked file changed since it ran, read by it or not: x",)
+    written_again = AS_INDEXED + stamp(at=15) + b"1"
+    assert tracked({}, {b"x": written_again}, clean={b"x": one}, staged="t").moved is False
+    assert tracked({b"x": HASHED + stamp() + b"1"}, {b"x": one}, staged="t").moved is False
+
+
+def test_of_files_that_cannot_be_told_apart_only_the_number_is_told() -> None:
+    """They share a mark: one of them changed, or both."""
+    names = iter(b"%d" % number for number in range(100_000))
+    first = next(names)
+    second = next(name for name in names if mark_of(name) == mark_of(first))
+    one, other = AS_INDEXED + stamp() + b"1", AS_INDEXED + stamp(at=15) + b"2"
+    found = tracked({}, {first: other, second: other, b"x": other}, clean={first: one, second: one}, staged="t")
+    assert found.details == ("at least 2 tracked files changed since it ran, read by it or not: x",)
+
+
+def test_what_a_commit_changed_is_told_as_the_commit() -> None:
+    """Its files are as git says; those that are not have changed beside it."""
+    one, other = AS_INDEXED + stamp() + b"1", AS_INDEXED + stamp(at=15) + b"2"
+    found = tracked({}, {b"x": other, b"y": HASHED + stamp(at=15) + b"2"}, clean={b"x": one}, staged="t", head=NEW)
+    assert [each.split(" since ")[0] for each in found.details] == ["HEAD moved", "1 tracked file changed"]
 
 
 def test_a_file_that_is_tracked_no_longer_is_not_passed_over() -> None:
     """`git rm` leaves no trace among the files of now, only that others are tracked than then."""
     one, two = {b"x": AS_INDEXED + stamp() + b"1"}, {b"y": AS_INDEXED + stamp() + b"1"}
-    for was, dirty, now, moved in (
+    for clean, dirty, now, moved in (
         ({**one, **two}, {}, one, True),
+        ({**one, **two}, {}, {**one, b"y": GONE}, True),
         (one, {}, {**one, **two}, True),
         (one, {}, one, False),
-        ({**one, b"y": GONE}, {b"y": GONE}, one, False),
+        (one, {b"y": GONE}, one, False),
     ):
-        present = present_id(Tree(tracked=was, untracked={}))
-        found = tracked(dirty, {**dict.fromkeys(dirty, GONE), **now}, staged="t", present=present)
-        assert found.moved is moved
+        assert tracked(dirty, {**dict.fromkeys(dirty, GONE), **now}, clean=clean, staged="t").moved is moved
 
 
 def test_an_index_written_since_is_unknown_if_nobody_had_read_it() -> None:
@@ -157,9 +187,18 @@ def test_packing_refs_moves_none() -> None:
 def test_a_file_it_touched_is_told_once() -> None:
     """By its path, as one that it touched."""
     was, is_now = HASHED + stamp() + b"1", HASHED + stamp() + b"2"
-    before = seen(git_state(staged="s"), {"/r/x": was}).but(dirty={b"x": was})
+    before = seen(git_state(staged="s"), {"/r/x": was}).but(dirty={b"x": was}, contents=contents_of({}))
     after = seen(git_state(staged="s"), {"/r/x": is_now}).but(tree=Tree(tracked={b"x": is_now}, untracked={}))
     assert drift(before, after).details == ("1 file it touched changed since (/r/x)",)
+
+
+def test_of_more_files_than_are_followed_the_number_is_a_lower_bound() -> None:
+    """The first ones stand for all of them; those that are not tracked either are unknown."""
+    was = HASHED + stamp() + b"1"
+    then, now = seen(git_state(), {"/r/x": was}), seen(git_state(), {"/r/x": HASHED + stamp() + b"2"})
+    assert drift(then.but(touched=3), now).summary == "at least 1 file it touched changed since (/r/x)"
+    for unfollowed, moved in ((0, False), (2, None)):
+        assert drift(then.but(touched=3, unfollowed=unfollowed), then).moved is moved
 
 
 def test_files_that_nobody_looked_at_are_unknown() -> None:
@@ -167,7 +206,7 @@ def test_files_that_nobody_looked_at_are_unknown() -> None:
     a = HASHED + stamp() + b"1"
     assert tracked({b"x": a}, {b"x": UNSEEN}).moved is None
     assert drift(seen(git_state()).but(dirty={}), seen(git_state())).moved is None
-    before, after = seen(git_state()).but(dirty={b"x": a}), seen(git_state())
+    before, after = seen(git_state()).but(dirty={b"x": a}, contents=contents_of({b"x": a})), seen(git_state())
     converted = Tree(tracked={b"x": AS_INDEXED + stamp(inode=2) + b"2"}, untracked={}, converts=True)
     assert drift(before, after.but(tree=converted)).moved is None
 
@@ -187,8 +226,8 @@ def test_what_was_written_after_the_end_has_changed_since() -> None:
         (None, clean, False),
     ):
         after = seen(git_state(staged="s")).but(tree=Tree(tracked={b"x": now}, untracked={}))
-        before = seen(git_state(staged="s")).but(dirty=then)
-        assert drift(before, after, taken_ns=20 * 10**9, ended_ns=10 * 10**9).moved is moved, (then, now)
+        before = seen(git_state(staged="s")).but(dirty=then, contents=contents_of(then or {}))
+        assert drift(before, after, ended_ns=10 * 10**9).moved is moved, (then, now)
 
 
 def test_unknown_is_not_unmoved() -> None:

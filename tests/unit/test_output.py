@@ -7,7 +7,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from outlive.bundle import record
@@ -159,6 +159,7 @@ steps = st.one_of(
 
 
 @settings(max_examples=30, deadline=None)
+@example([("write", 24 * BLOCK)] * 9, 1000, 0)
 @given(st.lists(steps, max_size=12), st.integers(1000, 9 * BLOCK), st.integers(0, 60 * BLOCK))
 def test_reading_on_loses_and_repeats_nothing(
     reused: Attempt, script: list[tuple[str, int]], limit: int, somewhere: int
@@ -167,7 +168,8 @@ def test_reading_on_loses_and_repeats_nothing(
     reused.clear()
     at, seen, dropped = 0, 0, 0
     cap = max((amount for what, amount in script if what == "cap"), default=SMALLEST_CAP)
-    for what, amount in [*script, *[("read", limit)] * 200]:
+    written = sum(amount for what, amount in script if what == "write")
+    for what, amount in [*script, *[("read", limit)] * (written // limit + 20)]:
         if what == "write":
             reused.write(amount)
         elif what == "cap":

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from outlive.observe import privileges
+from outlive.observe.foreseeing import Foreseen
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 CALLED = (
@@ -76,9 +78,16 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def would_miss(
+    argv: tuple[str, ...], cwd: str, met_before: tuple[str, ...] = (), environ: Mapping[str, str] | None = None
+) -> bool:
+    """Whether such a command is not observed."""
+    return privileges.would_miss_privileges(Foreseen(argv, cwd, environ or {}), met_before)
+
+
 def is_gated(text: str) -> bool:
     """Whether such a text of shell is not observed."""
-    return privileges.would_miss_privileges(("/bin/sh", "-c", text), "/")
+    return would_miss(("/bin/sh", "-c", text), "/")
 
 
 @pytest.mark.parametrize("text", CALLED)
@@ -99,7 +108,7 @@ def test_a_word_that_is_no_command_is_only_a_word(text: str) -> None:
 def test_a_program_in_any_language_may_call_some(tmp_path: Path, text: str, is_called: bool) -> None:
     """What it says to itself is no reason; a text that begins so may be a command."""
     (tmp_path / "work").write_text(text)
-    assert privileges.would_miss_privileges(("node", f"{tmp_path}/work"), "/") is is_called
+    assert would_miss(("node", f"{tmp_path}/work"), "/") is is_called
 
 
 def test_an_argument_of_one_word_is_no_command() -> None:
@@ -112,16 +121,16 @@ def test_an_argument_of_one_word_is_no_command() -> None:
         (("npm", "run", "batch"), False),
         (("git", "commit", "-m", "at"), False),
     ):
-        assert privileges.would_miss_privileges(argv, "/") is is_called
+        assert would_miss(argv, "/") is is_called
 
 
 def test_what_is_not_installed_cannot_be_called(installed: Path) -> None:
     """Then the text means something else. What was met before counts wherever it stands."""
     (installed / "at").unlink()
     assert not is_gated("at now")
-    assert privileges.would_miss_privileges(("sh", "-c", "echo look at it"), "/", ["at"])
-    assert privileges.would_miss_privileges(("at", "now"), "/") is False
-    assert privileges.would_miss_privileges(("ping", "host"), "/")
+    assert would_miss(("sh", "-c", "echo look at it"), "/", ("at",))
+    assert would_miss(("at", "now"), "/") is False
+    assert would_miss(("ping", "host"), "/")
 
 
 def test_a_directory_that_gives_its_group_to_what_is_made_in_it_gains_nothing(tmp_path: Path) -> None:
@@ -132,5 +141,34 @@ def test_a_directory_that_gives_its_group_to_what_is_made_in_it_gains_nothing(tm
     for path in (shared, program):
         path.chmod(0o2755)
     assert not is_gated(f"ls {shared}/ {shared}")
-    assert not privileges.would_miss_privileges(("ls", "./shared"), str(tmp_path))
+    assert not would_miss(("ls", "./shared"), str(tmp_path))
     assert is_gated(f"{program} x")
+
+
+@pytest.mark.parametrize(
+    "text", ["bash deploy", "mydeploy --now", "true && nice -n 5 mydeploy", "sh ~/bin/mydeploy", ". $HOME/bin/mydeploy"]
+)
+def test_a_script_is_read_however_it_is_named(tmp_path: Path, text: str) -> None:
+    """In the directory that the command runs in, found where programs are, or below one's own directory."""
+    cwd, programs = tmp_path / "cwd", tmp_path / "home" / "bin"
+    cwd.mkdir()
+    programs.mkdir(parents=True)
+    for path in (cwd / "deploy", programs / "mydeploy"):
+        path.write_text("#!/bin/sh\nsudo true\n")
+        path.chmod(0o755)
+    places = {"HOME": f"{tmp_path}/home", "PATH": f"/nowhere::{programs}:/usr/bin"}
+    for argv in (("/bin/sh", "-c", text), tuple(text.split())):
+        is_expanded = "~" in text or "$" in text  # a command without a shell has no such thing
+        assert would_miss(argv, str(cwd), (), places) or (argv[0] != "/bin/sh" and is_expanded)
+    (cwd / "deploy").write_text("true")
+    (programs / "mydeploy").write_text("true")
+    assert not would_miss(("/bin/sh", "-c", text), str(cwd), (), places)
+
+
+def test_a_program_that_gains_something_is_known_wherever_it_is(tmp_path: Path) -> None:
+    """By its path below one's own directory, or only by its name."""
+    (tmp_path / "sid").touch()
+    (tmp_path / "sid").chmod(0o4755)
+    for text in ("~/sid x", "echo; ${HOME}/sid", "sid x", "true | sid"):
+        for place, is_there in ((str(tmp_path), True), ("/nowhere", False)):
+            assert would_miss(("/bin/sh", "-c", text), "/", (), {"HOME": place, "PATH": place}) is is_there

@@ -181,6 +181,31 @@ def test_who_was_left_behind_may_change_what_the_end_was_seen_to_be() -> None:
     assert (found.restored, found.changed) == (("/r/x",), ())
 
 
+def test_what_somebody_changed_before_it_was_looked_at_is_not_taken_for_what_the_task_left() -> None:
+    """It was changed, or made: that is known. What the task itself took away, or whoever it left behind did, is its."""
+    for call, state, told in (
+        (f"write 9 {A} /r/x", "0", (("/r/x",), (), ())),
+        (f"write 9 {A} /r/x", B, (("/r/x",), (), ())),
+        ("write 9 0 /r/x", "0", ((), (), ("/r/x",))),
+        (f"remove 9 {A} /r/x", "0", (("/r/x",), ("/r/x",), ())),
+        (f"remove 9 {A} /r/x", B, (("/r/x",), ("/r/x",), ())),
+    ):
+        found = observed(f"2 {call}", f"5 final 0 {state} /r/x 0 4 3")
+        assert (found.changed, found.gone, found.created) == told
+        is_known = call.startswith("remove")
+        assert (found.level, len(found.gaps)) == (("observed", 0) if is_known else ("partial", 1))
+        replayed = Replay("/home/outlive")
+        replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", f"2 {call}"))
+        replayed.end(3, lambda _: 4)
+        assert replayed.effects(lambda *_, state=state: state).but(unattributed=None) == found, "asked before the look"
+    found = observed("2 write 9 0 /r/x", f"4 remove 9 {A} /r/x", "6 final 0 0 /r/x 0 5 3")
+    assert (found.level, found.created) == ("observed", ())
+    found = observed(f"4 write 9 {A} /r/x", "6 final 0 0 /r/x 0 5 3")
+    assert (found.level, found.gone) == ("observed", ("/r/x",)), "it went on after its end"
+    found = observed("2 write 9 0 /o/x", "6 final 0 0 /o/x 0 5 3")
+    assert (found.level, found.outside) == ("partial", ("/o/x",))
+
+
 def moved(*lines: str, now: dict[str, str]) -> Effects:
     """The effects of a journal of calls, of which nobody looked at the end."""
     replayed = Replay("/home/outlive")

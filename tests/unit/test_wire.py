@@ -1,4 +1,4 @@
-"""The JSON of a task: names that programs depend on."""
+"""The JSON of a task and of its windows: names that programs depend on."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import json
 
 import pytest
 
+from outlive.domain.effects import Window
 from outlive.domain.evidence import Evidence
 from outlive.domain.sink import Delivery
 from outlive.domain.task import Attempt, History, LeftRunning, NoticeRow, Task
 from outlive.domain.text import to_json
 from outlive.domain.wire import OutputView, duration_s, history_json, task_json
+from outlive.service.effects import window_document
 from tests.unit.values import NOW, SECOND, attempt, launch
 
 # The example of the interface. Names in it are promises: they may be joined, never renamed.
@@ -29,6 +31,10 @@ EXAMPLE = json.loads("""
   "windows": [{"scope": "/home/u/repo", "duration_s": 39.2, "restored": true}], "paths_changed": 0,
   "paths_restored": 3},
  "left_running": [], "settled_by": "keeper"}
+""")
+WINDOW = json.loads("""
+{"scope": "/home/u/repo", "paths": ["src/a.py"], "opened_at": "2026-06-21T13:58:02.113Z",
+ "closed_at": "2026-06-21T13:58:41.313Z", "duration_s": 39.2, "restored": true, "by": "git stash push"}
 """)
 JOINED_SINCE = {"detail", "ended_at"}
 OUTPUT = OutputView(path="/state/output", size=18_233, dropped=4096, truncated=False, tail="ok\n")
@@ -120,6 +126,41 @@ def test_what_nobody_looked_at_is_null() -> None:
 def test_a_duration_is_known_or_null(current: Attempt, seconds: float | None) -> None:
     """Counting while it runs, true when its end was seen, never negative; unknown if the clock was set back."""
     assert duration_s(current, NOW + 100 * SECOND) == seconds
+
+
+def window(*paths: str, scope: str = "/home/u/repo") -> Window:
+    """A window of 39.2 seconds."""
+    return Window(scope=scope, paths=paths, opened_at=NOW, closed_at=NOW + 39.2 * SECOND, by="git stash push")
+
+
+def test_a_window_is_the_promised_one() -> None:
+    """With how many paths it has, and whether its task has left it, on top."""
+    joined = {"paths_in_all": 1, "left": False}
+    assert window_document(window("/home/u/repo/src/a.py"), NOW) == WINDOW | joined
+
+
+@pytest.mark.parametrize(
+    ("scope", "path", "told"),
+    [
+        ("/home/u/repo", "/home/u/repo/.git/HEAD", ".git/HEAD"),
+        ("/home/u/repo", "/home/u/main/.git/worktrees/repo/HEAD", "/home/u/main/.git/worktrees/repo/HEAD"),
+        ("/home/u/repo", "/home/u/repo", "/home/u/repo"),
+        ("/home/u/repo", "/home/u", "/home/u"),
+        ("/home/u/repo", "/home/u/repository/a.py", "/home/u/repository/a.py"),
+        ("/", "/a.py", "a.py"),
+    ],
+)
+def test_a_path_of_a_window_is_told_from_its_scope_on(scope: str, path: str, told: str) -> None:
+    """Only if it lies below: a git directory elsewhere, and the tree itself, are where they are."""
+    assert window_document(window(path, scope=scope), NOW)["paths"] == [told]
+
+
+def test_directories_that_stand_for_many_paths_are_told_from_the_scope_on() -> None:
+    """But for the scope itself."""
+    many = [f"/home/u/repo/src/{number}" for number in range(40)]
+    assert window_document(window(*many), NOW)["paths_below"] == {"src/": 40}
+    flat = [f"/home/u/repo/{number}" for number in range(40)]
+    assert window_document(window(*flat), NOW)["paths_below"] == {"/home/u/repo/": 40}
 
 
 def test_history_is_shown_whole() -> None:

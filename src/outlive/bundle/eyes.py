@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _PAGE = 4096
 _REFUSED = b"n"
 _TAKEN = b"t"
+PROMISED, NOT_PROMISED = b"p", b"n"
+"""Somebody can answer: without a thread for that, nobody could, and there must be no filter."""
 _UNOBSERVED = "its keeper died: what it did afterwards was not seen"
 _DESCRIPTORS = ("_journal", "_page", "_keeper", "_to_keeper", "_witness", "_to_witness", "_is_taken", "_taken")
 
@@ -63,17 +65,19 @@ class Eyes:
 
         return mmap(self._page, _PAGE)
 
-    def open(self) -> None:
-        """In the command-to-be: be observed from now on, if the kernel lets us.
+    def open(self, keeper: int | None = None) -> None:
+        """In the command-to-be: be observed from now on, if both promise to answer, and the kernel lets us.
 
         The listener stays open until the exec, which nobody lets happen before the keeper has its
-        copy; the witness says that it has one.
+        copy; the witness says that it has one. `keeper`: where that one promises, if there is one.
         """
         from outlive.bundle.seccomp import install  # noqa: PLC0415 - the witness has loaded it
 
         if self._taken is not None:
             os.close(self._taken)
-        listener = install(keep_privileges=self.keep_privileges)
+        promised = [os.read(each, 1) for each in (keeper, self._is_taken) if each is not None]
+        is_promised = all(word == PROMISED for word in promised)
+        listener = install(keep_privileges=self.keep_privileges) if is_promised else None
         for channel in (self._to_keeper, self._to_witness):
             try:
                 if self._sends and listener is not None:
@@ -150,16 +154,24 @@ class Eyes:
             raise OSError(EMFILE, "the command is observed, but not by us")
         return listener
 
+    def promise(self) -> None:
+        """In the witness: it will answer if the keeper dies."""
+        self._tell(PROMISED)
+
     def acknowledge(self) -> None:
         """Let the command-to-be go on."""
+        self._tell(_TAKEN)
+        if self._taken is not None:
+            os.close(self._taken)
+            self._taken = None
+
+    def _tell(self, word: bytes) -> None:
         if self._taken is None:
             return
         try:
-            os.write(self._taken, _TAKEN)
+            os.write(self._taken, word)
         except OSError:
             pass
-        os.close(self._taken)
-        self._taken = None
 
 
 class StandIn:
@@ -177,7 +189,13 @@ class StandIn:
         from _thread import start_new_thread  # noqa: PLC0415
 
         self._done.acquire()
-        start_new_thread(self._stand_in, (command,))
+        try:
+            start_new_thread(self._stand_in, (command,))
+        except RuntimeError:  # no process is left for it; without our promise there is nothing to answer
+            self._eyes.acknowledge()
+            self._done.release()
+        else:
+            self._eyes.promise()
 
     def wait(self) -> None:
         """Until nobody is left who could ask."""

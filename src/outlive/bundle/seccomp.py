@@ -1,10 +1,10 @@
 """Being told of system calls: a seccomp filter that asks before it lets some of them happen.
 
-Only calls that change names or contents are asked for, those that change what a path means, and exec
-and connect; reading runs at full speed, because the kernel itself looks at the flags of an open. Every
-answer is "continue": nothing is emulated, nothing is refused. A listener that nobody holds makes these
-calls fail, so two processes hold it, and the number of the call that was received last lies in a page
-that both see.
+Only calls that change names or contents are asked for, those that change what a path means, exec and
+connect, and those that filter calls as we do; reading runs at full speed, because the kernel itself looks
+at the flags of an open. Every answer is "continue": nothing is emulated, nothing is refused. A listener
+that nobody holds makes these calls fail, so two processes hold it, and the number of the call that was
+received last lies in a page that both see.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from mmap import mmap
 
 _X86_64, _I386, _AARCH64 = 0xC000003E, 0x40000003, 0xC00000B7
-# The calls that are asked for, by machine. The two opens only if they could change something; what older 32-bit
-# programs do with sockets is all one call, which is asked for only if it gives one a name or a peer.
-_OPENS = {"open": 1, "openat": 2}  # which argument has the flags
 SOCKETCALL, SOCKETCALL_BIND, SOCKETCALL_CONNECT = "socketcall", 2, 3
+SET_MODE_STRICT, SET_MODE_FILTER, NEW_LISTENER, PR_SET_SECCOMP = 0, 1, 8, 22
+INSTRUCTION, RETURN, RET_TRACE, RET_ASK = Struct("<HBBI"), 0x06, 0x7FF00000, 0x7FC00000
+# The calls that are asked for, by machine.
 CALLS: dict[int, dict[str, int]] = {
     _X86_64: {
         "open": 2,
@@ -60,6 +60,9 @@ CALLS: dict[int, dict[str, int]] = {
         "execveat": 322,
         "connect": 42,
         "bind": 49,
+        "seccomp": 317,
+        "prctl": 157,
+        "fanotify_init": 300,
     },
     _I386: {
         "open": 5,
@@ -97,6 +100,9 @@ CALLS: dict[int, dict[str, int]] = {
         "bind": 361,
         "open_by_handle_at": 342,
         SOCKETCALL: 102,
+        "seccomp": 354,
+        "prctl": 172,
+        "fanotify_init": 338,
     },
     _AARCH64: {
         "openat": 56,
@@ -123,20 +129,33 @@ CALLS: dict[int, dict[str, int]] = {
         "execveat": 281,
         "connect": 203,
         "bind": 200,
+        "seccomp": 277,
+        "prctl": 167,
+        "fanotify_init": 262,
     },
 }
 _MACHINES = {"x86_64": (317, (_X86_64, _I386)), "aarch64": (277, (_AARCH64,))}
 CHANGING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
-_LOAD, _EQUAL, _ANY_BIT, _JUMP, _RETURN = 0x20, 0x15, 0x45, 0x05, 0x06
-_ALLOW, _ASK = 0x7FFF0000, 0x7FC00000
+_LOAD, _EQUAL, _ANY_BIT, _ALLOW = 0x20, 0x15, 0x45, 0x7FFF0000
 _NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16
-_SET_MODE_FILTER, _PR_SET_NO_NEW_PRIVS = 1, 38
+_PR_SET_NO_NEW_PRIVS = 38
+_DECIDING = 4 | 8  # FAN_CLASS_CONTENT, FAN_CLASS_PRE_CONTENT: others wait for its answer
+# Those that are asked for only sometimes: by which argument, how it is tested, and for what. An open, if it could
+# change something; what older 32-bit programs do with sockets is all one call, of which a name or a peer counts.
+_ONLY: dict[str, tuple[int, int, tuple[int, ...]]] = {
+    "open": (1, _ANY_BIT, (CHANGING_FLAGS,)),
+    "openat": (2, _ANY_BIT, (CHANGING_FLAGS,)),
+    SOCKETCALL: (0, _EQUAL, (SOCKETCALL_BIND, SOCKETCALL_CONNECT)),
+    "seccomp": (0, _EQUAL, (SET_MODE_STRICT, SET_MODE_FILTER)),
+    "prctl": (0, _EQUAL, (PR_SET_SECCOMP,)),
+    "fanotify_init": (0, _ANY_BIT, (_DECIDING,)),
+}
 # A listener; no side effect on speculation; and once a call was received, only a fatal signal interrupts it.
-_FLAGS, _FLAGS_BEFORE_5_19 = 8 | 4 | 32, 8 | 4
+_FLAGS, _FLAGS_BEFORE_5_19 = NEW_LISTENER | 4 | 32, NEW_LISTENER | 4
 _RECEIVE, _SEND, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
 _CONTINUE = 1
-_INSTRUCTION, _ANSWER, _FPROG = Struct("<HBBI"), Struct("=QqiI"), Struct("@HQ")
+_ANSWER, _FPROG = Struct("=QqiI"), Struct("@HQ")
 CALL = Struct("=QIIiIQ6Q")
 """Id, thread, flags, number, machine, instruction, six arguments."""
 OPENAT = Struct("=QI4xiI8x3Q")
@@ -155,37 +174,32 @@ def is_known_machine() -> bool:
 
 def assemble(machine: str) -> bytes:
     """The filter for a machine, as the kernel takes it."""
-    program = [_INSTRUCTION.pack(_LOAD, 0, 0, _MACHINE_AT)]
+    program = [INSTRUCTION.pack(_LOAD, 0, 0, _MACHINE_AT)]
     for which in _MACHINES[machine][1]:
         block = _block(CALLS[which])
-        program.append(_INSTRUCTION.pack(_EQUAL, 0, len(block), which))
+        program.append(INSTRUCTION.pack(_EQUAL, 0, len(block), which))
         program += block
-    program.append(_INSTRUCTION.pack(_RETURN, 0, 0, _ALLOW))
+    program.append(INSTRUCTION.pack(RETURN, 0, 0, _ALLOW))
     return b"".join(program)
 
 
 def _block(calls: dict[str, int]) -> list[bytes]:
     """Ask, or allow: the last two instructions, which all others jump to."""
-    plain = [number for name, number in calls.items() if name not in (*_OPENS, SOCKETCALL)]
-    opens = [(calls[name], argument) for name, argument in _OPENS.items() if name in calls]
-    size = 1 + 4 * len(opens) + 4 * (SOCKETCALL in calls) + len(plain)
-    ask, allow = size + 1, size
-    block = [_INSTRUCTION.pack(_LOAD, 0, 0, _NUMBER_AT)]
-    for number, argument in opens:
-        block.append(_INSTRUCTION.pack(_EQUAL, 0, 3, number))
-        block.append(_INSTRUCTION.pack(_LOAD, 0, 0, _ARGUMENTS_AT + 8 * argument))
-        at = len(block)
-        block.append(_INSTRUCTION.pack(_ANY_BIT, ask - at - 1, allow - at - 1, CHANGING_FLAGS))
-        block.append(_INSTRUCTION.pack(_JUMP, 0, 0, allow - at - 2))
-    if SOCKETCALL in calls:
-        block.append(_INSTRUCTION.pack(_EQUAL, 0, 3, calls[SOCKETCALL]))
-        block.append(_INSTRUCTION.pack(_LOAD, 0, 0, _ARGUMENTS_AT))
-        block.append(_INSTRUCTION.pack(_EQUAL, ask - len(block) - 1, 0, SOCKETCALL_BIND))
-        block.append(_INSTRUCTION.pack(_EQUAL, ask - len(block) - 1, allow - len(block) - 1, SOCKETCALL_CONNECT))
-    for number in plain:
-        block.append(_INSTRUCTION.pack(_EQUAL, ask - len(block) - 1, 0, number))
-    block.append(_INSTRUCTION.pack(_RETURN, 0, 0, _ALLOW))
-    block.append(_INSTRUCTION.pack(_RETURN, 0, 0, _ASK))
+    sometimes = [(calls[name], *test) for name, test in _ONLY.items() if name in calls]
+    always = [number for name, number in calls.items() if name not in _ONLY]
+    allow = 1 + sum(2 + len(values) for *_, values in sometimes) + len(always)
+    block = [INSTRUCTION.pack(_LOAD, 0, 0, _NUMBER_AT)]
+    for number, argument, test, values in sometimes:
+        block.append(INSTRUCTION.pack(_EQUAL, 0, 1 + len(values), number))
+        block.append(INSTRUCTION.pack(_LOAD, 0, 0, _ARGUMENTS_AT + 8 * argument))
+        for value in values:
+            past = len(block) + 1
+            otherwise = allow - past if value == values[-1] else 0
+            block.append(INSTRUCTION.pack(test, allow + 1 - past, otherwise, value))
+    for number in always:
+        block.append(INSTRUCTION.pack(_EQUAL, allow - len(block), 0, number))
+    block.append(INSTRUCTION.pack(RETURN, 0, 0, _ALLOW))
+    block.append(INSTRUCTION.pack(RETURN, 0, 0, RET_ASK))
     return block
 
 
@@ -206,12 +220,12 @@ def install(*, keep_privileges: bool) -> int | None:
     program = prepare_filter()
     # The address of a bytes object's content: its header is all that lies before it.
     address = id(program) + bytes.__basicsize__ - 1
-    fprog = _FPROG.pack(len(program) // _INSTRUCTION.size, address)
+    fprog = _FPROG.pack(len(program) // INSTRUCTION.size, address)
     if not keep_privileges:
         call_function(_prctl, (_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     number = _MACHINES[machine][0]
     for flags in (_FLAGS, _FLAGS_BEFORE_5_19):
-        listener = int(call_function(_syscall, (_Long(number), _Long(_SET_MODE_FILTER), _Long(flags), fprog)))
+        listener = int(call_function(_syscall, (_Long(number), _Long(SET_MODE_FILTER), _Long(flags), fprog)))
         if listener >= 0:
             return listener
     return None

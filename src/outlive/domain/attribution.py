@@ -98,9 +98,10 @@ def _moves(
 
 
 def _moves_of_git(then: GitState, now: GitState, seen: Collection[str]) -> Iterator[str]:
-    """Other branches, tags, worktrees, the stash: a drift does not tell of what was not tested."""
+    """Other refs, worktrees, the stash: a drift tells of remote branches, and else not of what was not tested."""
     refs = [each.name for each in compare_refs(then, now)[0] if then.head == now.head or each.name != now.branch]
-    parts = [part for name in refs if (part := part_of_git(name, is_own=True) or "").startswith(("branch ", "tag "))]
+    known = (part_of_git(name, is_own=True) for name in refs)
+    parts = [part for part in known if part is not None and not part.startswith(("remote branch ", "stash"))]
     if then.worktrees is not None and now.worktrees is not None:
         others = sorted({*then.worktrees} ^ {*now.worktrees})
         parts += [part for name in others if (part := f"worktree {name}") not in seen]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from outlive.domain.effects_words import how_long, summary_of
 from outlive.domain.folding import without_filled
-from outlive.domain.git_state import is_gits_own
+from outlive.domain.git_state import name_in_git
 from outlive.domain.quantity import show_duration, them
 from outlive.domain.telling import cut_bytes, frame, how_it_ended
 from outlive.domain.text import one_line
@@ -132,8 +132,8 @@ def held_line(task: str, window: Window, now: datetime) -> str:
 
 
 def _name_of(path: str, tree: str) -> str:
-    """A path as its tree calls it; of what git keeps, a HEAD, which lies somewhere else for a further worktree."""
-    return "HEAD" if is_gits_own(path) else path.removeprefix(tree + "/")
+    """A path as its tree calls it; of what git keeps, by its own name: for a further worktree it lies elsewhere."""
+    return name_in_git(path) or path.removeprefix(tree + "/")
 
 
 def _foreign_line(one: Foreign, now: datetime) -> str:

@@ -3,34 +3,23 @@
 A notice may be read long after its task ran. "The tests passed" is news only if what they tested
 is still what lies there; this module says whether it is, in one sentence and then in full.
 
-Nobody knows which files a task read. So every tracked file of its repository counts, and is told as
+Nobody knows which files a task read. So every tracked file of its repositories counts, and is told as
 that; files that are not tracked, and those elsewhere, count only if it was seen to change them.
 """
 
 from __future__ import annotations
 
 from outlive.domain.comparison import compare_refs
-from outlive.domain.snapshot import (
-    GITLINK,
-    GONE,
-    UNSEEN,
-    as_text,
-    changed_at_ns,
-    content_of,
-    dirty_paths,
-    inode_of,
-    kind_of,
-    mode_of,
-    present_id,
-    size_of,
-    stamp_of,
-)
+from outlive.domain.snapshot import UNSEEN, is_changed
 from outlive.domain.text import one_line
+from outlive.domain.tracked import compare_tracked
 from outlive.domain.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from outlive.domain.snapshot import GitState, Snapshot, Tree
+    from collections.abc import Sequence
+
+    from outlive.domain.snapshot import GitState, Snapshot
 
 _MOST_NAMED = 3
 _WIDEST_NAME = 80
@@ -64,47 +53,59 @@ def drift(
     now: Snapshot,
     distance: Distance | None = None,
     *,
-    taken_ns: int | None = None,
     ended_ns: int | None = None,
+    is_own: bool = True,
 ) -> Drift:
     """What moved since `then`; `distance` is that of the two HEADs, if somebody counted.
 
-    Files by name need `files` in both; all tracked files need `tree` now, `dirty` then, and by the clock of the
-    file system when that was `taken`, a little after the task had `ended`.
+    It `is_own` of the task where it ran, and not in a further repository that it was to touch.
+
+    Files by name need `files` in both; all tracked files need `tree` now, `dirty` and `contents` then, which were
+    looked at a little after the task had `ended`.
     """
     found: list[str] = []
     unknown = list(dict.fromkeys((*then.unknown, *now.unknown)))
     if then.is_present and not now.is_present:
-        found.append("the directory it ran in is gone")
+        found.append("the directory it ran in is gone" if is_own else "the directory is gone")
     if then.git is not None:
         if now.git is None or not now.git.identity:
-            found.append("the repository it ran in is gone")
+            found.append("the repository it ran in is gone" if is_own else "the repository is gone")
         elif (then.git.git_dir, then.git.identity) != (now.git.git_dir, now.git.identity):
-            found.append("another repository lies where it ran")
+            found.append(f"another repository lies {'where it ran' if is_own else 'there'}")
         else:
-            found += _git_drift(then.git, now.git, distance)
+            found += _git_drift(then.git, now.git, distance, is_own=is_own)
             found += _settings_drift(then, now, unknown)
-            found += _tracked_drift(then, now, taken_ns, ended_ns, unknown) or _names_drift(then, now, unknown)
+            found += _tracked_drift(then, now, ended_ns, unknown)
     elif now.git is not None:
         found.append("there was no repository where it ran, and now there is one")
     found += _file_drift(then, now, unknown)
+    return _summed_up(tuple(found), tuple(unknown), STILL_OUTSIDE if then.git is None else STILL)
+
+
+def with_further(own: Drift, further: Sequence[tuple[str, Drift]]) -> Drift:
+    """The drift of where a task ran, and of further repositories, each told with where that is."""
+    places = [(f"in {one_line(top, _WIDEST_NAME)}: ", found) for top, found in further]
+    details = (f"{place}{each}" for place, found in places for each in found.details)
+    unknown = (f"{place}{each}" for place, found in places for each in found.unknown)
+    return _summed_up((*own.details, *details), (*own.unknown, *unknown), own.summary)
+
+
+def _summed_up(found: tuple[str, ...], unknown: tuple[str, ...], still: str) -> Drift:
     if found:
-        return Drift(moved=True, summary=found[0], details=tuple(found), unknown=tuple(unknown))
+        return Drift(moved=True, summary=found[0], details=found, unknown=unknown)
     if unknown:
-        return Drift(
-            moved=None,
-            summary=f"whether anything moved since it ran is unknown ({one_line(unknown[0], _WIDEST_NAME)})",
-            unknown=tuple(unknown),
-        )
-    return Drift(moved=False, summary=STILL_OUTSIDE if then.git is None else STILL)
+        what = one_line(unknown[0], _WIDEST_NAME)
+        return Drift(moved=None, summary=f"whether anything moved since it ran is unknown ({what})", unknown=unknown)
+    return Drift(moved=False, summary=still)
 
 
-def _git_drift(then: GitState, now: GitState, distance: Distance | None) -> list[str]:
+def _git_drift(then: GitState, now: GitState, distance: Distance | None, *, is_own: bool) -> list[str]:
     found = []
     if then.head is not None and now.head is not None and then.head != now.head:
         found.append(_head_drift(then.head, now.head, distance))
     if then.branch is not None and now.branch is not None and then.branch != now.branch:
-        found.append(f"it ran on {_branch(then.branch)}; HEAD is now {_at(now.branch)}")
+        was = f"it ran on {_branch(then.branch)}; HEAD" if is_own else f"HEAD was {_at(then.branch)} and"
+        found.append(f"{was} is now {_at(now.branch)}")
     moves, count = compare_refs(then, now, 20_000)
     remote = [move.name.removeprefix("refs/remotes/") for move in moves if move.name.startswith("refs/remotes/")]
     if remote:
@@ -125,7 +126,7 @@ def _settings_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[s
     for path, was in then.settings.items():
         if path in (then.files or ()):
             continue  # told as a file it touched
-        answer = _is_changed(was, now.settings.get(path, UNSEEN))
+        answer = is_changed(was, now.settings.get(path, UNSEEN))
         if answer:
             changed.append(path)
         elif answer is None:
@@ -153,106 +154,44 @@ def _file_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
         if own and path.startswith(own + "refs/"):
             answer = _is_ref_changed(then, now, path.removeprefix(own))
         else:
-            answer = _is_changed(was, now.files.get(path, UNSEEN))
+            answer = is_changed(was, now.files.get(path, UNSEEN))
         if answer:
             changed.append(path)
         unsure += answer is None
     if unsure:
         unknown.append(f"files it touched: {unsure} could not be compared")
+    if then.unfollowed:
+        unknown.append(f"files it touched: {then.unfollowed} are more than are followed")
     if not changed:
         return []
     files = "1 file it touched" if len(changed) == 1 else f"{len(changed)} files it touched"
-    return [f"{files} changed since ({_named(changed)})"]
+    least = "at least " if unsure or then.touched > len(then.files) else ""
+    return [f"{least}{files} changed since ({_named(changed)})"]
 
 
-def _tracked_drift(
-    then: Snapshot, now: Snapshot, taken_ns: int | None, ended_ns: int | None, unknown: list[str]
-) -> list[str]:
+def _tracked_drift(then: Snapshot, now: Snapshot, ended_ns: int | None, unknown: list[str]) -> list[str]:
     """The tracked files that changed, but for those that are told as files it touched."""
     if then.git is None or now.git is None or (then.dirty is None and now.tree is None):
         return []
     if now.tree is None:
         unknown.append("files: nobody looked at them now")
         return []
-    top = (then.git.top or "").rstrip("/")
     same_index = then.git.staged is not None and then.git.staged == now.git.staged
-    changed, unsure = [], 0
-    dirty = dirty_paths(now.tree)
-    for path in sorted(now.tree.tracked if then.dirty is None else {*then.dirty, *dirty}):
-        name = as_text(path)
-        if then.files is not None and f"{top}/{name}" in then.files:
-            continue
-        was, is_now = (then.dirty or {}).get(path), now.tree.tracked.get(path, UNSEEN)
-        if then.dirty is None:
-            answer = _is_written(is_now, ended_ns, is_dirty=path in dirty)
-        elif was is not None and ended_ns is not None and stamp_of(was) and changed_at_ns(stamp_of(was)) >= ended_ns:
-            answer = path in dirty or None  # written when the task was over already, before anybody looked
-        elif was is None:
-            answer = _is_dirtied(is_now, taken_ns, same_index=same_index)
-        else:
-            answer = _is_rewritten(was, is_now, now.tree)
-        if answer:
-            changed.append(name)
-        unsure += answer is None
-    if unsure:
-        unknown.append(f"files: {unsure} could not be compared")
-    files = "1 tracked file" if len(changed) == 1 else f"{len(changed)} tracked files"
-    return [f"{files} changed since it ran, read by it or not: {_named(changed)}"] if changed else []
-
-
-def _names_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
-    """What `git rm`, `git mv` and `git add` did: a file that is tracked no longer is in no list of files now."""
-    if then.git is None or now.git is None or now.tree is None or then.git.head != now.git.head:
-        return []  # a commit is told as that
-    if then.present is None:
-        if then.git.index != now.git.index:
-            unknown.append("index: written since, and nobody knows which files were tracked then")
-        return []
-    is_other = present_id(now.tree) not in {then.present, None}
-    return ["tracked files were added, moved or removed since it ran"] if is_other else []
-
-
-def _is_written(is_now: bytes, ended_ns: int | None, *, is_dirty: bool) -> bool | None:
-    """Whether a file changed of which nobody knows what it was when the task ended."""
-    stamp = stamp_of(is_now)
-    if not stamp or ended_ns is None:
-        return None
-    if not any(stamp):  # a submodule: that another commit is checked out there says nothing of when
-        return None if is_dirty else False
-    return False if changed_at_ns(stamp) < ended_ns else is_dirty or None
-
-
-def _is_dirtied(is_now: bytes, taken_ns: int | None, *, same_index: bool) -> bool | None:
-    """Whether a file changed that was as the index said, and now is not: that, or the index, must have."""
-    if same_index:
-        return True
-    stamp = stamp_of(is_now)
-    return None if not stamp or taken_ns is None else changed_at_ns(stamp) >= taken_ns
-
-
-def _is_rewritten(was: bytes, is_now: bytes, tree: Tree) -> bool | None:
-    """Whether a file changed that was not as the index said."""
-    if tree.converts and kind_of(was) != kind_of(is_now) and GONE not in {was, is_now}:
-        # One id by git and one of bytes that git would have converted first measure different things.
-        return False if stamp_of(was) == stamp_of(is_now) else None
-    return _is_changed(was, is_now)
-
-
-def _is_changed(was: bytes, is_now: bytes) -> bool | None:
-    if was == is_now:
-        return False if was != UNSEEN else None
-    if UNSEEN in {kind_of(was), kind_of(is_now)}:
-        return None
-    if GONE in {was, is_now}:
-        return True
-    stamp, stamp_now = stamp_of(was), stamp_of(is_now)
-    if size_of(stamp) != size_of(stamp_now) or mode_of(stamp) != mode_of(stamp_now):
-        return True
-    if content_of(was) and len(content_of(was)) == len(content_of(is_now)):
-        return content_of(was) != content_of(is_now)
-    # Names come and go in a directory; those that it touched are compared, and every git writes into its own.
-    is_directory = mode_of(stamp) == GITLINK and inode_of(stamp) == inode_of(stamp_now)
-    return False if stamp == stamp_now or is_directory else None
+    same_head = then.git.head == now.git.head
+    found = compare_tracked(then, now.tree, ended_ns, same_index=same_index, same_head=same_head)
+    if found.unsure:
+        unknown.append(f"files: {found.unsure} could not be compared")
+    if then.contents is None and same_head and then.git.index != now.git.index:
+        unknown.append("index: written since, and nobody knows which files were tracked then")
+    told = []
+    if count := len(found.changed) + found.more:
+        files = "1 tracked file" if count == 1 else f"{count} tracked files"
+        names = f": {_named(list(found.changed))}" if found.changed else ""
+        least = "at least " if found.more or found.unsure else ""
+        told.append(f"{least}{files} changed since it ran, read by it or not{names}")
+    if found.is_other:
+        told.append("tracked files were added, moved or removed since it ran")
+    return told
 
 
 def _is_ref_changed(then: Snapshot, now: Snapshot, name: str) -> bool | None:

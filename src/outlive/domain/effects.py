@@ -91,6 +91,8 @@ class Effects(Value):
     unattributed_in_all: int = 0
     uncompared: tuple[str, ...] = ()
     """What the comparison may have missed."""
+    further: tuple[str, ...] = ()
+    """Worktrees beside its project, in which it worked as well."""
 
     @property
     def is_attributed(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from outlive.domain.folding import fold, largest, without_filled
+from outlive.domain.git_state import name_in_git
 from outlive.domain.quantity import show_duration, show_files, them
 from outlive.domain.text import one_line
 from outlive.domain.when import timedelta
@@ -26,7 +27,7 @@ def summary_of(effects: Effects, now: datetime) -> str:
         return "what it touched is not known" + (f": {effects.why_unseen}" if effects.why_unseen else "")
     if effects.level == "compared":
         return _compared(effects)
-    words = [*_windows(effects, now), *_net(effects), *_rewritten(effects)]
+    words = [*_windows(effects, now), *_net(effects), *_rewritten(effects), *_in_further_trees(effects)]
     words += [f"git: {_few(sorted({what for _, what, _ in effects.git}))}"] * bool(effects.git)
     words += [f"{show_files(len(effects.outside))} outside of the project"] * bool(effects.outside)
     words += [f"connections, made or tried: {_few(effects.remotes)}"] * bool(effects.remotes)
@@ -135,9 +136,20 @@ def _rewritten(effects: Effects) -> Iterator[str]:
         yield f"{show_files(count)} written, same content"
 
 
+def _in_further_trees(effects: Effects) -> Iterator[str]:
+    """How much of that is not in the project: whoever reads of files thinks of those."""
+    touched = {*effects.changed, *effects.created, *effects.restored, *effects.rewritten}
+    for tree in effects.further:
+        count = sum(path.startswith(tree) for path in touched)
+        if count:
+            yield f"{count:,} of these in {one_line(tree.rstrip('/'), _WIDEST_NAME)}"
+
+
 def _count(paths: Sequence[str]) -> str:
-    """How many files; a directory goes without saying where files of it do not."""
-    return show_files(len(without_filled(paths)))
+    """How many files; a directory goes without saying where files of it do not. What git keeps is none, and named."""
+    kept = [name for path in paths if (name := name_in_git(path))]
+    files = len(without_filled(paths)) - len(kept)
+    return " and ".join((*([show_files(files)] if files or not kept else ()), *kept))
 
 
 def _few(names: Sequence[str]) -> str:

@@ -1,10 +1,12 @@
-"""How paths were left: what was looked at when the task had ended."""
+"""How paths were left: what was looked at when the task had ended, and what of that others were faster to change."""
 
 from __future__ import annotations
 
+from outlive.domain.story import ABSENT, UNREADABLE
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from outlive.domain.story import Span, Story
 
@@ -20,14 +22,57 @@ class Finals:
         """When it was looked at, and what it held."""
         self._written: dict[str, int] = {}
         self._touched: dict[str, int] = {}
+        self._late_of: dict[str, int] = {}
+        """Paths that changed after the end, which was then, before they were looked at."""
+        self.taken: set[str] = set()
+        """Paths that the task's last call about them took away."""
+        self.late: set[str] = set()
+        """Paths of which nobody knows how the task left them, because of what somebody did to them after its end."""
+        self._ended: tuple[int, Callable[[str], int]] | None = None
 
-    def add(self, at: int, state: str, path: str, written: str = "", touched: str = "") -> None:
-        """A path was looked at."""
+    def add(self, at: int, state: str, path: str, *moments: str) -> None:
+        """A path was looked at: when it was written and touched, and when the task had ended, if that was earlier."""
+        written, touched, ended = (*moments, "", "", "")[:3]
         self.held[path] = at, state
+        self._late_of.pop(path, None)
+        if ended.isdecimal():
+            self._late_of[path] = int(ended)
         if written.isdecimal() and int(written) <= at:
             self._written[path] = int(written)
         if touched.isdecimal():
             self._touched[path] = int(touched)
+
+    def end(self, at: int, changed_at: Callable[[str], int]) -> None:
+        """The task has ended then. What is not looked at yet changed at a time that the kernel knows."""
+        self._ended = at, changed_at
+
+    def as_left(self, path: str, story: Story, found: str, *, is_watched: bool) -> str:
+        """How the task left a path of which this was found; unknown if somebody was faster to change it."""
+        if not self._is_anothers(path, story.last_at, found):
+            return found
+        if path in self.taken:
+            return ABSENT
+        if is_watched:
+            return story.state
+        self.late.add(path)
+        return UNREADABLE
+
+    def is_removed_late(self, path: str, state: str) -> bool:
+        """Whether a path outside is gone, as it was found to be, that the task had not taken away."""
+        is_late = state == ABSENT and path not in self.taken and self._is_anothers(path, 0, state)
+        if is_late:
+            self.late.add(path)
+        return is_late
+
+    def _is_anothers(self, path: str, last_at: int, found: str) -> bool:
+        """Whether what was found is somebody else's doing, after the end: the task had touched the path `last_at`.
+
+        Whoever was left behind counts as the task. Which directory it is changes with no entry of it.
+        """
+        if path in self.held or self._ended is None:
+            return last_at <= self._late_of.get(path, -1)
+        ended, changed_at = self._ended
+        return last_at <= ended < changed_at(path) and found[:1] != "d"
 
     def state_of(self, path: str) -> str:
         """What it held; empty if nobody looked."""

@@ -22,8 +22,8 @@ class GitMoves:
         self._tried: dict[int, tuple[str, str]] = {}
         """Those that would have removed a directory, with what it was: git tries that wherever it removes a ref."""
 
-    def begin(self, places: Sequence[str]) -> tuple[str, ...]:
-        """The top, the git directory and the common one of each repository, where there are such; all of git's.
+    def begin(self, places: Sequence[str]) -> None:
+        """The top, the git directory and the common one of each repository, where there are such.
 
         The first is the one that the task runs in: what moves there, or is shared with it, needs no further name.
         """
@@ -33,12 +33,13 @@ class GitMoves:
             of = of_repository(top or own) if first else ""
             both = ((own, True), (common, False))
             self._places += [(git.rstrip("/") + "/", is_own, of) for git, is_own in both if git]
-        return tuple(git for git, _, _ in self._places)
 
-    def add(self, at: int, by: int, path: str, state: str, *, is_directory: bool) -> None:
+    def add(self, at: int, by: int, path: str, state: str, *, is_directory: bool, is_packing: bool = False) -> None:
         """A change of a path in a git directory, which held this; most are no move."""
         git, is_own, of = next(each for each in self._places if path.startswith(each[0]))
         part = part_of_git(path[len(git) :], is_own=is_own, is_directory=is_directory)
+        if is_packing and part != "packed-refs":
+            return
         what = f"{part}{of}"
         last = len(self._moves) - 1
         if part is None or (last >= 0 and last not in self._tried and self._moves[last][1:] == (what, by)):

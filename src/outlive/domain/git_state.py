@@ -9,9 +9,32 @@ if TYPE_CHECKING:
     from outlive.domain.snapshot import GitState
 
 
+_FILES = {
+    **{name: name for name in ("HEAD", "index", "config", "config.worktree", "packed-refs", "shallow")},
+    **{f"info/{name}": f"info/{name}" for name in ("exclude", "attributes", "grafts", "sparse-checkout")},
+    "refs/stash": "stash",
+}
+_DIRECTORIES = {
+    "refs/heads/": "branch ",
+    "refs/tags/": "tag ",
+    "refs/remotes/": "remote branch ",
+    "refs/notes/": "notes ",
+    "refs/replace/": "replacement of ",
+    "refs/": "ref ",
+    "hooks/": "hook ",
+}
+_SAMPLE = ".sample"
+
+
 def is_gits_own(path: str) -> bool:
-    """Whether a path that is held is no file of a worktree, but where git keeps what that one points to: its HEAD."""
-    return path.endswith("/HEAD") and "/.git/" in path
+    """Whether a path that is held is no file of a worktree, but what git keeps of it: its HEAD, or the stash."""
+    return name_in_git(path) is not None
+
+
+def name_in_git(path: str) -> str | None:
+    """What people call what git keeps under a path, if it can be held: a HEAD, or a stash."""
+    names = {"/HEAD": "HEAD", "/refs/stash": "the stash"}
+    return next((name for end, name in names.items() if path.endswith(end) and "/.git/" in path), None)
 
 
 def part_of_git(name: str, *, is_own: bool, is_directory: bool = False) -> str | None:
@@ -23,13 +46,11 @@ def part_of_git(name: str, *, is_own: bool, is_directory: bool = False) -> str |
         return None
     if name in ("HEAD", "index") and not is_own:
         return f"{name} of the main worktree"
-    if name in ("HEAD", "index", "config", "packed-refs", "shallow"):
-        return name
-    for start, what in (("refs/heads/", "branch "), ("refs/tags/", "tag "), ("refs/remotes/", "remote branch ")):
+    if name in _FILES:
+        return _FILES[name]
+    for start, what in _DIRECTORIES.items():
         if name.startswith(start):
-            return what + name.removeprefix(start)
-    if name == "refs/stash":
-        return "stash"
+            return None if name.endswith(_SAMPLE) else what + name.removeprefix(start)
     inside, _, rest = name.partition("/")
     if inside == "modules":
         return _part_of_submodule(rest.split("/"), is_directory=is_directory)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from outlive.domain.between import Between
 from outlive.domain.doers import NOBODY, Doers
+from outlive.domain.doubts import doubts_of
 from outlive.domain.effects import SOMEBODY, Effects
 from outlive.domain.finals import Finals
 from outlive.domain.folding import without_filled
 from outlive.domain.git_moves import GitMoves
 from outlive.domain.moving import MOST_MOVES, Moves, below
 from outlive.domain.places import TEMPORARY
-from outlive.domain.quantity import show_files
-from outlive.domain.story import ABSENT, UNREADABLE, Displaced, Story
+from outlive.domain.repositories import Repositories
+from outlive.domain.story import ABSENT, STAT, UNREADABLE, Displaced, Story
 from outlive.domain.when import from_micros
 from outlive.domain.windows import by_whole, moved_whole, spans_of, windows_of
 
@@ -37,10 +38,7 @@ class Replay:
     def __init__(self, ignored: str) -> None:
         """`ignored` is a directory whose files are not worth telling: where Outlive itself writes."""
         self._ignored = ignored.rstrip("/") + "/"
-        self._tops: tuple[str, ...] = ()
-        self._gits: tuple[str, ...] = ()
-        self._heads: dict[str, str] = {}
-        """Which worktree a HEAD is of. It has a story as files have, for whoever asks what is held now."""
+        self._in = Repositories()
         self._stories: dict[str, Story] = {}
         self._doers = Doers()
         self._moves = Moves()
@@ -63,6 +61,11 @@ class Replay:
         """Whether system calls were looked at."""
         return self._is_observed
 
+    @property
+    def trees(self) -> tuple[str, ...]:
+        """The worktrees that it worked in, or may have."""
+        return self._in.tops
+
     def read(self, lines: Iterable[list[str]]) -> None:
         """Further lines: time, operation, thread, then states and paths in turn."""
         for at, operation, thread, *fields in lines:
@@ -74,9 +77,9 @@ class Replay:
         elif operation in ("begin", "watch"):
             self._begin_again(is_observed=operation == "begin")
             self._is_observed, self._is_watched = operation == "begin", operation == "watch"
-            self._tops = tuple(field.rstrip("/") + "/" for field in fields[1::3] if field)
-            self._gits = self._git.begin(fields[1:])
-            self._heads = {f"{git}/HEAD": top for top, git in zip(fields[1::3], fields[2::3], strict=False) if git}
+            self._git.begin(self._in.begin(fields[1:]))
+        elif operation == "further":
+            self._git.begin(self._in.come_to(fields[1:4]))
         elif operation == "exec":
             parent = int(fields[3]) if len(fields) > 3 and fields[3].isdigit() else None
             self._doers.begin(thread, fields[1], parent)
@@ -87,7 +90,7 @@ class Replay:
         elif operation == "look":
             self._look_between(at, *fields)
         elif operation == "final":
-            self._finals.add(at, *fields[:4])
+            self._finals.add(at, *fields)
         else:
             self._operation(at, operation, self._doers.with_number(thread), fields)
 
@@ -116,8 +119,12 @@ class Replay:
             # One that is moved takes along what lies in it.
             is_directory = operation == "mkdir" or (operation == "remove" and state[:1] == "d")
             self._change(at, by, state, path, is_directory=is_directory)
-            if operation == "rename" and path in self._stories:
-                self._stories[path].must_be_same = True
+            self._finals.taken.discard(path)
+            if path in self._stories:
+                self._stories[path].must_be_same |= operation == "rename"
+                self._stories[path].was_written |= operation == "write"
+        if operation in ("rename", "remove"):
+            self._finals.taken.add(fields[1])
         if operation == "rename" and len(fields) > 3:
             self._move(at, by, fields)
         if operation == "remove" and fields[0][:1] == "d":
@@ -126,7 +133,7 @@ class Replay:
     def _move(self, at: int, by: int, fields: list[str]) -> None:
         """A directory takes along all that is in it, to where nothing was. Each move is looked for in all stories."""
         was, source, is_there, target = fields[:4]
-        leaves, stays = self._is_told(source), self._is_told(target)
+        leaves, stays = self._in.is_told(source), self._in.is_told(target)
         # Outside of the tree nobody may have looked.
         is_move = was[:1] == "d" and is_there in (ABSENT, ABSENT if stays else UNSEEN) if leaves else stays
         if not is_move:
@@ -152,11 +159,13 @@ class Replay:
             self._arrive(at, by, target, is_back=self._moves.add(at, by, source, target))
             for path in taken:
                 self._stories[path].leave(at, by)
+            self._finals.taken.update(taken)
 
     def _arrive(self, at: int, by: int, directory: str, *, is_back: bool, is_whole: bool = True) -> None:
         """A directory has come; what was heard of it is there only now, unless it is not known whether it was away."""
         for path in below(directory, self._stories) if is_back or is_whole else ():
             story = self._stories[path]
+            self._finals.taken.discard(path)
             if is_back and isinstance(story, Displaced):
                 story.come_back(at, by)
             elif is_whole:
@@ -177,12 +186,11 @@ class Replay:
     def _change(self, at: int, by: int, state: str, path: str, *, is_directory: bool = False) -> None:
         if path.startswith(self._ignored):
             return
-        is_head = path in self._heads and state != UNSEEN
-        if path.startswith(self._gits):
-            self._git.add(at, by, path, state, is_directory=is_directory)
-            if not is_head:
+        if path.startswith(self._in.gits):
+            self._git.add(at, by, path, state, is_directory=is_directory, is_packing=self._doers.packs_refs(by))
+            if path not in self._in.kept or state == UNSEEN:
                 return
-        elif not self._is_told(path):
+        elif not self._in.is_told(path):
             self._moves.touch_outside(path)
             if not path.startswith(TEMPORARY):
                 self._outside.setdefault(path, state)
@@ -192,16 +200,8 @@ class Replay:
         story = self._stories.get(path)
         if story is None:
             story = self._stories[path] = self._begin(path, state, at)
-            story.must_be_same = self._is_git(path)  # of what is in it, most is not told
+            story.must_be_same = self._in.is_git(path)  # of what is in it, most is not told
         story.change(at, by, state)
-
-    def _is_told(self, path: str) -> bool:
-        """Whether it is part of a worktree; a directory that one lies in takes all of it along, wherever it goes."""
-        return path.startswith(self._tops) or any(top.startswith(path + "/") for top in self._tops)
-
-    def _is_git(self, path: str) -> bool:
-        """Whether it is a git directory."""
-        return path + "/" in self._gits
 
     def _begin(self, path: str, state: str, now: int) -> Story:
         """What is heard first of a path; of one that came with its directory, that it was another one before."""
@@ -228,27 +228,41 @@ class Replay:
 
     def _seen(self, at: int, before: str, path: str, state: str = UNSEEN, _: str = "") -> None:
         """A path that was watched holds something now; what it held before the task is known, or `?`."""
-        if path.startswith((self._ignored, *self._gits)):
+        if path.startswith((self._ignored, *self._in.gits)):
             self._change(at, NOBODY, UNSEEN, path)
             return
         story = self._stories.setdefault(path, Story(before))
         story.last_at = at
         story.found(state)
 
-    def open_now(self, look: Look, written_at: Callable[[str], int] = lambda _: 0) -> tuple[Window, ...]:
+    def end(self, at: int, changed_at: Callable[[str], int]) -> None:
+        """The task ended then; what changes later is of others, and `changed_at` tells when a path did."""
+        self._finals.end(at, changed_at)
+
+    def open_now(
+        self, look: Look, written_at: Callable[[str], int] = lambda _: 0, *, with_stashes: bool = False
+    ) -> tuple[Window, ...]:
         """The windows that are open at this moment; of what a task left away, somebody may have put some back since.
 
-        And taken away again: then it is as the task left it, but was written later.
+        And taken away again: then it is as the task left it, but was written later. A stash counts also if the task
+        began it, but only for whoever is about to use it.
         """
         self._find_ends(look)
-        return self._windows(
-            (path, span)
+        still = [
+            (path, story.windows[-1])
             for path, story in sorted(self._stories.items())
-            if story.baseline not in (UNREADABLE, "s", ABSENT) and story.is_open and story.is_left_so(path, look)
+            if story.is_open and self._can_be_held(path, story, with_stashes=with_stashes)
+            if path not in self._finals.late
+            if story.is_left_so(path, look)
             if not self._finals.is_written_since(path, story.last_at, written_at(path))
-            for span in story.windows
-            if span[1] is None
-        )
+        ]
+        stashes = [each for each in still if each[0] in self._in.stashes]
+        return self._windows(each for each in still if each not in stashes) + self._windows(stashes)
+
+    def _can_be_held(self, path: str, story: Story, *, with_stashes: bool) -> bool:
+        if path in self._in.stashes:
+            return with_stashes and story.baseline != UNREADABLE
+        return story.baseline not in (UNREADABLE, "s", ABSENT)
 
     def _find_ends(self, look: Look) -> None:
         """How each path was left; one that was not looked at when the task ended is looked at now."""
@@ -256,6 +270,7 @@ class Replay:
             at, final = self._finals.held.get(path, (story.last_at, ""))
             if not final or at < story.last_at:
                 final = look(path, story.baseline)  # nobody looked, or whoever was left behind has gone on since
+            final = self._finals.as_left(path, story, final, is_watched=self._is_watched)
             final, is_anothers = self._between.as_left(path, story.last_at, final)
             if is_anothers:
                 self._finals.forget_write(path)
@@ -265,7 +280,7 @@ class Replay:
         self._find_displaced(look)
         for path, story in self._stories.items():
             is_another = story.must_be_same and story.is_open and story.state[:1] == "d"
-            if is_another and self._is_removed(story.baseline) and not self._is_git(path):
+            if is_another and self._is_removed(story.baseline) and not self._in.is_git(path):
                 story.must_be_same = False  # all that was in the first one has been named, and tells of it
                 story.found(story.state)
 
@@ -304,21 +319,22 @@ class Replay:
     def effects(self, look: Look) -> Effects:
         """All of it together, as the task left it."""
         self._find_ends(look)
-        self._find_uncompared()
-        self._find_untold()
-        self._find_doubtful()
+        outside = sorted(path for path in self._outside if not self._is_as_before(path, look))
+        doubtful = {path for path, story in self._stories.items() if self._is_doubtful(path, story)}
+        doubts = doubts_of(self._stories.values(), len(doubtful - self._finals.late), len(self._finals.late))
+        self._gaps |= dict.fromkeys(doubts)
         if any(path in self._touched_outside and not story.is_open for path, story in self._stories.items()):
             self._gaps[_TOUCHED_OUTSIDE] = None  # of one that is another now, that is told
-        stories = sorted((path, story) for path, story in self._stories.items() if path not in self._heads)
+        stories = sorted((path, story) for path, story in self._stories.items() if path not in self._in.kept)
         known = [(path, story) for path, story in stories if story.baseline not in (UNREADABLE, "s")]
         there = [(path, story) for path, story in known if story.baseline != ABSENT]
         whole = moved_whole(self._stories, self._is_removed)
         git = self._git.told(lambda path, state: (self._finals.state_of(path) or look(path, state)) == state)
-        others = tuple(each for each in self._between.changed(self._tops) if each.path not in self._heads)
+        others = tuple(each for each in self._between.changed(self._in.tops) if each.path not in self._in.kept)
         return Effects(
             level=self._level(),
             gaps=tuple(self._gaps),
-            windows=self._windows(spans_of(there)),
+            windows=self._windows(spans_of([each for each in there if not self._is_unsure(*each)])),
             possible=self._windows(self._finals.possible(there)),
             changed=tuple(path for path, story in stories if self._is_changed(path, story)),
             gone=tuple(path for path, story in there if story.state == ABSENT),
@@ -327,7 +343,7 @@ class Replay:
             restored=tuple(path for path, story in there if story.closed and not self._is_changed(path, story)),
             rewritten=tuple(path for path, story in there if self._is_rewritten(path, story)),
             git=tuple((from_micros(at), what, self._command(by)) for at, what, by in git),
-            outside=without_filled(sorted(path for path in self._outside if not self._is_as_before(path))),
+            outside=without_filled(outside),
             remotes=tuple(self._remotes),
             unobserved_since=None if self._unobserved is None else from_micros(self._unobserved),
             why_unseen=self._why_unseen,
@@ -351,40 +367,27 @@ class Replay:
         if story.baseline == UNREADABLE:
             return self._is_watched or self._finals.was_touched(path, story)
         is_lost = story.state == UNREADABLE and story.baseline not in (ABSENT, "s")
-        return is_lost and not story.is_open and self._finals.was_touched(path, story)
+        return (is_lost and not story.is_open and self._finals.was_touched(path, story)) or self._is_unsure(path, story)
+
+    def _is_unsure(self, path: str, story: Story) -> bool:
+        """Whether it only looks as before: a large file is known by its size and time, and a time can be set."""
+        is_same = story.was_written and story.baseline[:1] == "u" and not story.is_open
+        return is_same and self._finals.was_touched(path, story)
 
     def _is_rewritten(self, path: str, story: Story) -> bool:
         """Whether it was written and holds the same; where the kernel knows of no change, it was tried in vain."""
         is_same = not story.windows and story.state != UNREADABLE
         return is_same and story.baseline[:1] != "d" and self._finals.was_touched(path, story)
 
-    def _is_as_before(self, path: str) -> bool:
+    def _is_as_before(self, path: str, look: Look) -> bool:
         """Whether stat says of a path outside what it said before: it was tried in vain, or made and removed again."""
         before = self._outside[path]
-        return before != UNSEEN and self._finals.state_of(path) == before
-
-    def _find_uncompared(self) -> None:
-        """Large files are known by size and time: a new time alone does not tell another content."""
-        sizes = ((story.baseline.partition(":")[0], story) for story in self._stories.values())
-        found = sum(size[:1] == "u" and story.state.startswith(size + ":") and story.is_open for size, story in sizes)
-        if found:
-            self._gaps[f"{show_files(found)} too large to be compared: written, perhaps with the same content"] = None
-
-    def _find_untold(self) -> None:
-        """Of a path that came and went very often, not every window is told; that there were more is."""
-        untold = sum(story.untold for story in self._stories.values() if story.baseline != ABSENT)
-        if untold:
-            self._gaps[f"{untold:,} more windows, of files that were away and back very often"] = None
-
-    def _find_doubtful(self) -> None:
-        """What it is told as may be too much."""
-        found = sum(self._is_doubtful(path, story) for path, story in self._stories.items())
-        if found:
-            self._gaps[f"{show_files(found)} that could not be looked at: changed, perhaps to the same content"] = None
+        found = self._finals.state_of(path) or look(path, STAT)
+        return before != UNSEEN and found == before and not self._finals.is_removed_late(path, found)
 
     def _windows(self, spans: Iterable[tuple[str, Span]]) -> tuple[Window, ...]:
         whole = moved_whole(self._stories, self._is_removed)
-        return windows_of(by_whole(spans, whole), self._tops, self._heads, self._command)
+        return windows_of(by_whole(spans, whole), self._in.tops, self._in.kept, self._command)
 
     def _command(self, who: int) -> str:
         return self._doers.command_of(who, "?" if self._is_observed else SOMEBODY)

@@ -83,12 +83,19 @@ class Snapshot(Value):
     tree: Tree | None = None
     files: Mapping[str, bytes] | None = None
     """The paths that were asked for by name, wherever they lie."""
+    touched: int = 0
+    """Of one taken at an end, how many paths the task touched; `files` has the first of them."""
+    unfollowed: int = 0
+    """How many of these are neither in `files` nor tracked: nobody will know whether they change."""
     settings: Mapping[str, bytes] | None = None
     """Of one taken at an end, the files that git's settings came from, but for the repository's own."""
     dirty: Mapping[bytes, bytes] | None = None
-    """Of a kept one, the tracked files that were not what the index says; None if not everything was looked at."""
-    present: str | None = None
-    """Of a kept one, an id of the names of the tracked files that were there."""
+    """Of a kept one, the tracked files that were not what the index says, or that somebody had changed since its end.
+
+    None if not everything was looked at.
+    """
+    contents: bytes | None = None
+    """Of a kept one, the marks of what all tracked files held, but for those in `files`."""
     late: bool = False
     """Taken while the command was running already: it may show what the command did."""
     unknown: tuple[str, ...] = ()
@@ -134,19 +141,33 @@ def changed_at_ns(stamp: bytes) -> int:
     return _number(stamp, _CTIME) * 10**9 + _number(stamp, _CTIME + 4)
 
 
+def is_changed_between(seen: bytes, since_ns: int, until_ns: int) -> bool:
+    """Whether anything about the file changed later than the one, and not than the other; False if it has no times."""
+    stamp = stamp_of(seen)
+    return bool(stamp) and since_ns < changed_at_ns(stamp) <= until_ns
+
+
 def dirty_paths(tree: Tree) -> dict[bytes, bytes]:
     """The tracked files that are not what the index says."""
     return {path: seen for path, seen in tree.tracked.items() if seen[:1] not in (AS_INDEXED, UNSEEN)}
 
 
-def present_id(tree: Tree) -> str | None:
-    """An id of the names of the tracked files that are there; None if not everything was looked at."""
-    from _blake2 import blake2b  # noqa: PLC0415 - a launch hashes nothing
-
-    if tree.stopped is not None:
+def is_changed(was: bytes, is_now: bytes) -> bool | None:
+    """Whether a file is not what it was; None if that cannot be told."""
+    if was == is_now:
+        return False if was != UNSEEN else None
+    if UNSEEN in {kind_of(was), kind_of(is_now)}:
         return None
-    names = sorted(path for path, seen in tree.tracked.items() if seen not in {GONE, UNSEEN})
-    return blake2b(b"\0".join(names), digest_size=16).hexdigest()
+    if GONE in {was, is_now}:
+        return True
+    stamp, stamp_now = stamp_of(was), stamp_of(is_now)
+    if size_of(stamp) != size_of(stamp_now) or mode_of(stamp) != mode_of(stamp_now):
+        return True
+    if content_of(was) and len(content_of(was)) == len(content_of(is_now)):
+        return content_of(was) != content_of(is_now)
+    # Names come and go in a directory; those that it touched are compared, and every git writes into its own.
+    is_directory = mode_of(stamp) == GITLINK and inode_of(stamp) == inode_of(stamp_now)
+    return False if stamp == stamp_now or is_directory else None
 
 
 def as_text(path: bytes) -> str:

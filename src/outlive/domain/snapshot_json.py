@@ -40,8 +40,10 @@ def to_json(snapshot: Snapshot) -> str:
             "git": None if git is None else {name: _plain(each) for name, each in vars(git).items()},
             "tree": kept,
             "dirty": None if snapshot.dirty is None else _pack(snapshot.dirty),
-            "present": snapshot.present,
+            "contents": None if snapshot.contents is None else _deflated(snapshot.contents),
             "files": _named_json(snapshot.files),
+            "touched": snapshot.touched,
+            "unfollowed": snapshot.unfollowed,
             "settings": _named_json(snapshot.settings),
         }
     )
@@ -52,6 +54,7 @@ def from_json(text: str) -> Snapshot | None:
     try:
         kept: Any = parse_json(text)
         git, tree, files, dirty = kept["git"], kept["tree"], kept["files"], kept.get("dirty")
+        contents = kept.get("contents")
         return Snapshot(
             directory=str(kept["directory"]),
             is_present=bool(kept["is_present"]),
@@ -60,8 +63,10 @@ def from_json(text: str) -> Snapshot | None:
             git=None if git is None else _git(git),
             tree=None if tree is None else _tree(tree),
             dirty=None if dirty is None else _unpack(dirty),
-            present=kept.get("present"),
+            contents=None if contents is None else _inflated(contents),
             files=_named(files),
+            touched=int(kept.get("touched", 0)),
+            unfollowed=int(kept.get("unfollowed", 0)),
             settings=_named(kept.get("settings")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, NotBase64, NotDeflated, RecursionError):
@@ -121,14 +126,11 @@ def _pack(files: Mapping[bytes, bytes]) -> str:
         seen = files[path]
         parts.append(b"%d %d %d " % (shared, len(path) - shared, len(seen)) + path[shared:] + seen)
         last = path
-    return b2a_base64(compress(b"".join(parts), 1), newline=False).decode("ascii")
+    return _deflated(b"".join(parts))
 
 
 def _unpack(packed: str) -> dict[bytes, bytes]:
-    opened = decompressobj()
-    content = opened.decompress(a2b_base64(packed), _MOST_UNPACKED)
-    if not opened.eof:
-        raise ValueError("cut off, or larger than anything that was packed")
+    content = _inflated(packed)
     files: dict[bytes, bytes] = {}
     last, at = b"", 0
     while at < len(content):
@@ -139,6 +141,18 @@ def _unpack(packed: str) -> dict[bytes, bytes]:
         files[last] = content[at + own : at + own + length]
         at += own + length
     return files
+
+
+def _deflated(content: bytes) -> str:
+    return b2a_base64(compress(content, 1), newline=False).decode("ascii")
+
+
+def _inflated(text: str) -> bytes:
+    opened = decompressobj()
+    content = opened.decompress(a2b_base64(text), _MOST_UNPACKED)
+    if not opened.eof:
+        raise ValueError("cut off, or larger than anything that was packed")
+    return content
 
 
 def _count(content: bytes, at: int) -> tuple[int, int]:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     """What a path holds now, in the words of what it is to be compared with."""
 
 ABSENT = "0"
+STAT = "o"
+"""How what is only known by what stat says of it begins."""
 UNREADABLE = "?"
 """What cannot be looked at."""
 _MOST_WINDOWS = 16
@@ -21,7 +23,7 @@ class Story:
 
     __slots__ = (
         *("baseline", "closed", "doubted", "first_at", "last_at", "last_by", "must_be_same"),
-        *("opened_at", "opened_by", "state", "untold"),
+        *("opened_at", "opened_by", "state", "untold", "was_written"),
     )
 
     def __init__(self, baseline: str, first_at: int = 0) -> None:
@@ -35,6 +37,8 @@ class Story:
         """The change after which it could not be looked at, when it was as found before."""
         self.must_be_same = False
         """Whether another directory is not as good as the first one: what that held has not been named."""
+        self.was_written = False
+        """Whether it was opened for writing, and not only moved."""
         self.untold = 0
         """Windows that there was no room for: all but the first ones and the last."""
 

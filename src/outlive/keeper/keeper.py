@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from outlive.domain.evidence import IntentKind
     from outlive.keeper.observation import Observation
     from outlive.keeper.plan import Plan
+    from outlive.keeper.sight import Sight
     from outlive.keeper.supervision import Supervision
     from outlive.keeper.witness_at_hand import WitnessAtHand
 
@@ -40,6 +41,7 @@ _IGNORED = (
     "SIGTTOU",
     "SIGUSR1",
     "SIGUSR2",
+    "SIGXCPU",  # the limit of the command's time is not meant for us
 )
 
 
@@ -120,15 +122,8 @@ def _begin(plan: Plan, held: Held, prepared: Prepared, ready: int | None) -> boo
 
     Returns whether our own witness has seen its end.
     """
-    sight, begin, observation = prepared.sight, prepared.begin, prepared.observation
-    first = sight.look()
-    if first is sight:
-        if observation is not None:
-            observation.begin(command_of(held.record))
-        _give(begin)
-        first = sight.look()
-    elif not isinstance(first, Evidence):
-        first = never_begun()  # the witness was killed before the go, which now nobody will give
+    observation = prepared.observation
+    first = _let_begin(held, prepared)
     began = not isinstance(first, Evidence) or first.kind in ("exited", "signalled")
     if began:
         answer(ready, "running")
@@ -148,6 +143,21 @@ def _begin(plan: Plan, held: Held, prepared: Prepared, ready: int | None) -> boo
     if observation is not None:
         observation.wait()
     return began and isinstance(supervision.sight, OwnWitness)
+
+
+def _let_begin(held: Held, prepared: Prepared) -> Evidence | Sight:
+    """Give the command its go when it is prepared; what is to be seen then."""
+    sight, observation = prepared.sight, prepared.observation
+    first = sight.look()
+    if first is not sight:  # the witness may have been killed before the go, which now nobody will give
+        return first if isinstance(first, Evidence) else never_begun()
+    if observation is None:
+        _give(prepared.begin)
+    else:
+        observation.begin(command_of(held.record))
+        _give(prepared.begin)
+        observation.answer()
+    return sight.look()
 
 
 def _is_alone_with(at_hand: WitnessAtHand) -> bool:
@@ -194,7 +204,7 @@ def wait_for_go(plan: Plan, held: Held, go: int) -> IntentKind | None:
 
 
 def _give(begin: int, word: bytes = b"g") -> None:
-    """Let the command begin, or the witness go. It may have been killed while it waited; others will tell."""
+    """Let the command be filtered, or begin, or the witness go. It may have been killed meanwhile; others will tell."""
     try:
         os.write(begin, word)
     except BrokenPipeError:
@@ -241,6 +251,8 @@ def _prepare(plan: Plan, held: Held, not_for_it: tuple[int, ...], at_hand: Witne
     os.close(voice_write)
     os.close(begin_read)
     if observation is not None:
+        if (word := observation.promise()) is not None:
+            _give(begin_write, word)
         observation.get_ready()
     sight = OwnWitness(voice_read, held.record)
     return Prepared(sight=sight, begin=begin_write, observation=observation)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _CREATE = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_FOLLOWED = 500
-_MOST_REPOSITORIES = 8
 
 
 class Looks:
@@ -55,12 +54,13 @@ class Looks:
             self._known = [launch.cwd]
             if named := (*launch.touches, *goes_to(launch.argv, launch.cwd)):
                 from outlive.observe.repository import find_repository  # noqa: PLC0415 - seldom said
+                from outlive.observe.scope import MOST_REPOSITORIES  # noqa: PLC0415
 
                 own = find_repository(launch.cwd)
                 found = {} if own is None else {own.git_dir: launch.cwd}
                 for path in named:
                     repository = find_repository(path)
-                    if repository is not None and len(found) < _MOST_REPOSITORIES:
+                    if repository is not None and len(found) < MOST_REPOSITORIES:
                         found.setdefault(repository.git_dir, repository.top or repository.git_dir)
                 self._known += [each for each in found.values() if each != launch.cwd]
         return self._known
@@ -127,7 +127,7 @@ class Looks:
 
     def at_the_end(self, own: Sequence[str]) -> None:
         """A quick one; of the paths that the task itself was seen to change it is kept what they hold."""
-        self._quick = self._keep_quick(self._files.after, own[:_MOST_FOLLOWED], is_end=True)
+        self._quick = self._keep_quick(self._files.after, own, is_end=True)
 
     def after(self, seen: Collection[str], own: Sequence[str]) -> None:
         """A look at all files, which is compared with the first; and a quick one, if there was no time for it yet.
@@ -175,12 +175,13 @@ class Looks:
     ) -> list[Snapshot] | None:
         try:
             from outlive.domain.snapshot_json import to_json  # noqa: PLC0415
-            from outlive.observe.snapshot import take_quick, with_settings  # noqa: PLC0415
+            from outlive.observe.snapshot import as_left, take_quick, with_settings  # noqa: PLC0415
 
             first, *others = self.directories()
-            quick = [take_quick(first, paths), *map(take_quick, others)]
+            quick = [take_quick(first, paths[:_MOST_FOLLOWED]), *map(take_quick, others)]
             if is_end:
-                quick[0] = with_settings(quick[0])
+                left = as_left(with_settings(quick[0]), self.ended_ns or time.time_ns())
+                quick[0] = left.but(touched=len(paths), unfollowed=max(0, len(paths) - _MOST_FOLLOWED))
             if not only_of_repositories or any(each.git is not None for each in quick):
                 _write(path, "".join(to_json(each) + "\n" for each in quick))
         except (ImportError, OSError):

@@ -12,15 +12,15 @@ from _thread import allocate_lock, start_new_thread
 from errno import EMFILE
 from select import POLLIN, poll
 
-from outlive.bundle.eyes import Eyes, answer_all, let_continue_what_waits
+from outlive.bundle.eyes import NOT_PROMISED, PROMISED, Eyes, answer_all, let_continue_what_waits
 from outlive.bundle.kernel import SYS_ADMIN, has_capability
+from outlive.keeper.abstaining import CANNOT, reason_not_to_look
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from outlive.bundle.home import Home
     from outlive.keeper.looks import Looks
     from outlive.keeper.plan import Plan
     from outlive.keeper.watch import Watch
@@ -32,7 +32,7 @@ _WAITING_FOR_A_LOOK_TAKES_AT_MOST = 0.05
 _MOST_BEFORE_IT_IS_TOLD = 200
 _FEWEST_DESCRIPTORS = 64
 _SHORT_TURN = 0.0005
-_CANNOT = "system calls cannot be observed here, or are observed by somebody else"
+_NO_THREAD = "there was no process left for who looks at its system calls (ulimit -u)"
 _OTHER_NAMES = "the locale is not UTF-8: names that are not ASCII may be told wrongly"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -40,6 +40,8 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 def load() -> None:
     """Import what an observation needs; a spawner does that once for all its keepers."""
     import outlive.domain.snapshot_json  # noqa: PLC0415
+    import outlive.keeper.met  # noqa: PLC0415
+    import outlive.observe.foreseeing  # noqa: PLC0415
     import outlive.observe.observer  # noqa: PLC0415
     import outlive.observe.place  # noqa: PLC0415
     import outlive.observe.snapshot  # noqa: PLC0415
@@ -63,7 +65,7 @@ class Observation:
         if os.sysconf("SC_OPEN_MAX") < _FEWEST_DESCRIPTORS:
             raise OSError(EMFILE, "too few descriptors to observe anything")
         keeps_privileges = has_capability(SYS_ADMIN)
-        self._why_not = self._reason_not_to(keeps_privileges)
+        self._why_not = reason_not_to_look(plan, keeps_privileges=keeps_privileges)
         self._fd = os.open(plan.files.effects, _CREATE | os.O_APPEND, 0o600)
         self._wall = time.time_ns() - time.monotonic_ns()
         self.eyes: Eyes | None = None
@@ -74,22 +76,24 @@ class Observation:
         self._observer: Observer | None = None
         self._watch: Watch | None = None
         self._looked_at: set[str] = set()
+        self._ended_at = 0
         self._is_shared = self.eyes is None  # where calls are seen, it is known when we are ready for them
-        self._launched, self._loaded, self._done = allocate_lock(), allocate_lock(), allocate_lock()
+        self._begun, self._launched, self._loaded, self._done = (allocate_lock() for _ in range(4))
+        self._command = 0
+        self._is_left_alone = False
 
-    def _reason_not_to(self, keeps_privileges: bool) -> str | None:
-        """Why calls are not looked at; None if they are."""
-        how, launch = self._plan.launch.observe, self._plan.launch
-        if how in ("watch", "compare"):
-            return "it was asked not to look at its system calls"
-        if not keeps_privileges and how == "auto":
-            from outlive.observe.privileges import would_miss_privileges  # noqa: PLC0415 - root loses nothing
-
-            if would_miss_privileges(launch.argv, launch.cwd, self._met_before()):
-                return "it may need privileges that observing would take away (--observe syscalls insists)"
-        if not _can_observe(self._plan.home, keep_privileges=keeps_privileges):
-            return _CANNOT
-        return None
+    def promise(self) -> bytes | None:
+        """Have a thread that will answer, and say so to the command-to-be; None if that is not to be observed."""
+        if self.eyes is None:
+            return None
+        for lock in (self._begun, self._done, self._loaded, self._launched):
+            lock.acquire()
+        try:
+            start_new_thread(self._observe, (self.eyes,))
+        except RuntimeError:
+            self._is_left_alone = True
+            return NOT_PROMISED
+        return PROMISED
 
     def get_ready(self) -> None:
         """The witness prepares the command; we have a moment for what is needed when it begins."""
@@ -101,18 +105,24 @@ class Observation:
         self._looks = Looks(self._plan, self._record)
 
     def begin(self, command: int) -> None:
-        """Be ready to answer; the command may begin at once, for its first call waits for us."""
+        """Be ready; the command may begin at once, for its first call waits for our answer."""
         self._looks.begin()
+        if self.eyes is not None and self._is_left_alone:
+            self.eyes.of_keeper(command)  # it has none
+            self.eyes, self._why_not, self._is_shared = None, _NO_THREAD, True
         if self.eyes is None:
             self._note("unseen", self._why_not or "")
             self._looks.before()
             self._look_first()
             return
         self._has_begun = True
-        for lock in (self._done, self._loaded, self._launched):
-            lock.acquire()
         sys.setswitchinterval(_SHORT_TURN)  # neither of us should keep the other from what is urgent
-        start_new_thread(self._observe, (self.eyes, command))
+        self._command = command
+
+    def answer(self) -> None:
+        """The command has its go, which only we could give; from now on the witness could answer it in our place."""
+        if self._has_begun:
+            self._begun.release()
 
     def go_on(self) -> None:
         """The launcher has been told: there is time now to get ready for more."""
@@ -150,11 +160,13 @@ class Observation:
         except (ImportError, OSError, RuntimeError):
             return
 
-    def _observe(self, eyes: Eyes, command: int) -> None:
+    def _observe(self, eyes: Eyes) -> None:
         """The command's own exec is answered at once; before anything else is, we are ready for it.
 
         Whatever it changes, it asks us first: so the repository is looked at before its first change.
         """
+        self._begun.acquire()
+        command = self._command
         try:
             listener = eyes.of_keeper(command)
         except OSError:
@@ -165,8 +177,8 @@ class Observation:
         self._launched.acquire()
         try:
             if listener is None:
-                self._why_not, self._is_shared = _CANNOT, True
-                self._note("unseen", _CANNOT)
+                self._why_not, self._is_shared = CANNOT, True
+                self._note("unseen", CANNOT)
                 self._looks.before()
             else:
                 self._observer = self._make_observer(listener, command)
@@ -201,13 +213,13 @@ class Observation:
         try:
             load()
             from outlive.observe.journal import Journal  # noqa: PLC0415
-            from outlive.observe.observer import Observer, Scope  # noqa: PLC0415
+            from outlive.observe.observer import Observer  # noqa: PLC0415
             from outlive.observe.place import place_of  # noqa: PLC0415
+            from outlive.observe.scope import Scope  # noqa: PLC0415
 
             places = [place_of(directory) for directory in self._looks.directories()]
             self._is_shared = any(each.git_directory is not None for each in places)
-            roots = ((each.top, each.git_directory, each.common_directory) for each in places)
-            self._note("begin", *(root or "" for those in roots for root in those))
+            self._note("begin", *(root for each in places for root in each.roots))
             if sys.getfilesystemencoding() != "utf-8":
                 self._note("gap", _OTHER_NAMES)
             self._looks.before()
@@ -231,7 +243,10 @@ class Observation:
             from outlive.keeper.overlapping import tell_of_overlap  # noqa: PLC0415 - most tasks write nothing shared
         except ImportError:
             return  # the installation was deleted while the task ran
-        start_new_thread(tell_of_overlap, (self._plan, top))
+        try:
+            start_new_thread(tell_of_overlap, (self._plan, top))
+        except RuntimeError:
+            return  # nobody is told of it while they run; their endings tell
 
     def look_before_it_is_told(self) -> None:
         """Write down what the first touched paths hold, and where the repository stands.
@@ -240,7 +255,9 @@ class Observation:
         they wait for us: of very many paths the rest is looked at afterwards, and where nothing is shared, all.
         """
         self._looks.end()
+        self._ended_at = self._now()
         try:
+            self._remember_met()
             until = time.monotonic() + _WAITING_FOR_A_LOOK_TAKES_AT_MOST
             if self._observer is not None:  # whoever asks at once is to find what was seen
                 self._observer.write_down(_WAITING_FOR_A_LOOK_TAKES_AT_MOST)
@@ -270,14 +287,16 @@ class Observation:
         elsewhere = self._observer.elsewhere if self._looks.is_outside else ()
         return [*self._observer.touched, *elsewhere]
 
-    def _final(self, path: str, before: str = "", *, is_outside: bool = False) -> str:
-        """The line that tells how a path was left."""
-        from outlive.observe.content import glance, look, moments_of, state_like  # noqa: PLC0415 - it has been loaded
+    def _final(self, path: str, before: str = "", *, is_outside: bool = False, until_ns: int | None = None) -> str:
+        """The line that tells how a path was left; one that changed after `until_ns` may have been left another way."""
+        from outlive.observe.content import changed_at_ns, glance, look, moments_of, state_like  # noqa: PLC0415 - loaded
         from outlive.observe.journal import escaped  # noqa: PLC0415
 
         state = glance(look(path)) if is_outside else state_like(path, before)
         written, touched = moments_of(path)
-        return f"{self._now()}\tfinal\t0\t{state}\t{escaped(path)}\t{written}\t{touched}\n"
+        line = f"{self._now()}\tfinal\t0\t{state}\t{escaped(path)}\t{written}\t{touched}"
+        is_late = until_ns is not None and state[:1] != "d" and changed_at_ns(path) > until_ns
+        return f"{line}\t{self._ended_at}\n" if is_late else f"{line}\n"
 
     def look_at_the_end(self) -> None:
         """Write down what the other touched paths hold now; later changes are not the task's."""
@@ -286,7 +305,7 @@ class Observation:
         own = [] if self._observer is None else list(self._observer.touched)
         touched = dict.fromkeys(own, "") if self._watch is None else self._watch.stop()
         elsewhere = [] if self._observer is None else list(self._observer.elsewhere)
-        until = time.monotonic() + _LOOKING_TAKES_AT_MOST
+        until, ended_ns = time.monotonic() + _LOOKING_TAKES_AT_MOST, self._looks.ended_ns
         lines = []
         for done, path in enumerate((*touched, *elsewhere)):
             if path in self._looked_at:
@@ -296,13 +315,20 @@ class Observation:
                 words = f"{late} paths are told as they were when somebody asked, not as it left them"
                 lines.append(f"{self._now()}\tgap\t0\t-\t{words}\n")
                 break
-            lines.append(self._final(path, touched.get(path, ""), is_outside=done >= len(touched)))
+            is_outside = done >= len(touched)
+            lines.append(self._final(path, touched.get(path, ""), is_outside=is_outside, until_ns=ended_ns))
         if own and self._done.locked():
             lines += self._still_open(own)
         self._append("".join(lines))
         self._looks.after(touched, self._followed())
-        if self._observer is not None and self._observer.met_gaining:
-            self._remember(self._observer.met_gaining)
+        self._remember_met()
+
+    def _remember_met(self) -> None:
+        """Whoever waits for the ending may launch the same at once: it should be known by then."""
+        if self._observer is not None and (self._observer.met_gaining or self._observer.met_supervising):
+            from outlive.keeper.met import remember  # noqa: PLC0415 - few meet any
+
+            remember(self._plan, gaining=self._observer.met_gaining, supervising=self._observer.met_supervising)
 
     def _still_open(self, paths: Sequence[str]) -> Iterator[str]:
         """What was left behind goes on without a call where it has a file open: nobody will hear of that."""
@@ -339,36 +365,3 @@ class Observation:
             os.write(self._fd, lines.encode("utf-8", "surrogateescape"))
         except OSError:
             pass  # it will be looked at when somebody asks
-
-    def _met_before(self) -> list[str]:
-        """The names of programs that were met without the privileges that they should have had."""
-        try:
-            with open(self._plan.home.path + "/gaining", encoding="utf-8", errors="replace") as file:
-                return file.read(1 << 16).split("\n")
-        except OSError:
-            return []
-
-    def _remember(self, names: set[str]) -> None:
-        fresh = names - set(self._met_before())
-        if not fresh:
-            return
-        try:
-            fd = os.open(self._plan.home.path + "/gaining", _CREATE | os.O_APPEND, 0o600)
-            try:
-                os.write(fd, "".join(f"{name}\n" for name in sorted(fresh)).encode("utf-8", "replace"))
-            finally:
-                os.close(fd)
-        except OSError:
-            pass
-
-
-def _can_observe(home: Home, *, keep_privileges: bool) -> bool:
-    """What was found out in this boot; if nothing was, it is tried now."""
-    from outlive.observe.tried import answer_known  # noqa: PLC0415 - not everybody is observed
-
-    known = answer_known(home, keep_privileges=keep_privileges)
-    if known is not None:
-        return known
-    from outlive.observe.self_test import can_observe  # noqa: PLC0415 - once per boot
-
-    return can_observe(home, keep_privileges=keep_privileges)

@@ -12,7 +12,6 @@ from outlive.domain.overlap import shared_tree
 from outlive.domain.when import UTC, datetime
 from outlive.keeper.settling import let_sinks_be_told
 from outlive.ledger.sqlite import SqliteLedger
-from outlive.observe.going import goes_to
 from outlive.observe.journal import first_write
 
 TYPE_CHECKING = False
@@ -40,11 +39,9 @@ def tell_of_overlap(plan: Plan, top: str) -> None:
 
 
 def _is_beside(launch: Launch, other: Task) -> bool:
-    """Whether it is another task that may write where we do, and none that has launched the other."""
+    """Whether it is another task, wherever that runs, and none that has launched the other."""
     is_kin = other.launch.parent == launch.id or launch.parent == other.id
-    is_near = shared_tree(launch.project, other.launch.project) is not None
-    may_meet = is_near or any(each.touches or goes_to(each.argv, each.cwd) for each in (launch, other.launch))
-    return other.id != launch.id and other.state == "running" and may_meet and not is_kin
+    return other.id != launch.id and other.state == "running" and not is_kin
 
 
 def _to_be_told(plan: Plan, other: Task) -> list[tuple[str, int]]:

@@ -29,6 +29,7 @@ else:
 _KERNEL_TELLS_WITHIN = 5.0
 _STEPS = {
     "chdir": "the directory cannot be entered",
+    "fork": "no process can be made",
     "exec": "the command cannot be executed",
 }
 

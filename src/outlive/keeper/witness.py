@@ -101,7 +101,12 @@ def witness_until_recorded(start: Start, own: tuple[int, ...] = ()) -> bool:
         _open_input(start.input)
     failure_read, failure_write = os.pipe()
     stand_in = None if start.eyes is None else start.eyes.stand_in(begin)
-    command = os.fork()
+    try:
+        command = os.fork()
+    except OSError as error:
+        record.write_slot(start.record, "exit", error=error.errno, what="fork", at=_now())
+        _say(voice, b"failed\n")
+        return False
     if command == 0:
         for fd in (voice, *own):  # or the keeper, which listens for our word, would not notice our death
             os.close(fd)
@@ -249,7 +254,7 @@ def _become_command(failure: int, start: Start) -> NoReturn:
         step = "chdir"
         os.chdir(start.cwd)
         if start.eyes is not None:
-            start.eyes.open()
+            start.eyes.open(start.begin)
         step = "go"
         if os.read(start.begin, 1) != b"g":
             raise ChildProcessError(ECHILD, "nobody is left who would learn how we end")

@@ -11,6 +11,7 @@ from outlive.bundle.seccomp import CALLS, CHANGING_FLAGS, SOCKETCALL, SOCKETCALL
 from outlive.observe.content import ABSENT, look
 from outlive.observe.memory import Memory
 from outlive.observe.naming import NO_NAME, Names, name_within
+from outlive.observe.supervising import loss_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,8 +51,10 @@ _OPERATIONS = {
     **dict.fromkeys(("chdir", "fchdir"), "turn"),
     "connect": "connect",
 }
+_DECIDING = "fanotify_init"
 # What we cannot follow: the journal has a gap from there on.
 _GAPS = {
+    _DECIDING: "it decides itself who may open files (fanotify)",
     "io_uring_setup": "it used io_uring, whose changes are not seen",
     "open_by_handle_at": "it opened files by handle, without a name",
     **{
@@ -67,7 +70,8 @@ class Kind:
     """One kind of call; made once, looked at for every call."""
 
     __slots__ = (
-        *("flags_at", "gap", "is_of_names", "is_plain", "links", "name", "operation", "places", "told_as", "turns"),
+        *("decides", "flags_at", "gap", "is_of_names", "is_plain", "links", "name", "operation", "places"),
+        *("supervises", "told_as", "turns"),
     )
 
     def __init__(self, name: str) -> None:
@@ -85,6 +89,10 @@ class Kind:
         """Whether a path may mean something else afterwards."""
         self.links = name in ("link", "linkat")
         """Whether it may only if what gets a second name is a link itself: git gives one to every object it writes."""
+        self.supervises = name in ("seccomp", "prctl")
+        """Whether it filters calls, as we do."""
+        self.decides = name == _DECIDING
+        """Whether others wait for its answer from then on, when they look at a file."""
 
 
 def _is_link(path: str, there: Look | None) -> bool:
@@ -139,14 +147,15 @@ class Calls:
             if kind.links and _is_link(*paths[0]):
                 self._names.forget(at, is_turning=True)
             return "", paths
-        if kind.gap:
+        if kind.gap or kind.operation == "turn":
             # A namespace of no kind in particular may be one of mounts, which has a root of its own.
             is_other = kind.name == "setns" and arguments[1] and not arguments[1] & _NEW_MOUNTS
             return "" if is_other else kind.gap, ()
-        if kind.operation == "turn":
-            return "", ()
         if kind.operation == "connect":
             return self._address(thread, arguments), ()
+        if kind.supervises:
+            words, program = loss_of(self.memory, thread, machine, kind.name, arguments)
+            return words, ((program, None),)[: bool(words)]
         if kind.name == "bind":
             return "", self._socket_path(thread, arguments)
         if kind.name == SOCKETCALL:

@@ -2,7 +2,7 @@
 
 The first look is taken while the command runs already, and says so. It is kept in a file without a
 name until the end, because it may be many megabytes; what is kept for good is the comparison, and
-of the last look only the files that were not as the index says.
+of the last look the files that were not as the index says, and marks of what all of them held.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import time
 
 from outlive.domain.comparison import compare
 from outlive.domain.comparison_json import to_json
-from outlive.domain.snapshot import GitState, Snapshot, Tree, dirty_paths, present_id
+from outlive.domain.contents import contents_of, without_touched
+from outlive.domain.snapshot import GONE, UNSEEN, GitState, Snapshot, Tree, as_text, dirty_paths, is_changed_between
 from outlive.domain.snapshot_json import to_json as snapshot_to_json
 from outlive.observe.content import changed_at_ns
 from outlive.observe.snapshot import DEFAULT_BUDGET_S, take_full
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 MOST_DIRTY = 2000
 _MOST_OF_A_KIND = 500
@@ -59,7 +60,7 @@ def compare_with_first(
     of the comparison, and so is what lies in, or leads to, the `ignored` directory: there we write ourselves. What
     changed after `until_ns` is only counted: whoever waited for the ending was told of it before we look.
     """
-    comparisons, last = [], []
+    comparisons, last, trees = [], [], []
     known, until = _with_parents(seen), time.monotonic() + DEFAULT_BUDGET_S
     for first, now in zip(_first(fd), quick, strict=True):
         then = first.but(late=since_ns is not None)
@@ -73,7 +74,10 @@ def compare_with_first(
             comparison = comparison.but(unknown=(*comparison.unknown, words))
         if comparison.repository != "none":
             comparisons.append(comparison)
-        last.append(_with_dirty(now, after))
+        last.append(_with_dirty(now, after, then, until_ns, quick[0].files or ()))
+        trees.append(after)
+    if last and last[0].unfollowed:
+        last[0] = last[0].but(unfollowed=_unfollowed(seen, last[0].files or (), trees))
     return "".join(to_json(each) + "\n" for each in comparisons), kept_snapshots(last)
 
 
@@ -117,14 +121,44 @@ def _with_git_of(quick: Snapshot, full: Snapshot) -> Snapshot:
     return full.but(git=quick.git.but(staged=full.git.staged))
 
 
-def _with_dirty(quick: Snapshot, full: Snapshot) -> Snapshot:
-    """The quick snapshot, and what was not as the index says; not at all if that is not known of every file."""
+def _with_dirty(quick: Snapshot, full: Snapshot, first: Snapshot, until_ns: int, named: Collection[str]) -> Snapshot:
+    """The quick snapshot, what was not as the index says, and marks of all; neither if not every file was looked at.
+
+    Those that are `named`, wherever they lie, have no share in the marks.
+
+    Also what changed after `until_ns`, though it is as the index says: what it held before is not known.
+    """
     if full.tree is None or full.tree.stopped is not None or full.git is None:
         return quick
-    dirty = dirty_paths(full.tree)
-    if len(dirty) > MOST_DIRTY or quick.git is None:
+    tracked = without_touched(full.tree.tracked, full.git.top, named)
+    kept = dirty_paths(full.tree) | dict(_changed_later(tracked, full.git.top or "", first.tree, until_ns))
+    if len(kept) > MOST_DIRTY or quick.git is None:
         return quick
-    return quick.but(dirty=dirty, present=present_id(full.tree), git=quick.git.but(staged=full.git.staged))
+    return quick.but(dirty=kept, contents=contents_of(tracked), git=quick.git.but(staged=full.git.staged))
+
+
+def _unfollowed(seen: Collection[str], files: Collection[str], snapshots: Sequence[Snapshot]) -> int:
+    """How many of the paths that it was seen to change are neither kept by name nor tracked."""
+    left = {path for path in seen if path not in files}
+    for each in snapshots:
+        if each.git is not None and each.tree is not None and each.tree.stopped is None:
+            top = (each.git.top or "").rstrip("/")
+            left.difference_update(f"{top}/{as_text(path)}" for path in each.tree.tracked)
+    return len(left)
+
+
+def _changed_later(
+    tracked: Mapping[bytes, bytes], top: str, first: Tree | None, until_ns: int
+) -> Iterator[tuple[bytes, bytes]]:
+    """The files that changed after that; one that is gone has no time, and was there or not: nobody looked."""
+    now_ns = time.time_ns()
+    for path, seen in tracked.items():
+        if seen == GONE:
+            was_there = first is None or first.tracked.get(path) != GONE
+            if was_there and changed_at_ns(f"{top.rstrip('/')}/{as_text(path)}") > until_ns:
+                yield path, UNSEEN
+        elif is_changed_between(seen, until_ns, now_ns):
+            yield path, seen
 
 
 def _first(fd: int) -> list[Snapshot]:

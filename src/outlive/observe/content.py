@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from errno import ELOOP, ENAMETOOLONG
 
 from outlive.bundle.kernel import born_at
@@ -51,6 +52,8 @@ def state_like(path: str, known: str) -> str:
 
     Git may have told that by its longer ids; and of a directory its birth, if not everybody may ask for that.
     """
+    if known[:1] == "o":
+        return glance(look(path))
     found, fd = pin(path, look(path))
     if found[:1] == "d":
         inode, _, born = found.partition(":")
@@ -147,12 +150,17 @@ def moments_of(path: str) -> tuple[int, int]:
 
 
 def changed_at_ns(path: str) -> int:
-    """When a path changed last, by the kernel's clock; of one that is gone, when what it lay in did."""
+    """When a path changed last, by the kernel's clock; of one that is gone, when what it lay in did.
+
+    0 if that is not known. A time that is still to come tells that the clock was set back since, and nothing else.
+    """
     while path:
         try:
-            return os.lstat(path).st_ctime_ns
+            changed = os.lstat(path).st_ctime_ns
         except (FileNotFoundError, NotADirectoryError):
             path = path.rstrip("/").rpartition("/")[0]
         except OSError:
             break
+        else:
+            return changed if changed <= time.time_ns() else 0
     return 0

@@ -6,13 +6,17 @@ It may name too many directories, which costs a look at each, and it knows nothi
 from __future__ import annotations
 
 import os
-from itertools import islice, pairwise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_GOING = frozenset(("cd", "pushd", "-C", "--directory", "--prefix", "--work-tree", "--chdir"))
+_GOING = frozenset(
+    (
+        *("cd", "pushd", "-C", "--directory", "--prefix", "--chdir"),
+        *("--git-dir", "--work-tree", "GIT_DIR", "GIT_WORK_TREE"),
+    )
+)
 _AROUND = "'\"(){};&|"
 _LONGEST = 64 << 10
 _MOST = 32
@@ -22,8 +26,10 @@ def goes_to(argv: Sequence[str], cwd: str) -> list[str]:
     """The directories that are there of those that it changes into, or gives to git and its like."""
     found: dict[str, None] = {}
     here = cwd
-    for word in islice(_targets(argv), _MOST):
+    for _, word in zip(range(_MOST), _targets(argv), strict=False):
         name = os.path.expanduser(word.replace("${HOME}", "~").replace("$HOME", "~"))
+        if os.path.basename(name) == ".git":
+            name = os.path.dirname(name)
         # From where it was at first, or from where the last one led to: both are looked at.
         for base in dict.fromkeys((here, cwd)):
             path = os.path.normpath(os.path.join(base, name))
@@ -35,14 +41,15 @@ def goes_to(argv: Sequence[str], cwd: str) -> list[str]:
 
 
 def _targets(argv: Sequence[str]) -> Iterator[str]:
-    for option, word in pairwise(argv):
+    # Every keeper would load `itertools` for its `pairwise`.
+    for option, word in zip(argv, argv[1:], strict=False):  # noqa: RUF007
         if option in _GOING:
             yield word
     for text in argv:
         words = (
             text[:_LONGEST].replace(";", " ; ").replace("&", " & ").split() if " " in text or "\n" in text else [text]
         )
-        for before, word in pairwise([*words, ""]):
+        for before, word in zip(words, [*words[1:], ""], strict=True):
             option, equals, value = before.lstrip(_AROUND).partition("=")
             if option in _GOING:
                 yield (value if equals else word).strip(_AROUND)

@@ -122,14 +122,14 @@ def is_bare(path: str) -> bool:
 def first_write(path: str, top: str) -> bool:
     """Whether a journal tells that its task wrote to a file of this tree that was there before.
 
-    Looked for only in the beginning of a very long one.
+    Looked for only in the beginning of a very long one; line by line only if it names the tree at all.
     """
     below, read = top.rstrip("/") + "/", 0
     gits: tuple[str, ...] = ()
-    for fields in read_journal(path):
+    for fields in read_journal(path) if _names(path, below) else ():
         _, operation, _, *words = fields
-        if operation == "begin":
-            gits = tuple(word.rstrip("/") + "/" for word in (*words[2::3], *words[3::3]) if word)
+        if operation in ("begin", "further"):
+            gits += tuple(word.rstrip("/") + "/" for word in (*words[2::3], *words[3::3]) if word)
         elif operation in CHANGES:
             for state, name in zip(words[::2], words[1::2], strict=False):
                 if is_of_something(state) and name.startswith(below) and not name.startswith(gits):
@@ -138,6 +138,14 @@ def first_write(path: str, top: str) -> bool:
         if read > _MOST_READ:
             break
     return False
+
+
+def _names(path: str, place: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return escaped(place).encode("utf-8", "surrogateescape") in file.read(_MOST_READ)
+    except FileNotFoundError:
+        return False
 
 
 def read_journal(path: str) -> Iterator[list[str]]:

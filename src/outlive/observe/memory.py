@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+from outlive.bundle.kernel import read_small
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,10 +18,11 @@ if TYPE_CHECKING:
 _PAGE = 4096
 _LONGEST_PATH = 4096
 _GUESS = 256
-_MOST_OPEN = 128
+_MOST_OPEN, _MOST_NUMBERS = 128, 20_000
 _POINTERS_AT_ONCE = 24
 _LONGEST_WORD = 400
-_KEPT_US = 100_000  # nobody uses up all numbers that fast
+_KEPT_US = 100_000
+_BORN = 19
 
 
 class Memory:
@@ -29,6 +32,8 @@ class Memory:
         """`on_stranger`: called with a number that somebody else had when we read of it last."""
         self.opened: dict[int, int] = {}
         """By thread, what its memory is read through."""
+        self._born: dict[int, bytes] = {}
+        """By number, when who had it was born: numbers are given again, be it after hours."""
         self._on_stranger = on_stranger
         self._until = 0
 
@@ -65,6 +70,12 @@ class Memory:
             for oldest in list(self.opened)[: _MOST_OPEN // 2]:
                 self.forget(oldest)
         fd = self.opened[thread] = os.open(f"/proc/{thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        born = read_small(f"/proc/{thread}/stat").rpartition(b")")[2].split()[_BORN]
+        if self._born.get(thread, born) != born:
+            self._on_stranger(thread)
+        if len(self._born) == _MOST_NUMBERS:
+            self._born.clear()
+        self._born[thread] = born
         return fd
 
     def text(self, thread: int, address: int) -> bytes | None:

@@ -18,61 +18,33 @@ from outlive.bundle.eyes import answer_all
 from outlive.bundle.kernel import read_small, take_short_turns
 from outlive.bundle.seccomp import CALL, OPENAT, let_continue, receive, wake_on_same_processor
 from outlive.domain.moving import MOST_MOVES, below
-from outlive.domain.places import TEMPORARY
 from outlive.observe.calls import FRESH, HERE, KINDS, OPENATS, Calls
 from outlive.observe.content import ABSENT, glance, is_directory, look, pin, read_pinned, state_of
 from outlive.observe.journal import UNSEEN, escaped, is_of_something
 from outlive.observe.looking_back import LookingBack
 from outlive.observe.privileges import gains_privileges
+from outlive.observe.scope import MOST_REPOSITORIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from mmap import mmap
 
     from outlive.observe.calls import Kind, Paths
     from outlive.observe.content import Look
     from outlive.observe.journal import Journal
     from outlive.observe.place import Place
+    from outlive.observe.scope import Scope
 
     Seen = tuple[str, str, int | None]
     """A path, what it held, and by which descriptor that is still to be read."""
 
 _NOWHERE = ("/dev/", "/proc/")
 _SERVING = "/dev/fuse"
-_SMALL_IN_GIT = ("HEAD", "ORIG_HEAD", "MERGE_HEAD", "refs/", "packed-refs", "config", "worktrees/")
+_ANYBODY_MAY_EXECUTE = 0o111
+_EXCHANGE = 2
 _BEFORE_WE_WRITE_MS = 20
 _MOST_TOUCHED = 200_000
-
-
-class Scope:
-    """Where the content of files matters: in worktrees, and in the small files of their git directories."""
-
-    def __init__(self, places: Sequence[Place]) -> None:
-        self._tops = tuple(each.top.rstrip("/") + "/" for each in places if each.top is not None)
-        gits = [git for each in places for git in (each.git_directory, each.common_directory) if git is not None]
-        self._gits = tuple(dict.fromkeys(git.rstrip("/") + "/" for git in gits))
-        self._small_in_gits = tuple(git + name for git in self._gits for name in _SMALL_IN_GIT)
-        self._above = frozenset(top[:at] for top in self._tops for at in range(1, len(top)) if top[at] == "/")
-
-    def tree_of(self, path: str) -> str | None:
-        """The worktree whose file it is; None for what git keeps itself, and elsewhere."""
-        if path.startswith(self._gits):
-            return None
-        return next((top for top in self._tops if path.startswith(top)), None)
-
-    @property
-    def trees(self) -> frozenset[str]:
-        """All worktrees."""
-        return frozenset(self._tops)
-
-    def concerns(self, path: str) -> bool | None:
-        """Whether what a path held before is worth knowing; None if nobody is told of it: temporary, or git's own."""
-        if path.startswith(self._gits):
-            return True if path.startswith(self._small_in_gits) and not path.endswith(".lock") else None
-        if path.startswith(self._tops) or path in self._above:
-            return True
-        return None if path.startswith(TEMPORARY) else False
 
 
 class Observer:
@@ -104,9 +76,12 @@ class Observer:
         self._touched_more = self._wrote_to_linked = False
         self._moved = 0
         self.met_gaining: set[str] = set()
+        self.met_supervising: set[str] = set()
+        """The paths of programs that lost something because they are observed."""
         self._loses_privileges = loses_privileges
         self._on_first_write = on_first_write
         self._unwritten = set(scope.trees)
+        scope.on_further = self._come_to
         self._turn = allocate_lock()
         wake_on_same_processor(listener)
 
@@ -192,7 +167,8 @@ class Observer:
                 for path, there in named:
                     seen.append(self._look(kind, path, there))
             elif kind.operation == "exec":
-                thread = self._will_be(at, thread)
+                is_in_vain = kind.name == "execve" and self._is_in_vain(thread, named[0][0])
+                words, thread = ("", thread) if is_in_vain else (words, self._will_be(at, thread))
         except Exception as error:  # noqa: BLE001 - whatever it is, the command must go on
             let_continue(self._listener, call)
             _let_go(seen)
@@ -205,10 +181,26 @@ class Observer:
             self._write_words(at, thread, kind, words, named)
         elif seen:
             self._write_paths(at, thread, kind, seen)
-            if kind.operation == "write" and not self._wrote_to_linked and _has_other_names(named[0][1]):
-                self._wrote_to_linked = True
-                words = "it wrote to a file with several names (hard links): the others changed with it"
+            for words in self._gaps_of(kind, arguments, seen, named):
                 self._note(at, "gap", thread, words)
+
+    def _gaps_of(self, kind: Kind, arguments: Sequence[int], seen: Sequence[Seen], named: Paths) -> Iterator[str]:
+        """What a call does that is not followed."""
+        if kind.operation == "write" and not self._wrote_to_linked and _has_other_names(named[0][1]):
+            self._wrote_to_linked = True
+            yield "it wrote to a file with several names (hard links): the others changed with it"
+        if kind.name == "renameat2" and arguments[4] & _EXCHANGE and any(state[:1] == "d" for _, state, _ in seen):
+            yield "two names were exchanged, one of a directory: what is in it may be told by the other name"
+
+    def _is_in_vain(self, thread: int, path: str) -> bool:
+        """Whether nothing can come of an exec: who looks for a program in several places, stays who it is."""
+        try:
+            mode = os.stat(path).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return _namespace(thread) == self._namespace
+        except OSError:
+            return False  # it may see what we do not
+        return not S_ISREG(mode) or not mode & _ANYBODY_MAY_EXECUTE
 
     def _will_be(self, at: int, thread: int) -> int:
         """The number of a thread once it has become another program: that of its process, whose only one it is then."""
@@ -245,8 +237,15 @@ class Observer:
             self.write_exec(at, thread, words, named[0][0])
             for path, state in self._back.look():
                 self._journal.add(at, f"look\t0\t{state}\t{escaped(path)}")
+            return
+        if kind.supervises:
+            if named[0][0] in self.met_supervising:
+                return  # told already, and once for all that it starts
+            self.met_supervising.add(named[0][0])
+        self._introduce(at, thread)
+        if kind.decides:
+            self._look_no_more(at, thread, words)
         else:
-            self._introduce(at, thread)
             self._note(at, kind.told_as, thread, words)
 
     def write_exec(self, at: int, thread: int, words: str, path: str) -> None:
@@ -254,7 +253,7 @@ class Observer:
         self._known.add(thread)
         self._note(at, "exec", thread, words, path, _parents(thread)[1])
         if self._loses_privileges and gains_privileges(path):
-            self.met_gaining.add(path.rpartition("/")[2])
+            self.met_gaining.add(path)
             self._note(at, "gap", thread, f"{path} ran without its privileges; --observe compare keeps them")
         if _namespace(thread) not in ("", self._namespace):
             self._note(at, "gap", thread, "it saw another file system than we do")
@@ -272,29 +271,43 @@ class Observer:
             elif not path.startswith(_NOWHERE):
                 is_anywhere = True
             elif path == _SERVING and look(path) != ABSENT:
-                self._look_no_more(at, thread)
+                self._look_no_more(at, thread, "it serves a file system itself (FUSE)")
         if not is_anywhere:
             return
         if thread not in self._known:
             self._introduce(at, thread)
         self._journal.add(at, f"{kind.operation}\t{thread}{fields}")
-        if kind.operation == "rename" and seen[0][1][:1] == "d" and self._moved < MOST_MOVES:
-            self._take_along(at, thread, seen[0][0], seen[1][0])
+        if kind.operation == "rename" and seen[0][1][:1] in ("d", UNSEEN):
+            self._take_along(at, thread, seen[0], seen[1][0])
         if self._unwritten:
             self._notice_writes(seen)
 
-    def _take_along(self, at: int, thread: int, source: str, target: str) -> None:
+    def _take_along(self, at: int, thread: int, source: Seen, target: str) -> None:
         """What lies in a directory that is moved is looked at by its new name when the task ends."""
+        self._scope.leave_out(target)
+        before, state, _ = source
+        if state == UNSEEN or self._moved == MOST_MOVES:
+            return
         self._moved += 1
-        for path in below(source, self.touched):
-            self._touch(at, thread, target + path[len(source) :], is_held=True)
+        for path in below(before, self.touched):
+            self._touch(at, thread, target + path[len(before) :], is_held=True)
 
-    def _look_no_more(self, at: int, thread: int) -> None:
-        """Answer without looking: a look into what the task serves would wait for it, while it waits for us."""
-        words = "it serves a file system itself (FUSE): what it did afterwards was not seen"
-        self._note(at, "unobserved", thread, words)
+    def _look_no_more(self, at: int, thread: int, why: str) -> None:
+        """Answer without looking: a look at what the task answers for would wait for it, while it waits for us."""
+        self._note(at, "unobserved", thread, f"{why}: what it did afterwards was not seen")
         self._journal.flush()
         answer_all(self._listener, self._page)
+
+    def _come_to(self, place: Place | None) -> None:
+        """The task is about to change something in a repository that nobody knew of; None: there is no room for it."""
+        at = self._journal.now()
+        if place is None:
+            words = f"it came to more than {MOST_REPOSITORIES} repositories: what it did in others has no windows"
+            self._note(at, "gap", 0, words)
+            return
+        self._note(at, "further", 0, *place.roots)
+        if place.top is not None:
+            self._unwritten.add(place.top.rstrip("/") + "/")
 
     def _touch(self, at: int, thread: int, path: str, *, is_held: bool) -> None:
         """Look at a path again when the task ends; not at more of them than there is memory for."""

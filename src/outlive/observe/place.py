@@ -17,24 +17,38 @@ class Place(Value):
     common_directory: str | None = None
     """Where a further worktree has what all worktrees of its repository share: branches, stash, tags."""
 
+    @property
+    def roots(self) -> tuple[str, str, str]:
+        """All three, as a journal tells them; empty where there is none."""
+        return self.top or "", self.git_directory or "", self.common_directory or ""
+
 
 def place_of(directory: str) -> Place:
     """Where the directory lies. Only names and one small file are looked at; nothing is executed."""
-    top = os.path.realpath(directory)
+    place = os.path.realpath(directory)
     while True:
-        mark = top + "/.git" if top != "/" else "/.git"
-        if os.path.isdir(mark):
-            return Place(top=top, git_directory=mark)
-        if os.path.isfile(mark):
-            own = _pointed_to(mark, top, _POINTER)
-            common = None if own is None else _pointed_to(own + "/commondir", own)
-            return Place(top=top, git_directory=own, common_directory=common)
-        if os.path.isfile(top + "/HEAD") and os.path.isdir(top + "/objects") and os.path.isdir(top + "/refs"):
-            return Place(git_directory=top)
-        above = os.path.dirname(top)
-        if above == top:
+        found = place_at(place)
+        if found is not None:
+            return found
+        above = os.path.dirname(place)
+        if above == place:
             return Place()
-        top = above
+        place = above
+
+
+def place_at(directory: str) -> Place | None:
+    """The worktree whose top, or the bare repository that, is exactly there."""
+    mark = directory.rstrip("/") + "/.git"
+    if os.path.isdir(mark):
+        return Place(top=directory, git_directory=mark)
+    if os.path.isfile(mark):
+        own = _pointed_to(mark, directory, _POINTER)
+        common = None if own is None else _pointed_to(own + "/commondir", own)
+        return Place(top=directory, git_directory=own, common_directory=common)
+    parts = (directory + "/HEAD", directory + "/objects", directory + "/refs")
+    if os.path.isfile(parts[0]) and os.path.isdir(parts[1]) and os.path.isdir(parts[2]):
+        return Place(git_directory=directory)
+    return None
 
 
 def _pointed_to(mark: str, base: str, start: str = "") -> str | None:

@@ -43,6 +43,7 @@ def _try(*, keep_privileges: bool) -> bool:
             pass
         finally:
             os._exit(0)
+    eyes.promise()
     eyes.acknowledge()
     listener = None
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from outlive.domain.snapshot import UNSEEN, GitState, Snapshot
+from outlive.domain.snapshot import GITLINK, UNSEEN, GitState, Snapshot, mode_of, stamp_of
 from outlive.domain.value import Value
 from outlive.observe.refs import read_head, read_refs, read_stash, read_worktrees, refs_mark
 from outlive.observe.repository import Repository, find_repository, read_config, read_settings
@@ -57,6 +57,18 @@ def with_settings(snapshot: Snapshot, budget_s: float = DEFAULT_BUDGET_S) -> Sna
         return snapshot  # the installation is gone: that is no reason to keep nothing
     paths = configuration_around(snapshot.git, os.environ)
     return snapshot.but(settings=look_at_paths(paths, time.monotonic() + budget_s))
+
+
+def as_left(snapshot: Snapshot, until_ns: int) -> Snapshot:
+    """The snapshot, but for files by name that changed later than that: how they were left nobody saw."""
+    from outlive.observe.content import changed_at_ns  # noqa: PLC0415 - a launch needs it not
+
+    files = dict(snapshot.files or ())
+    for path, seen in files.items():
+        # The time of a directory changes with what is in it; it is compared by which one it is.
+        if mode_of(stamp_of(seen)) != GITLINK and changed_at_ns(path) > until_ns:
+            files[path] = UNSEEN
+    return snapshot.but(files=files) if files else snapshot
 
 
 def take_full(

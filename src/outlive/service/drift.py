@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 from outlive.bundle.attempt import AttemptFiles
-from outlive.domain.drift import drift
+from outlive.domain.drift import drift, with_further
 from outlive.domain.when import to_micros
-from outlive.service.effects import snapshot_of
+from outlive.service.effects import snapshots_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.home import Home
-    from outlive.domain.drift import Drift
-    from outlive.domain.snapshot import Snapshot
+    from outlive.domain.drift import Distance, Drift
+    from outlive.domain.snapshot import GitState, Snapshot
     from outlive.domain.task import Task
 
 # Whoever reads notices waits for this: what is not seen by then is unknown.
 _ALL_FILES_S = 0.5
 _NAMED_FILES_S = 0.25
+_COUNTING_S = 1.0
 _MOST_FORMER = 200
 
 
@@ -30,26 +30,45 @@ class World:
         self._left_s = _ALL_FILES_S
         self._quick: dict[str, Snapshot] = {}
         self._full: dict[str, Snapshot] = {}
+        self._left_to_count_s = _COUNTING_S
+        self._distances: dict[tuple[str, str | None, str | None], Distance | None] = {}
 
     def drift_of(self, home: Home, task: Task, attempt: int) -> Drift | None:
-        """What has moved since an attempt ended; None if nobody looked then."""
-        files = AttemptFiles(home.bundle(task.id), attempt)
-        then = snapshot_of(files.after)
-        if then is None:
+        """What has moved since an attempt ended, where it ran and in what it was to touch; None if nobody looked."""
+        own, *others = (*snapshots_of(AttemptFiles(home.bundle(task.id), attempt).after),) or (None,)
+        if own is None:
             return None
-        from outlive.observe.commits import measure_distance  # noqa: PLC0415 - only who reads a notice counts commits
-        from outlive.observe.snapshot import look_at_paths  # noqa: PLC0415
+        from outlive.observe.snapshot import look_at_paths  # noqa: PLC0415 - only who reads a notice looks
 
-        now = self._look(task.launch.cwd) if then.git is None else self._look_at_all(then, task.launch.cwd)
-        if then.files:
-            now = now.but(files=look_at_paths(then.files, time.monotonic() + _NAMED_FILES_S))
-        if then.settings:
-            now = now.but(settings=look_at_paths(then.settings, time.monotonic() + _NAMED_FILES_S))
-        has_moved = then.git is not None and now.git is not None and then.git.head != now.git.head
-        distance = measure_distance(then.git, now.git) if has_moved and then.git and now.git else None
+        now = self._look(task.launch.cwd) if own.git is None else self._look_at_all(own, task.launch.cwd)
+        if own.files:
+            now = now.but(files=look_at_paths(own.files, time.monotonic() + _NAMED_FILES_S))
+        if own.settings:
+            now = now.but(settings=look_at_paths(own.settings, time.monotonic() + _NAMED_FILES_S))
         ended_at = task.attempts[attempt - 1].ended_at
         ended_ns = None if ended_at is None else to_micros(ended_at) * 1000
-        return drift(then, now, distance, taken_ns=_written_ns(files.after), ended_ns=ended_ns)
+        found = drift(own, now, self._distance(own.git, now.git), ended_ns=ended_ns)
+        further = []
+        for each in others:
+            if each is not None and each.git is not None:
+                then = each.but(files=own.files)  # what it touched is told already, wherever it lies
+                now = self._look_at_all(then, each.directory)
+                moved = drift(then, now, self._distance(then.git, now.git), ended_ns=ended_ns, is_own=False)
+                further.append((each.git.top or each.directory, moved))
+        return with_further(found, further) if further else found
+
+    def _distance(self, then: GitState | None, now: GitState | None) -> Distance | None:
+        """How far HEAD has moved, as long as there is time to count."""
+        if then is None or now is None or then.head == now.head:
+            return None
+        from outlive.observe.commits import measure_distance  # noqa: PLC0415 - only where HEAD has moved
+
+        key = now.common_dir, then.head, now.head
+        if key not in self._distances and self._left_to_count_s > 0:
+            began = time.monotonic()
+            self._distances[key] = measure_distance(then, now, self._left_to_count_s)
+            self._left_to_count_s -= time.monotonic() - began
+        return self._distances.get(key)
 
     def _look(self, directory: str) -> Snapshot:
         from outlive.observe.snapshot import take_quick  # noqa: PLC0415 - only who reads a notice looks
@@ -81,10 +100,3 @@ def drift_document(found: Drift | None) -> dict[str, object] | None:
     if found is None:
         return None
     return {"moved": found.moved, "summary": found.summary, "details": list(found.details)}
-
-
-def _written_ns(path: str) -> int | None:
-    try:
-        return os.stat(path).st_mtime_ns
-    except OSError:
-        return None

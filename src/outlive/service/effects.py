@@ -14,15 +14,15 @@ from outlive.domain.redaction import redact
 from outlive.domain.replay import Replay
 from outlive.domain.snapshot_json import from_json
 from outlive.domain.text import one_line
-from outlive.domain.when import iso, timedelta
-from outlive.observe.content import moments_of, state_like
+from outlive.domain.when import iso, timedelta, to_micros
+from outlive.observe.content import changed_at_ns, moments_of, state_like
 from outlive.observe.journal import read_journal
 from outlive.observe.place import place_of
 from outlive.service.clock import utc_now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from outlive.bundle.home import Home
@@ -54,13 +54,16 @@ def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
         comparisons_of(files),
         None if before is None or after is None else (before, after),
     )
-    return found.but(windows=_as_left(task, files.number, found.windows))
+    further = tuple(tree for tree in replay.trees if shared_tree(tree, task.launch.project) is None)
+    return found.but(windows=_as_left(task, files.number, found.windows), further=further)
 
 
 def _replayed(home: Home, task: Task, last: int) -> Replay:
     replay = Replay(home.path)
     for number in range(task.first_try(last).number, last + 1):
         replay.read(read_journal(AttemptFiles(home.bundle(task.id), number).effects))
+    if (ended_at := task.attempts[last - 1].ended_at) is not None:
+        replay.end(to_micros(ended_at), lambda path: changed_at_ns(path) // 1000)
     return replay
 
 
@@ -89,8 +92,12 @@ def git_document(home: Home, task: Task) -> dict[str, object] | None:
 
 def snapshot_of(path: str) -> Snapshot | None:
     """The snapshot of its directory that was kept; None if there is none, or it cannot be read."""
-    lines = _lines_of(path)
-    return from_json(lines[0]) if lines else None
+    return next(iter(snapshots_of(path)), None)
+
+
+def snapshots_of(path: str) -> Iterator[Snapshot | None]:
+    """The snapshots that were kept, that of its directory first."""
+    return map(from_json, _lines_of(path))
 
 
 def comparisons_of(files: AttemptFiles) -> list[Comparison]:
@@ -145,14 +152,17 @@ def effects_document(effects: Effects, now: datetime, *, whole: bool = False) ->
     }
 
 
-def _paths(name: str, paths: Sequence[str], most: int | None) -> dict[str, object]:
-    """The paths; where there are more than `most`, directories stand for those of which only the number is told."""
+def _paths(name: str, paths: Sequence[str], most: int | None, scope: str = "") -> dict[str, object]:
+    """The paths; where there are more than `most`, directories stand for those of which only the number is told.
+
+    What lies below a scope, which ends with a slash, is told from there on.
+    """
     if most is None or len(paths) <= most:
-        return {name: list(paths)}
+        return {name: [path.removeprefix(scope) for path in paths]}
     found = fold(paths, most)
     return {
-        name: [entry.path for entry in found if entry.count == 1],
-        f"{name}_below": {entry.path: entry.count for entry in found if entry.count > 1},
+        name: [entry.path.removeprefix(scope) for entry in found if entry.count == 1],
+        f"{name}_below": {entry.path.removeprefix(scope) or scope: entry.count for entry in found if entry.count > 1},
     }
 
 
@@ -166,7 +176,7 @@ def window_document(window: Window, now: datetime, most: int | None = _MOST_PATH
     span = window.lasted(now)
     return {
         "scope": window.scope,
-        **_paths("paths", window.paths, most),
+        **_paths("paths", window.paths, most, window.scope.rstrip("/") + "/"),
         "paths_in_all": len(window.paths),
         "opened_at": iso(window.opened_at),
         "closed_at": iso(window.closed_at),
@@ -177,10 +187,11 @@ def window_document(window: Window, now: datetime, most: int | None = _MOST_PATH
     }
 
 
-def open_now(home: Home, task: Task, attempt: int | None = None) -> tuple[Window, ...]:
+def open_now(home: Home, task: Task, attempt: int | None = None, *, with_stashes: bool = False) -> tuple[Window, ...]:
     """The windows of an attempt that are open at this moment, whether it runs or has left them open."""
     number = attempt or task.current.number
-    found = _replayed(home, task, number).open_now(state_like, lambda path: moments_of(path)[0])
+    replay = _replayed(home, task, number)
+    found = replay.open_now(state_like, lambda path: moments_of(path)[0], with_stashes=with_stashes)
     return _as_left(task, number, found)
 
 
@@ -212,13 +223,12 @@ def is_of_inner_worktree(window: Window, project: str) -> bool:
 
 
 def overlaps_of(
-    home: Home, task: Task, others: Iterable[Task], edits: Iterable[Edit], *, in_one_tree: bool = False
+    home: Home, task: Task, own: Effects, others: Iterable[Task], edits: Iterable[Edit], *, in_one_tree: bool = False
 ) -> list[Overlap]:
-    """Who changed the same paths while this task ran: other tasks, and sessions by their own edits.
+    """Who changed the same paths while a task with these effects ran: other tasks, and sessions by their own edits.
 
     With `in_one_tree` also tasks of its project that changed other files there.
     """
-    own = effects_of(home, task)
     mine = changed_paths(own)
     if not mine:
         return []

@@ -86,7 +86,7 @@ def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper
             launch.id,
         )
     if attempt is not None and attempt.reason == "not_started":
-        name = launch.argv[0] if "executed" in (attempt.detail or "") else launch.cwd
+        name = launch.cwd if "be entered" in (attempt.detail or "") else launch.argv[0]
         raise NotStarted(
             f"task {launch.id} could not be started: {attempt.detail}: {name}",
             f"it is recorded as failed; `outlive show {launch.id}` tells more",

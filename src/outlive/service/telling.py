@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from outlive.bundle.home import Home
+    from outlive.domain.effects import Effects
     from outlive.domain.notice import Notice, Telling
     from outlive.domain.overlap import Overlap
     from outlive.domain.session import Session
@@ -73,7 +74,7 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
                     effects=effects,
                     held=open_now(home, task, notice.attempt) if is_open else (),
                     drift=world.drift_of(home, task, notice.attempt),
-                    overlaps=_overlaps(home, ledger, task, notice),
+                    overlaps=_overlaps(home, ledger, task, notice, effects),
                     last_words={
                         member.id: tail_text(files_of(home, member), _LAST_WORDS)
                         for member in members
@@ -84,7 +85,7 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
     return found
 
 
-def _overlaps(home: Home, ledger: SqliteLedger, task: Task, notice: Notice) -> tuple[Overlap, ...]:
+def _overlaps(home: Home, ledger: SqliteLedger, task: Task, notice: Notice, effects: Effects) -> tuple[Overlap, ...]:
     """Who was in its way: of the tasks that may have run beside it, and of the sessions' edits."""
     attempt, since = task.attempts[notice.attempt - 1], task.first_try(notice.attempt).started_at
     if since is None:
@@ -95,7 +96,7 @@ def _overlaps(home: Home, ledger: SqliteLedger, task: Task, notice: Notice) -> t
     # One that runs for long was launched before very many others.
     neighbours = {each.id: each for each in (*near, *newest, *ledger.unsettled())}.values()
     edits = Edits(ledger).between(since, attempt.ended_at or utc_now())
-    return tuple(overlaps_of(home, task, neighbours, edits, in_one_tree=notice.kind == "overlap"))
+    return tuple(overlaps_of(home, task, effects, neighbours, edits, in_one_tree=notice.kind == "overlap"))
 
 
 def notice_documents(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> list[dict[str, object]]:

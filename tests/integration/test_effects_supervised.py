@@ -1,0 +1,97 @@
+"""Programs that supervise system calls themselves: what they lose while we do is told, and lost only once."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.git_steps import Worktree
+
+if TYPE_CHECKING:
+    from tests.support import Bench
+
+pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of calls are those of x86-64")
+SUPERVISES = "it may supervise system calls itself, which it cannot while we do (--observe syscalls insists)"
+# A filter of one verdict for getppid, and what the kernel says to it.
+ASKING = """
+import ctypes, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+steps = ((0x20, 0, 0, 0), (0x15, 0, 1, 110), (0x06, 0, 0, int(sys.argv[1], 16)), (0x06, 0, 0, 0x7FFF0000))
+code = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *step) for step in steps))
+program = ctypes.create_string_buffer(struct.pack("@HQ", len(steps), ctypes.addressof(code)))
+libc.prctl(38, 1, 0, 0, 0)
+print(libc.syscall(317, 1, int(sys.argv[2]), program) >= 0)
+"""
+# As libraries find out what there is: which flags, and whether the call is there at all.
+PROBING = """
+import ctypes
+libc = ctypes.CDLL(None)
+print(libc.syscall(317, 1, 8, None), libc.syscall(317, 0, 1, None), libc.prctl(22, 2, None, 0, 0))
+libc.prctl(38, 0, 0, 0, 0)
+"""
+STRICT = "import ctypes; print(ctypes.CDLL(None).prctl(22, 1))"
+TRACE, NOTIFY, REFUSE, TRAP, LISTENER = "7FF00000", "7FC00000", "00050001", "00030000", "8"
+
+
+def done(bench: Bench, *words: str) -> Any:
+    """What becomes of a task."""
+    return json.loads(bench.run("run", "--wait", "20s", "--json", *words).stdout)
+
+
+def python(bench: Bench, program: str, *words: str) -> Any:
+    """What becomes of a program in Python."""
+    (bench.project / "program.py").write_text(program)
+    return done(bench, "--", sys.executable, "-B", "program.py", *words)
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_a_tracer_that_was_not_asked_is_named_and_asked_the_next_time(bench: Bench) -> None:
+    """What it would have refused has happened: that is a gap, and the program is known from then on."""
+    Worktree(bench.project)
+    shutil.copy(shutil.which("strace") or "", bench.project / "tracer")
+    hidden = (
+        "x=bpf; ./tracer -f -o trace --seccomp-$x -e trace=mkdir,mkdirat mkdir made; grep -c made trace; rmdir made"
+    )
+    first = done(bench, hidden)
+    assert first["output"]["tail"].splitlines()[-1] == "0"
+    assert first["effects"]["level"] == "partial"
+    assert f"{bench.project}/tracer traces system calls by seccomp" in first["effects"]["summary"]
+    assert "--observe compare lets it" in first["effects"]["summary"]
+    second = done(bench, hidden)
+    assert (second["output"]["tail"], second["effects"]["why_unseen"]) == ("1\n", SUPERVISES)
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "lost"),
+    [
+        (ASKING, (NOTIFY, LISTENER), "was refused to be told of system calls"),
+        (ASKING, (TRACE, "0"), "traces system calls by seccomp"),
+        (STRICT, (), "was refused seccomp's strict mode"),
+        (ASKING, (REFUSE, "0"), None),
+        (ASKING, (TRAP, "0"), None),
+        (PROBING, (), None),
+    ],
+    ids=["a listener", "a tracer", "strict mode", "one that refuses", "one that traps", "only asking what there is"],
+)
+def test_what_a_filter_loses_is_told(bench: Bench, program: str, words: tuple[str, ...], lost: str | None) -> None:
+    """Those that only allow and refuse, as nearly all do, lose nothing. The same command is known, not what runs it."""
+    Worktree(bench.project)
+    for more in ((), ("again",)):
+        found = python(bench, program, *words, *more)["effects"]
+        assert found["level"] == ("observed" if lost is None else "partial"), found
+        assert [lost in gap for gap in found["gaps"] if lost is not None] == [True] * (lost is not None)
+    assert python(bench, program, *words)["effects"]["why_unseen"] == (None if lost is None else SUPERVISES)
+
+
+@pytest.mark.parametrize(
+    "text", ["proot -r / true", "rr record ./x", "/opt/rr/bin/rr -M record x", "strace -f --seccomp-bpf -e %file ls"]
+)
+def test_those_that_are_known_to_supervise_are_not_observed(bench: Bench, text: str) -> None:
+    """Nor for root. Whoever insists is."""
+    assert done(bench, f"{text} || true")["effects"]["why_unseen"] == SUPERVISES
+    assert done(bench, "--observe", "syscalls", f"{text} || true")["effects"]["why_unseen"] is None
