@@ -263,3 +263,12 @@ def test_gemini_commands_learn_their_session(bench: Bench) -> None:
     answer = said(call(bench, "gemini", "BeforeTool", tool_input={"command": "sh -c 'outlive list'"}, **shell))
     assert "OUTLIVE_SESSION" in answer["hookSpecificOutput"]["tool_input"]["command"]
     assert said(call(bench, "gemini", "BeforeTool", tool_input={"command": "ls"}, **shell)) == {}
+
+
+def test_gemini_is_advised_beside_the_result(bench: Bench) -> None:
+    """Said before the tool it would reach nobody; and what the tool is given is no longer ours to change."""
+    shell: dict[str, Any] = {"tool_name": "run_shell_command"}
+    answer = said(call(bench, "gemini", "advise", tool_input={"command": "nohup ls &"}, **shell))
+    assert answer["hookSpecificOutput"]["hookEventName"] == "AfterTool"
+    assert "has no record" in context(answer)
+    assert said(call(bench, "gemini", "advise", tool_input={"command": "outlive run ls"}, **shell)) == {}

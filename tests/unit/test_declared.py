@@ -121,6 +121,14 @@ def test_commands_are_found_however_they_are_wrapped() -> None:
         "cat <<EOF\n$(rm x)\nEOF",
         "bash <<'EOF'\nrm x\nEOF",
         "bash -s <<< 'rm x'",
+        "bash -s arg <<'E'\nrm x\nE",
+        "bash -c 'bash' <<'E'\nrm x\nE",
+        "env -S 'rm x'",
+        "env -S'A=1 rm' x",
+        "env '--split-string=-i rm x'",
+        "runuser -u bob -- rm x",
+        "runuser -l bob -c 'rm x'",
+        "script -qc 'rm x' /dev/null",
         "echo 'rm x' | sh",
         "cat <<'EOF' | bash\nrm x\nEOF",
         "(rm x)",
@@ -164,6 +172,23 @@ def test_commands_are_found_however_they_are_wrapped() -> None:
     assert not differing(dict.fromkeys(wrapped, "path:/w/x"))
 
 
+def test_what_a_wrapper_does_beside_what_it_runs_counts() -> None:
+    """It writes a log, or goes where only it knows."""
+    assert not differing(
+        {
+            "script -c ls out.log": "path:/w/out.log",
+            "script -qc 'rm x'": "path:/w/typescript path:/w/x",
+            "time --output=a ls": "path:/w/a",
+            "git submodule foreach git status": "",
+            "git submodule foreach --recursive 'git checkout main; rm x'": "git:/w/… path:/w/…/x",
+            "env -C a -S 'rm x'": "path:/w/a/x",
+            'env -S "rm \'x"': "unknown:…",
+            "python -X dev -W error -m pip install x": "packages:pip",
+            "python -X dev x.py -m pip": "unknown:python",
+        }
+    )
+
+
 def test_words_that_others_supply_are_unknown_and_so_is_their_place() -> None:
     """What is going to be changed is certain there, only not what it is called."""
     assert not differing(
@@ -200,6 +225,53 @@ def test_a_directory_holds_as_long_as_the_shell_is_in_it() -> None:
     )
 
 
+def test_where_git_works_is_told_by_options_and_variables_before_its_directory() -> None:
+    """One `-C` after the other, and the repository that it is told rather than the one it stands in."""
+    assert not differing(
+        {
+            "GIT_DIR=../o/.git git stash": "git:/o",
+            "GIT_DIR=../o/.git GIT_WORK_TREE=../p git stash": "git:/o",
+            "export GIT_DIR=../o/.git; git stash": "git:/o",
+            "export GIT_DIR=../o/.git GIT_WORK_TREE=../o; git stash": "git:/o",
+            "env GIT_DIR=../o/.git git stash": "git:/o",
+            "GIT_DIR=../o/.git timeout 9 git stash": "git:/o",
+            "GIT_DIR=../o/.git bash -c 'git stash'": "git:/o",
+            "GIT_DIR=$O/.git git stash": "git:$O",
+            "GIT_DIR=.git git stash": "git:/w",
+            "GIT_DIR=../o/.git ls; git stash": "git:/w",
+            "GIT_DIR=../o/.git ssh h git stash": "remote:h",
+            "GIT_DIR=../o/.git git archive -o a HEAD": "path:/w/a",
+            "git --git-dir ../o/.git --work-tree ../p stash": "git:/o",
+            "git --git-dir=/srv/o.git gc": "git:/srv/o.git",
+            "git -C a -C b stash": "git:/w/a/b",
+            "git -C a -C /b stash": "git:/b",
+            "git commit -C HEAD~1": "git:/w",
+            "env --chdir=lib git stash": "git:/w/lib",
+            "env --chdir lib git stash": "git:/w/lib",
+            "sudo --chdir=/lib git stash": "git:/lib",
+        }
+    )
+
+
+def test_what_runs_aside_or_instead_leads_nowhere_for_sure() -> None:
+    """A `cd` in the background is of its own shell; of two, only one may have been done."""
+    assert not differing(
+        {
+            "cd a & git stash": "git:/w",
+            "cd a && ls & git stash": "git:/w",
+            "(cd a & rm x); { cd b & rm y; }": "path:/w/x path:/w/y",
+            "cd a & cd b; rm x": "path:/w/b/x",
+            "cd a || cd b; git stash": "git:…",
+            "cd a || cd b; rm x /y": "path:…/x path:/y",
+            "cd a || exit 1; rm x": "path:/w/a/x",
+            "cd a || { mkdir a; cd a; }; rm x": "path:/w/a path:/w/a/x",
+            "cd a || rm x": "path:/w/x",
+            "cd a || cd b || exit 1; cd /c; rm x": "path:/c/x",
+            "test -d b || cd b; rm x": "path:…/x",
+        }
+    )
+
+
 def test_redirections_write() -> None:
     """To files, wherever they stand; not to other descriptors, nor to devices that keep nothing."""
     assert not differing(
@@ -211,6 +283,9 @@ def test_redirections_write() -> None:
             "> x": "path:/w/x",
             "{ ls; pwd; } > x": "path:/w/x",
             "sudo ls > x": "path:/w/x",
+            "tee <<'E' x\na\nE": "path:/w/x",
+            "cat <<'E' | tee x\n\\a b\nE": "path:/w/x",
+            "bash <<'E'\n\\rm x\nE": "path:/w/x",
             "ls > /dev/null 2>&1": "",
             "ls >&2": "",
             "wc < x": "",
@@ -232,6 +307,10 @@ def test_what_runs_elsewhere_is_touched_there() -> None:
             "docker compose exec -T db psql -c 'drop table a'": "container:db database:psql",
             "kubectl exec -n a pod -- rm x": "remote:pod",
             "ssh web ./deploy.sh": "unknown:./deploy.sh",
+            "ssh web bash <<'E'\nrm x\nE": "remote:web",
+            "ssh web 'sudo bash -s' a <<'E'\nrm x\nE": "remote:web",
+            "ssh web 'cd /srv && bash' <<'E'\nrm x\nE": "unknown:bash",
+            "ssh web psql shop < a.sql": "remote:web database:shop",
         }
     )
 
@@ -241,6 +320,8 @@ def test_temporary_paths_do_not_count_unless_the_task_lives_there() -> None:
     assert touched("rm -rf /tmp/x; echo a > /var/tmp/b; D=$(mktemp -d); cp a $D/b; rm -r $D") == ""
     assert touched("rm ${TMPDIR:-/tmp}/x; T=$(mktemp -t a.XXX); rm $T; T=`mktemp /tmp/a.XXX`; rm $T") == ""
     assert touched("cp a /tmp; cd /tmp && curl -O https://x/a; cd /tmp/lib && git init && git commit -m x") == ""
+    assert touched("rm /tmp/x{1..9} /tmp/{a,b/c} /tmp/{..a,b..}") == ""
+    assert touched("rm /tmp/{a,../root/b}; rm /tmp/{..,a}/b") == "path:/tmp/{a,../root/b} path:/tmp/{..,a}/b"
     assert touched("T=$(mktemp ./a.XXX); rm $T") == "path:/w/a.XXX path:/w/a.XXX"
     project = "/tmp/project"  # noqa: S108 - named, not used
     inside = of_text("rm x; rm /tmp/y", project)
@@ -365,6 +446,8 @@ def test_what_cannot_be_read_is_never_called_safe() -> None:
         "alias ls='rm x'",
         "if rm",
         "a 'b",
+        "cat <<'E' | psql\n\\i x\nE",
+        "cat <<'E' | bash\n\\rm x\nE",
     ):
         assert of_text(text).is_open, text
     for argv in ((), ("",), ("bash",), ("/opt/x",)):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from outlive.observe.shell import PROGRAMS_OF_GIT
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.observe.options import Call
@@ -19,6 +21,7 @@ def words(text: str) -> frozenset[str]:
 _LONGEST = 8 * 1024
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _COMMENT_OR_STRING = re.compile(r"--[^\n]*|/\*.*?\*/|'[^']*'", re.DOTALL)
+_SQL_GIVEN = ("-c", "-e", "-q", "--command", "--execute", "--query", "-cmd")
 _SQL_READS = words(
     "select show explain describe desc values with pragma begin start commit rollback set use end help table"
 )
@@ -29,6 +32,12 @@ _SQL_CHANGES = re.compile(
 )
 _META_CHANGES = re.compile(
     r"(\\(i|ir|copy|o|w|!|gexec)|\.(import|read|restore|load|output|once|save|clone|system|shell|backup))\b"
+)
+# Behind `from` only a file stands in single quotes.
+_SQL_TAKES = re.compile(
+    r"""(?:^|[\n;])\s*(?:\\ir?|\\\.|\.read|\.import|\.restore|source)\s+(?:--?\w+\s+)*['"]?([^\s'";]+)"""
+    r"""|\b(?:from|infile)\s+'([^']+)'""",
+    re.IGNORECASE,
 )
 # What `s` looks for and puts there, and the addresses of lines: of neither, a letter is a command.
 _SED_SAYS = re.compile(
@@ -62,13 +71,22 @@ _CLOUD_CHANGES = words(
     "import export move attach detach enable disable reset resize submit apply cancel upload copy restore promote "
     "invoke publish send purge register deregister grant revoke rotate modify tag untag"
 )
+# Of git's settings, those that name a program; and programs that only show something, or connect.
+_RUN_BY_GIT = words(
+    "pager editor external command textconv fsmonitor sshcommand hookspath helper program clean smudge process cmd "
+    "driver gitproxy askpass uploadpack receivepack"
+)
+_RUNNING_OPTIONS = words("--upload-pack --receive-pack --open-files-in-pager --exec-path")
+_SHOWS = re.compile(
+    r"(:|true|false|/dev/null|(cat|less|more|head|bat|delta|ssh|vim?|nvim|nano)( (?!.*ProxyCommand)[\w ./=:-]*)?)?"
+)
 _METHODS = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 _ACTIVATES = ("/activate", "/.cargo/env", "/.bashrc", "/.profile", "/.bash_profile", "/.zshrc", "/nvm.sh")
 
 
 def changes_sql(call: Call, command: Simple) -> bool:
     """Whether the SQL that is given changes anything; what is fed unseen may."""
-    given = [value for name, value in call.values if name in {"-c", "-e", "--command", "--execute", "-cmd"}]
+    given = call.values_of(_SQL_GIVEN)
     given += [word for word in call.operands if " " in word.text or word.text.startswith(("\\", "."))]
     texts = [word.text for word in given]
     if not texts:
@@ -80,6 +98,11 @@ def changes_sql(call: Call, command: Simple) -> bool:
     return any(_changes(statement) for text in texts for statement in _quiet(text).split(";"))
 
 
+def files_in_sql(text: str) -> list[str]:
+    r"""What a text for a database may name as a file to take in: `\i x`, `.import x t`, `copy t from 'x'`."""
+    return [found[1] or found[2] for found in _SQL_TAKES.finditer(text[:_LONGEST])]
+
+
 def _quiet(sql: str) -> str:
     """SQL without what only says something; where a quote may be escaped, nobody knows where a string ends."""
     return (_COMMENT if "\\" in sql else _COMMENT_OR_STRING).sub(" ", sql)
@@ -88,7 +111,7 @@ def _quiet(sql: str) -> str:
 def has_sql(call: Call, command: Simple) -> bool:
     """Whether any SQL is given at all."""
     return (
-        bool(call.names & {"-c", "-e", "--command", "--execute"})
+        bool(call.values_of(_SQL_GIVEN))
         or command.stdin is not None
         or any(" " in word.text or word.text.startswith(("\\", ".")) for word in call.operands)
     )
@@ -152,6 +175,17 @@ def _sed_scripts(call: Call) -> list[str]:
 def edits_in_place(call: Call, _: Simple) -> bool:
     """Whether the files themselves are edited, not what is printed of them."""
     return bool(call.names & {"-i", "--in-place"})
+
+
+def git_runs(call: Call, command: Simple) -> bool:
+    """Whether git is told a program to run that may do more than to show something."""
+    told = [value.text for name, value in command.sets if name in PROGRAMS_OF_GIT]
+    for setting in call.values_of(("-c",)):
+        name, _, value = setting.text.partition("=")
+        if name.startswith("pager.") or name.lower().rpartition(".")[2] in _RUN_BY_GIT:
+            told.append(value)
+    told += [word.text for word in call.operands if word.text.startswith("ext::")]
+    return not all(map(_SHOWS.fullmatch, told)) or bool(call.names & _RUNNING_OPTIONS)
 
 
 def awk_edits_in_place(call: Call, _: Simple) -> bool:

@@ -6,13 +6,14 @@ errors in it and is walked all the same; the reading is then not whole.
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from tree_sitter import Language, Parser
 from tree_sitter_bash import language
 
 from outlive.domain.text import is_encodable
 from outlive.domain.value import Value
-from outlive.observe.shell import Simple, Word, one_line
-from outlive.observe.unwrap import PLACES_OF_GIT
+from outlive.observe.shell import ANY_WORD, VARIABLES_OF_GIT, Simple, Word, one_line
 from outlive.observe.words import WordReader
 
 TYPE_CHECKING = False
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
     from outlive.observe.shell import Reader, Scope
+
+    Link = tuple[Node, list[Node], bool]
 
 _BASH = Language(language())
 _WRITING = frozenset((">", ">>", "&>", "&>>", ">|", ">&", "<>"))
@@ -31,20 +34,23 @@ _MOST_ROUNDS = 16
 
 
 class Feed(Value):
-    """What a command's redirections and the pipe before it give it."""
+    """What a command is given by redirections, the pipe before it, and assignments."""
 
     writes: tuple[Word, ...] = ()
     reads: tuple[Word, ...] = ()
     words: tuple[Word, ...] = ()
     stdin: str | None = None
     is_fed: bool = False
+    sets: tuple[tuple[str, Word], ...] = ()
 
 
-def parse(reader: Reader, text: str, scope: Scope, depth: int) -> bool:
+def parse(reader: Reader, text: str, scope: Scope, depth: int, given: Simple) -> bool:
     """Read the text; False if its tree has errors, so that something may have been missed."""
     source = text.encode("utf-8", "surrogateescape" if is_encodable(text) else "replace")
     root = Parser(_BASH).parse(source).root_node
-    _Walk(reader, source).visit(root, scope, depth)
+    # Which of several commands reads the input, nobody knows.
+    whole = root.named_children[0] if root.named_child_count == 1 else root
+    _Walk(reader, source).visit(whole, scope, depth, Feed(stdin=given.stdin, is_fed=given.is_fed))
     return not root.has_error
 
 
@@ -64,14 +70,18 @@ class _Walk:
         if visit is not None:
             visit(node, scope, depth + 1, feed or Feed())
             return
-        for child in node.named_children:
-            self.visit(child, scope, depth + 1)
+        self._visit_parts(node, scope, depth)
+
+    def _visit_parts(self, node: Node, scope: Scope, depth: int) -> None:
+        """Read the parts of a node; what `&` stands behind runs in a shell of its own."""
+        parts = node.children
+        for part, sign in zip_longest(parts, parts[1:]):
+            if part.is_named:
+                self.visit(part, scope.copy() if sign is not None and sign.type == "&" else scope, depth + 1)
 
     def visit_apart(self, node: Node, scope: Scope, depth: int) -> None:
         """Read the parts of a node where they can change nothing outside it."""
-        inner = scope.copy()
-        for child in node.named_children:
-            self.visit(child, inner, depth + 1)
+        self._visit_parts(node, scope.copy(), depth)
 
     def visit_subshell(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
         self.visit_apart(node, scope, depth)
@@ -81,8 +91,19 @@ class _Walk:
 
     def visit_list(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
         """`a && b || c`, in turn."""
-        for part, redirects in _chained(node):
+        self._visit_chain(_chained(node), scope, depth)
+
+    def _visit_chain(self, chain: list[Link], scope: Scope, depth: int) -> None:
+        """Each part of a chain: one behind `||` begins where the part before it did, and either may lead on."""
+        before = scope.directory
+        for part, redirects, is_else in chain:
+            here = scope.directory
+            before = scope.directory = before if is_else else here
             self._redirect(part, redirects, scope, depth, Feed())
+            if is_else and scope.directory == before:
+                scope.directory = here
+            elif is_else and scope.directory != here:
+                scope.directory = ANY_WORD.text
 
     def visit_pipeline(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
         """Each part in a subshell of its own; what an `echo` writes is known to the next."""
@@ -94,9 +115,8 @@ class _Walk:
         first, *rest = node.named_children
         # The grammar takes `a && b | c` for a pipe from both: only the last one writes into it.
         *before, begin = _chained(first)
-        for part, its_redirects in before:
-            self._redirect(part, its_redirects, scope, depth, Feed())
-        parts: list[tuple[Node, list[Node]]] = [begin, *((each, []) for each in rest)]
+        self._visit_chain(before, scope, depth)
+        parts: list[tuple[Node, list[Node]]] = [begin[:2], *((each, []) for each in rest)]
         parts[-1][1].extend(redirects)
         for part, its_redirects in parts:
             self._redirect(part, its_redirects, scope.copy(), depth, feed)
@@ -138,6 +158,9 @@ class _Walk:
                 self.visit_variable_assignment(child, own, depth, feed)
             elif child.type.endswith("_redirect"):
                 feed = self._redirected(child, scope, depth, feed, [])
+            elif self.read_word.source_of(child).startswith("\n"):
+                self.reader.is_whole = False  # the body of a here-document that begins with a backslash
+                break
             else:
                 words += self.read_word.words(child, scope, depth)
         words += feed.words
@@ -148,9 +171,7 @@ class _Walk:
             walk.visit(body, scope, depth)
             scope.functions[words[0].text] = function
             words = []
-        elif words and words[0].text == "git":
-            places = tuple(own.variables[name] for name in PLACES_OF_GIT if name in own.variables)
-            feed = feed.but(reads=(*feed.reads, *places))
+        feed = feed.but(sets=tuple((name, own.variables[name]) for name in VARIABLES_OF_GIT if name in own.variables))
         if words or feed.writes or feed.reads:
             self._add(tuple(words), one_line(self.read_word.source_of(node)), scope, depth, feed)
 
@@ -235,17 +256,24 @@ class _Walk:
         return feed.but(words=words, writes=(*feed.writes, target))
 
     def _heredoc(self, node: Node, scope: Scope, depth: int, feed: Feed, later: list[tuple[Node, Feed]]) -> Feed:
+        begin = None
         for child in node.named_children:
             if child.type == "heredoc_body":
                 self.visit(child, scope, depth)
                 is_plain = all(part.type == "heredoc_content" for part in child.named_children)
-                text = self.read_word.source_of(child)
+                text = self.read_word.source_of(child, begin).lstrip("\n")
                 feed = feed.but(stdin=text if is_plain else None, is_fed=True)
                 later[:] = [(each, its.but(stdin=feed.stdin) if its.is_fed else its) for each, its in later]
             elif child.type.endswith("_redirect"):
                 feed = self._redirected(child, scope, depth, feed, later)
             elif child.type == "pipeline":
                 later.append((child, Feed(is_fed=True)))
+            elif child in node.children_by_field_name("argument"):
+                # A body that begins with a backslash is taken for arguments as well.
+                if child.end_point.row == node.start_point.row:
+                    feed = feed.but(words=(*feed.words, *self.read_word.words(child, scope, depth)))
+                else:
+                    begin = begin or child
             elif child.type not in {"heredoc_start", "heredoc_end"}:
                 later.append((child, Feed()))
         return feed
@@ -268,18 +296,19 @@ class _Walk:
             reads=feed.reads,
             stdin=feed.stdin,
             is_fed=feed.is_fed,
+            sets=feed.sets,
             elsewhere=scope.elsewhere,
         )
         self.reader.add(command, scope, depth)
 
 
-def _chained(node: Node) -> list[tuple[Node, list[Node]]]:
-    """What `a && b > c || d` does one after the other, each with the redirections that are its own.
+def _chained(node: Node) -> list[Link]:
+    """What `a && b > c || d` does one after the other: each with its redirections, and whether it stands behind `||`.
 
     Such a chain leans to the left, as deep as it is long: it is walked without recursion. The grammar takes a
     redirection after it for one of all of it, a shell for one of its last command.
     """
-    parts: list[tuple[Node, list[Node]]] = []
+    parts: list[Link] = []
     redirects: list[Node] = []
     while True:
         body = node.child_by_field_name("body") if node.type == "redirected_statement" else None
@@ -287,9 +316,10 @@ def _chained(node: Node) -> list[tuple[Node, list[Node]]]:
             redirects = [*node.children_by_field_name("redirect"), *redirects]
             node = body
         elif node.type == "list" and node.named_child_count > 1:
+            is_else = any(child.type == "||" for child in node.children)
             node, *rest = node.named_children
-            parts.append((rest.pop(), redirects))
-            parts += [(each, []) for each in reversed(rest)]
+            parts.append((rest.pop(), redirects, is_else))
+            parts += [(each, [], is_else) for each in reversed(rest)]
             redirects = []
         else:
-            return [(node, redirects), *reversed(parts)]
+            return [(node, redirects, False), *reversed(parts)]

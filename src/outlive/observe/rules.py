@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Question = Callable[[Call, Simple], bool]
 
 READS, OPAQUE = "reads", "unknown"
+TAKES, SEARCHES = "takes", "searches"
 
 
 class Rule(Value):
@@ -49,6 +50,9 @@ class Rule(Value):
     """Options of which none may be given."""
     asks: Question | None = None
     also: bool = False
+    tree: str = ""
+    """What it reads beside what its words name: it `takes` from what lies where it runs (a package, a manifest,
+    sources, settings), or `searches` all of that, if it is given nothing that is there."""
 
 
 class Program(Value):
@@ -61,7 +65,9 @@ class Program(Value):
     takes: frozenset[str] = frozenset()
     """Options whose value may be the next word."""
     directory: frozenset[str] = frozenset()
-    """Options by which it changes the directory."""
+    """Options by which it changes the directory, one after the other."""
+    leads: bool = False
+    """Whether these stand before its verb, and mean something else behind it."""
     clusters: bool = True
     """Whether -xzf is three options."""
     dashless: bool = False
@@ -78,6 +84,7 @@ def rule(
     unless: str = "",
     asks: Question | None = None,
     also: bool = False,
+    tree: str = "",
 ) -> Rule:
     """A rule as the tables write it: lists as words, `stash_list` for a verb of two words, `call => touches`."""
     parts = (touch.partition(":") for touch in touches.split())
@@ -90,6 +97,7 @@ def rule(
         unless=frozenset(unless.split()),
         asks=asks,
         also=also,
+        tree=tree,
     )
 
 
@@ -99,17 +107,20 @@ def program(
     otherwise: str = OPAQUE,
     takes: str = "",
     directory: str = "",
+    leads: bool = False,
     clusters: bool = True,
     dashless: bool = False,
     says: str = "",
+    tree: str = "",
 ) -> Program:
-    """A program as the tables write it."""
+    """A program as the tables write it; `tree` is of all its rules that touch anything."""
     return Program(
         names=tuple(names.split()),
-        rules=rules,
+        rules=tuple(each.but(tree=each.tree or tree) if each.touches else each for each in rules),
         otherwise=otherwise,
         takes=frozenset((takes + " " + directory).split()),
         directory=frozenset(directory.split()),
+        leads=leads,
         clusters=clusters,
         dashless=dashless,
         says=frozenset(says.split()),
@@ -119,6 +130,11 @@ def program(
 def has_operands(call: Call, _: Simple) -> bool:
     """Whether anything is given beside options (and the verb)."""
     return bool(call.operands)
+
+
+def is_called(*names: str) -> Question:
+    """Whether it is one of these, of several programs that share a table."""
+    return lambda _, command: command.words[0].text.rpartition("/")[2] in names
 
 
 def names_goal(*goals: str) -> Question:

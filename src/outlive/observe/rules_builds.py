@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive.observe.rules import has_operands, names_goal, program, rule
+from outlive.observe.rules import TAKES, has_operands, names_goal, program, rule
 
 BUILDS = (
     program(
@@ -44,7 +44,7 @@ BUILDS = (
         "dotnet",
         rule("", "", "dotnet --list-sdks =>", when="--list-sdks --list-runtimes --info"),
         rule("list tool_list workload_list sln_list nuget_list package_search", "", "dotnet list package =>"),
-        rule("format", "", "dotnet format --verify-no-changes =>", when="--verify-no-changes"),
+        rule("format", "", "dotnet format --verify-no-changes =>", when="--verify-no-changes", tree=TAKES),
         rule("nuget_push", "remote:=nuget", "dotnet nuget push a.nupkg => remote:nuget"),
         rule("ef_database", "database:tool", "dotnet ef database update => database:dotnet"),
         rule("ef_migrations_list", "", "dotnet ef migrations list =>"),
@@ -147,6 +147,7 @@ BUILDS = (
         rule("list logs info validate whoami print", "", "sam validate =>"),
         rule("deploy delete remove submit update sync", "remote:tool", "serverless deploy => remote:serverless"),
         rule("build package init create", "path:here unknown:tool", "sam build => path:/w unknown:sam"),
+        tree=TAKES,
     ),
     program(
         "ollama huggingface-cli hf dvc",

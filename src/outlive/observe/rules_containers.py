@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive.observe.dialects import asks_a_cloud, is_remote
-from outlive.observe.rules import READS, has_operands, program, rule
+from outlive.observe.rules import READS, TAKES, has_operands, is_called, names_goal, program, rule
 
 _READ_VERBS = (
     "ps images logs inspect version info stats top port diff history search events image_ls image_list image_inspect "
@@ -49,12 +49,17 @@ CONTAINERS = (
             "docker build . => container:docker",
         ),
         rule(
-            "run create container_run container_create compose_run",
+            "compose_run",
+            "path:mounts container:--name|first",
+            "docker compose run web rm x => container:web",
+            tree=TAKES,
+        ),
+        rule(
+            "run create container_run container_create",
             "path:mounts container:--name|first",
             "docker run -d --name db pg => container:db",
             "docker run -v $PWD:/x -v cache:/c -v ./a:/a:ro alpine => path:/w container:alpine",
             "docker run --mount type=bind,source=/srv,target=/x a => path:/srv container:a",
-            "docker compose run web rm x => container:web",
         ),
         rule(
             "compose_up compose_down compose_build compose_start compose_stop compose_restart compose_rm "
@@ -62,6 +67,7 @@ CONTAINERS = (
             "container:each|=compose",
             "docker compose up -d => container:compose",
             "docker compose stop web => container:web",
+            tree=TAKES,
         ),
         rule("compose_exec", "container:first", "docker compose exec web => container:web"),
         rule("exec container_exec", "container:first", "docker exec -it web => container:web"),
@@ -90,6 +96,7 @@ CONTAINERS = (
         rule("", "container:rest|=compose", "docker-compose up -d => container:compose", asks=has_operands),
         otherwise=READS,
         takes="-f -p --file --project-name --profile --env-file",
+        tree=TAKES,
     ),
     program(
         "minikube kind k3d colima multipass vagrant lxc limactl incus",
@@ -156,19 +163,20 @@ CONTAINERS = (
     program(
         "terraform tofu pulumi cdk terragrunt",
         rule("providers_lock providers_mirror synth", "path:here", "terraform providers lock => path:/w"),
+        rule("plan", "path:-out", "terraform plan -out=a => path:/w/a", when="-out"),
+        rule("plan validate preview diff console", "", "terraform plan =>", tree=TAKES),
         rule(
-            "plan show validate output version providers graph state_list state_show workspace_list workspace_show "
-            "preview stack_ls diff ls console metadata_functions",
+            "show output version providers graph state_list state_show workspace_list workspace_show stack_ls ls "
+            "metadata_functions",
             "",
-            "terraform plan =>",
-            unless="-out",
+            "terraform show =>",
         ),
-        rule("plan", "path:-out", "terraform plan -out=a => path:/w/a"),
-        rule("fmt", "", "terraform fmt -check =>", when="-check"),
+        rule("fmt", "", "terraform fmt -check =>", when="-check", tree=TAKES),
         rule("fmt init get workspace", "path:here", "terraform init => path:/w"),
         rule("", "remote:tool", "terraform apply => remote:terraform", asks=has_operands),
         directory="-chdir -C --cwd",
         takes="-out -var -var-file -target",
+        tree=TAKES,
         clusters=False,
     ),
     program(
@@ -228,7 +236,13 @@ CONTAINERS = (
             "",
             "heroku logs --tail =>",
         ),
-        rule("", "remote:tool", "vercel --prod => remote:vercel", "fly deploy => remote:fly"),
+        rule(
+            "",
+            "remote:tool",
+            "heroku restart => remote:heroku",
+            asks=lambda call, command: is_called("heroku")(call, command) and not names_goal("push")(call, command),
+        ),
+        rule("", "remote:tool", "vercel --prod => remote:vercel", "fly deploy => remote:fly", tree=TAKES),
         takes="-a --app",
     ),
 )

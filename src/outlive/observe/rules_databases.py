@@ -7,7 +7,7 @@ from outlive.observe.rules import READS, has_operands, program, rule
 
 DATABASES = (
     program(
-        "psql mysql mariadb pgcli mycli cockroach clickhouse-client duckdb usql",
+        "psql mysql mariadb pgcli mycli cockroach duckdb usql",
         rule("", "", "psql -l =>", when="-l --list -V"),
         rule("", "path:-o,--output", "psql -o a -c 'select 1' => path:/w/a", when="-o --output", also=True),
         rule("", "database:-d,--dbname|first|tool", "psql shop -f a.sql => database:shop", when="-f --file"),
@@ -28,6 +28,18 @@ DATABASES = (
             "-c -d -h -p -U -f -u -e -D -P -v -o --command --dbname --host --port --username --file --user --execute "
             "--database --output"
         ),
+    ),
+    program(
+        "clickhouse-client clickhouse-local",
+        rule(
+            "",
+            "database:-d,--database|-h,--host|tool",
+            "clickhouse-client -q 'drop table a' => database:clickhouse-client",
+            "clickhouse-client -h c --query 'insert into a values (1)' => database:c",
+            asks=changes_sql,
+        ),
+        rule("", "", "clickhouse-client -q 'select 1' =>", asks=has_sql),
+        takes="-q -d -h -u --query --database --host --port --user --password --format",
     ),
     program(
         "sqlite3 sqlite",
@@ -105,11 +117,12 @@ DATABASES = (
         rule("migrate db", "database:tool", "prisma migrate deploy => database:prisma"),
     ),
     program(
-        "rails rake",
+        "rails rake bin/rails ./bin/rails bin/rake ./bin/rake",
         rule(
             "db:migrate db:create db:drop db:setup db:seed db:reset db:rollback db:schema:load db:prepare",
-            "database:tool",
+            "database:=rails",
             "rails db:migrate => database:rails",
+            "bin/rails db:seed => database:rails",
         ),
         rule("routes about stats notes db:version db:migrate:status", "", "rails routes =>"),
         rule("generate g destroy d new", "path:here", "rails g model a => path:/w"),

@@ -11,18 +11,18 @@ from outlive.observe.dialects import (
     is_remote,
     mode_is_an_option,
 )
-from outlive.observe.rules import READS, has_operands, has_two_operands, program, rule
+from outlive.observe.rules import READS, SEARCHES, TAKES, has_operands, has_two_operands, is_called, program, rule
 
 _OWNER = "--reference --from -m -x --modify"
 
 FILES = (
     # Nothing but reading, whatever their options; those that write by an option are further down.
     program(
-        "ls dir vdir ll cat tac nl less more zcat bzcat xzcat zless wc file stat readlink realpath pwd du df "
+        "cat tac nl less more zcat bzcat xzcat zless wc file stat readlink realpath pwd df "
         "locate paste join comm cmp diff diff3 colordiff expand unexpand col fold fmt column rev md5sum sha1sum "
-        "sha256sum sha512sum shasum md5 b2sum cksum sum strings od nm objdump readelf size ldd bat eza exa lsd "
-        "tokei scc test [ cal arch who w groups users tty locale getconf lscpu lsblk lsusb lspci lsmod free vmstat "
-        "iostat mpstat ps pstree lsof netstat yes pv pr finger ipcs uuidgen top htop whereis getent env nc "
+        "sha256sum sha512sum shasum md5 b2sum cksum sum strings od nm objdump readelf size ldd bat test [ "
+        "cal arch who w groups users tty locale getconf lscpu lsblk lsusb lspci lsmod free vmstat "
+        "iostat mpstat ps pstree lsof netstat yes pv pr finger ipcs uuidgen top htop whereis getent env "
         "traceroute tracepath mtr last lastlog help man info apropos clear reset stty bc dc numfmt getopt dirs "
         "shopt local declare typeset readonly export unalias times disown command builtin compgen complete bind "
         "shellcheck hadolint yamllint pyflakes vulture actionlint nvidia-smi sw_vers system_profiler mdfind "
@@ -30,6 +30,7 @@ FILES = (
         "time nohup timeout nice xargs",
         otherwise=READS,
     ),
+    program("ls dir vdir ll du eza exa lsd tokei scc", rule("", "", "ls -la =>", tree=SEARCHES), otherwise=READS),
     # What these are given names no file at all.
     program(
         "basename dirname tr seq factor echo printf true false sleep uptime uname whoami id nproc pgrep pidof jobs "
@@ -40,6 +41,8 @@ FILES = (
     ),
     program(
         "grep egrep fgrep rg ag ack zgrep",
+        rule("", "", "rg word =>", asks=is_called("rg", "ag", "ack"), tree=SEARCHES),
+        rule("", "", "grep -rn word =>", when="-r -R --recursive --dereference-recursive", tree=SEARCHES),
         otherwise=READS,
         takes="-e -f -m -A -B -C -d -D -g -t -T --regexp --file --include --exclude --exclude-dir --glob --type",
         says="first -e -m -A -B -C -g -t -T --regexp --include --exclude --exclude-dir --glob --type --max-count",
@@ -55,10 +58,11 @@ FILES = (
         rule("", "unknown:tool", "alias ls='rm -r' => unknown:alias", "alias =>", asks=assigns),
         otherwise=READS,
     ),
-    program("fd fdfind", otherwise=READS, takes="-e -t -d -E"),
+    program("fd fdfind", rule("", "", "fd word =>", tree=SEARCHES), otherwise=READS, takes="-e -t -d -E"),
     program(
         "shuf tree",
-        rule("", "path:-o,--output", "tree -o a.txt => path:/w/a.txt", when="-o --output"),
+        rule("", "path:-o,--output", "tree -o a.txt => path:/w/a.txt", when="-o --output", also=True),
+        rule("", "", "tree -L 2 =>", asks=is_called("tree"), tree=SEARCHES),
         takes="-o -n -L -I -P --output",
         otherwise=READS,
     ),
@@ -131,7 +135,9 @@ FILES = (
             "path:-fprint,-fprintf,-fls,-fprint0",
             "find . -fprint all.txt => path:/w/all.txt",
             when="-fprint -fprintf -fls -fprint0",
+            also=True,
         ),
+        rule("", "", "find -name a =>", tree=SEARCHES),
         takes="-fprint -fprintf -fls -fprint0 -name -iname -path -type -newer -size -mtime -user -regex -maxdepth",
         otherwise=READS,
         says="-name -iname -path -type -size -mtime -user -regex -maxdepth",
@@ -174,9 +180,14 @@ FILES = (
         otherwise=READS,
     ),
     program(
-        "split csplit",
+        "split",
         rule("", "path:rest|here", "split -l 9 a part_ => path:/w/part_", "split a => path:/w"),
         takes="-l -b -n -C -a --lines --bytes --number --additional-suffix",
+    ),
+    program(
+        "csplit",
+        rule("", "path:-f,--prefix|here", "csplit a /x/ => path:/w", "csplit -f b a /x/ => path:/w/b"),
+        takes="-f -b -n --prefix --suffix-format --digits",
     ),
     program(
         "rsync",
@@ -201,7 +212,8 @@ FILES = (
     program("source .", rule("", "", ". venv/bin/activate =>", "source ~/.cargo/env =>", asks=changes_only_this_shell)),
     program(
         "gcc g++ clang clang++ cc c++ ld ar rustc ghc javac tsc gfortran nasm protoc swiftc",
-        rule("", "", "gcc -fsyntax-only a.c =>", "tsc --noEmit =>", when="-fsyntax-only --noEmit -E -M -MM"),
+        rule("", "", "gcc -fsyntax-only a.c =>", when="-fsyntax-only -E -M -MM"),
+        rule("", "", "tsc --noEmit =>", when="--noEmit", tree=TAKES),
         rule(
             "",
             "path:-o,-d,--outDir,--out-dir,--outFile,--python_out,--go_out,--js_out,--java_out,--cpp_out|here",

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from outlive.observe.dialects import script_writes
-from outlive.observe.rules import READS, has_operands, has_two_operands, names_goal, program, rule
+from outlive.observe.rules import (
+    READS,
+    SEARCHES,
+    TAKES,
+    has_operands,
+    has_two_operands,
+    is_called,
+    names_goal,
+    program,
+    rule,
+)
 
 _PIP_READS = (
     "list show freeze check search index inspect debug help config_list config_get config_debug cache_list cache_info"
@@ -52,6 +62,7 @@ PACKAGES = (
         ),
         takes="-p -r -o --python --output-file --index-url --extra --group --directory",
         directory="--directory",
+        tree=TAKES,
     ),
     program(
         "poetry pdm pipenv hatch rye",
@@ -67,6 +78,7 @@ PACKAGES = (
         ),
         takes="-o --output",
         directory="-C --directory",
+        tree=TAKES,
     ),
     program(
         "conda mamba micromamba",
@@ -98,6 +110,7 @@ PACKAGES = (
         ),
         takes="-C --prefix --filter -F -w --workspace",
         directory="-C --prefix",
+        tree=TAKES,
     ),
     program(
         "yarn bun",
@@ -112,9 +125,10 @@ PACKAGES = (
         ),
         rule("publish npm_publish", "remote:=npm", "yarn publish => remote:npm"),
         rule(
-            "install add remove upgrade up import link unlink dedupe set cache autoclean update",
+            "install add remove upgrade upgrade-interactive up import link unlink dedupe set cache autoclean update",
             "packages:tool",
             "yarn add a => packages:yarn",
+            "yarn upgrade-interactive => packages:yarn",
             "bun install => packages:bun",
         ),
         rule(
@@ -126,6 +140,7 @@ PACKAGES = (
         ),
         takes="--cwd",
         directory="--cwd",
+        tree=TAKES,
     ),
     program(
         "gem",
@@ -140,6 +155,7 @@ PACKAGES = (
         rule("list show info outdated check config platform", "", "bundle list =>"),
         rule("install update add remove lock clean package", "packages:tool", "bundle install => packages:bundle"),
         rule("", "packages:tool", "bundle => packages:bundle", asks=lambda call, _: not call.operands),
+        tree=TAKES,
     ),
     program(
         "composer",
@@ -149,6 +165,7 @@ PACKAGES = (
             "packages:tool",
             "composer require a => packages:composer",
         ),
+        tree=TAKES,
     ),
     program(
         "apt apt-get aptitude apt-cache apt-mark dpkg-query",
@@ -206,6 +223,7 @@ PACKAGES = (
             "rustup show =>",
             "pyenv versions =>",
         ),
+        rule("use", "path:here packages:tool", "mise use node@20 => path:/w packages:mise", asks=is_called("mise")),
         rule("use shell", "", "nvm use 20 =>"),
         rule("run exec x", "unknown:tool", "pyenv exec a => unknown:pyenv"),
         rule("", "packages:tool", "rustup update => packages:rustup", asks=has_operands),
@@ -239,7 +257,7 @@ PACKAGES = (
     ),
     # What these do is written elsewhere; only a question for the version is answered here.
     program(
-        "python pypy node deno php lua Rscript java julia erl ghci swift bash sh zsh dash ksh ash fish pwsh",
+        "python pypy node php lua Rscript java julia erl ghci swift bash sh zsh dash ksh ash fish pwsh",
         rule(
             "",
             "",
@@ -277,6 +295,21 @@ PACKAGES = (
         clusters=False,
     ),
     program(
+        "deno",
+        rule("", "", "deno -V =>", when="-V"),
+        rule("info doc types check completions help outdated", "", "deno check a.ts =>", tree=TAKES),
+        rule("fmt", "", "deno fmt --check =>", when="--check", tree=TAKES),
+        rule("fmt", "path:each|here", "deno fmt => path:/w", "deno fmt src => path:/w/src"),
+        rule("lint", "path:each|here", "deno lint --fix => path:/w", when="--fix"),
+        rule("lint", "", "deno lint =>", tree=SEARCHES),
+        rule("compile", "path:-o,--output|here", "deno compile -o a b.ts => path:/w/a"),
+        rule("init", "path:first|here", "deno init lib => path:/w/lib"),
+        rule("add remove install uninstall cache upgrade", "packages:tool", "deno add a => packages:deno"),
+        rule("publish", "remote:=jsr", "deno publish => remote:jsr", "deno task x => unknown:deno", unless="--dry-run"),
+        takes="-o --output -c --config",
+        tree=TAKES,
+    ),
+    program(
         "json.tool compileall pydoc tokenize ast dis timeit this site",
         rule(
             "",
@@ -296,7 +329,12 @@ PACKAGES = (
             when="--snapshot-update --force-regen --regen-all",
         ),
         rule(
-            "", "", "pytest --collect-only -q =>", "pytest -q => unknown:pytest", when="--collect-only --co --fixtures"
+            "",
+            "",
+            "pytest --collect-only -q =>",
+            "pytest -q => unknown:pytest",
+            when="--collect-only --co --fixtures",
+            tree=TAKES,
         ),
         takes="-k -m -n -p -c -o",
     ),

@@ -15,6 +15,16 @@ REMOTES = (
     program("ssh-copy-id", rule("", "remote:last", "ssh-copy-id web => remote:web"), takes="-i -p -o"),
     program(
         "curl",
+        rule("", "unknown:tool", "curl -K conf => unknown:curl", when="-K --config", also=True),
+        rule(
+            "",
+            "path:-D,-c,--dump-header,--cookie-jar,--trace,--trace-ascii,--stderr,--etag-save,--libcurl",
+            "curl -c jar https://x => path:/w/jar",
+            "curl -I -D a https://x => path:/w/a",
+            "curl -sD - https://x =>",
+            when="-D -c --dump-header --cookie-jar --trace --trace-ascii --stderr --etag-save --libcurl",
+            also=True,
+        ),
         rule(
             "",
             "",
@@ -44,12 +54,26 @@ REMOTES = (
             "curl -LO https://x/a => path:/w",
             when="-O -J --remote-name --remote-name-all",
         ),
-        rule("", "path:-c,--cookie-jar", "curl -c jar https://x => path:/w/jar", when="-c --cookie-jar"),
         otherwise=READS,
-        takes="-X -d -H -o -u -A -e -F -T -m -w -b -c -x -K -E --request --data --data-raw --data-binary "
+        takes="-X -d -D -H -o -u -A -e -F -T -m -w -b -c -x -K -E --request --data --data-raw --data-binary "
         "--data-urlencode --json --header --output --user --form --upload-file --max-time --retry --write-out "
         "--cookie --cookie-jar --url --connect-timeout --resolve --cacert --cert --key --proxy --output-dir "
-        "--user-agent --referer",
+        "--user-agent --referer --config --dump-header --trace --trace-ascii --stderr --etag-save --libcurl",
+    ),
+    program(
+        "nc ncat netcat",
+        rule("", "", "nc -z host 80 =>", when="-z"),
+        rule("", "unknown:tool", "nc -e sh host 80 => unknown:nc", when="-e -c --exec --sh-exec"),
+        rule(
+            "",
+            "remote:first",
+            "nc host 80 < req => remote:host",
+            "echo a | nc -w 1 host 80 => remote:host",
+            "nc host 80 =>",
+            asks=lambda _, command: command.is_fed,
+        ),
+        otherwise=READS,
+        takes="-w -p -s -i -q -X -x",
     ),
     program(
         "wget",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive.observe.dialects import assigns, ends_own_children, sets_the_clock
-from outlive.observe.rules import READS, has_operands, program, rule
+from outlive.observe.rules import READS, has_operands, is_called, program, rule
 
 _SYSTEMCTL_READS = (
     "status show cat list-units list-unit-files list-timers list-sockets list-dependencies list-jobs is-active "
@@ -121,6 +121,22 @@ SERVICES = (
         "umount swapon swapoff losetup modprobe insmod rmmod hwclock timedatectl hostnamectl localectl loginctl",
         rule("status list-sessions show list-timezones", "", "timedatectl status =>"),
         rule("", "service:=system", "umount /mnt => service:system", asks=has_operands),
+        rule(
+            "",
+            "service:=system",
+            "swapoff -a => service:system",
+            "losetup -a =>",
+            when="-a --all",
+            asks=is_called("umount", "swapon", "swapoff"),
+        ),
+        rule(
+            "",
+            "service:=clock",
+            "hwclock -w => service:clock",
+            "hwclock =>",
+            when="-w -s --systohc --hctosys --set",
+            asks=is_called("hwclock"),
+        ),
         otherwise=READS,
     ),
     program(

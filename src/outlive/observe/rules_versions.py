@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from outlive.observe.dialects import is_a_query, sends_fields
-from outlive.observe.rules import READS, has_operands, has_two_operands, program, rule
+from outlive.observe.dialects import git_runs, is_a_query, sends_fields
+from outlive.observe.rules import READS, Program, has_operands, has_two_operands, program, rule
 
 _BRANCH_CHANGES = (
     "-d -D -m -M -c -C -f -u --delete --move --copy --force --set-upstream-to --unset-upstream --edit-description -t "
@@ -14,9 +14,78 @@ _BRANCH_READS = (
 )
 _CONFIG_READS = "--get --get-all --get-regexp --get-urlmatch -l --list --name-only --show-origin --get-color"
 
+
+def _hosted(names: str, host: str, settings: str) -> Program:
+    """The command line of a service that hosts repositories."""
+    tool = names.split(maxsplit=1)[0]
+    return program(
+        names,
+        rule(
+            "pr_view pr_list pr_diff pr_status pr_checks issue_view issue_list issue_status run_view run_list "
+            "run_watch repo_view repo_list release_view release_list workflow_view workflow_list auth_status "
+            "auth_token label_list gist_view gist_list secret_list variable_list search status browse config_get "
+            "cache_list ruleset_list mr_view mr_list mr_diff ci_view ci_list ci_status ci_trace extension_list "
+            "alias_list help version org_list",
+            "",
+            f"{tool} pr view 1 =>",
+            f"{tool} run list =>",
+        ),
+        rule("api_graphql", "", f"{tool} api graphql -f query='query {{ viewer {{ login }} }}' =>", asks=is_a_query),
+        rule(
+            "api",
+            f"remote:={host}",
+            f"{tool} api -X POST a => remote:{host}",
+            f"{tool} api a -f b=c => remote:{host}",
+            f"{tool} api graphql -f query='mutation {{ a }}' => remote:{host}",
+            asks=sends_fields,
+        ),
+        rule("api", "", f"{tool} api repos/a/b =>"),
+        rule("pr_checkout mr_checkout", "git:here", f"{tool} pr checkout 1 => git:/w"),
+        rule(
+            "repo_clone run_download release_download gist_clone",
+            "path:-D,--dir|here",
+            f"{tool} run download 1 => path:/w",
+        ),
+        rule("auth config extension alias", f"path:={settings}", f"{tool} auth login => path:{settings}"),
+        rule(
+            "",
+            f"remote:={host}",
+            f"{tool} pr create -t x => remote:{host}",
+            f"{tool} release create v1 => remote:{host}",
+            asks=has_operands,
+        ),
+        otherwise=READS,
+        takes=(
+            "-R -X -f -F -H -t -b -B -q -D -L --repo --method --field --raw-field --header --title --body --base "
+            "--json --jq --dir"
+        ),
+    )
+
+
 VERSIONS = (
     program(
         "git",
+        rule(
+            "",
+            "unknown:tool",
+            "git -c core.pager='touch x' log => unknown:git",
+            "git -c pager.log='tee x' log => unknown:git",
+            "git -c diff.external=./x diff => unknown:git",
+            "GIT_EXTERNAL_DIFF=./x.sh git diff => unknown:git",
+            "GIT_PAGER='tee log.txt' git log => unknown:git",
+            "PAGER='sh -c \"cat > a\"' git log => unknown:git",
+            "export GIT_PAGER=$X; git log => unknown:git",
+            "env GIT_PAGER='less; rm x' git log => unknown:git",
+            "git ls-remote 'ext::sh -c touch% x' => unknown:git",
+            "git ls-remote --upload-pack='touch x' a => unknown:git",
+            "GIT_PAGER=cat git log =>",
+            "PAGER= git -c core.pager='less -R' log =>",
+            "git -c user.name=x -c core.hooksPath=/dev/null commit -m x => git:/w",
+            "GIT_SSH_COMMAND='ssh -i k' git fetch => git:/w",
+            "git switch -c editor => git:/w",
+            asks=git_runs,
+            also=True,
+        ),
         rule("stash_list stash_show", "", "git stash list =>", "git stash show -p =>"),
         rule("stash", "git:here", "git stash => git:/w", "git stash pop => git:/w"),
         rule(
@@ -86,13 +155,27 @@ VERSIONS = (
         rule("hash-object", "git:here", "git hash-object -w a => git:/w", when="-w"),
         rule("symbolic-ref", "git:here", "git symbolic-ref HEAD refs/heads/x => git:/w", asks=has_two_operands),
         rule(
-            "format-patch archive bundle_create",
-            "path:-o,--output,--output-directory|here",
+            "format-patch",
+            "path:-o,--output-directory|here",
             "git format-patch -1 => path:/w",
-            "git archive -o a.tar HEAD => path:/w/a.tar",
-            unless="--stdout --list -l",
+            "git format-patch --stdout -1 =>",
+            unless="--stdout",
         ),
-        rule("diff log show", "path:--output", "git diff --output=a => path:/w/a", when="--output"),
+        rule(
+            "archive",
+            "path:-o,--output",
+            "git archive -o a.tar HEAD => path:/w/a.tar",
+            "git archive HEAD | tar -tf - =>",
+            when="-o --output",
+        ),
+        rule("bundle_create", "path:first", "git bundle create a HEAD => path:/w/a"),
+        rule(
+            "diff log show shortlog whatchanged diff-tree diff-files diff-index",
+            "path:--output",
+            "git diff --output=a => path:/w/a",
+            "git shortlog --output=a => path:/w/a",
+            when="--output",
+        ),
         rule(
             "clone",
             "path:rest|here",
@@ -124,9 +207,10 @@ VERSIONS = (
             "git log -p =>",
             "git -C ../lib log -1 =>",
         ),
-        takes="-c -m -F -S -b -B -o --output --message --file --format --author --date -X "
-        "--onto --strategy --exec --depth --branch --config --grep --since --until",
-        directory="-C --git-dir --work-tree",
+        takes="-c --git-dir --work-tree --namespace -m -F -S -b -B -o --output --message --file --format --author "
+        "--date -X --onto --strategy --exec --depth --branch --config --grep --since --until",
+        directory="-C",
+        leads=True,
     ),
     program(
         "hg svn jj bzr",
@@ -137,44 +221,6 @@ VERSIONS = (
         rule("", "git:here", "hg commit -m x => git:/w", asks=has_operands),
         takes="-m -r",
     ),
-    program(
-        "gh glab hub",
-        rule(
-            "pr_view pr_list pr_diff pr_status pr_checks issue_view issue_list issue_status run_view run_list "
-            "run_watch repo_view repo_list release_view release_list workflow_view workflow_list auth_status "
-            "auth_token label_list gist_view gist_list secret_list variable_list search status browse config_get "
-            "cache_list ruleset_list mr_view mr_list mr_diff ci_view ci_list ci_status ci_trace extension_list "
-            "alias_list help version org_list",
-            "",
-            "gh pr view 1 =>",
-            "gh run list =>",
-        ),
-        rule("api_graphql", "", "gh api graphql -f query='query { viewer { login } }' =>", asks=is_a_query),
-        rule(
-            "api",
-            "remote:=github",
-            "gh api -X POST a => remote:github",
-            "gh api a -f b=c => remote:github",
-            "gh api graphql -f query='mutation { a }' => remote:github",
-            asks=sends_fields,
-        ),
-        rule("api", "", "gh api repos/a/b =>"),
-        rule("pr_checkout mr_checkout", "git:here", "gh pr checkout 1 => git:/w"),
-        rule(
-            "repo_clone run_download release_download gist_clone", "path:-D,--dir|here", "gh run download 1 => path:/w"
-        ),
-        rule("auth config extension alias", "path:=~/.config/gh", "gh auth login => path:~/.config/gh"),
-        rule(
-            "",
-            "remote:=github",
-            "gh pr create -t x => remote:github",
-            "gh release create v1 => remote:github",
-            asks=has_operands,
-        ),
-        otherwise=READS,
-        takes=(
-            "-R -X -f -F -H -t -b -B -q -D -L --repo --method --field --raw-field --header --title --body --base "
-            "--json --jq --dir"
-        ),
-    ),
+    _hosted("gh hub", "github", "~/.config/gh"),
+    _hosted("glab", "gitlab", "~/.config/glab-cli"),
 )

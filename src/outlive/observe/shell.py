@@ -31,6 +31,15 @@ MOST_STEPS = 40_000
 DEEPEST = 60
 _LONGEST_LINE = 200
 _UNKNOWN = frozenset("$`()…{}")
+# Where git works if they are set, whatever its directory is.
+PLACES_OF_GIT = ("GIT_DIR", "GIT_WORK_TREE")
+# What it runs if they are set, or where it is told so.
+PROGRAMS_OF_GIT = (
+    *("GIT_PAGER", "PAGER", "GIT_EDITOR", "EDITOR", "VISUAL", "GIT_SEQUENCE_EDITOR", "GIT_EXTERNAL_DIFF"),
+    *("GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_PROXY_COMMAND", "GIT_EXEC_PATH"),
+    *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_COUNT"),
+)
+VARIABLES_OF_GIT = PLACES_OF_GIT + PROGRAMS_OF_GIT
 
 
 class Word(Value):
@@ -65,6 +74,8 @@ class Simple(Value):
     """What the text itself feeds it, where that is literal."""
     is_fed: bool = False
     """Whether its input is a file, a pipe or a here-document."""
+    sets: tuple[tuple[str, Word], ...] = ()
+    """What the text sets for it, of the variables that git goes by."""
     elsewhere: Elsewhere | None = None
 
 
@@ -122,8 +133,8 @@ class Reader:
             return False
         return True
 
-    def read_text(self, text: str, scope: Scope, depth: int) -> None:
-        """Read a shell text in a scope, which it may change."""
+    def read_text(self, text: str, scope: Scope, depth: int, given: Simple) -> None:
+        """Read a shell text in a scope, which it may change; its input is that of the command which is given it."""
         self._texts -= 1
         if self._texts < 0 or not self.may_go_on(depth):
             self.is_whole = False
@@ -133,7 +144,7 @@ class Reader:
             text = text[:LONGEST_TEXT].replace("\0", " ")
         parse = _grammar() if text.count("<<") <= MOST_HEREDOCS else None
         unread = scope.copy()
-        if parse is None or not parse(self, text, scope, depth):
+        if parse is None or not parse(self, text, scope, depth, given):
             from outlive.observe.glimpse import glimpse  # noqa: PLC0415 - seldom needed
 
             self.is_whole = False
@@ -192,7 +203,7 @@ def join(directory: str, path: str) -> str:
 
 
 @cache
-def _grammar() -> Callable[[Reader, str, Scope, int], bool] | None:
+def _grammar() -> Callable[[Reader, str, Scope, int, Simple], bool] | None:
     """The grammar's way of reading a text, if it is installed."""
     try:
         from outlive.observe.grammar import parse  # noqa: PLC0415 - optional, and heavy

@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 import os
 import posixpath
+import re
+from functools import reduce
 
 from outlive.domain.declared import Touch
+from outlive.observe.dialects import files_in_sql
 from outlive.observe.options import take_apart
 from outlive.observe.rules import READS, Program
 from outlive.observe.rules_builds import BUILDS
@@ -18,7 +21,7 @@ from outlive.observe.rules_remote import REMOTES
 from outlive.observe.rules_services import SERVICES
 from outlive.observe.rules_text import TEXTS
 from outlive.observe.rules_versions import VERSIONS
-from outlive.observe.shell import join, program_name
+from outlive.observe.shell import PLACES_OF_GIT, join, program_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +40,8 @@ _BY_NAME = {name: each for each in PROGRAMS for name in each.names}
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/", "/private/tmp/", "/var/folders/")  # noqa: S108 - named, not used
 # With one of them, the first operand is a file and no script.
 _SCRIPT = frozenset(("-e", "-f", "--regexp", "--expression", "--file", "--from-file"))
+# A brace of which a part leads up: `/tmp/{a,../b}` lies in two directories.
+_LEADS_OUT = re.compile(r"\{[^}]*[{,/]\.\.(?=[/,}])|\{\.\.[/,]")
 _DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/fd/", "/proc/self/fd/")
 
 
@@ -71,6 +76,8 @@ def words_for_files(command: Simple) -> list[Word]:
     if names_no_file(command):
         return []
     words, known = list(command.words[1:]), program_of(program_name(command))
+    if program_name(command) == "git":
+        words += [value for name, value in command.sets if name in PLACES_OF_GIT]
     if known is None or not known.says:
         return words
     call, _ = take_apart(words, known.takes, clusters=known.clusters)
@@ -83,6 +90,49 @@ def words_for_files(command: Simple) -> list[Word]:
     return words
 
 
+def places_of(command: Simple) -> tuple[str, ...]:
+    """Where a command works: in the repository that git is told, and at the files that go with it, if not there."""
+    known = program_of(program_name(command))
+    if known is None:
+        return (command.directory,)
+    here, given = _directory_of(command, known), dict(command.sets)
+    if program_name(command) == "git":
+        call, _ = take_apart(command.words[1:], known.takes, leading=True)
+        options = zip(PLACES_OF_GIT, ("--git-dir", "--work-tree"), strict=True)
+        given |= {name: value for name, option in options if (value := call.value_of((option,)))}
+    own, files = (join(here, given[name].text) if name in given else here for name in PLACES_OF_GIT)
+    own = own.removesuffix("/.git")
+    return (own,) if own == files else (own, files)
+
+
+def _directory_of(command: Simple, known: Program) -> str:
+    """Where a command runs, or where its options lead it."""
+    call, _ = take_apart(command.words[1:], known.takes, clusters=known.clusters, leading=known.leads)
+    return reduce(join, (value.text for value in call.values_of(tuple(known.directory))), command.directory)
+
+
+def verb_of(command: Simple) -> str:
+    """The first word that is neither an option nor the value of one."""
+    known = program_of(program_name(command))
+    _, at = take_apart(command.words[1:], known.takes if known else frozenset(), leading=True)
+    return "".join(word.text for word in command.words[at + 1 : at + 2])
+
+
+def tree_of(command: Simple) -> str:
+    """What of its rules says that it reads where it runs, beside what its words name."""
+    known = program_of(program_name(command))
+    deciding = None if known is None else _deciding(command, known)
+    return next((each.tree for each, _ in deciding or () if each.tree), "")
+
+
+def files_in_text(command: Simple) -> list[str]:
+    """The files that the text for a database names to be read."""
+    if program_of(program_name(command)) not in DATABASES:
+        return []
+    texts = (*(word.text for word in command.words[1:]), command.stdin or "")
+    return [name for text in texts for name in files_in_sql(text)]
+
+
 def _gives(option: str, value: str) -> bool:
     """Whether the value stands in the same word as its option: `--include=x`, `-m9`."""
     return option.startswith("-") and option.endswith(value)
@@ -92,6 +142,8 @@ def is_passing(path: str, cwd: str) -> bool:
     """Whether a path is of no account: a device that keeps nothing, or temporary and not of the task's own tree."""
     if path.startswith(_DEVICES):
         return True
+    if _LEADS_OUT.search(path):
+        return False
     own = os.environ.get("TMPDIR", "").rstrip("/")
     temporary = (*_TEMPORARY, own + "/") if own.startswith("/") else _TEMPORARY
     return (path + "/").startswith(temporary) and not (path + "/").startswith(cwd.rstrip("/") + "/")
@@ -111,25 +163,33 @@ def _by_rules(command: Simple) -> Iterator[tuple[TouchKind, str]]:
     if known is None:
         yield "unknown", name or command.words[0].text
         return
+    deciding = _deciding(command, known)
+    for each, call in deciding or ():
+        yield from _touched(each, call, command, known)
+    if deciding == [] and known.otherwise != READS:
+        yield "unknown", name
+
+
+def _deciding(command: Simple, known: Program) -> list[tuple[Rule, Call]] | None:
+    """The rules that fit a call, up to the first that decides; None if it only asks how it is called."""
     words = command.words[1:]
     if known.dashless and words and not words[0].text.startswith("-"):
         words = (words[0].but(text="-" + words[0].text), *words[1:])
     call, _ = take_apart(words, known.takes, clusters=known.clusters)
     # What runs the programs of others may hand the question on to them.
     if {word.text for word in (words if known.otherwise == READS else words[:1])} & {"--help", "--version"}:
-        return
-    decided = False
+        return None
+    found = []
     for each in known.rules:
         inner = _fitting(each, call, command)
-        if inner is not None and each.verbs and not inner.operands and inner.names & {"--help", "-h"}:
-            return  # what the verb does is asked, and it is given nothing to do it with
-        if inner is not None:
-            yield from _touched(each, inner, command, known)
-            decided = True
-            if not each.also:
-                return
-    if not decided and known.otherwise != READS:
-        yield "unknown", name
+        if inner is None:
+            continue
+        if each.verbs and not inner.operands and inner.names & {"--help", "-h"}:
+            return None  # what the verb does is asked, and it is given nothing to do it with
+        found.append((each, inner))
+        if not each.also:
+            break
+    return found
 
 
 def _fitting(rule: Rule, call: Call, command: Simple) -> Call | None:
@@ -146,9 +206,9 @@ def _fitting(rule: Rule, call: Call, command: Simple) -> Call | None:
 
 
 def _touched(rule: Rule, call: Call, command: Simple, known: Program) -> Iterator[tuple[TouchKind, str]]:
-    target = call.value_of(tuple(known.directory))
-    here = join(command.directory, target.text) if target else command.directory
+    repository, *_ = places_of(command)
     for kind, wheres in rule.touches:
+        here = repository if kind == "git" else _directory_of(command, known)
         for where in wheres:
             if what := list(_what(kind, where, call, here, command)):
                 yield from ((kind, each) for each in what)  # type: ignore[misc]

@@ -45,9 +45,9 @@ class WordReader:
             return [Word(text=part) for part in word.text.split()]
         return [word]
 
-    def source_of(self, node: Node) -> str:
-        """A node as it was written."""
-        return self._source[node.start_byte : node.end_byte].decode("utf-8", "surrogateescape")
+    def source_of(self, node: Node, begin: Node | None = None) -> str:
+        """A node as it was written, or all from another one on to its end."""
+        return self._source[(begin or node).start_byte : node.end_byte].decode("utf-8", "surrogateescape")
 
     def _parts(self, node: Node, scope: Scope, depth: int, *, quoted: bool, first: bool, level: int) -> Iterator[Word]:
         kind = node.type

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from fnmatch import fnmatchcase
-from functools import reduce
 from itertools import accumulate
 
 from outlive.domain.git_state import is_gits_own
@@ -42,26 +41,13 @@ class Holder(Value):
 
 # What these say is read from the whole tree, or goes into all of it.
 _WHOLE_TREE = frozenset(("git", "unknown"))
-_BEFORE_GITS_VERB = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace"))
-# These read all that lies where they run, if they are given nothing that is there.
-_SEARCHING = frozenset(
-    (
-        *("ls", "find", "fd", "fdfind", "tree", "du", "rg", "ag", "ack"),
-        *("ruff", "mypy", "pyright", "flake8", "pylint", "eslint", "tsc", "biome"),
-    )
-)
-# Where these touch anything, they take it from what lies where they run: a package, a manifest, sources, settings.
-_TAKING = frozenset(
-    (
-        *("npm", "pnpm", "yarn", "bun", "cargo", "poetry", "uv", "pdm", "composer", "bundle", "cmake", "compose"),
-        *("terraform", "tofu", "pulumi", "cdk", "vercel", "netlify", "wrangler", "fly", "flyctl", "firebase"),
-        *("serverless", "sls"),
-    )
-)
-_RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--(dereference-)?recursive")
+# A file whose content is sent; with a colon behind it, it is an address.
+_SENT = re.compile(r"(?:[\w.-]*@|<|fileb?://(?:localhost(?=/))?)([^:;]+)(?:;.*)?", re.DOTALL)
 # Where in a word that is not literal the unknown begins.
 _UNREAD = re.compile(r"[$`…]")
 _MOST_UNREAD = 3
+# As many as the kernel follows for one path.
+_MOST_LINKS = 40
 # Whatever may stand there: several directories, or one of several names.
 _WILD = re.compile(r"[*?\[{]")
 _MANY = re.compile(r"\*\*|\{[^{}\s]*(,|\.\.)[^{}\s]*\}")
@@ -85,8 +71,9 @@ def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, enviro
     held = list(_open_by_others(home, environ))
     if not any(windows for _, windows in held):
         return []
-    from outlive.observe.shell import program_name, read  # noqa: PLC0415 - it is dear, and paths need it not
-    from outlive.observe.touching import touches_of  # noqa: PLC0415
+    from outlive.observe.rules import TAKES  # noqa: PLC0415 - it is dear, and paths need it not
+    from outlive.observe.shell import program_name, read  # noqa: PLC0415
+    from outlive.observe.touching import places_of, touches_of, tree_of  # noqa: PLC0415
 
     reader = read(argv, directory)
     touches: dict[Touch, None] = {}
@@ -99,11 +86,11 @@ def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, enviro
         paths += _paths_of(each, each.directory or directory)
         unread |= _unread_in(each, directory)
         kinds = {touch.kind for touch in own} | ({"git"} if program_name(each) == "git" else set())
-        place = _directory_of(each, directory)
-        is_taking = bool(own) and bool(_TAKING.intersection((program_name(each), *(touch.what for touch in own))))
-        if each.elsewhere is None and (is_taking or kinds & _WHOLE_TREE) and place.startswith("/"):
+        is_whole = each.elsewhere is None and (bool(kinds & _WHOLE_TREE) or tree_of(each) == TAKES)
+        for place in (place for place in places_of(each) if is_whole and place.startswith("/")):
             trees[project_of(place)] = None
-            paths += [f"{place_of(place).git_directory}/HEAD"] if "git" in kinds else []
+            paths += _places(place)[1:]
+            paths += _kept_by_git(each, place) if "git" in kinds else []
     paths += [touch.what for touch in touches if touch.kind == "path" and touch.what.startswith("/")]
     for touch in touches:
         is_told = any(touch.what in word for word in unread)
@@ -119,16 +106,14 @@ def holders_of_command(home: Home, argv: tuple[str, ...], directory: str, enviro
     return found + [each for each in maybe if (each.task, each.window) not in known]
 
 
-def _directory_of(command: Simple, directory: str) -> str:
-    """Where a command works: where it runs, or where git is told to."""
-    from outlive.observe.options import take_apart  # noqa: PLC0415 - paths need it not
-    from outlive.observe.shell import join, program_name  # noqa: PLC0415
+def _kept_by_git(command: Simple, place: str) -> list[str]:
+    """What git itself keeps that its command works with: HEAD, and the stash, which all worktrees share."""
+    from outlive.observe.touching import verb_of  # noqa: PLC0415 - paths need it not
 
-    place = command.directory or directory
-    if program_name(command) == "git":
-        call, _ = take_apart(command.words[1:], _BEFORE_GITS_VERB, leading=True)
-        place = reduce(join, (value.text for value in call.values_of(("-C",))), place)
-    return place
+    found = place_of(place)
+    if verb_of(command) != "stash":
+        return [f"{found.git_directory}/HEAD"]
+    return [f"{found.git_directory}/HEAD", f"{found.common_directory or found.git_directory}/refs/stash"]
 
 
 def _unread_in(command: Simple, directory: str) -> dict[str, str]:
@@ -161,29 +146,32 @@ def _unread_in(command: Simple, directory: str) -> dict[str, str]:
 
 def _paths_of(command: Simple, directory: str) -> list[str]:
     """Whatever a command's words may name, and the directory that it searches without naming it."""
-    from outlive.observe.shell import program_name  # noqa: PLC0415 - paths need it not
-    from outlive.observe.touching import words_for_files  # noqa: PLC0415
+    from outlive.observe.rules import SEARCHES  # noqa: PLC0415 - paths need it not
+    from outlive.observe.touching import files_in_text, tree_of, words_for_files  # noqa: PLC0415
 
     words = [word.text for word in (*command.words[:1], *words_for_files(command), *command.reads)]
     named = [os.path.join(directory, name) for word in words for name in _names_in(word)]
-    name = program_name(command)
-    is_searching = name in _SEARCHING or (name.endswith("grep") and any(map(_RECURSIVE.fullmatch, words)))
-    if is_searching and not any(map(os.path.lexists, named[1:])):
+    named += [os.path.join(directory, name) for name in files_in_text(command)]
+    if tree_of(command) == SEARCHES and not any(map(os.path.lexists, named[1:])):
         named.append(directory)
     return named
 
 
 def _names_in(word: str) -> Iterator[str]:
-    """The word, or what an option in it is given: `--directory=x`, `-C../x`, `of=x`, `-v x:/in/it`, `type=a,src=x`."""
+    """The word, or what an option in it is given: `--directory=x`, `-C../x`, `of=x`, `-v x:/in/it`, `type=a,src=x`.
+
+    Also what a client is told to send, or to fetch from here: `-d @x`, `-F f=@x`, `f@x`, `file:///x`.
+    """
     if "\0" in word:
         return
-    values = [part.rpartition("=")[2] for part in word.split(",") if "=" in part]
+    values = [end(part, "=")[2] for part in word.split(",") if "=" in part for end in (str.partition, str.rpartition)]
     if not word.startswith("-"):
         values.append(word)
-    elif not word.startswith("--") and ("/" in word or word[2:].startswith(".")):
+    elif not word.startswith("--") and (word[2:].startswith((".", "@")) or "/" in word):
         values.append(word[2:])
     for value in values:
-        yield from filter(None, {value, value.partition(":")[0]})
+        sent = _SENT.fullmatch(value)
+        yield from filter(None, {value, value.partition(":")[0], sent[1] if sent else ""})
 
 
 def _holders(
@@ -196,22 +184,40 @@ def _holders(
         for task, windows in held
         for window in windows
         if _concerns(wanted, window.paths)
-        or any(_may_mean(pattern, away) for pattern in patterns for away in window.paths)
+        or any(_may_mean(pattern, away) for pattern in patterns for away in window.paths if not is_gits_own(away))
     ]
 
 
-def _places(path: str) -> tuple[str, str]:
-    """Where a path leads to, and where it lies itself: a link may be what was changed."""
-    above, name = os.path.split(path.rstrip("/"))
-    here = os.path.join(os.path.realpath(above), name) if name not in {"", ".", ".."} else os.path.realpath(path)
-    return os.path.realpath(path), here
+def _places(path: str) -> tuple[str, ...]:
+    """Where a path leads to, and every link on the way there: one of them may be what was changed."""
+    here, names = "/", path.split("/")[::-1]
+    links: list[str] = []
+    while names:
+        name = names.pop()
+        at = os.path.join(here, name) if name not in {"", ".", ".."} else here
+        target = _target(at) if at != here and len(links) < _MOST_LINKS else None
+        if target is not None:
+            links.append(at)
+            here = "/" if target.startswith("/") else here
+            names += target.split("/")[::-1]
+        else:
+            here = os.path.dirname(here) if name == ".." else at
+    return here, *links
+
+
+def _target(path: str) -> str | None:
+    """What a link says, if it is one."""
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
 
 
 def _open_by_others(home: Home, environ: Mapping[str, str]) -> Iterator[tuple[str, tuple[Window, ...]]]:
     """What each task but our own holds open, wherever that is."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         tasks = {task.id: task for task in may_hold(ledger) if task.id != parent_of(environ)}
-    return ((task.id, tuple(open_now(home, task))) for task in tasks.values())
+    return ((task.id, open_now(home, task, with_stashes=True)) for task in tasks.values())
 
 
 def _concerns(wanted: set[str], held: Sequence[str]) -> bool:
