@@ -18,6 +18,8 @@ from urllib.request import Request, urlopen
 
 from tests.clients.model import Use
 from tests.clients.terminal import Terminal
+from tests.effects_steps import window_on
+from tests.git_steps import ENVIRON, Worktree
 from tests.support import SCRIPT, kill, kill_tree, wait_until
 
 if TYPE_CHECKING:
@@ -75,6 +77,10 @@ class Rig:
     def shell(self, command: str) -> Use:
         """The model uses the client's shell tool."""
         raise NotImplementedError
+
+    def look_at(self, path: Path) -> Use:
+        """The model reads a file: with a tool of the client, where it has one for that."""
+        return self.shell(f"cat {path}")
 
     def tool(self, name: str, **given: Any) -> Use:
         """The model uses a tool of our MCP server, as this client calls it."""
@@ -174,6 +180,16 @@ class Rig:
         )
         return [str(task["id"]) for task in reversed(found)]
 
+    def stash(self, go: Path) -> str:
+        """A task that holds a.py of the project away until `go` is there, and leaves b.py alone."""
+        self.bench.env.update({name: each for name, each in ENVIRON.items() if name.startswith("GIT_")})
+        worktree = Worktree(self.bench.project)
+        worktree.commit(**{"a.py": "as committed\n", "b.py": "another\n"})
+        worktree.write("a.py", "as it should be\n")
+        task = self.bench.launch(f"git stash push -q; {released(go)}; git stash pop -q")
+        window_on(self.bench, task, "a.py")
+        return task
+
     def until_ended(self, task: str) -> None:
         """The task has an ending in the ledger."""
         wait_until(lambda: self.bench.row(task).current.settled_at, "the ending")
@@ -212,6 +228,10 @@ class Claude(Rig):
     def shell(self, command: str, **more: object) -> Use:
         """Claude Code's shell tool."""
         return Use("Bash", {"command": command, "description": "a step", **more})
+
+    def look_at(self, path: Path) -> Use:
+        """Claude Code's tool for that."""
+        return Use("Read", {"file_path": str(path)})
 
     def tool(self, name: str, **given: Any) -> Use:
         """With the name of the server before it."""
@@ -378,6 +398,10 @@ class Gemini(Rig):
         """Gemini CLI's shell tool."""
         return Use("run_shell_command", {"command": command, "description": "a step"})
 
+    def look_at(self, path: Path) -> Use:
+        """Gemini CLI's tool for that."""
+        return Use("read_file", {"file_path": str(path)})
+
     def tool(self, name: str, **given: Any) -> Use:
         """With the name of the server before it."""
         return Use(f"mcp_outlive_{name}", given)
@@ -448,6 +472,10 @@ class OpenCode(Rig):
     def shell(self, command: str) -> Use:
         """OpenCode's shell tool."""
         return Use("bash", {"command": command, "description": "a step"})
+
+    def look_at(self, path: Path) -> Use:
+        """OpenCode's tool for that."""
+        return Use("read", {"filePath": str(path)})
 
     def tool(self, name: str, **given: Any) -> Use:
         """With the name of the server before it."""

@@ -131,6 +131,21 @@ def test_the_gate_holds_and_then_lets_go(answers: Rig, tmp_path: Path) -> None:
     assert rig.notices(rig.only_task()) == {"ended": "acked"}
 
 
+def test_who_reads_what_a_task_holds_is_told_beside_it(answers: Rig, tmp_path: Path) -> None:
+    """The file is shown as it is, with who took it away; of another one there is nothing to say."""
+    rig, go = answers, tmp_path / "go"
+    task = rig.stash(go)
+    looks = [rig.look_at(rig.bench.project / name) for name in ("b.py", "a.py")]
+    rig.model.answer = lambda _: [looks.pop(0) if looks else Say("finished")]
+    assert "finished" in rig.finish(rig.ask("begin"))
+    other, held = (asked.last for asked in rig.model.asked[1:3])
+    assert "another" in other
+    assert "[outlive]" not in other
+    assert "as committed" in held
+    assert held.count(f"task {task} holds a.py away from how it found it") == 1
+    go.touch()
+
+
 def test_sessions_of_two_projects_hear_of_their_own(answers: Rig) -> None:
     """At the same time, under the same user."""
     rig = answers

@@ -43,3 +43,19 @@ def test_compressing_by_itself_hands_over_at_the_next_boundary(gemini: Gemini, t
     assert f"{task} running" in told
     assert len(gemini.bench.json("session", "list", "--all")["sessions"]) == 1
     go.touch()
+
+
+def test_advice_stands_beside_the_result(gemini: Gemini) -> None:
+    """Said before the tool it would reach nobody; the command is told its session all the same."""
+    gemini.configure()
+    gemini.install()
+    commands = ["sleep 0.1 &", "outlive run --notify never true"]
+
+    def answer(_: Asked) -> list[Reply]:
+        return [gemini.shell(commands.pop(0)) if commands else Say("finished")]
+
+    gemini.model.answer = answer
+    gemini.finish(gemini.ask("begin"))
+    assert "detached by hand has no record" in gemini.model.asked[1].last
+    assert "[outlive]" not in gemini.model.asked[2].last
+    assert gemini.bench.show(gemini.only_task())["session"] is not None

@@ -297,6 +297,23 @@ def test_advice_stands_beside_the_result(openclaw: OpenClaw, word: str) -> None:
     assert [each.last.count("A process detached by hand") for each in asked_by(openclaw, word)] == [0, 1, 0]
 
 
+def test_who_reads_what_a_task_holds_is_told_beside_it(fresh: OpenClaw, tmp_path: Path) -> None:
+    """The file is shown as it is, with who took it away; of another one there is nothing to say."""
+    fresh.configure()
+    fresh.install()
+    go = tmp_path / "go"
+    task = fresh.stash(go)
+    looks = [Use("read", {"path": name}) for name in ("b.py", "a.py")]
+    fresh.model.answer = lambda _: [looks.pop(0) if looks else Say("finished")]
+    fresh.ask_alone("begin", new_session())
+    other, held = (asked.last for asked in fresh.model.asked[1:3])
+    assert "another" in other
+    assert "[outlive]" not in other
+    assert "as committed" in held
+    assert held.count(f"task {task} holds a.py away from how it found it") == 1
+    go.touch()
+
+
 def test_sub_agents_that_died_with_the_gateway_are_unknown_and_then_lost(
     openclaw: OpenClaw, tmp_path: Path, word: str
 ) -> None:

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
     from tests.support import Bench
 
+# Where each client asks the guard.
+BEFORE = {
+    "claude": "PreToolUse",
+    "gemini": "advise",
+    "opencode": "tool.execute.before",
+    "openclaw": "before_tool_call",
+}
+
 pytestmark = pytest.mark.usefixtures("repo")
 
 
@@ -58,6 +66,74 @@ def test_who_is_about_to_touch_what_a_task_holds_is_told(bench: Bench, repo: Pat
     (repo / "go").touch()
     bench.run("wait", task, "--no-ack")
     assert about_to(bench, "Edit", file_path=str(repo / "a.py")) == ""
+
+
+@pytest.mark.parametrize(
+    ("client", "tool", "given"),
+    [
+        ("claude", "Read", {"file_path": "a.py"}),
+        ("claude", "Grep", {"pattern": "one"}),
+        ("claude", "Glob", {"pattern": "*.py", "path": "."}),
+        ("gemini", "read_file", {"file_path": "a.py"}),
+        ("gemini", "grep_search", {"pattern": "one"}),
+        ("gemini", "list_directory", {"dir_path": "."}),
+        ("opencode", "read", {"filePath": "a.py"}),
+        ("opencode", "glob", {}),
+        ("openclaw", "read", {"path": "a.py"}),
+        ("openclaw", "ls", {}),
+    ],
+)
+def test_who_is_about_to_look_at_what_a_task_holds_is_told(
+    bench: Bench, repo: Path, client: str, tool: str, given: dict[str, str]
+) -> None:
+    """At the file, or at a directory with it, which for a search may be the one that it runs in; sub-agents as well."""
+    (repo / "docs").mkdir()
+    elsewhere = dict.fromkeys(("file_path", "filePath", "path", "dir_path"), "docs")
+
+    def told(given: dict[str, str], **fields: Any) -> str:
+        answer = said(call(bench, client, BEFORE[client], tool_name=tool, tool_input=given, **fields))
+        return context(answer) or str(answer.get("context", ""))
+
+    assert told(given) == ""
+    task = stashed(bench)
+    for fields in ({}, {"agent_id": "sub"}, {"is_sub_agent": True}):
+        assert f"task {task} holds a.py away from how it found it," in told(given, **fields)
+    assert told(elsewhere) == ""
+    assert said(call(bench, client, BEFORE[client], "--guard", "off", tool_name=tool, tool_input=given)) == {}
+    (repo / "go").touch()
+    bench.run("wait", task, "--no-ack")
+    assert told(given) == ""
+
+
+def test_a_search_looks_where_the_shell_of_its_client_has_gone_to(bench: Bench, repo: Path) -> None:
+    """Not where the client was started, if it has gone elsewhere since."""
+    (repo / "docs").mkdir()
+    task = stashed(bench)
+    started = {"CLAUDE_PROJECT_DIR": str(repo / "docs")}
+    about: dict[str, Any] = {"tool_name": "Grep", "tool_input": {"pattern": "one"}}
+    assert f"task {task} holds a.py" in context(said(call(bench, "claude", "PreToolUse", env=started, **about)))
+    gone: dict[str, Any] = {**about, "cwd": str(repo / "docs")}
+    assert said(call(bench, "claude", "PreToolUse", env={"CLAUDE_PROJECT_DIR": str(repo)}, **gone)) == {}
+
+
+@pytest.mark.parametrize(
+    ("client", "event", "fields"),
+    [
+        ("claude", "PostToolBatch", {"tool_calls": [{"tool_name": "Read", "tool_input": {"file_path": "a.py"}}]}),
+        ("gemini", "AfterTool", {"tool_name": "read_file", "tool_input": {"file_path": "a.py"}}),
+        ("opencode", "tool.execute.after", {"tool_name": "read", "tool_input": {"filePath": "a.py"}}),
+        ("openclaw", "after_tool_call", {"tool_name": "read", "tool_input": {"path": "a.py"}}),
+    ],
+)
+def test_a_look_is_no_edit(bench: Bench, repo: Path, client: str, event: str, fields: dict[str, Any]) -> None:
+    """Nobody is told that the session changed what it has only read."""
+    task = launch(bench, f"echo three > a.py; {until('go')}")
+    wait_until(lambda: bench.json("effects", task)["changed"], "its write")
+    assert call(bench, client, event, **fields).returncode == 0
+    (repo / "go").touch()
+    bench.run("wait", task, "--no-ack")
+    (notice,) = bench.json("inbox", "--session", SESSION)["notices"]
+    assert notice["overlap"] == []
 
 
 def test_who_is_about_to_touch_what_nobody_can_read_is_told_that(bench: Bench, repo: Path) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shutil
 import stat
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from outlive.bundle.home import open_home
-from outlive.install import jsonc, openclaw
+from outlive.install import jsonc, openclaw, record
 from outlive.install.installing import install as make
 from outlive.install.installing import plan_install, plan_uninstall, uninstall
 from outlive.install.openclaw import FILES
@@ -34,6 +36,13 @@ CLIENTS = {
     "opencode": ".config/opencode/opencode.jsonc",
     "openclaw": ".openclaw/openclaw.json",
     "cursor": ".cursor/hooks.json",
+}
+# Where each names the tools that the guard is asked about, and those of them that an earlier version did not know.
+NEWER = {
+    "claude": (CLIENTS["claude"], "|Read|Grep|Glob"),
+    "gemini": (CLIENTS["gemini"], "|read_file|grep_search|glob|list_directory"),
+    "opencode": (".config/opencode/plugin/outlive.js", ', "read", "grep", "glob", "list"'),
+    "openclaw": (".openclaw/extensions/outlive/index.js", ', "read", "ls"'),
 }
 OTHERWISE_MINE = {
     "openclaw": "// mine\n{\n  gateway: { mode: 'local', name: \"x\" },  // a\n  plugins: {\n    allow: ['a'],\n  }\n}",
@@ -152,6 +161,28 @@ def test_what_was_edited_between_two_installations_is_what_is_given_back(bench: 
     assert "PreToolUse" not in file.read_text()
     bench.ok("uninstall", "--client", "claude")
     assert file.read_text() == MINE.replace('"x"', '"y"')
+
+
+@pytest.mark.parametrize("is_edited", [False, True])
+@pytest.mark.parametrize("client", NEWER)
+def test_an_older_installation_is_brought_up_to_date(bench: Bench, user: Path, client: str, is_edited: bool) -> None:
+    """It asks about all tools that the hook knows by now; what was there before either of them is given back."""
+    settings(user, client)
+    before = tree(user)
+    install(bench, client)
+    name, newer = NEWER[client]
+    assert re.findall(r"\w+", newer) == list(import_module(f"outlive.hooks.{client}").READERS)
+    file, home = user / name, open_home(bench.env)
+    now = file.read_text()
+    assert newer in now
+    file.write_text(now.replace(newer, ""))
+    if not is_edited:
+        kept = record.recall(home, client)[str(file)]
+        record.keep(home, client, [str(file)], [kept.but(after=record.mark_of(file.read_text()))])
+    install(bench, client)
+    assert file.read_text() == now
+    bench.ok("uninstall", "--client", client)
+    assert tree(user) == before
 
 
 def test_a_look_changes_nothing(bench: Bench, user: Path) -> None:

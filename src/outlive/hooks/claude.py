@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 
 from outlive.bundle.processes import words_of
 from outlive.domain.foreign import Seen
-from outlive.hooks.event import as_read, as_told
+from outlive.hooks.event import as_read, as_told, reads_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ KINDS: dict[str, Kind] = {
 }
 # Its tools that change a file, and where they name it.
 EDITORS = {"Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
+# Those that only look at files.
+READERS = ("Read", "Grep", "Glob")
 _STARTED, _WRITTEN_TO = "Command running in background with ID: ", "Output is being written to: "
 # What the model reads of a call that was not made.
 _REFUSED = "<tool_use_error>"
@@ -50,6 +53,8 @@ def read(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) -> E
         woken_by="hook" if name in {"Stop", "Wake"} and _is_conversation(environ) else "nobody",
         is_background=event.tool_input.get("run_in_background") is True,
         edits=_edits(name, payload, event.tool_input),
+        # Its searches run where its shell has gone to, which need not be where it was started.
+        reads=tuple(os.path.join(event.cwd, path) for path in reads_of(event, READERS, "file_path", "path")),
         foreign=_foreign(name, payload),
         foreign_are_all=name == "Stop" and isinstance(payload.get("background_tasks"), list),
         asks_nobody=payload.get("permission_mode") == "bypassPermissions",

@@ -203,7 +203,7 @@ def _leave_behind(home: Home, event: Event, project: str, said: Said) -> None:
 def _held(home: Home, event: Event, guard: str, said: Said) -> str:
     """What a task holds of what is about to be touched; advice needs no ledger, and is given without one."""
     try:
-        if guard == "off" or (event.command is None and not event.edits):
+        if guard == "off" or (event.command is None and not event.edits and not event.reads):
             from outlive.hooks.usable import check_readable
 
             check_readable(home, event.session, PATIENCE_S)

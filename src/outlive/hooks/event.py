@@ -75,6 +75,8 @@ class Event(Value):
     """Whether that is to go on in the background of the client."""
     edits: tuple[str, ...] = ()
     """Files that its own tools have changed, or before that, are about to change."""
+    reads: tuple[str, ...] = ()
+    """Files and directories that its own tools are about to look at; it matters to nobody afterwards."""
     foreign: tuple[Seen, ...] = ()
     """What the client runs in the background by itself."""
     foreign_are_all: bool = False
@@ -121,6 +123,14 @@ def as_told(client: str, kind: Kind, payload: Mapping[str, Any], shell: str) -> 
         tool_input=tool_input,
         command=command if isinstance(command, str) else None,
     )
+
+
+def reads_of(event: Event, readers: tuple[str, ...], *names: str) -> tuple[str, ...]:
+    """What one of these tools is about to look at, by what they call it; a search that names nothing, where it runs."""
+    if event.kind != "tool" or event.tool not in readers:
+        return ()
+    named = (event.tool_input.get(name) for name in names)
+    return (next((path for path in named if isinstance(path, str) and path), "."),)
 
 
 def as_read(name: str, answer: Answer, tool_input: str) -> dict[str, object]:

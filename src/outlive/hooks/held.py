@@ -1,4 +1,4 @@
-"""Before a tool is used: whether a task holds what it is about to touch away from how it was.
+"""Before a tool is used: whether a task holds what it is about to touch or to look at away from how it was.
 
 Most often nothing runs at all, and that is known from the ledger's files without opening it.
 """
@@ -47,7 +47,7 @@ def _may_ever_hold(home: Home, task: Task) -> bool:
         return False
     from outlive.service.effects import open_now  # noqa: PLC0415 - mostly nothing was left
 
-    return bool(open_now(home, task))
+    return bool(open_now(home, task, with_stashes=True))
 
 
 def _has_changed(home: Home, task: Task) -> bool:
@@ -65,7 +65,8 @@ def _holders(home: Home, event: Event) -> list[Holder]:
 
     if event.command is not None:
         return holders_of_command(home, from_shell_text(event.command).argv, event.cwd, os.environ)
-    return holders_of_paths(home, [os.path.join(event.cwd, path) for path in event.edits], os.environ)
+    paths = [os.path.join(event.cwd, path) for path in (*event.edits, *event.reads)]
+    return holders_of_paths(home, paths, os.environ)
 
 
 def _words(holders: list[Holder]) -> str:

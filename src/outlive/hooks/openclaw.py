@@ -6,7 +6,7 @@ The plugin is ours (`install/openclaw_plugin`), and so are the fields; the names
 from __future__ import annotations
 
 from outlive.domain.foreign import Seen
-from outlive.hooks.event import as_told, cut
+from outlive.hooks.event import as_told, cut, reads_of
 from outlive.hooks.payload import text, texts
 
 TYPE_CHECKING = False
@@ -31,6 +31,7 @@ KINDS: dict[str, Kind] = {
     "wake": "wake",
 }
 _EDITORS = ("write", "edit", "apply_patch")
+READERS = ("read", "ls")
 _CHILDREN = ("subagent_spawned", "subagent_ended")
 # It lets a turn go on so often, and then ends it without asking.
 _MOST_BLOCKS = 3
@@ -51,6 +52,7 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
         woken_by="nudge" if payload.get("can_be_woken") is True else "nobody",
         is_background=event.tool_input.get("background") is True,
         edits=_edits(event.tool, payload, event.tool_input),
+        reads=reads_of(event, READERS, "path", "file_path"),
         foreign=_children(payload),
         foreign_are_all=name in _CHILDREN,
     )

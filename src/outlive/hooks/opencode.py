@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive.domain.foreign import Seen
-from outlive.hooks.event import as_read, as_told
+from outlive.hooks.event import as_read, as_told, reads_of
 from outlive.hooks.patch import files_of
 from outlive.hooks.process import nearest_client
 
@@ -28,6 +28,7 @@ KINDS: dict[str, Kind] = {
 }
 _CAN_BEGIN = ("chat.message", "tool.execute.after")
 _EDITORS = ("edit", "write")
+READERS = ("read", "grep", "glob", "list")
 _PATCHES = ("apply_patch", "patch")
 
 
@@ -46,6 +47,7 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
         lets_go=name == "dispose",
         woken_by="nobody" if payload.get("is_one_turn") else "hook",
         edits=_edits(event.tool, event.tool_input),
+        reads=reads_of(event, READERS, "filePath", "path"),
         foreign=_children(children),
         foreign_are_all=isinstance(children, list),
         asks_nobody=payload.get("asks_nobody") is True,

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 NAME = "claude"
 _DAY_S = 86400
+# The tools that the guard is asked about.
+_GUARDED = "Bash|Edit|MultiEdit|Write|NotebookEdit|Read|Grep|Glob"
 
 
 def directory(environ: Mapping[str, str]) -> str:
@@ -22,25 +24,22 @@ def directory(environ: Mapping[str, str]) -> str:
     return environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME", "/"), ".claude")
 
 
-def groups(guard: str) -> dict[str, dict[str, object]]:
-    """One group of hooks for each event."""
+def groups(guard: str) -> dict[str, list[dict[str, object]]]:
+    """The groups of hooks of each event."""
     waking = {**_hook("Wake", timeout=_DAY_S), "asyncRewake": True}
-    found: dict[str, dict[str, object]] = {
+    found: dict[str, list[dict[str, object]]] = {
         # Resumed or cleared, a session may be idle before its first turn.
-        "SessionStart": {"hooks": [waking, _hook("SessionStart", timeout=10)]},
-        "SessionEnd": {"hooks": [_hook("SessionEnd", timeout=3)]},
-        "UserPromptSubmit": {"hooks": [_hook("UserPromptSubmit", timeout=5)]},
-        "PostToolBatch": {"hooks": [_hook("PostToolBatch", timeout=5)]},
-        "PreCompact": {"hooks": [_hook("PreCompact", timeout=5)]},
+        "SessionStart": [{"hooks": [waking, _hook("SessionStart", timeout=10)]}],
+        "SessionEnd": [{"hooks": [_hook("SessionEnd", timeout=3)]}],
+        "UserPromptSubmit": [{"hooks": [_hook("UserPromptSubmit", timeout=5)]}],
+        "PostToolBatch": [{"hooks": [_hook("PostToolBatch", timeout=5)]}],
+        "PreCompact": [{"hooks": [_hook("PreCompact", timeout=5)]}],
         # The client starts both at once: the gate lets an idle session be if the watcher is there.
-        "Stop": {"hooks": [waking, _hook("Stop", timeout=10)]},
+        "Stop": [{"hooks": [waking, _hook("Stop", timeout=10)]}],
     }
     if guard != "off":
         more = () if guard == "advise" else ("--guard", guard)
-        found["PreToolUse"] = {
-            "matcher": "Bash|Edit|MultiEdit|Write|NotebookEdit",
-            "hooks": [_hook("PreToolUse", *more, timeout=5)],
-        }
+        found["PreToolUse"] = [{"matcher": _GUARDED, "hooks": [_hook("PreToolUse", *more, timeout=5)]}]
     return found
 
 
@@ -101,10 +100,11 @@ def _is_our_server(value: object) -> bool:
     return _words(value)[1:] == ["-I", "-m", "outlive", "mcp"]
 
 
-def add_groups(text: str, wanted: Mapping[str, object]) -> str:
+def add_groups(text: str, wanted: Mapping[str, Sequence[object]]) -> str:
     """The settings with our groups after whatever is there."""
-    for event, group in wanted.items():
-        text = jsonc.append(text, ("hooks", event), group)
+    for event, ours in wanted.items():
+        for group in ours:
+            text = jsonc.append(text, ("hooks", event), group)
     return text
 
 

@@ -55,13 +55,13 @@ def directory(environ: Mapping[str, str]) -> str:
     return environ.get("CODEX_HOME") or os.path.join(environ.get("HOME", "/"), ".codex")
 
 
-def groups(guard: str) -> dict[str, dict[str, object]]:
-    """One group of hooks for each event."""
-    found: dict[str, dict[str, object]] = {
-        event: {"hooks": [_hook(event, timeout=timeout)]} for event, timeout in _TIMEOUTS_S.items()
+def groups(guard: str) -> dict[str, list[dict[str, object]]]:
+    """The groups of hooks of each event."""
+    found: dict[str, list[dict[str, object]]] = {
+        event: [{"hooks": [_hook(event, timeout=timeout)]}] for event, timeout in _TIMEOUTS_S.items()
     }
     if guard != "off":
-        found["PreToolUse"] = {"matcher": "Bash|apply_patch", "hooks": [_hook("PreToolUse", timeout=5)]}
+        found["PreToolUse"] = [{"matcher": "Bash|apply_patch", "hooks": [_hook("PreToolUse", timeout=5)]}]
     return found
 
 

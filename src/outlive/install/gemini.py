@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 NAME = "gemini"
+# The tools that the guard is asked about; a name within another's would match as well.
+_GUARDED = "^(run_shell_command|write_file|replace|read_file|grep_search|glob|list_directory)$"
 _EVENTS = ("SessionStart", "SessionEnd", "BeforeAgent", "AfterTool", "AfterAgent")
 
 
@@ -21,20 +23,20 @@ def directory(environ: Mapping[str, str]) -> str:
     return os.path.join(environ.get("GEMINI_CLI_HOME") or environ.get("HOME", "/"), ".gemini")
 
 
-def groups(guard: str) -> dict[str, dict[str, object]]:
-    """One group of hooks for each event; the one before a tool also tells a command its session, whatever the guard."""
-    found: dict[str, dict[str, object]] = {event: {"matcher": "*", "hooks": [_hook(event)]} for event in _EVENTS}
-    found["PreCompress"] = {"matcher": "manual", "hooks": [_hook("PreCompress")]}
-    found["BeforeTool"] = {
-        "matcher": "run_shell_command|write_file|replace",
-        "hooks": [_hook("BeforeTool", "--guard", guard)],
-    }
+def groups(guard: str) -> dict[str, list[dict[str, object]]]:
+    """The groups of hooks of each event; the one before a tool only tells a command its session."""
+    found = {event: [_group("*", event)] for event in _EVENTS}
+    found["PreCompress"] = [_group("manual", "PreCompress")]
+    found["BeforeTool"] = [_group("run_shell_command", "BeforeTool", "--guard", "off")]
+    if guard != "off":
+        found["AfterTool"].append(_group(_GUARDED, "advise", "--guard", guard))
     return found
 
 
-def _hook(event: str, *more: str) -> dict[str, object]:
+def _group(matcher: str, event: str, *more: str) -> dict[str, object]:
     command = hook_text(NAME, event, *more)
-    return {"name": f"outlive {event}", "type": "command", "command": command, "timeout": 10_000}
+    hook = {"name": f"outlive {event}", "type": "command", "command": command, "timeout": 10_000}
+    return {"matcher": matcher, "hooks": [hook]}
 
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:

@@ -17,8 +17,9 @@ const WAKE_CODE = 2
 const SERVER = "-I -m outlive mcp"
 const LAST_MESSAGES = 50
 // Before these the guard is asked; of what they are given, it needs these.
-const GUARDED = ["bash", "edit", "write", "apply_patch", "patch"]
-const TELLING = ["command", "description", "filePath", "patchText"]
+const CHANGING = ["bash", "edit", "write", "apply_patch", "patch"]
+const GUARDED = [...CHANGING, "read", "grep", "glob", "list"]
+const TELLING = ["command", "description", "filePath", "path", "patchText"]
 // Requests that are not part of the conversation.
 const ASIDE = ["title", "summary"]
 
@@ -356,7 +357,7 @@ export const Outlive = async ({ client, directory }) => {
       advice.delete(input.callID)
       let said = advised
       if (top === it) said = [advised, await news(it, "tool.execute.after", used)].filter(Boolean).join("\n\n")
-      else if (GUARDED.includes(input.tool)) await ask("tool.execute.after", about(top, { agent_id: it.id, ...used }))
+      else if (CHANGING.includes(input.tool)) await ask("tool.execute.after", about(top, { agent_id: it.id, ...used }))
       if (!said) return
       if (typeof output.output === "string") output.output += `\n\n${said}`
       else output.content.unshift({ type: "text", text: said })

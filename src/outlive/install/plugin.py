@@ -23,7 +23,7 @@ def targets(folder: str, guard: str) -> list[Target]:
         "description": "Background tasks that outlive the session that started them",
         "author": {"name": "Outlive"},
     }
-    hooks = {"description": about["description"], "hooks": {event: [group] for event, group in groups(guard).items()}}
+    hooks = {"description": about["description"], "hooks": groups(guard)}
     found = [
         _whole(f"{folder}/.claude-plugin/plugin.json", about),
         _whole(f"{folder}/hooks/hooks.json", hooks),

@@ -10,8 +10,8 @@ const LONGEST_ANSWER = 1 << 20;
 const WAKE_CODE = 2;
 // So often a session is asked to take a turn without being told anything in it: every turn costs its owner something.
 const MOST_NUDGES = 3;
-// Tools that run a command or change files.
-const TOUCHING = ["exec", "write", "edit", "apply_patch"];
+// Tools that run a command, change files or look at them.
+const TOUCHING = ["exec", "write", "edit", "apply_patch", "read", "ls"];
 // Turns that nobody asked for, whose words are not kept: nothing is told there, unless we asked for the turn.
 const UNSEEN = ["heartbeat", "memory"];
 // Sessions that were begun for one answer: with nothing left to wait for, they are over.
