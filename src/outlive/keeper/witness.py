@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _SHELL_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _OOM_PREFERENCE = 300
 _SETTLING_TAKES_MS = 100
+_GLANCES, _BETWEEN_GLANCES = 20, 0.0005
 SETTLED = b"s"
 _DESCRIPTORS = ("lock", "record", "output", "voice", "begin")
 _PLAIN = ("argv", "cwd", "environ", "umask", "limits", "input")
@@ -136,11 +137,14 @@ def witness_until_recorded(start: Start, own: tuple[int, ...] = ()) -> bool:
 
 
 def _is_alone() -> bool:
-    """Whether we have no child, of whoever it was."""
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return True
+    """Whether we have no child, of whoever it was. One that nobody filters any more may be dying still."""
+    for _ in range(_GLANCES):
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+        except ChildProcessError:
+            return True
+        time.sleep(_BETWEEN_GLANCES)
     return False
 
 
