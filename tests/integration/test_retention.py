@@ -7,7 +7,9 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +24,8 @@ from outlive.service.handover import new_attempt
 from tests.support import kill, wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.support import Bench
 
 
@@ -267,6 +271,28 @@ def test_old_files_without_a_record_are_swept(bench: Bench) -> None:
     assert "tyoung22" in _bundles(bench)
 
 
+READER = """
+import apsw, sys
+cursor = apsw.Connection(sys.argv[1]).cursor()
+cursor.execute("begin; select count(*) from task").fetchall()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def _what_follows_is_in_the_log_only(bench: Bench) -> Iterator[None]:
+    """Nobody folds it into the ledger itself while somebody reads what was there before."""
+    words = [sys.executable, "-c", READER, bench.home.ledger]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:
+        try:
+            assert reader.stdout is not None
+            assert reader.stdout.readline() == b"ready\n"
+            yield
+        finally:
+            reader.kill()
+
+
 @pytest.mark.parametrize("how", ["deleted", "overwritten", "without its log", "with an empty log"])
 def test_a_lost_ledger_is_rebuilt_from_the_bundles(bench: Bench, how: str) -> None:
     """Row 50: commands, endings, attempts, reasons and outputs are there again; what runs goes on and is settled."""
@@ -278,20 +304,21 @@ def test_a_lost_ledger_is_rebuilt_from_the_bundles(bench: Bench, how: str) -> No
     bench.ok("retry", retried)
     bench.ok("wait", retried)
     os.mkfifo(bench.project / "gate")
-    running = bench.launch("read x < gate; exit 6", "--lock", "l")
-    waiting = bench.launch("echo mine", "--lock", "l")
-    order = [task["id"] for task in bench.json("list")["tasks"]]
-    for suffix in ("", "-wal", "-shm"):
-        path = Path(bench.home.ledger + suffix)
-        if how == "deleted":
-            path.unlink(missing_ok=True)
-        elif how == "overwritten" and path.exists():
-            path.write_bytes(b"no database " * 1000)
-    if how == "without its log":
-        Path(bench.home.ledger + "-wal").unlink()
-    elif how == "with an empty log":
-        os.truncate(bench.home.ledger + "-wal", 0)
-    assert bench.run("list").returncode == 3
+    with _what_follows_is_in_the_log_only(bench):
+        running = bench.launch("read x < gate; exit 6", "--lock", "l")
+        waiting = bench.launch("echo mine", "--lock", "l")
+        order = [task["id"] for task in bench.json("list")["tasks"]]
+        for suffix in ("", "-wal", "-shm"):
+            path = Path(bench.home.ledger + suffix)
+            if how == "deleted":
+                path.unlink(missing_ok=True)
+            elif how == "overwritten" and path.exists():
+                path.write_bytes(b"no database " * 1000)
+        if how == "without its log":
+            Path(bench.home.ledger + "-wal").unlink()
+        elif how == "with an empty log":
+            os.truncate(bench.home.ledger + "-wal", 0)
+        assert bench.run("list").returncode == 3
     rebuilt = bench.json("audit", "--rebuild")
     assert sorted(rebuilt["rebuilt"]) == sorted(order)
     assert rebuilt["findings"] == []
