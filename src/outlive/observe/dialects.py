@@ -45,7 +45,8 @@ _SED_SAYS = re.compile(
 )
 _SED_WRITES = re.compile(r"(^|[;{}/\d$!\n])\s*[wW]\s*\S|~[gpiIemM\d]*w\s*\S")
 _SED_RUNS = re.compile(r"(^|[;{}/\d$!\n])\s*e(\s|$)|~[gpiImM\d]*e")
-_AWK_WRITES = re.compile(r"""print[^|}\n]*>\s*(?!"/dev/std)["$\w(]""")
+# What stands in quotes may hold any sign; a comparison in a later statement writes nothing.
+_AWK_WRITES = re.compile(r"""print(?:"(?:\\.|[^"\\])*"|[^|;}\n"])*>\s*(?!"/dev/std)["$\w(]""")
 _AWK_RUNS = re.compile(r"""(?<!\|)\|&?\s*"|\bsystem\s*\(""")
 _SCRIPT_ACTS = re.compile(
     r"\b(open|system|unlink|exec|rename|mkdir|rmdir|eval|File|IO|Dir|FileUtils|qx|fork)\b|`|>\s*[\"']"
