@@ -82,6 +82,7 @@ _SHOWS = re.compile(
     r"(:|true|false|/dev/null|(cat|less|more|head|bat|delta|ssh|vim?|nvim|nano)( (?!.*ProxyCommand)[\w ./=:-]*)?)?"
 )
 _METHODS = frozenset(("POST", "PUT", "PATCH", "DELETE"))
+_ASKING = frozenset(("GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT", "SEARCH"))
 _ACTIVATES = ("/activate", "/.cargo/env", "/.bashrc", "/.profile", "/.bash_profile", "/.zshrc", "/nvm.sh")
 
 
@@ -236,12 +237,12 @@ def sends(call: Call, _: Simple) -> bool:
     """Whether a request is of a kind that changes something."""
     method = call.value_of(("-X", "--request", "--method"))
     if method is not None:
-        return not method.literal or method.text.upper() in _METHODS
+        return not method.literal or method.text.upper() not in _ASKING
     return bool(
         call.names
         & {
             *("-d", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--json", "-F", "--form", "-T"),
-            *("--upload-file", "--post-data", "--post-file", "--body-data"),
+            *("--data-ascii", "--form-string", "--upload-file", "--post-data", "--post-file", "--body-data"),
         }
     )
 

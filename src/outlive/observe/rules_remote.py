@@ -38,6 +38,9 @@ REMOTES = (
             "remote:--url|last",
             "curl -d a=b https://x.org/y => remote:x.org",
             "curl -XDELETE a:9 => remote:a",
+            "curl -X PURGE https://x --retry-delay 2 => remote:x",
+            "curl -X PROPFIND https://x =>",
+            "curl --form-string a=b https://x --max-redirs 3 => remote:x",
             asks=sends,
             also=True,
         ),
@@ -58,7 +61,11 @@ REMOTES = (
         takes="-X -d -D -H -o -u -A -e -F -T -m -w -b -c -x -K -E --request --data --data-raw --data-binary "
         "--data-urlencode --json --header --output --user --form --upload-file --max-time --retry --write-out "
         "--cookie --cookie-jar --url --connect-timeout --resolve --cacert --cert --key --proxy --output-dir "
-        "--user-agent --referer --config --dump-header --trace --trace-ascii --stderr --etag-save --libcurl",
+        "--user-agent --referer --config --dump-header --trace --trace-ascii --stderr --etag-save --libcurl "
+        "--data-ascii --form-string --url-query --retry-delay --retry-max-time --max-redirs --max-filesize --range "
+        "--continue-at --limit-rate --speed-limit --speed-time --interface --socks5 --socks5-hostname --noproxy "
+        "--unix-socket --aws-sigv4 --oauth2-bearer --cert-type --key-type --pass --ciphers --tls-max --capath "
+        "--connect-to --dns-servers --keepalive-time --expect100-timeout --proxy-user --proxy-header -r -C -Y -y -z -t",
     ),
     program(
         "nc ncat netcat",
