@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import reduce
 
 from outlive.domain.value import Value
 from outlive.observe.options import take_apart
@@ -120,6 +121,7 @@ WRAPPERS: dict[str, Wrapper] = {
 }
 _LOGS = ("-O", "-I", "-B", "-T", "--log-out", "--log-in", "--log-io", "--log-timing")
 _WITH_TEXT = frozenset(("-c", "--command", "-g", "-G", "-s", "-w", "-E", "-o", "-m", *_LOGS))
+_BEFORE_VERB_OF_GIT = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace"))
 # Options that may stand between a program and its verb.
 _BEFORE_VERB = frozenset(("-n", "-f", "-p", "--namespace", "--context", "--file", "--project-name", "--directory"))
 
@@ -140,6 +142,8 @@ def unwrap(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
         return True
     if name == "find":
         return _find(reader, command, scope, depth)
+    if name == "git":
+        _run_by_git(reader, command, scope, depth)
     if name in {"fd", "fdfind"}:
         found = next((i for i, word in enumerate(words) if word.text in {"-x", "-X", "--exec", "--exec-batch"}), 0)
         return found > 0 and _wrapped(reader, command, (WRAPPERS["xargs"], found + 1), scope, depth)
@@ -309,6 +313,23 @@ def _find(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
             at = end
         at += 1
     return False
+
+
+def _run_by_git(reader: Reader, command: Simple, scope: Scope, depth: int) -> None:
+    """What `bisect run` and `rebase --exec` run at every commit; git itself remains to be judged."""
+    call, at = take_apart(command.words[1:], _BEFORE_VERB_OF_GIT, leading=True)
+    verb, *rest = (*command.words[at + 1 :], Word(text=""))
+    place = reduce(join, (value.text for value in call.values_of(("-C",))), scope.directory)
+    inside = scope.copy()
+    inside.directory = place
+    own = command.but(writes=(), reads=(), directory=place)
+    if verb.text == "bisect" and rest[0].text == "run":
+        line = one_line(" ".join(word.text for word in rest[1:-1]))
+        reader.add(own.but(words=tuple(rest[1:-1]), line=line), inside, depth + 1)
+    elif verb.text == "rebase":
+        options, _ = take_apart(rest, frozenset(("-x", "--exec", "--onto", "-s", "-X", "-C")))
+        for text in options.values_of(("-x", "--exec")):
+            _text_of_words(reader, own, (text,), inside, depth)
 
 
 def _rest(reader: Reader, command: Simple, scope: Scope, depth: int) -> None:
