@@ -58,6 +58,7 @@ CONTAINERS = (
             "run create container_run container_create",
             "path:mounts container:--name|first",
             "docker run -d --name db pg => container:db",
+            "docker run --rm --gpus all --shm-size 1g a => container:a",
             "docker run -v $PWD:/x -v cache:/c -v ./a:/a:ro alpine => path:/w container:alpine",
             "docker run --mount type=bind,source=/srv,target=/x a => path:/srv container:a",
         ),
@@ -87,7 +88,12 @@ CONTAINERS = (
         otherwise=READS,
         takes="-f -e -p -v -w -u -l -H -c -o -m --tag --file --env --publish --volume --name --network --workdir "
         "--user --platform --target --build-arg --env-file --entrypoint --label --filter --format --profile --mount "
-        "--tail -n --project-name --project-directory --context --add-host --cpus --memory --restart --hostname",
+        "--tail -n --project-name --project-directory --context --add-host --cpus --memory --restart --hostname "
+        "--gpus --shm-size --ulimit --cap-add --cap-drop --security-opt --device --ipc --pid --log-driver --log-opt "
+        "--network-alias --net --ip --dns --expose --health-cmd --health-interval --health-retries --health-timeout "
+        "--stop-signal --stop-timeout --tmpfs --runtime --userns --volumes-from --link --cidfile --memory-swap --pull "
+        "--group-add --sysctl --cache-from --cache-to --builder --progress --secret --ssh --scale --timeout --signal "
+        "--since --until --index --change --message --author",
     ),
     program(
         "docker-compose podman-compose",
@@ -199,9 +205,15 @@ CONTAINERS = (
             "s3_cp s3_mv s3_sync",
             "remote:last",
             "aws s3 cp a s3://b/c => remote:b",
+            "aws s3 cp a s3://b/c --acl public-read --content-type text/html => remote:b",
             asks=lambda call, _: bool(call.operands) and call.operands[-1].text.startswith("s3:"),
         ),
-        rule("s3_cp s3_sync", "path:last", "aws s3 cp s3://b/c . => path:/w"),
+        rule(
+            "s3_cp s3_sync",
+            "path:last",
+            "aws s3 cp s3://b/c . => path:/w",
+            "aws s3 cp s3://b/c . --endpoint-url http://x => path:/w",
+        ),
         rule(
             "",
             "",
@@ -214,7 +226,10 @@ CONTAINERS = (
         ),
         rule("", "remote:tool", "gcloud run deploy a => remote:gcloud", asks=has_operands),
         otherwise=READS,
-        takes="--profile --region --project --bucket --key -n -g -o --output --query --format --filter --name",
+        takes="--profile --region --project --bucket --key -n -g -o --output --query --format --filter --name "
+        "--endpoint-url --acl --exclude --include --storage-class --content-type --content-encoding --cache-control "
+        "--content-disposition --content-language --metadata --metadata-directive --sse --sse-kms-key-id --expires "
+        "--grants --page-size --source-region --copy-props --resource-group --subscription --account --zone --location",
     ),
     program(
         "gsutil rclone s3cmd mc s5cmd",

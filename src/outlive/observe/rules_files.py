@@ -105,8 +105,15 @@ FILES = (
         "cp install ln ditto",
         rule("", "path:-t,--target-directory", "cp -t d a b => path:/w/d", when="-t --target-directory"),
         rule("", "path:each", "install -d a b => path:/w/a path:/w/b", when="-d --directory"),
-        rule("", "path:last", "cp a b d => path:/w/d", "ln -s a /tmp/b =>", "cp -r a $OUT => path:$OUT"),
-        takes="-t -S -m -o -g --target-directory --suffix --mode --owner --group",
+        rule(
+            "",
+            "path:last",
+            "cp a b d => path:/w/d",
+            "ln -s a /tmp/b =>",
+            "cp -r a $OUT => path:$OUT",
+            "cp a b --no-preserve mode => path:/w/b",
+        ),
+        takes="-t -S -m -o -g --target-directory --suffix --mode --owner --group --no-preserve --sparse",
     ),
     program(
         "chmod chattr",
@@ -192,9 +199,20 @@ FILES = (
     program(
         "rsync",
         rule("", "", "rsync -avn a/ b/ =>", when="-n --dry-run --list-only"),
-        rule("", "remote:last", "rsync -az a/ me@web:/srv => remote:web", asks=is_remote),
+        rule("", "path:--log-file", "rsync -a --log-file a b/ /tmp/c => path:/w/a", when="--log-file", also=True),
+        rule(
+            "",
+            "remote:last",
+            "rsync -az a/ me@web:/srv => remote:web",
+            "rsync -az a/ web:/srv --chmod F644 --out-format %n => remote:web",
+            asks=is_remote,
+        ),
         rule("", "path:last", "rsync -a a/ b => path:/w/b", "rsync -a web:/x /tmp/x =>"),
-        takes="-e -f -B -T --rsh --exclude --include --filter --files-from --exclude-from --port --bwlimit",
+        takes="-e -f -B -T -M --rsh --exclude --include --filter --files-from --exclude-from --include-from --port "
+        "--bwlimit --chmod --chown --usermap --groupmap --out-format --log-file --log-file-format --rsync-path "
+        "--backup-dir --suffix --partial-dir --temp-dir --compare-dest --copy-dest --link-dest --max-size --min-size "
+        "--timeout --contimeout --password-file --block-size --info --debug --compress-level --compress-choice "
+        "--skip-compress --modify-window --max-delete --remote-option --iconv",
     ),
     program(
         "scp sftp",

@@ -181,6 +181,7 @@ VERSIONS = (
             "path:rest|here",
             "git clone url => path:/w",
             "git clone url lib => path:/w/lib",
+            "git clone --filter blob:none -j 8 url lib => path:/w/lib",
             "git clone url /tmp/a =>",
         ),
         rule("init", "git:file|here", "git init => git:/w", "git init lib => git:/w/lib"),
@@ -208,7 +209,8 @@ VERSIONS = (
             "git -C ../lib log -1 =>",
         ),
         takes="-c --git-dir --work-tree --namespace -m -F -S -b -B -o --output --message --file --format --author "
-        "--date -X --onto --strategy --exec --depth --branch --config --grep --since --until",
+        "--date -X --onto --strategy --exec --depth --branch --config --grep --since --until --filter "
+        "--jobs -j --reference --origin --shallow-since",
         directory="-C",
         leads=True,
     ),
