@@ -66,7 +66,9 @@ _MONGO_CHANGES = re.compile(
     r"\.(insert|update|delete|remove|drop|replace|save|create|rename|bulkWrite|findOneAnd|findAndModify|aggregate"
     r"|add|grant|revoke|shutdown)\w*\s*\("
 )
-_CLOUD_READS = words("describe list get show head lookup search filter tail ls wait print read scan query")
+_CLOUD_READS = words(
+    "describe list get show head lookup search filter tail ls wait print read scan query presign validate"
+)
 _CLOUD_CHANGES = words(
     "create delete update set unset add remove put start stop restart reboot terminate run deploy undeploy patch "
     "import export move attach detach enable disable reset resize submit apply cancel upload copy restore promote "
@@ -315,7 +317,7 @@ def asks_a_cloud(call: Call, _: Simple) -> bool:
 
     The nouns before it differ in number, and what follows it may be called as it likes: the first verb counts.
     """
-    first_words = (word.text.partition("-")[0] for word in call.operands[1:4])
+    first_words = (word.text.removeprefix("batch-").partition("-")[0] for word in call.operands[1:4])
     return next((word for word in first_words if word in _CLOUD_READS | _CLOUD_CHANGES), "") in _CLOUD_READS
 
 

@@ -188,9 +188,12 @@ CONTAINERS = (
     program(
         "aws gcloud az doctl ibmcloud oci aliyun linode-cli hcloud scw",
         rule(
-            "s3_ls sts configure_list configure_get help --version",
+            "s3_ls sts configure_list configure_get auth_list auth_print-access-token auth_print-identity-token help "
+            "version info builds_log",
             "",
             "aws s3 ls =>",
+            "gcloud auth list =>",
+            "az version =>",
             "aws sts get-caller-identity =>",
         ),
         rule("configure configure_set auth login config_set account_set", "path:=~", "aws configure => path:~"),
@@ -220,6 +223,11 @@ CONTAINERS = (
             "aws ec2 describe-instances =>",
             "gcloud projects list =>",
             "az vm show -n a =>",
+            "aws s3 presign s3://a/b =>",
+            "aws dynamodb batch-get-item --request-items a =>",
+            "aws dynamodb batch-write-item --request-items a => remote:aws",
+            "gcloud builds log a =>",
+            "gcloud logging logs delete a => remote:gcloud",
             "gcloud compute instances delete list-worker => remote:gcloud",
             "aws iam create-user --user-name list => remote:aws",
             asks=asks_a_cloud,

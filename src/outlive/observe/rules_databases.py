@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive.observe.dialects import changes_mongo, changes_redis, changes_sql, has_sql
-from outlive.observe.rules import READS, has_operands, program, rule
+from outlive.observe.rules import READS, has_operands, is_called, program, rule
 
 DATABASES = (
     program(
@@ -78,6 +78,12 @@ DATABASES = (
     program(
         "createdb dropdb createuser dropuser pg_restore mysqladmin mongorestore mongoimport vacuumdb reindexdb initdb",
         rule("", "", "pg_restore -l a =>", when="-l --list"),
+        rule(
+            "ping status extended-status processlist variables version",
+            "",
+            "mysqladmin -u root ping =>",
+            asks=is_called("mysqladmin"),
+        ),
         rule("", "path:-f", "pg_restore -f a.sql a => path:/w/a.sql", when="-f"),
         rule(
             "",
@@ -85,7 +91,7 @@ DATABASES = (
             "createdb shop => database:shop",
             "pg_restore -d shop a => database:shop",
         ),
-        takes="-d -h -p -U -O -T -E -f -j --dbname --db --host --port --username",
+        takes="-d -h -p -u -U -O -T -E -f -j --dbname --db --host --port --username",
     ),
     program(
         "pg_dump pg_dumpall mysqldump mariadb-dump mongodump mongoexport pg_isready pg_basebackup",

@@ -5,6 +5,11 @@ from __future__ import annotations
 from outlive.observe.dialects import git_runs, is_a_query, sends_fields
 from outlive.observe.rules import READS, Program, has_operands, has_two_operands, program, rule
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.observe.options import Call
+    from outlive.observe.shell import Simple
+
 _BRANCH_CHANGES = (
     "-d -D -m -M -c -C -f -u --delete --move --copy --force --set-upstream-to --unset-upstream --edit-description -t "
     "--track"
@@ -12,7 +17,19 @@ _BRANCH_CHANGES = (
 _BRANCH_READS = (
     "-a -r -l -v --all --remotes --list --show-current --merged --no-merged --contains --no-contains --points-at"
 )
+_CONFIG_CHANGES = "--unset --unset-all --add --edit -e --replace-all --rename-section --remove-section"
 _CONFIG_READS = "--get --get-all --get-regexp --get-urlmatch -l --list --name-only --show-origin --get-color"
+
+
+def _sets(call: Call, _: Simple) -> bool:
+    """Whether a setting is given a value, or an option that changes it."""
+    return len(call.operands) > 1 or bool(call.names & {*_CONFIG_CHANGES.split()})
+
+
+def _shows(call: Call, _: Simple) -> bool:
+    """Whether the second word is one that shows, whatever the first is about."""
+    verb = "".join(word.text for word in call.operands[1:2])
+    return verb.rpartition("-")[2] in {"list", "view", "status", "ls", "show", "verify", "logs", "diff"}
 
 
 def _hosted(names: str, host: str, settings: str) -> Program:
@@ -30,6 +47,7 @@ def _hosted(names: str, host: str, settings: str) -> Program:
             f"{tool} pr view 1 =>",
             f"{tool} run list =>",
         ),
+        rule("", "", f"{tool} project item-list 1 =>", f"{tool} ssh-key list =>", asks=_shows),
         rule("api_graphql", "", f"{tool} api graphql -f query='query {{ viewer {{ login }} }}' =>", asks=is_a_query),
         rule(
             "api",
@@ -142,14 +160,20 @@ VERSIONS = (
         rule("tag", "git:here", "git tag v1 => git:/w", "git tag -d v1 => git:/w", asks=has_operands),
         rule("config", "", "git config -l =>", "git config --get a.b =>", when=_CONFIG_READS),
         rule(
-            "config", "path:=~/.gitconfig", "git config --global a.b c => path:~/.gitconfig", when="--global --system"
+            "config",
+            "path:=~/.gitconfig",
+            "git config --global a.b c => path:~/.gitconfig",
+            "git config --global --unset a.b => path:~/.gitconfig",
+            "git config --global a.b =>",
+            when="--global --system",
+            asks=_sets,
         ),
         rule("config", "git:here", "git config a.b c => git:/w", "git config a.b =>", asks=has_two_operands),
         rule(
             "config",
             "git:here",
             "git config --unset a.b => git:/w",
-            when="--unset --unset-all --add --edit -e --replace-all",
+            when=_CONFIG_CHANGES,
         ),
         rule("apply", "", "git apply --check a.diff =>", when="--check --stat --numstat --summary"),
         rule("hash-object", "git:here", "git hash-object -w a => git:/w", when="-w"),
