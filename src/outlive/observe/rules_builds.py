@@ -112,6 +112,33 @@ BUILDS = (
         rule("", "path:last|here", "npx create-react-app web => path:/w/web"),
         takes="--template -t -o",
     ),
+    program(
+        "npm-check-updates ncu",
+        rule("", "path:here", "ncu -u => path:/w", when="-u --upgrade"),
+        rule("", "", "ncu =>", tree=TAKES),
+    ),
+    program(
+        "wasm-pack trunk buf sqlc swag mockgen graphql-codegen autoreconf",
+        rule("lint breaking ls-files vet diff", "", "buf lint =>", tree=TAKES),
+        rule("serve watch", "unknown:tool", "trunk serve => unknown:trunk"),
+        rule("push", "remote:tool", "buf push => remote:buf"),
+        rule("", "path:-o,-d,--out-dir,--output,-destination|here", "buf generate -o out => path:/w/out"),
+        takes="-o -d --out-dir --output -destination -source --template",
+        clusters=False,
+    ),
+    program(
+        "sqlx diesel",
+        rule("migrate_info migration_list", "", "sqlx migrate info =>"),
+        rule("migrate_add migration_generate create print-schema", "path:here", "sqlx migrate add a => path:/w"),
+        rule("", "database:tool", "sqlx migrate run => database:sqlx"),
+        takes="--source --database-url -D",
+    ),
+    program(
+        "dbt airflow",
+        rule("ls list debug parse version dags_list tasks_list info", "", "dbt ls =>", tree=TAKES),
+        rule("deps clean docs_generate compile init", "path:here", "dbt deps => path:/w"),
+        rule("", "database:tool unknown:tool", "dbt run => database:dbt unknown:dbt", asks=has_operands),
+    ),
     program("shadcn", rule("add init", "packages:tool", "npx shadcn add a => packages:shadcn")),
     program(
         "husky lint-staged changeset",
@@ -214,6 +241,17 @@ BUILDS = (
         rule("", "packages:tool", "code --install-extension a => packages:code", when="--install-extension"),
         rule("", "packages:tool", "code --uninstall-extension a => packages:code", when="--uninstall-extension"),
         rule("", "", "code --list-extensions =>", when="--list-extensions -v -s --status"),
+    ),
+    program(
+        "adb xcrun",
+        rule("devices logcat get-state simctl_list version", "", "adb devices =>"),
+        rule("pull", "path:rest|here", "adb pull /sdcard/a b => path:/w/b"),
+        rule(
+            "install uninstall push reboot root remount sync simctl",
+            "remote:tool",
+            "adb install a.apk => remote:adb",
+        ),
+        takes="-s -t",
     ),
     program(
         "ssh-add",

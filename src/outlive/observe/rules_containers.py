@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive.observe.dialects import asks_a_cloud, is_remote
+from outlive.observe.dialects import asks_a_cloud, changes_sql, is_remote
 from outlive.observe.rules import READS, TAKES, has_operands, is_called, names_goal, program, rule
 
 _READ_VERBS = (
@@ -250,6 +250,37 @@ CONTAINERS = (
             asks=lambda call, _: bool(call.operands) and ":" in call.operands[-1].text,
         ),
         rule("", "path:last", "gsutil cp gs://a/b c => path:/w/c", asks=has_operands),
+    ),
+    program(
+        "vault consul nomad eksctl bq",
+        rule(
+            "read list status version kv_get kv_list ls show head get token_lookup members catalog_services "
+            "job_status node_status alloc_status alloc_logs get_cluster get_nodegroup",
+            "",
+            "vault kv get a =>",
+            "bq show a.b =>",
+        ),
+        rule(
+            "query",
+            "",
+            "bq query 'select 1' =>",
+            "bq query 'delete from a' => remote:bq",
+            asks=lambda call, command: not changes_sql(call, command),
+        ),
+        rule("", "remote:tool", "vault kv put a b=c => remote:vault", asks=has_operands),
+        takes="--project_id --location -address",
+    ),
+    program(
+        "skopeo crane buildah",
+        rule("inspect list-tags ls manifest digest config catalog images containers", "", "skopeo inspect a =>"),
+        rule("copy sync push delete", "remote:last", "skopeo copy docker://a docker://b => remote:b"),
+        rule("", "container:-t,--tag|tool", "buildah bud -t a . => container:a", asks=has_operands),
+        takes="-t --tag -f --file",
+    ),
+    program(
+        "skaffold tilt devspace",
+        rule("render diagnose version", "", "skaffold diagnose =>"),
+        rule("", "remote:=kubernetes unknown:tool", "skaffold run => remote:kubernetes unknown:skaffold"),
     ),
     program(
         "vercel netlify fly flyctl heroku railway wrangler firebase eb cf surge render",

@@ -27,7 +27,8 @@ FILES = (
         "shopt local declare typeset readonly export unalias times disown command builtin compgen complete bind "
         "shellcheck hadolint yamllint pyflakes vulture actionlint nvidia-smi sw_vers system_profiler mdfind "
         "vm_stat look spell gron fx delta difft ffprobe mediainfo identify basenc base64 base32 hexdump hd tldr "
-        "time nohup timeout nice xargs",
+        "time nohup timeout nice xargs npx pmap pdfinfo pdffonts otool lsns findmnt blkid csvlook csvstat envsubst "
+        "ssh-keyscan squeue sinfo sacct rocm-smi xdpyinfo stern depcheck tfsec kubeval kubeconform",
         otherwise=READS,
     ),
     program("ls dir vdir ll du eza exa lsd tokei scc", rule("", "", "ls -la =>", tree=SEARCHES), otherwise=READS),
@@ -52,6 +53,14 @@ FILES = (
     ),
     program("cut", otherwise=READS, takes="-d -f -c -b", says="-d -f -c -b --delimiter --fields"),
     program("jq", otherwise=READS, takes="-f --from-file --indent", says="first --indent"),
+    # It may call something for every few lines that it reads.
+    program(
+        "mapfile readarray",
+        rule("", "unknown:tool", "mapfile -C ./x -c 9 a => unknown:mapfile", "mapfile -t a < b =>", when="-C"),
+        otherwise=READS,
+        takes="-C -c -d -n -O -s -u",
+        says="each",
+    ),
     # After it a name no longer means what these tables say.
     program(
         "alias",
@@ -75,12 +84,12 @@ FILES = (
         otherwise=READS,
     ),
     program(
-        "rm rmdir unlink shred srm trash",
+        "rm rmdir unlink shred srm trash rimraf del-cli",
         rule("", "path:each", "rm -rf build a => path:/w/build path:/w/a"),
         takes="-n -s --iterations --size",
     ),
     program(
-        "mkdir mkfifo mknod touch",
+        "mkdir mkfifo mknod touch mkdirp",
         rule("", "path:each", "mkdir -p src/a => path:/w/src/a", "touch /tmp/x =>"),
         takes="-m -r -d -t --mode --reference --date",
     ),
@@ -254,9 +263,44 @@ FILES = (
         rule("", "", "cpio -t < a =>", when="-t --list"),
         rule("", "path:first|here", "cpio -id < a => path:/w"),
     ),
-    program("dos2unix unix2dos", rule("", "path:each", "dos2unix a.txt => path:/w/a.txt")),
     program(
-        "mkfs mke2fs mkswap fdisk parted wipefs",
+        "dos2unix unix2dos nbstripout sort-package-json",
+        rule("", "path:each|here", "dos2unix a.txt => path:/w/a.txt", "npx sort-package-json => path:/w"),
+    ),
+    program(
+        "pdftotext",
+        rule(
+            "",
+            "path:last",
+            "pdftotext a.pdf b.txt => path:/w/b.txt",
+            "pdftotext a.pdf - =>",
+            asks=has_two_operands,
+        ),
+        rule("", "path:here", "pdftotext a.pdf => path:/w"),
+        takes="-f -l -r -x -y -W -H -enc",
+        clusters=False,
+    ),
+    program(
+        "dot neato mmdc plantuml latexmk pdflatex xelatex lualatex doxygen typedoc jsdoc",
+        rule("", "", "dot -Tsvg a.dot =>", unless="-o -O", asks=is_called("dot", "neato")),
+        rule(
+            "",
+            "path:-o,--output,--out,-d,-output-directory,-outdir|here",
+            "dot -Tpng a.dot -o a.png => path:/w/a.png",
+            "pdflatex a.tex => path:/w",
+        ),
+        takes="-o -i -d --output --input --out -output-directory -outdir",
+        clusters=False,
+    ),
+    program("htpasswd", rule("", "path:first", "htpasswd -bc a me x => path:/w/a", unless="-n")),
+    program(
+        "sops",
+        rule("", "path:-o,--output|each", "sops -e -i a.yml => path:/w/a.yml", when="-i --in-place --output"),
+        rule("", "", "sops -d a.yml =>", when="-d --decrypt"),
+        takes="--output --age --pgp --kms",
+    ),
+    program(
+        "mkfs mkfs.ext mkfs.xfs mkfs.vfat mkfs.btrfs mke2fs mkswap fdisk parted wipefs",
         rule("", "", "fdisk -l =>", when="-l --list -n"),
         rule("", "path:first", "wipefs -a /dev/sdb => path:/dev/sdb"),
         takes="-t -L",

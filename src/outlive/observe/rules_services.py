@@ -226,6 +226,18 @@ SERVICES = (
         takes="-t -S -L",
         clusters=False,
     ),
+    program(
+        "sbatch scancel srun salloc",
+        rule("", "", "sbatch --test-only a.sh =>", when="--test-only"),
+        rule("", "service:=slurm unknown:tool", "sbatch a.sh => service:slurm unknown:sbatch"),
+    ),
+    program("renice", rule("", "service:-p,--pid|rest", "renice -n 9 -p 42 => service:42"), takes="-n -p -g -u --pid"),
     program("kill-port", rule("", "service:each", "npx kill-port 3000 => service:3000")),
+    program(
+        "mkcert certbot",
+        rule("certificates", "", "certbot certificates =>"),
+        rule("", "path:here", "mkcert localhost => path:/w", asks=is_called("mkcert")),
+        rule("", "service:tool", "certbot renew => service:certbot", unless="--dry-run"),
+    ),
     program("exec", otherwise=READS),
 )
