@@ -181,6 +181,11 @@ def edits_in_place(call: Call, _: Simple) -> bool:
     return bool(call.names & {"-i", "--in-place"})
 
 
+def sed_keeps_no_copy(call: Call, _: Simple) -> bool:
+    """Whether an empty word says so behind `-i`, as sed on a Mac is told it."""
+    return "-i" in call.names and [word.text for word in call.operands[:1]] == [""]
+
+
 def git_runs(call: Call, command: Simple) -> bool:
     """Whether git is told a program to run that may do more than to show something."""
     told = [value.text for name, value in command.sets if name in PROGRAMS_OF_GIT]

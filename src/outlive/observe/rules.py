@@ -27,7 +27,8 @@ class Rule(Value):
     `touches` is a list of `kind:where`. Where is one of
 
         here    the directory it runs in
-        each    every operand; `first`, `last`, `rest` (all but the first), `most` (all but the last)
+        each    every operand; `first`, `last`, `rest` (all but the first), `beyond` (but the
+                first two), `most` (all but the last)
         -o,-x   the value of one of these options
         file    the first operand, as a path whatever the kind
         starts  the operands before the first option, as `find` has them

@@ -8,6 +8,7 @@ from outlive.observe.dialects import (
     awk_writes,
     edits_in_place,
     script_only_prints,
+    sed_keeps_no_copy,
     sed_runs,
     sed_writes,
 )
@@ -27,7 +28,21 @@ from outlive.observe.rules import (
 TEXTS = (
     program(
         "sed gsed",
+        rule(
+            "",
+            "path:rest",
+            "sed -i '' -e s/a/b/ x => path:/w/x",
+            when="-e -f --expression --file",
+            asks=sed_keeps_no_copy,
+        ),
         rule("", "path:each", "sed -i -e s/a/b/ x => path:/w/x", when="-e -f --expression --file", asks=edits_in_place),
+        rule(
+            "",
+            "path:beyond",
+            "sed -i '' s/a/b/ x => path:/w/x",
+            when="-i",
+            asks=sed_keeps_no_copy,
+        ),
         rule(
             "",
             "path:rest",

@@ -225,7 +225,8 @@ def _what(kind: str, where: str, call: Call, here: str, command: Simple) -> Iter
     elif where == "tool":
         yield program_name(command)
     elif where.startswith("="):
-        yield posixpath.expanduser(where[1:])
+        text = posixpath.expanduser(where[1:])
+        yield join(here, text) if kind == "path" else text
     elif where in _FIND:
         yield from (join(here, path) for path in _FIND[where](call))
     elif where.endswith("="):
@@ -288,5 +289,6 @@ _SELECT: dict[str, Callable[[Sequence[Word]], Sequence[Word]]] = {
     "first": lambda words: words[:1],
     "last": lambda words: words[-1:],
     "rest": lambda words: words[1:],
+    "beyond": lambda words: words[2:],
     "most": lambda words: words[:-1],
 }
