@@ -51,7 +51,7 @@ PACKAGES = (
         rule("version", "path:here", "uv version --bump minor => path:/w", when="--bump"),
         rule("version", "path:here", "uv version 1.2 => path:/w", "uv version =>", asks=has_operands),
         rule("export version", "", "uv export =>", unless="--bump"),
-        rule("venv", "path:first|=.venv", "uv venv env => path:/w/env"),
+        rule("venv", "path:first|=.venv", "uv venv env => path:/w/env", "uv venv => path:/w/.venv"),
         rule("lock init format pip_compile build", "path:-o,--output-file|here", "uv lock => path:/w"),
         rule("publish", "remote:=pypi", "uv publish => remote:pypi"),
         rule(
@@ -99,7 +99,20 @@ PACKAGES = (
             "remote:=npm",
             "npm publish => remote:npm",
         ),
-        rule("pack init version create shrinkwrap pkg", "path:here", "npm version patch => path:/w"),
+        rule(
+            "version",
+            "git:here path:here",
+            "npm version patch => git:/w path:/w",
+            "npm version =>",
+            asks=has_operands,
+            unless="--no-git-tag-version",
+        ),
+        rule("version", "", "npm version =>", asks=lambda call, _: not call.operands),
+        rule(
+            "pack init version create shrinkwrap pkg",
+            "path:here",
+            "npm version patch --no-git-tag-version => path:/w",
+        ),
         rule(
             "install i ci add uninstall remove rm un r update up upgrade dedupe prune link ln unlink rebuild import "
             "install-test it clean-install cache config set fetch store",
