@@ -65,6 +65,8 @@ class Program(Value):
     """What a call is that no rule fits: `reads` or `unknown`."""
     takes: frozenset[str] = frozenset()
     """Options whose value may be the next word."""
+    bare: frozenset[str] = frozenset()
+    """Verbs behind which an option of one letter takes nothing, also if it does behind others."""
     directory: frozenset[str] = frozenset()
     """Options by which it changes the directory, one after the other."""
     leads: bool = False
@@ -107,6 +109,7 @@ def program(
     *rules: Rule,
     otherwise: str = OPAQUE,
     takes: str = "",
+    bare: str = "",
     directory: str = "",
     leads: bool = False,
     clusters: bool = True,
@@ -120,6 +123,7 @@ def program(
         rules=tuple(each.but(tree=each.tree or tree) if each.touches else each for each in rules),
         otherwise=otherwise,
         takes=frozenset((takes + " " + directory).split()),
+        bare=frozenset(bare.split()),
         directory=frozenset(directory.split()),
         leads=leads,
         clusters=clusters,

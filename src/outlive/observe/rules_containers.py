@@ -77,6 +77,7 @@ CONTAINERS = (
             "network_create",
             "container:each|tool",
             "docker volume rm a => container:a",
+            "docker container rm -fv a => container:a",
         ),
         rule(
             "system image container volume network builder buildx context plugin swarm stack service secret config",
@@ -84,8 +85,16 @@ CONTAINERS = (
             "docker system prune -f => container:docker",
             asks=has_operands,
         ),
-        rule("", "container:rest|tool", "docker rm web => container:web", asks=has_operands),
+        rule(
+            "",
+            "container:rest|tool",
+            "docker rm web => container:web",
+            "docker rm -f web db => container:web container:db",
+            "docker rmi -f a => container:a",
+            asks=has_operands,
+        ),
         otherwise=READS,
+        bare="rm rmi container_rm image_rm volume_rm network_rm compose_rm compose_down",
         takes="-f -e -p -v -w -u -l -H -c -o -m --tag --file --env --publish --volume --name --network --workdir "
         "--user --platform --target --build-arg --env-file --entrypoint --label --filter --format --profile --mount "
         "--tail -n --project-name --project-directory --context --add-host --cpus --memory --restart --hostname "

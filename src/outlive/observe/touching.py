@@ -170,12 +170,22 @@ def _by_rules(command: Simple) -> Iterator[tuple[TouchKind, str]]:
         yield "unknown", name
 
 
+def _taking(words: Sequence[Word], known: Program) -> frozenset[str]:
+    """The options that take a value behind the verb that is given."""
+    if not known.bare:
+        return known.takes
+    _, at = take_apart(words, known.takes, leading=True)
+    verb = [word.text for word in words[at : at + 2]]
+    is_bare = bool(known.bare & {"_".join(verb[:1]), "_".join(verb)})
+    return frozenset(option for option in known.takes if len(option) > 2) if is_bare else known.takes
+
+
 def _deciding(command: Simple, known: Program) -> list[tuple[Rule, Call]] | None:
     """The rules that fit a call, up to the first that decides; None if it only asks how it is called."""
     words = command.words[1:]
     if known.dashless and words and not words[0].text.startswith("-"):
         words = (words[0].but(text="-" + words[0].text), *words[1:])
-    call, _ = take_apart(words, known.takes, clusters=known.clusters)
+    call, _ = take_apart(words, _taking(words, known), clusters=known.clusters)
     # What runs the programs of others may hand the question on to them.
     if {word.text for word in (words if known.otherwise == READS else words[:1])} & {"--help", "--version"}:
         return None
