@@ -52,9 +52,13 @@ _SCRIPT_ACTS = re.compile(
     r"\b(open|system|unlink|exec|rename|mkdir|rmdir|eval|File|IO|Dir|FileUtils|qx|fork)\b|`|>\s*[\"']"
 )
 _SCRIPT_WRITES = re.compile(
-    r"""\bopen\([^()\n]*,\s*(mode=)?['"][rbt]*[wax+][wabxt+]*['"]|\.(write_(text|bytes)|unlink)\("""
-    r"""|\b(os\.(remove|rename|replace|makedirs|mkdir|rmdir)|shutil\.(copy\w*|move|rmtree))\("""
-    r"""|\bfsp?\.(promises\.)?(write|append|copy)File\w*\(|\b(write|append|copy)FileSync\(|\b(rm|mkdir|unlink|rename)Sync\("""
+    r"""\bopen\((?:[^()\n]|\([^()\n]*\))*,\s*(mode=)?['"][rbt]*[wax+][wabxt+]*['"]"""
+    r"""|\.(write_(text|bytes)|unlink|touch|savefig|save_pretrained|to_(csv|parquet|excel|pickle))\("""
+    r"""|\b(os\.(remove|rename|replace|makedirs|mkdir|rmdir|unlink|symlink|link|chmod|truncate)|(np|torch)\.savez?)\("""
+    r"""|\bshutil\.(copy\w*|move|rmtree|make_archive|unpack_archive)\("""
+    r"""|\bfsp?\.(promises\.)?((write|append|copy)File\w*|rm|unlink|rename|mkdir|createWriteStream)\("""
+    r"""|\b(write|append|copy)FileSync\(|\b(rm|mkdir|unlink|rename)Sync\(|\b(Bun\.write|Deno\.(write|remove|mkdir)\w*)\("""
+    r"""|\b((File|IO)\.(write|binwrite|delete|rename)|FileUtils\.\w+)\b|\bfile_put_contents\("""
 )
 _REDIS_READS = words(
     "ping get mget keys scan info dbsize exists ttl pttl type llen lrange lindex smembers scard sismember hget hgetall "
@@ -214,11 +218,11 @@ def script_only_prints(call: Call, _: Simple) -> bool:
 
 
 def script_writes(call: Call, command: Simple) -> bool:
-    """Whether a script of Python or JavaScript that is written out opens files for writing, or removes some.
+    """Whether a script that is written out opens files for writing, or removes some.
 
     If it names a temporary one, it may mean only that.
     """
-    texts = [word.text for word in call.values_of(("-c", "-e"))] or [command.stdin or ""]
+    texts = [word.text for word in call.values_of(("-c", "-e", "-E", "-r", "--eval"))] or [command.stdin or ""]
     return any(
         len(text) <= _LONGEST and "/tmp" not in text and _SCRIPT_WRITES.search(text)  # noqa: S108 - looked for, not used
         for text in texts

@@ -295,6 +295,8 @@ PACKAGES = (
             "node -e 'fs.writeFileSync(\"a\", b)' => path:/w unknown:node",
             "python -c 'open(\"a\").read()' => unknown:python",
             'python -c \'open("/tmp/a", "w")\' => unknown:python',
+            'python -c \'open(join(a, "b"), "w")\' => path:/w unknown:python',
+            "php -r 'file_put_contents(\"a\", 1);' => path:/w unknown:php",
             asks=script_writes,
         ),
         rule("setup.py", "path:here unknown:tool", "python setup.py sdist => path:/w unknown:python"),
@@ -304,7 +306,7 @@ PACKAGES = (
             "php artisan migrate => database:artisan",
         ),
         rule("", "", "php -l a.php =>", when="-l", asks=lambda _, command: command.words[0].text == "php"),
-        takes="-c -e -W -X",
+        takes="-c -e -p -r -W -X --eval --print",
         clusters=False,
     ),
     program(

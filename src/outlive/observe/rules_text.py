@@ -8,6 +8,7 @@ from outlive.observe.dialects import (
     awk_writes,
     edits_in_place,
     script_only_prints,
+    script_writes,
     sed_keeps_no_copy,
     sed_runs,
     sed_writes,
@@ -100,6 +101,9 @@ TEXTS = (
         "perl ruby",
         rule("", "path:each", "perl -pi -e s/a/b/ x => path:/w/x", "perl -i.bak -pe s/a/b/ x => path:/w/x", when="-i"),
         rule("", "", "perl -ne 'print if /x/' a =>", "ruby -v =>", asks=script_only_prints),
+        rule(
+            "", "path:here unknown:tool", "ruby -e 'File.write(\"a\", 1)' => path:/w unknown:ruby", asks=script_writes
+        ),
         takes="-e -E -I -M -r",
     ),
     program(
