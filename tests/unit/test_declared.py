@@ -293,6 +293,7 @@ def test_redirections_write() -> None:
             "cat <<'E' | tee x\n\\a b\nE": "path:/w/x",
             "bash <<'E'\n\\rm x\nE": "path:/w/x",
             "ls > /dev/null 2>&1": "",
+            "echo > /dev/tcp/web/80": "remote:web",
             "ls >&2": "",
             "wc < x": "",
             "exec > >(tee x)": "path:/w/x",

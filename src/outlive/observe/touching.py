@@ -42,6 +42,7 @@ _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/", "/private/tmp/", "/var/folders/
 _SCRIPT = frozenset(("-e", "-f", "--regexp", "--expression", "--file", "--from-file"))
 # A brace of which a part leads up: `/tmp/{a,../b}` lies in two directories.
 _LEADS_OUT = re.compile(r"\{[^}]*[{,/]\.\.(?=[/,}])|\{\.\.[/,]")
+_SOCKET = re.compile(r"/dev/(?:tcp|udp)/([^/]+)/")  # bash connects to it; there is no such file
 _DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/fd/", "/proc/self/fd/")
 
 
@@ -152,7 +153,8 @@ def is_passing(path: str, cwd: str) -> bool:
 def _redirections(command: Simple) -> Iterator[tuple[TouchKind, str]]:
     # `ssh host a > b` writes here; what stands inside the quotes writes there, and is a command of its own.
     for word in command.writes:
-        yield "path", join(command.directory, word.text)
+        socket = _SOCKET.match(word.text)
+        yield ("remote", socket[1]) if socket else ("path", join(command.directory, word.text))
 
 
 def _by_rules(command: Simple) -> Iterator[tuple[TouchKind, str]]:
