@@ -272,6 +272,15 @@ def test_what_was_removed_is_away_until_a_directory_brings_it_back() -> None:
     assert [lasted(window) for window in found.windows if window.closed_at] == [timedelta(microseconds=4)]
 
 
+def test_a_directory_that_was_away_with_all_that_is_in_it_has_a_window_whatever_was_removed_before() -> None:
+    """What was missing before tells of itself, and not of what was still in the directory when it was moved."""
+    removed = f"2 remove 9 {A} /r/d/x"
+    found = moved(removed, "3 rename 9 d1 /r/d 0 /r/e", "7 rename 9 d1 /r/e 0 /r/d", now={"/r/d": "d1"})
+    (closed,) = (window for window in found.windows if window.closed_at)
+    assert (closed.paths, lasted(closed)) == (("/r/d",), timedelta(microseconds=4))
+    assert (found.gone, found.restored) == (("/r/d/x",), ("/r/d",))
+
+
 def test_a_directory_that_was_made_anew_is_as_before_only_if_all_that_was_in_it_was_named() -> None:
     """It has the number of the one that had left, and another birth; of a git directory not everything is named."""
     away, anew = "2 rename 9 d1:1 /r/d - /x", "3 mkdir 9 0 /r/d"

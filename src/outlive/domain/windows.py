@@ -20,7 +20,8 @@ def spans_of(stories: Sequence[tuple[str, Story]]) -> Iterator[tuple[str, Span]]
     """The spans of single paths.
 
     That a directory was gone as well goes without saying where something in it already was, and still is not back:
-    made again it is only the place, and what is in it tells whether it is as before.
+    made again it is only the place, and what is in it tells whether it is as before. One that was moved took along
+    what nobody has named.
     """
     since: dict[str, int] = {}
     for path, story in stories:
@@ -30,7 +31,7 @@ def spans_of(stories: Sequence[tuple[str, Story]]) -> Iterator[tuple[str, Span]]
             above = above.rpartition("/")[0]
     for path, story in stories:
         for span in story.windows:
-            if span[1] is None or span[0] < since.get(path, span[0] + 1):
+            if span[1] is None or story.must_be_same or span[0] < since.get(path, span[0] + 1):
                 yield path, span
 
 
