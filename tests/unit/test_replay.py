@@ -281,6 +281,18 @@ def test_a_directory_that_was_away_with_all_that_is_in_it_has_a_window_whatever_
     assert (found.gone, found.restored) == (("/r/d/x",), ("/r/d",))
 
 
+def test_what_was_changed_before_its_directory_was_moved_is_away_since_then() -> None:
+    """Nobody looked in between: what is found when the directory is back tells whether it was another one already."""
+    away, back = "5 rename 9 d1 /r/d 0 /r/e", "7 rename 9 d1 /r/e 0 /r/d"
+    for first in (f"2 write 9 {A} /r/d/x", f"2 remove 9 {A} /r/d/x"):
+        after = {"write": B, "remove": "0"}[first.split()[1]]
+        found = moved("1 exec 8 - first", first.replace(" 9 ", " 8 "), away, back, now={"/r/d": "d1", "/r/d/x": after})
+        (left,) = (window for window in found.windows if not window.closed_at)
+        assert (left.paths, left.opened_at, left.by) == (("/r/d/x",), from_micros(2), "first")
+    found = moved(f"2 write 9 {A} /r/d/x", away, back, now={"/r/d": "d1", "/r/d/x": A})
+    assert {(window.opened_at, window.closed_at) for window in found.windows} == {(from_micros(5), from_micros(7))}
+
+
 def test_a_directory_that_was_made_anew_is_as_before_only_if_all_that_was_in_it_was_named() -> None:
     """It has the number of the one that had left, and another birth; of a git directory not everything is named."""
     away, anew = "2 rename 9 d1:1 /r/d - /x", "3 mkdir 9 0 /r/d"

@@ -158,6 +158,8 @@ class Replay:
                 self._stories[name] = self._stories.get(name) or self._begin(name, ABSENT, at)
             self._arrive(at, by, target, is_back=self._moves.add(at, by, source, target))
             for path in taken:
+                if path in self._finals.taken:
+                    self._stories[path].found(ABSENT)  # before its directory was moved
                 self._stories[path].leave(at, by)
             self._finals.taken.update(taken)
 

@@ -22,8 +22,8 @@ class Story:
     """The story of a path of which it is known what it held at first."""
 
     __slots__ = (
-        *("baseline", "closed", "doubted", "first_at", "last_at", "last_by", "must_be_same"),
-        *("opened_at", "opened_by", "state", "untold", "was_written"),
+        *("baseline", "closed", "doubted", "first_at", "last_at", "last_by", "left_after", "must_be_same"),
+        *("opened_at", "opened_by", "state", "unseen", "untold", "was_written"),
     )
 
     def __init__(self, baseline: str, first_at: int = 0) -> None:
@@ -35,6 +35,10 @@ class Story:
         self.last_at = self.last_by = 0
         self.doubted: tuple[int, int] | None = None
         """The change after which it could not be looked at, when it was as found before."""
+        self.unseen: tuple[int, int] | None = None
+        """The last change, while nobody has looked at what came of it."""
+        self.left_after: tuple[int, int] | None = None
+        """The same, when its directory took it along: what is found when that is back tells of it."""
         self.must_be_same = False
         """Whether another directory is not as good as the first one: what that held has not been named."""
         self.was_written = False
@@ -52,10 +56,12 @@ class Story:
     def change(self, at: int, by: int, before: str) -> None:
         """Something is about to happen to it; until now it holds this."""
         self.found(before)
-        self.last_at, self.last_by = at, by
+        self.last_at, self.last_by = self.unseen = at, by
 
     def leave(self, at: int, by: int) -> None:
         """The directory it lies in takes it along."""
+        if not self.is_open:
+            self.left_after = self.unseen
         self.last_at, self.last_by = at, by
         self.found(ABSENT)
 
@@ -64,7 +70,7 @@ class Story:
 
         What cannot be looked at proves nothing: it depends on what is found next since when that was so.
         """
-        self.state = state
+        self.state, self.unseen = state, None
         if state == UNREADABLE:
             self.doubted = self.doubted or (self.last_at, self.last_by)
             return
@@ -77,6 +83,10 @@ class Story:
                 self.untold += 1
             self.closed.append((self.opened_at, self.last_at, self.opened_by))
             self.opened_at = None
+        if state != ABSENT:
+            if self.is_open and self.left_after is not None:
+                self.opened_at, self.opened_by = self.left_after
+            self.left_after = None
         self.doubted = None
 
     def is_as_found(self, state: str) -> bool:
