@@ -91,6 +91,18 @@ def test_a_change_that_cannot_be_looked_at_is_a_gap_and_not_nothing() -> None:
     assert (found.level, found.changed) == ("observed", ())
 
 
+def test_what_is_put_back_slowly_is_back_when_it_was_written_last() -> None:
+    """The call that opened it tells only when that began: `slow > x` empties x at once."""
+    away, opened = f"1000000 write 9 {A} /r/x", f"2000000 write 9 {B} /r/x"
+    (window,) = observed(away, opened, f"9000000 final 0 {A} /r/x 6000000 6000000").windows
+    assert lasted(window) == timedelta(seconds=5)
+    (window,) = observed(away, opened, f"9000000 final 0 {A} /r/x 500000 6000000").windows
+    assert lasted(window) == timedelta(seconds=1)  # its time was set, as by `cp -p`
+    again = f"8000000 write 9 {A} /r/x", f"9000000 final 0 {A} /r/x 8000000 8000000"
+    (window,) = observed(away, opened, f"7000000 look 0 {A} /r/x 6000000", *again).windows
+    assert lasted(window) == timedelta(seconds=5)
+
+
 def test_what_somebody_changes_after_the_end_is_not_held_by_the_task_any_more() -> None:
     """Put back, or put back and edited: either way it is not as the task left it."""
     c = "f" + "c" * 40

@@ -87,6 +87,10 @@ class Finals:
         then = self._written.get(path)
         return at >= last_at and state[:1] in ("f", "u") and 0 not in (then or 0, written) and then != written
 
+    def written_at(self, path: str) -> int:
+        """When it was written last; 0 if that is not known."""
+        return self._written.get(path, 0)
+
     def forget_write(self, path: str) -> None:
         """It was somebody else who wrote to it last."""
         self._written.pop(path, None)

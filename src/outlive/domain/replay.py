@@ -94,11 +94,11 @@ class Replay:
         else:
             self._operation(at, operation, self._doers.with_number(thread), fields)
 
-    def _look_between(self, at: int, state: str, path: str) -> None:
+    def _look_between(self, at: int, state: str, path: str, written: str = "") -> None:
         """It has been put back; if it is as it was before the last call, nothing may have come of that yet."""
         story = self._stories.get(path)
         if story is not None and story.state != state == story.baseline:
-            story.found(state)
+            story.found(state, int(written) if written.isdecimal() and int(written) <= at else 0)
             self._between.look(at, state, path)
 
     def _begin_again(self, *, is_observed: bool) -> None:
@@ -278,7 +278,7 @@ class Replay:
                 self._finals.forget_write(path)
             if self._is_watched and final != story.state:
                 story.last_at = at  # of calls the last one is known; of what was watched, it may have been missed
-            story.found(final)
+            story.found(final, self._finals.written_at(path))
         self._find_displaced(look)
         for path, story in self._stories.items():
             is_another = story.must_be_same and story.is_open and story.state[:1] == "d"

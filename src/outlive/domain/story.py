@@ -65,10 +65,11 @@ class Story:
         self.last_at, self.last_by = at, by
         self.found(ABSENT)
 
-    def found(self, state: str) -> None:
-        """It holds this now, since the last change that we know of.
+    def found(self, state: str, written: int = 0) -> None:
+        """It holds this now, since the last change that we know of, or since it was written last.
 
-        What cannot be looked at proves nothing: it depends on what is found next since when that was so.
+        The call that opened a file tells only when that began: `slow > a` empties it at once. What cannot
+        be looked at proves nothing: it depends on what is found next since when that was so.
         """
         self.state, self.unseen = state, None
         if state == UNREADABLE:
@@ -81,7 +82,8 @@ class Story:
             if len(self.closed) == _MOST_WINDOWS:
                 self.closed.pop()
                 self.untold += 1
-            self.closed.append((self.opened_at, self.last_at, self.opened_by))
+            is_content = self.was_written and state[:1] in ("f", "u")
+            self.closed.append((self.opened_at, max(self.last_at, written if is_content else 0), self.opened_by))
             self.opened_at = None
         if state != ABSENT:
             if self.is_open and self.left_after is not None:

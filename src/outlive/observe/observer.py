@@ -19,7 +19,7 @@ from outlive.bundle.kernel import read_small, take_short_turns
 from outlive.bundle.seccomp import CALL, OPENAT, let_continue, receive, wake_on_same_processor
 from outlive.domain.moving import MOST_MOVES, below
 from outlive.observe.calls import FRESH, HERE, KINDS, OPENATS, Calls
-from outlive.observe.content import ABSENT, glance, is_directory, look, pin, read_pinned, state_of
+from outlive.observe.content import ABSENT, glance, is_directory, look, moments_of, pin, read_pinned, state_of
 from outlive.observe.journal import UNSEEN, escaped, is_of_something
 from outlive.observe.looking_back import LookingBack
 from outlive.observe.privileges import gains_privileges
@@ -236,7 +236,7 @@ class Observer:
         if kind.operation == "exec":
             self.write_exec(at, thread, words, named[0][0])
             for path, state in self._back.look():
-                self._journal.add(at, f"look\t0\t{state}\t{escaped(path)}")
+                self._journal.add(at, f"look\t0\t{state}\t{escaped(path)}\t{moments_of(path)[0]}")
             return
         if kind.supervises:
             if named[0][0] in self.met_supervising:
