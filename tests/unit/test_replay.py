@@ -103,6 +103,14 @@ def test_what_is_put_back_slowly_is_back_when_it_was_written_last() -> None:
     assert lasted(window) == timedelta(seconds=5)
 
 
+def test_laying_refs_together_takes_no_stash_away() -> None:
+    """Git moves it to `packed-refs`: whoever is about to use it finds it as it was."""
+    replayed = Replay("/home/outlive")
+    replayed.read(line.split("|") for line in ("1|begin|0|-|/r|/r/.git|", "2|exec|8|-|git pack-refs --all"))
+    replayed.read([f"3 remove 8 {A} /r/.git/refs/stash".split(" ")])
+    assert replayed.open_now(lambda *_: "0", with_stashes=True) == ()
+
+
 def test_what_somebody_changes_after_the_end_is_not_held_by_the_task_any_more() -> None:
     """Put back, or put back and edited: either way it is not as the task left it."""
     c = "f" + "c" * 40
