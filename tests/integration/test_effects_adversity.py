@@ -114,6 +114,16 @@ def test_a_linked_worktree_has_the_git_state_of_its_repository(bench: Bench, tre
     assert found["windows"][0]["scope"] == str(linked)
 
 
+def test_a_git_directory_behind_a_link_is_that_of_its_tree(bench: Bench, tree: Worktree) -> None:
+    """Some keep all git directories in one place: what moves there is told of no other repository, nor of others."""
+    (tree.path / ".git").rename(tree.path.parent / "kept")
+    (tree.path / ".git").symlink_to("../kept")
+    (tree.path / "a.py").write_text("fixed\n")
+    found = touched(bench, "git stash push -q; git stash pop -q; git tag v1; git commit -q -a -m x; sleep 0.2")
+    assert {each["what"] for each in found["git"]} == {"stash", "index", "tag v1", "branch main"}
+    assert (found["outside"], found["moved"], found["level"]) == ([], None, "observed")
+
+
 def test_what_becomes_of_another_worktree_is_told_by_its_name(bench: Bench, tree: Worktree) -> None:
     """Its HEAD, if that moves; not what comes and goes with the worktree itself."""
     tree.git("worktree", "add", "-q", "-b", "side", "../linked")

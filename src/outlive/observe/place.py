@@ -40,7 +40,8 @@ def place_at(directory: str) -> Place | None:
     """The worktree whose top, or the bare repository that, is exactly there."""
     mark = directory.rstrip("/") + "/.git"
     if os.path.isdir(mark):
-        return Place(top=directory, git_directory=mark)
+        # Calls are told by where paths lead: some keep all git directories in one place, with a link to each.
+        return Place(top=directory, git_directory=os.path.realpath(mark) if os.path.islink(mark) else mark)
     if os.path.isfile(mark):
         own = _pointed_to(mark, directory, _POINTER)
         common = None if own is None else _pointed_to(own + "/commondir", own)
