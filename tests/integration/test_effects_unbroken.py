@@ -209,6 +209,15 @@ def test_a_limit_of_time_is_the_command_s_and_not_that_of_who_looks(bench: Bench
     assert json.loads(done.stdout)["effects"]["level"] == "observed"
 
 
+def test_few_descriptors_are_left_to_the_keeper_however_many_processes_ask(bench: Bench) -> None:
+    """Each one's memory is kept open for a moment; the keeper needs some for itself, and would die without."""
+    text = "for each in $(seq 300); do (: > f$each); done"
+    for _ in range(3):
+        done = bench.run("run", "--wait", "20s", "--json", text, before=["sh", "-c", 'ulimit -n 80; exec "$@"', "sh"])
+        effects = json.loads(done.stdout)["effects"]
+        assert (effects["level"], effects["gaps"]) == ("observed", []), effects["summary"]
+
+
 def test_a_keeper_lives_on_when_a_limit_only_warns(bench: Bench) -> None:
     """The command dies of it, if it does not mind; the keeper tells so."""
     task = bench.launch(f"trap '' XCPU; {until('go')}")

@@ -35,6 +35,8 @@ class Memory:
         self._born: dict[int, bytes] = {}
         """By number, when who had it was born: numbers are given again, be it after hours."""
         self._on_stranger = on_stranger
+        # The rest is for the keeper, which has the same limit, and for what we look at.
+        self._most_open = min(_MOST_OPEN, os.sysconf("SC_OPEN_MAX") // 4)
         self._until = 0
 
     def age(self, at: int) -> None:
@@ -66,8 +68,8 @@ class Memory:
         return os.pread(self._open(thread), size, address)
 
     def _open(self, thread: int) -> int:
-        if len(self.opened) >= _MOST_OPEN:
-            for oldest in list(self.opened)[: _MOST_OPEN // 2]:
+        if len(self.opened) >= self._most_open:
+            for oldest in list(self.opened)[: self._most_open // 2]:
                 self.forget(oldest)
         fd = self.opened[thread] = os.open(f"/proc/{thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
         born = read_small(f"/proc/{thread}/stat").rpartition(b")")[2].split()[_BORN]
