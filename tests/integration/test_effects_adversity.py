@@ -124,6 +124,18 @@ def test_a_git_directory_behind_a_link_is_that_of_its_tree(bench: Bench, tree: W
     assert (found["outside"], found["moved"], found["level"]) == ([], None, "observed")
 
 
+def test_a_stash_that_lies_together_with_other_refs_is_told_as_the_stash(bench: Bench, tree: Worktree) -> None:
+    """After `git gc` no file is its own: only its log tells that it moves, which `git gc` itself cuts as well."""
+    for text in ("one", "two", "three"):
+        (tree.path / "a.py").write_text(text + "\n")
+        tree.git("stash", "push", "-q")
+    assert "stash" not in {each["what"] for each in touched(bench, "git gc -q; sleep 0.2")["git"]}
+    for what in ("drop -q stash@{1}", "pop -q", "drop -q"):
+        found = touched(bench, f"git stash {what}; git gc -q; sleep 0.2")
+        assert ("stash", f"git stash {what}") in {(each["what"], each["by"]) for each in found["git"]}
+        assert (found["moved"], found["level"]) == (None, "observed")
+
+
 def test_what_becomes_of_another_worktree_is_told_by_its_name(bench: Bench, tree: Worktree) -> None:
     """Its HEAD, if that moves; not what comes and goes with the worktree itself."""
     tree.git("worktree", "add", "-q", "-b", "side", "../linked")

@@ -41,10 +41,10 @@ class Doers:
         doer.command = command
         doer.parent = known.parent if parent is None else self.with_number(parent) if parent else NOBODY
 
-    def packs_refs(self, who: int) -> bool:
-        """Whether somebody is the part of git that lays branches and tags together, in one file: none moves by that."""
-        words = (self._all[who].command or "").split(" ", 2)
-        return _program(words[0]) == "git" and words[1:2] == ["pack-refs"]
+    def tidies_git(self, who: int) -> bool:
+        """Whether somebody is a part of git that lays refs together in one file, or cuts logs: none moves by that."""
+        program, _, rest = (self._all[who].command or "").partition(" ")
+        return _program(program) == "git" and rest.startswith(("pack-refs", "reflog expire"))
 
     def command_of(self, who: int, unknown: str) -> str:
         """The command line of somebody, or of whoever forked them.

@@ -34,11 +34,11 @@ class GitMoves:
             both = ((own, True), (common, False))
             self._places += [(git.rstrip("/") + "/", is_own, of) for git, is_own in both if git]
 
-    def add(self, at: int, by: int, path: str, state: str, *, is_directory: bool, is_packing: bool = False) -> None:
+    def add(self, at: int, by: int, path: str, state: str, *, is_directory: bool, is_tidying: bool = False) -> None:
         """A change of a path in a git directory, which held this; most are no move."""
         git, is_own, of = next(each for each in self._places if path.startswith(each[0]))
         part = part_of_git(path[len(git) :], is_own=is_own, is_directory=is_directory)
-        if is_packing and part != "packed-refs":
+        if is_tidying and part != "packed-refs":
             return
         what = f"{part}{of}"
         last = len(self._moves) - 1

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 _FILES = {
     **{name: name for name in ("HEAD", "index", "config", "config.worktree", "packed-refs", "shallow")},
     **{f"info/{name}": f"info/{name}" for name in ("exclude", "attributes", "grafts", "sparse-checkout")},
-    "refs/stash": "stash",
+    # All but its newest entry is kept only there, and also that where refs are laid together in one file.
+    **dict.fromkeys(("refs/stash", "logs/refs/stash"), "stash"),
 }
 _DIRECTORIES = {
     "refs/heads/": "branch ",
@@ -38,11 +39,11 @@ def name_in_git(path: str) -> str | None:
 
 
 def part_of_git(name: str, *, is_own: bool, is_directory: bool = False) -> str | None:
-    """What of git's own state a path of its directory is; None for its objects, locks and logs.
+    """What of git's own state a path of its directory is; None for its objects, locks and all other logs.
 
     Nor is a directory a part that branches lie in (`feature` of `feature/x`); that of a worktree is one.
     """
-    if name.endswith(".lock") or name.startswith(("objects/", "logs/")) or (is_directory and name.startswith("refs/")):
+    if name.endswith(".lock") or name.startswith("objects/") or (is_directory and name.startswith("refs/")):
         return None
     if name in ("HEAD", "index") and not is_own:
         return f"{name} of the main worktree"

@@ -189,10 +189,10 @@ class Replay:
         if path.startswith(self._ignored):
             return
         if path.startswith(self._in.gits):
-            is_packing = self._doers.packs_refs(by)
-            self._git.add(at, by, path, state, is_directory=is_directory, is_packing=is_packing)
+            is_tidying = self._doers.tidies_git(by)
+            self._git.add(at, by, path, state, is_directory=is_directory, is_tidying=is_tidying)
             # A stash that is laid together with other refs is the one that it was.
-            if path not in self._in.kept or state == UNSEEN or is_packing:
+            if path not in self._in.kept or state == UNSEEN or is_tidying:
                 return
         elif not self._in.is_told(path):
             self._moves.touch_outside(path)
