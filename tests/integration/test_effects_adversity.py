@@ -136,6 +136,18 @@ def test_a_stash_that_lies_together_with_other_refs_is_told_as_the_stash(bench: 
         assert (found["moved"], found["level"]) == (None, "observed")
 
 
+def test_what_a_new_link_leads_to_is_not_told_by_the_name_of_the_link(bench: Bench, tree: Worktree) -> None:
+    """It was there before, under another name: new is the link."""
+    (tree.path / "build").mkdir()
+    (tree.path / "build" / "x").write_text("built\n")
+    (tree.path / "old").mkdir()
+    (tree.path / "old" / "x").write_text("old\n")
+    found = touched(bench, "rm -f dist/x; ln -s build dist; rm -r old; ln -s build old")
+    assert names(found["created"], tree.path) == ["dist"]
+    assert names(found["changed"], tree.path) == ["old", "old/x"]
+    assert names(found["gone"], tree.path) == ["old/x"]
+
+
 def test_what_becomes_of_another_worktree_is_told_by_its_name(bench: Bench, tree: Worktree) -> None:
     """Its HEAD, if that moves; not what comes and goes with the worktree itself."""
     tree.git("worktree", "add", "-q", "-b", "side", "../linked")

@@ -289,10 +289,10 @@ class Observation:
 
     def _final(self, path: str, before: str = "", *, is_outside: bool = False, until_ns: int | None = None) -> str:
         """The line that tells how a path was left; one that changed after `until_ns` may have been left another way."""
-        from outlive.observe.content import changed_at_ns, glance, look, moments_of, state_like  # noqa: PLC0415 - loaded
+        from outlive.observe.content import STAT, changed_at_ns, moments_of, state_like  # noqa: PLC0415 - it has been loaded
         from outlive.observe.journal import escaped  # noqa: PLC0415
 
-        state = glance(look(path)) if is_outside else state_like(path, before)
+        state = state_like(path, STAT if is_outside else before)
         written, touched = moments_of(path)
         line = f"{self._now()}\tfinal\t0\t{state}\t{escaped(path)}\t{written}\t{touched}"
         is_late = until_ns is not None and state[:1] != "d" and changed_at_ns(path) > until_ns

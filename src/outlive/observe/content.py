@@ -13,7 +13,7 @@ import stat
 import time
 from errno import ELOOP, ENAMETOOLONG
 
-from outlive.bundle.kernel import born_at
+from outlive.bundle.kernel import born_at, open_straight
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ else:
 
 LARGEST = 4 << 20
 _SHORT = 16 << 10
-ABSENT, SPECIAL, UNREADABLE = "0", "s", "?"
+ABSENT, SPECIAL, STAT, UNREADABLE = "0", "s", "o", "?"
 _LONG = 65
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -41,6 +41,17 @@ def look(path: str) -> Look:
         return ABSENT if error.errno in (ELOOP, ENAMETOOLONG) else UNREADABLE
 
 
+def look_straight(path: str) -> Look:
+    """What is there by this name, with no link on the way: what one leads to has another name, and is told by that."""
+    fd = open_straight(path.encode("utf-8", "surrogateescape"))
+    if fd < 0:
+        return ABSENT if fd == -ELOOP else look(path)
+    try:
+        return os.fstat(fd)
+    finally:
+        os.close(fd)
+
+
 def state_of(path: str, found: Look) -> str:
     """The state of a path of which somebody has just found out what is there."""
     state, fd = pin(path, found)
@@ -52,9 +63,9 @@ def state_like(path: str, known: str) -> str:
 
     Git may have told that by its longer ids; and of a directory its birth, if not everybody may ask for that.
     """
-    if known[:1] == "o":
-        return glance(look(path))
-    found, fd = pin(path, look(path))
+    if known[:1] == STAT:
+        return glance(look_straight(path))
+    found, fd = pin(path, look_straight(path))
     if found[:1] == "d":
         inode, _, born = found.partition(":")
         known_inode, _, known_born = known.partition(":")
@@ -82,7 +93,7 @@ def glance(found: Look) -> str:
         return found
     if is_directory(found):
         return f"d{found.st_ino}"
-    return f"o{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
+    return f"{STAT}{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
 
 
 def pin(path: str, found: Look) -> tuple[str, int | None]:
