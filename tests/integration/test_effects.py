@@ -149,6 +149,18 @@ def test_a_window_that_stays_open_is_in_the_first_line(bench: Bench) -> None:
     assert notice["task"]["effects"]["windows"][0]["closed_at"] is None
 
 
+@pytest.mark.usefixtures("repo")
+def test_a_head_that_was_left_elsewhere_is_in_the_first_line(bench: Bench) -> None:
+    """It began a branch and died on it: no file is another one, and the next commit would go there."""
+    task = bench.launch("git checkout -q -b elsewhere; exit 9", "--session", "s-1")
+    bench.run("wait", task, "--no-ack")
+    (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
+    assert "LEFT HEAD not as it found it (for " in notice["text"].splitlines()[1]
+    git(bench, "checkout", "-q", "-")
+    (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
+    assert "LEFT" not in notice["text"]
+
+
 def test_what_was_put_back_since_is_not_told_as_away_now(bench: Bench, repo: Path) -> None:
     """By hand, after a task that died before the pop: that it left it so is true, that it is so now is not."""
     task = bench.launch("git stash push -q; exit 9", "--session", "s-1")

@@ -59,7 +59,8 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
                 (told_to is not None and told_to.seq != origin.session) or boundaries[origin.session] > origin.boundary
             )
             effects = effects_of(home, task, notice.attempt)
-            is_open = any(window.is_open for window in effects.windows)
+            # What HEAD is held away from is told as no window of the tree: only who looks now sees it.
+            may_hold = bool(effects.git) or any(window.is_open for window in effects.windows)
             found.append(
                 Told(
                     notice=notice.id,
@@ -72,7 +73,7 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
                     launched_by=task.launch.session,
                     crossed_boundary=crossed,
                     effects=effects,
-                    held=open_now(home, task, notice.attempt) if is_open else (),
+                    held=open_now(home, task, notice.attempt) if may_hold else (),
                     drift=world.drift_of(home, task, notice.attempt),
                     overlaps=_overlaps(home, ledger, task, notice, effects),
                     last_words={
