@@ -811,6 +811,22 @@ def test_what_is_published_or_installed_from_a_tree_that_is_held_is_not_clear(be
     bench.run("wait", task)
 
 
+def test_what_migrates_a_database_from_a_tree_that_is_held_is_not_clear(bench: Bench, repo: Path) -> None:
+    """The migrations lie there, and what one does to a database no stash takes back; who asks takes nothing."""
+    task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
+    window_on(bench, task, *NAMES)
+    for command in (
+        *("alembic upgrade head", "npx prisma migrate deploy", "bundle exec rails db:migrate", "flask db upgrade"),
+        *("python manage.py migrate", "php artisan migrate", "mix ecto.migrate", "supabase db push"),
+        *("dotnet ef database update", "drizzle-kit push", "gcloud app deploy"),
+    ):
+        assert [each["task"] for each in bench.json("guard", "--command", command)["holders"]] == [task], command
+    for command in ("alembic current", "supabase status", "createdb shop", "psql -c 'drop table a'", "gcloud info"):
+        assert bench.json("guard", "--command", command)["clear"], command
+    (repo / "go").touch()
+    bench.run("wait", task)
+
+
 def test_what_cannot_be_read_of_a_command_is_neither_held_nor_clear(bench: Bench, repo: Path) -> None:
     """A variable may mean what is held: the answer names it and the task; clear is what it cannot mean."""
     unreadable = {

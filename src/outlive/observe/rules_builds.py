@@ -46,7 +46,7 @@ BUILDS = (
         rule("list tool_list workload_list sln_list nuget_list package_search", "", "dotnet list package =>"),
         rule("format", "", "dotnet format --verify-no-changes =>", when="--verify-no-changes", tree=TAKES),
         rule("nuget_push", "remote:=nuget", "dotnet nuget push a.nupkg => remote:nuget"),
-        rule("ef_database", "database:tool", "dotnet ef database update => database:dotnet"),
+        rule("ef_database", "database:tool", "dotnet ef database update => database:dotnet", tree=TAKES),
         rule("ef_migrations_list", "", "dotnet ef migrations list =>"),
         rule(
             "add remove restore tool workload package",
@@ -148,7 +148,7 @@ BUILDS = (
     ),
     program(
         "drizzle-kit",
-        rule("push migrate drop", "database:tool", "drizzle-kit push => database:drizzle-kit"),
+        rule("push migrate drop", "database:tool", "drizzle-kit push => database:drizzle-kit", tree=TAKES),
         rule("generate introspect pull up", "path:here", "drizzle-kit generate => path:/w"),
         rule("check", "", "drizzle-kit check =>"),
     ),
@@ -156,7 +156,7 @@ BUILDS = (
         "flask",
         rule("routes db_current db_history db_heads db_show", "", "flask routes =>"),
         rule("db_migrate db_revision db_init", "path:here", "flask db migrate => path:/w"),
-        rule("db", "database:tool", "flask db upgrade => database:flask"),
+        rule("db", "database:tool", "flask db upgrade => database:flask", tree=TAKES),
         takes="-A --app",
     ),
     program(
@@ -231,7 +231,9 @@ BUILDS = (
     program(
         "supabase",
         rule("status projects_list migration_list db_diff db_lint db_dump gen inspect", "", "supabase status =>"),
-        rule("db_push db_reset migration_up seed", "database:tool", "supabase db push => database:supabase"),
+        rule(
+            "db_push db_reset migration_up seed", "database:tool", "supabase db push => database:supabase", tree=TAKES
+        ),
         rule("init migration_new db_pull functions_new", "path:here", "supabase migration new a => path:/w"),
         rule("start stop", "container:tool", "supabase start => container:supabase"),
         rule("functions_deploy link secrets_set db_remote", "remote:tool", "supabase link => remote:supabase"),

@@ -211,6 +211,13 @@ CONTAINERS = (
             "path:=~/.kube/config",
             "az aks get-credentials -n a => path:~/.kube/config",
         ),
+        rule(
+            "app_deploy functions_deploy builds_submit webapp_up",
+            "remote:tool",
+            "gcloud app deploy => remote:gcloud",
+            "az webapp up -n a => remote:az",
+            tree=TAKES,
+        ),
         rule("s3api_get-object", "path:last", "aws s3api get-object --bucket b --key k c => path:/w/c"),
         rule("s3_cp s3_sync", "", "aws s3 cp --dryrun a s3://b =>", when="--dryrun"),
         rule(

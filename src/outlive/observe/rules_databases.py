@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive.observe.dialects import changes_mongo, changes_redis, changes_sql, has_sql
-from outlive.observe.rules import READS, has_operands, is_called, program, rule
+from outlive.observe.rules import READS, TAKES, has_operands, is_called, program, rule
 
 DATABASES = (
     program(
@@ -113,14 +113,14 @@ DATABASES = (
             "dbmate status =>",
         ),
         rule("revision new create init generate make migrate:make", "path:here", "alembic revision -m x => path:/w"),
-        rule("", "database:tool", "alembic upgrade head => database:alembic", asks=has_operands),
+        rule("", "database:tool", "alembic upgrade head => database:alembic", asks=has_operands, tree=TAKES),
         takes="-c -x -m -n",
     ),
     program(
         "prisma",
         rule("validate version migrate_status migrate_diff studio", "", "prisma validate =>"),
         rule("generate format init", "path:here", "prisma generate => path:/w"),
-        rule("migrate db", "database:tool", "prisma migrate deploy => database:prisma"),
+        rule("migrate db", "database:tool", "prisma migrate deploy => database:prisma", tree=TAKES),
     ),
     program(
         "rails rake bin/rails ./bin/rails bin/rake ./bin/rake",
@@ -129,6 +129,7 @@ DATABASES = (
             "database:=rails",
             "rails db:migrate => database:rails",
             "bin/rails db:seed => database:rails",
+            tree=TAKES,
         ),
         rule("routes about stats notes db:version db:migrate:status", "", "rails routes =>"),
         rule("generate g destroy d new", "path:here", "rails g model a => path:/w"),
@@ -141,6 +142,7 @@ DATABASES = (
             "./manage.py migrate => database:django",
             "python manage.py migrate => database:django",
             unless="--plan --check",
+            tree=TAKES,
         ),
         rule(
             "showmigrations check sqlmigrate diffsettings inspectdb dumpdata help version migrate",

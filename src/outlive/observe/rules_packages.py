@@ -248,6 +248,7 @@ PACKAGES = (
             "ecto.migrate ecto.rollback ecto.create ecto.drop ecto.reset ecto.setup",
             "database:tool",
             "mix ecto.migrate => database:mix",
+            tree=TAKES,
         ),
         rule(
             "install update remove add upgrade deps.get pin",
@@ -304,6 +305,7 @@ PACKAGES = (
             "artisan_migrate artisan_db:seed artisan_db:wipe artisan_migrate:fresh artisan_migrate:rollback",
             "database:=artisan",
             "php artisan migrate => database:artisan",
+            tree=TAKES,
         ),
         rule("", "", "php -l a.php =>", when="-l", asks=lambda _, command: command.words[0].text == "php"),
         takes="-c -e -p -r -W -X --eval --print",
