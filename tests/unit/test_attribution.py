@@ -134,19 +134,21 @@ def test_what_was_seen_of_git_explains_that_and_nothing_else() -> None:
     main = git_state(branch="refs/heads/main", head="a" * 40, refs={"refs/heads/main": "a", "refs/remotes/o/x": "a"})
     later = main.but(head="b" * 40, refs={"refs/heads/main": "b", "refs/remotes/o/x": "b"}, config="new")
     head = "HEAD moved while it ran (aaaaaaa -> bbbbbbb)"
+    remote = "1 remote-tracking ref moved while it ran (o/x)"
+    config = "the repository's configuration changed while it ran"
     for seen, told in {
-        "": head,
-        "index": head,
-        "index, HEAD": head,
-        "branch other": head,
-        "branch main": "1 remote-tracking ref moved while it ran (o/x)",
-        "branch main, remote branch o/x": "the repository's configuration changed while it ran",
+        "": f"{head}; {remote}; {config}",
+        "index": f"{head}; {remote}; {config}",
+        "index, HEAD": f"{head}; {remote}; {config}",
+        "branch other, config": f"{head}; {remote}",
+        "branch main": f"{remote}; {config}",
+        "branch main, remote branch o/x": config,
         "branch main, remote branch o/x, config": None,
     }.items():
         assert moved_unseen(seen, main, later) == told, seen
     switched = main.but(branch="refs/heads/other", head="b" * 40)
     assert moved_unseen("HEAD", main, switched) is None
-    assert moved_unseen("branch other", main, switched) == head
+    assert moved_unseen("branch other", main, switched) == f"{head}; HEAD went from main to other while it ran"
     detached = main.but(branch="")
     assert moved_unseen("HEAD", detached, detached.but(head="b" * 40)) is None
 

@@ -84,9 +84,7 @@ def _moves(
         after = after.but(git=git, files=None, dirty=None)
         if _lies_in(before.directory, effects.gone):
             after = after.but(is_present=before.is_present)
-        found = drift(before, after)
-        if found.moved:
-            yield found.summary.replace("since it ran", "while it ran")
+        yield from drift(before, after, is_meanwhile=True).details
         if before.git is not None and after.git is not None and before.git.identity == after.git.identity:
             yield from _moves_of_git(before.git, after.git, seen)
     known = None if quick is None or quick[0].git is None or quick[1].git is None else quick[0].git.top

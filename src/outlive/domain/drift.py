@@ -55,10 +55,12 @@ def drift(
     *,
     ended_ns: int | None = None,
     is_own: bool = True,
+    is_meanwhile: bool = False,
 ) -> Drift:
     """What moved since `then`; `distance` is that of the two HEADs, if somebody counted.
 
-    It `is_own` of the task where it ran, and not in a further repository that it was to touch.
+    It `is_own` of the task where it ran, and not in a further repository that it was to touch. `is_meanwhile` if `then`
+    is its beginning and `now` its end.
 
     Files by name need `files` in both; all tracked files need `tree` now, `dirty` and `contents` then, which were
     looked at a little after the task had `ended`.
@@ -73,12 +75,14 @@ def drift(
         elif (then.git.git_dir, then.git.identity) != (now.git.git_dir, now.git.identity):
             found.append(f"another repository lies {'where it ran' if is_own else 'there'}")
         else:
-            found += _git_drift(then.git, now.git, distance, is_own=is_own)
+            found += _git_drift(then.git, now.git, distance, is_own=is_own, is_meanwhile=is_meanwhile)
             found += _settings_drift(then, now, unknown)
             found += _tracked_drift(then, now, ended_ns, unknown)
     elif now.git is not None:
         found.append("there was no repository where it ran, and now there is one")
     found += _file_drift(then, now, unknown)
+    if is_meanwhile:
+        found = [each.replace("since it ran", "while it ran") for each in found]
     return _summed_up(tuple(found), tuple(unknown), STILL_OUTSIDE if then.git is None else STILL)
 
 
@@ -99,13 +103,16 @@ def _summed_up(found: tuple[str, ...], unknown: tuple[str, ...], still: str) -> 
     return Drift(moved=False, summary=still)
 
 
-def _git_drift(then: GitState, now: GitState, distance: Distance | None, *, is_own: bool) -> list[str]:
+def _git_drift(
+    then: GitState, now: GitState, distance: Distance | None, *, is_own: bool, is_meanwhile: bool
+) -> list[str]:
     found = []
     if then.head is not None and now.head is not None and then.head != now.head:
         found.append(_head_drift(then.head, now.head, distance))
     if then.branch is not None and now.branch is not None and then.branch != now.branch:
         was = f"it ran on {_branch(then.branch)}; HEAD" if is_own else f"HEAD was {_at(then.branch)} and"
-        found.append(f"{was} is now {_at(now.branch)}")
+        went = f"HEAD went from {_branch(then.branch)} to {_branch(now.branch)} while it ran"
+        found.append(went if is_meanwhile else f"{was} is now {_at(now.branch)}")
     moves, count = compare_refs(then, now, 20_000)
     remote = [move.name.removeprefix("refs/remotes/") for move in moves if move.name.startswith("refs/remotes/")]
     if remote:
