@@ -215,6 +215,37 @@ def test_a_stash_is_told_unless_it_was_seen() -> None:
     assert with_comparisons(elsewhere, [there], None).moved is None
 
 
+def test_a_stash_of_a_submodule_that_was_seen_is_nobody_elses() -> None:
+    """Its git directory lies in that of the one around it: it was told by its name, which need not be its path."""
+    deeper = comparison(stash=Move(name="stash", before="a", after=""), stash_depth=(1, 0), top="/r/lib")
+    looks = quick(git_state()), quick(git_state())
+    for name in ("lib", "another"):
+        seen = Effects(level="observed", git=((NOW, f"stash of submodule {name}", "git stash"),))
+        assert with_comparisons(seen, [deeper], looks).moved is None
+    assert with_comparisons(seen, [deeper.but(top="/s")], looks).moved == "the stash of /s went from 1 to 0"
+
+
+def test_what_moved_in_a_further_repository_is_told_unless_it_was_seen() -> None:
+    """HEAD, branches, tags, configuration, each with where that is; refs that worktrees share are told once."""
+    main, tag = Move(name="refs/heads/main", before="a", after="b"), Move(name="refs/tags/v1", before="", after="c")
+    head, side = Move(name="HEAD", before="a", after="b"), Move(name="branch", before="refs/heads/main", after="")
+    there = comparison(top="/s", head=head, refs=(main, tag), config_changed=True)
+    looks = quick(git_state(refs={})), quick(git_state(refs={}))
+    for seen, told in {
+        "": "branch main, tag v1, config of /s moved while it ran",
+        "branch main, tag v1, config": "branch main, tag v1, config of /s moved while it ran",
+        "branch main of /s, config of /s": "tag v1 of /s moved while it ran",
+        "branch main of /s, config of /s, tag v1 of /s": None,
+    }.items():
+        parts = tuple((NOW, what, "git") for what in seen.split(", ") if what)
+        assert with_comparisons(Effects(level="observed", git=parts), [there], looks).moved == told, seen
+    switched = comparison(top="/s", head=head, branch=side)
+    assert with_comparisons(Effects(), [switched], looks).moved == "HEAD of /s moved while it ran"
+    tagged = quick(git_state(refs={})), quick(git_state(refs={"refs/tags/v1": "c"}))
+    shared = comparison(top="/s", refs=(tag,))
+    assert with_comparisons(Effects(), [shared], tagged).moved == "tag v1 moved while it ran"
+
+
 def test_branches_tags_and_worktrees_are_told_unless_they_were_seen() -> None:
     """Made, moved or taken away; the branch that HEAD is on is told with HEAD."""
     refs = {"refs/heads/main": "a", "refs/heads/old": "a"}

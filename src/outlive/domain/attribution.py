@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from outlive.domain.comparison import Comparison
+    from outlive.domain.comparison import Comparison, Move
     from outlive.domain.effects import Effects
     from outlive.domain.snapshot import GitState, Snapshot
 
@@ -88,11 +88,53 @@ def _moves(
         if before.git is not None and after.git is not None and before.git.identity == after.git.identity:
             yield from _moves_of_git(before.git, after.git, seen)
     known = None if quick is None or quick[0].git is None or quick[1].git is None else quick[0].git.top
+    shared = () if known is None or quick is None else _refs_moved(quick)
     for each in comparisons:
-        depth, of = each.stash_depth, of_repository(each.top or "")
-        is_seen = f"stash{of}" in seen or (known is None and "stash" in seen)
-        if each.stash is not None and depth is not None and not is_seen and (known is None or each.top != known):
-            yield _stash_moved(*depth, "" if known is None else of)
+        if known is None or each.top != known:
+            yield from _moves_of_further(each, _Seen(seen, each.top or "", known), shared)
+
+
+class _Seen:
+    """Which parts of a further repository were seen moving, by all the names that they may have been told by."""
+
+    def __init__(self, parts: Collection[str], top: str, known: str | None) -> None:
+        self._parts = parts
+        self.of = "" if known is None else of_repository(top)
+        # What lies in the git directory of the one around it is told by a name that need not be its path.
+        is_inside = known is not None and top.startswith(known.rstrip("/") + "/")
+        self._ends = (of_repository(top), *([""] if known is None else ()))
+        self._begins = (" of submodule ", " of worktree ") if is_inside else (" of worktree ",)
+
+    def __contains__(self, part: str) -> bool:
+        names = {f"{part}{end}" for end in self._ends}
+        begins = tuple(f"{part}{begin}" for begin in self._begins)
+        return any(each in names or each.startswith(begins) for each in self._parts)
+
+
+def _refs_moved(quick: tuple[Snapshot, Snapshot]) -> Collection[Move]:
+    """Those of the task's own repository; its further worktrees have the same."""
+    then, now = quick[0].git, quick[1].git
+    return () if then is None or now is None else compare_refs(then, now)[0]
+
+
+def _moves_of_further(found: Comparison, seen: _Seen, shared: Collection[Move]) -> Iterator[str]:
+    """HEAD, refs, configuration and stash of a repository that the task does not run in."""
+    refs = [each for each in found.refs if each not in shared]
+    # On the branch that it was on, HEAD moves with that; detached, it is all that does.
+    is_detached = found.head is not None and all(each.after != found.head.after for each in found.refs)
+    parts = ["HEAD"] if found.branch is not None or is_detached else []
+    parts += [part for each in refs if (part := _part_of(each, seen)) is not None]
+    parts += ["config"] if found.config_changed else []
+    if told := [part for part in parts if part not in seen]:
+        yield f"{_named(told)}{seen.of} moved while it ran"
+    if found.stash is not None and found.stash_depth is not None and "stash" not in seen:
+        yield _stash_moved(*found.stash_depth, seen.of)
+
+
+def _part_of(ref: Move, seen: _Seen) -> str | None:
+    """A ref by its name; None for the stash, and for one that is gone with its line in the packed ones."""
+    part = part_of_git(ref.name, is_own=True)
+    return None if part == "stash" or (not ref.after and "packed-refs" in seen) else part
 
 
 def _moves_of_git(then: GitState, now: GitState, seen: Collection[str]) -> Iterator[str]:
@@ -104,10 +146,14 @@ def _moves_of_git(then: GitState, now: GitState, seen: Collection[str]) -> Itera
         others = sorted({*then.worktrees} ^ {*now.worktrees})
         parts += [part for name in others if (part := f"worktree {name}") not in seen]
     if parts:
-        more = f" and {len(parts) - _MOST_NAMED} more" if len(parts) > _MOST_NAMED else ""
-        yield f"{', '.join(one_line(part, _WIDEST_NAME) for part in parts[:_MOST_NAMED])}{more} moved while it ran"
+        yield f"{_named(parts)} moved while it ran"
     if then.stash is not None and now.stash is not None and then.stash != now.stash and "stash" not in seen:
         yield _stash_moved(len(then.stash), len(now.stash))
+
+
+def _named(parts: Sequence[str]) -> str:
+    more = f" and {len(parts) - _MOST_NAMED} more" if len(parts) > _MOST_NAMED else ""
+    return ", ".join(one_line(part, _WIDEST_NAME) for part in parts[:_MOST_NAMED]) + more
 
 
 def _stash_moved(then: int, now: int, of: str = "") -> str:
