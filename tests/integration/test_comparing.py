@@ -124,6 +124,40 @@ def test_a_commit_of_somebody_else_is_told(bench: Bench, tree: Worktree) -> None
 
 
 @can_observe
+def test_what_was_moved_under_a_running_task_is_drift(bench: Bench, tree: Worktree) -> None:
+    """It began with another commit, and may have read the files before: its output is no news of what is there now."""
+    begin(bench, "s-1")
+    task = begun(bench, "true", "--session", "s-1")
+    tree.commit(a="second\n")
+    tree.write("b", "edited\n")
+    tree.write("log", "beside\n")
+    compared(bench, task)
+    (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
+    assert notice["drift"]["moved"] is True
+    assert notice["drift"]["summary"].startswith("HEAD moved while it ran (")
+    assert notice["drift"]["details"][1:] == ["2 tracked files changed while it ran, read by it or not: a, b"]
+    assert "since then" not in notice["text"], "it is told with what it touched"
+    assert "HEAD moved while it ran (" in bench.ok("hand-off", "--session", "s-1")
+    tree.commit(a="third\n")
+    told = bench.json("show", task)["drift"]["details"]
+    assert [each.partition(" (")[0] for each in told[:2]] == [
+        "HEAD moved 1 commit since it ran",
+        "HEAD moved while it ran",
+    ]
+
+
+@can_observe
+def test_what_a_task_moves_itself_is_no_drift(bench: Bench, tree: Worktree) -> None:
+    """Its own commit is what it is about; nor is it where nobody knows whose doing it was."""
+    del tree
+    for options in ((), ("--observe", "compare")):
+        task = begun(bench, "echo more >> b; git commit -q -a -m more", *options)
+        compared(bench, task)
+        (bench.root / "go").unlink()
+        assert bench.json("show", task)["drift"]["moved"] is False
+
+
+@can_observe
 def test_a_git_of_its_own_does_not_hide_somebody_elses(bench: Bench, tree: Worktree) -> None:
     """The task stages a file, and somebody else commits."""
     task = begun(bench, "echo more >> b; git add b")

@@ -64,8 +64,8 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
     yield f"touched   {effects.level}: {one_line(summary_of(effects, now), 300)}"
     yield from _windows(effects, now)
     drift = drift_now(home, task)
-    if drift is not None and drift.moved is not False:
-        yield f"since     {one_line('; '.join(drift.details) or drift.summary, 300)}"
+    if drift is not None and drift.later:
+        yield f"since     {one_line('; '.join(drift.later), 300)}"
     history = history_of(home, task)
     for number, seen_at, seen in history.evidence:
         known = ", ".join(

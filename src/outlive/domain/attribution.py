@@ -31,7 +31,10 @@ def with_comparisons(
 
     Where nothing was seen at all, the comparison is all that there is.
     """
-    effects = effects.but(moved="; ".join(_moves(effects, comparisons, quick)) or None)
+    looks = None if quick is None else _but_for_its_own(effects, *quick)
+    meanwhile = () if looks is None else drift(*looks, is_meanwhile=True).details
+    moves = (*meanwhile, *_moves(effects, comparisons, quick, looks))
+    effects = effects.but(moved="; ".join(moves) or None, meanwhile=meanwhile)
     if comparisons:
         effects = effects.but(uncompared=_uncompared(comparisons))
     if any(each.has_files for each in comparisons):
@@ -71,22 +74,32 @@ def _lies_in(path: str, directories: Collection[str]) -> bool:
     return bool(path)
 
 
+def _but_for_its_own(effects: Effects, before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot]:
+    """Two looks at git's state, the later one as if that which was seen moving had not."""
+    # Under another name, nothing of what it does in there is named as git's.
+    took_along = _took_along(before.git, effects.changed)
+    git = before.git if took_along else but_for(_seen_in(effects), before.git, after.git)
+    after = after.but(git=git, files=None, dirty=None)
+    if _lies_in(before.directory, effects.gone):
+        after = after.but(is_present=before.is_present)
+    return before, after
+
+
+def _seen_in(effects: Effects) -> frozenset[str]:
+    return frozenset(what for _, what, _ in effects.git)
+
+
 def _moves(
-    effects: Effects, comparisons: Sequence[Comparison], quick: tuple[Snapshot, Snapshot] | None
+    effects: Effects,
+    comparisons: Sequence[Comparison],
+    quick: tuple[Snapshot, Snapshot] | None,
+    looks: tuple[Snapshot, Snapshot] | None,
 ) -> Iterator[str]:
-    """What moved, but for that which was seen moving."""
-    seen = frozenset(what for _, what, _ in effects.git)
-    if quick is not None:
-        before, after = quick
-        # Under another name, nothing of what it does in there is named as git's.
-        took_along = _took_along(before.git, effects.changed)
-        git = before.git if took_along else but_for(seen, before.git, after.git)
-        after = after.but(git=git, files=None, dirty=None)
-        if _lies_in(before.directory, effects.gone):
-            after = after.but(is_present=before.is_present)
-        yield from drift(before, after, is_meanwhile=True).details
-        if before.git is not None and after.git is not None and before.git.identity == after.git.identity:
-            yield from _moves_of_git(before.git, after.git, seen)
+    """What moved that is no drift; `looks` are the quick ones, but for what was seen moving."""
+    seen = _seen_in(effects)
+    then, now = (None, None) if looks is None else (looks[0].git, looks[1].git)
+    if then is not None and now is not None and then.identity == now.identity:
+        yield from _moves_of_git(then, now, seen)
     known = None if quick is None or quick[0].git is None or quick[1].git is None else quick[0].git.top
     shared = () if known is None or quick is None else _refs_moved(quick)
     for each in comparisons:
@@ -169,7 +182,10 @@ def _unattributed(comparison: Comparison) -> list[Unattributed]:
     """Tracked files first: what lies beside them is more often nobody's concern."""
     top = (comparison.top or "").rstrip("/")
     ordered = sorted(comparison.paths, key=lambda change: not change.was_tracked)
-    return [Unattributed(path=f"{top}/{each.path}", name=each.path, how=each.how) for each in ordered]
+    return [
+        Unattributed(path=f"{top}/{each.path}", name=each.path, how=each.how, was_tracked=each.was_tracked)
+        for each in ordered
+    ]
 
 
 def _uncompared(comparisons: Sequence[Comparison]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from outlive.domain.effects import Effects
     from outlive.domain.snapshot import GitState, Snapshot
 
 _MOST_NAMED = 3
@@ -46,6 +47,14 @@ class Drift(Value):
     """One sentence; the weightiest if there are more."""
     details: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    meanwhile: tuple[str, ...] = ()
+    """Those of the details that came before its end: what it touched tells of them as well."""
+
+    @property
+    def later(self) -> tuple[str, ...]:
+        """Those that came after its end; or that it is not known whether any did."""
+        found = tuple(each for each in self.details if each not in self.meanwhile)
+        return found or ((_not_known(self.unknown),) if self.unknown else ())
 
 
 def drift(
@@ -94,13 +103,35 @@ def with_further(own: Drift, further: Sequence[tuple[str, Drift]]) -> Drift:
     return _summed_up((*own.details, *details), (*own.unknown, *unknown), own.summary)
 
 
+def with_meanwhile(own: Drift, effects: Effects) -> Drift:
+    """The drift with what somebody else moved while the task ran: it may have been read before, and be another since.
+
+    Where nobody knows whose doing that is, it may be the task's own, which is no drift.
+    """
+    if not effects.is_attributed:
+        return own
+    tracked = (each for each in effects.unattributed or () if each.was_tracked)
+    changed = [each.name for each in tracked if each.how in ("changed", "gone")]
+    found = list(effects.meanwhile)
+    if changed:
+        files = "1 tracked file" if len(changed) == 1 else f"{len(changed)} tracked files"
+        least = "at least " if effects.unattributed_in_all > len(effects.unattributed or ()) else ""
+        found.append(f"{least}{files} changed while it ran, read by it or not: {_named(changed)}")
+    if not found:
+        return own
+    return _summed_up((*own.details, *found), own.unknown, own.summary).but(meanwhile=tuple(found))
+
+
 def _summed_up(found: tuple[str, ...], unknown: tuple[str, ...], still: str) -> Drift:
     if found:
         return Drift(moved=True, summary=found[0], details=found, unknown=unknown)
     if unknown:
-        what = one_line(unknown[0], _WIDEST_NAME)
-        return Drift(moved=None, summary=f"whether anything moved since it ran is unknown ({what})", unknown=unknown)
+        return Drift(moved=None, summary=_not_known(unknown), unknown=unknown)
     return Drift(moved=False, summary=still)
+
+
+def _not_known(why: tuple[str, ...]) -> str:
+    return f"whether anything moved since it ran is unknown ({one_line(why[0], _WIDEST_NAME)})"
 
 
 def _git_drift(

@@ -55,6 +55,7 @@ class Unattributed(Value):
     name: str
     """The path as its repository calls it."""
     how: How
+    was_tracked: bool = True
 
 
 class Effects(Value):
@@ -86,6 +87,8 @@ class Effects(Value):
     """Why its system calls were not looked at."""
     moved: str | None = None
     """What of the repository moved between its start and its end, as two snapshots tell it; nobody was seen."""
+    meanwhile: tuple[str, ...] = ()
+    """Those of them that a notice would tell as drift if they had come after its end: HEAD, configuration and such."""
     unattributed: tuple[Unattributed, ...] | None = None
     """None if nobody compared; cut, unlike the count."""
     unattributed_in_all: int = 0

@@ -171,9 +171,8 @@ def _details(told: Told, now: datetime) -> list[str]:
     lines += [f"  overlap: {_overlap(overlap)}" for overlap in told.overlaps[:_OVERLAPS_SHOWN]]
     if len(told.overlaps) > _OVERLAPS_SHOWN:
         lines.append(f"  overlap: {len(told.overlaps) - _OVERLAPS_SHOWN} more")
-    if told.drift is not None and told.drift.moved is not False:
-        moves = told.drift.details[:_MOVES_SHOWN] or (told.drift.summary,)
-        lines.append(f"  since then: {one_line('; '.join(moves), _WIDE)}")
+    if told.drift is not None and told.drift.later:
+        lines.append(f"  since then: {one_line('; '.join(told.drift.later[:_MOVES_SHOWN]), _WIDE)}")
     lines.append(f"  output: {told.output.path} ({show_size(told.output.size)})")
     effects = "" if told.effects is None or told.effects.is_empty else f", outlive effects {launch.id}"
     return [*lines, f"  more: outlive show {launch.id}, outlive output {launch.id}{effects}"]

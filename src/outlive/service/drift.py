@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from outlive.bundle.attempt import AttemptFiles
-from outlive.domain.drift import drift, with_further
+from outlive.domain.drift import drift, with_further, with_meanwhile
 from outlive.domain.when import to_micros
 from outlive.service.effects import snapshots_of
 
@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.domain.drift import Distance, Drift
+    from outlive.domain.effects import Effects
     from outlive.domain.snapshot import GitState, Snapshot
     from outlive.domain.task import Task
 
@@ -33,8 +34,11 @@ class World:
         self._left_to_count_s = _COUNTING_S
         self._distances: dict[tuple[str, str | None, str | None], Distance | None] = {}
 
-    def drift_of(self, home: Home, task: Task, attempt: int) -> Drift | None:
-        """What has moved since an attempt ended, where it ran and in what it was to touch; None if nobody looked."""
+    def drift_of(self, home: Home, task: Task, attempt: int, effects: Effects) -> Drift | None:
+        """What has moved since an attempt with these effects ended, and by others while it ran; None if nobody looked.
+
+        Where it ran, and in what it was to touch.
+        """
         own, *others = (*snapshots_of(AttemptFiles(home.bundle(task.id), attempt).after),) or (None,)
         if own is None:
             return None
@@ -55,7 +59,7 @@ class World:
                 now = self._look_at_all(then, each.directory)
                 moved = drift(then, now, self._distance(then.git, now.git), ended_ns=ended_ns, is_own=False)
                 further.append((each.git.top or each.directory, moved))
-        return with_further(found, further) if further else found
+        return with_meanwhile(with_further(found, further) if further else found, effects)
 
     def _distance(self, then: GitState | None, now: GitState | None) -> Distance | None:
         """How far HEAD has moved, as long as there is time to count."""

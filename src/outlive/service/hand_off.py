@@ -121,10 +121,10 @@ def _digest(home: Home, ledger: SqliteLedger, owed: Owed, tellings: Sequence[Tel
 def _compared(home: Home, digest: Digest) -> Digest:
     """With what the first of its endings touched, and what moved since."""
     world, ended = World(), list(digest.ended)
-    ended[:_MOST_COMPARED] = [
-        line.but(drift=world.drift_of(home, line.task, line.task.current.number), effects=effects_of(home, line.task))
-        for line in ended[:_MOST_COMPARED]
-    ]
+    for number, line in enumerate(ended[:_MOST_COMPARED]):
+        effects = effects_of(home, line.task)
+        drift = world.drift_of(home, line.task, line.task.current.number, effects)
+        ended[number] = line.but(drift=drift, effects=effects)
     return digest.but(ended=tuple(ended))
 
 

@@ -74,7 +74,7 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
                     crossed_boundary=crossed,
                     effects=effects,
                     held=open_now(home, task, notice.attempt) if may_hold else (),
-                    drift=world.drift_of(home, task, notice.attempt),
+                    drift=world.drift_of(home, task, notice.attempt, effects),
                     overlaps=_overlaps(home, ledger, task, notice, effects),
                     last_words={
                         member.id: tail_text(files_of(home, member), _LAST_WORDS)

@@ -126,4 +126,6 @@ def full_document(home: Home, task: Task, now: datetime) -> dict[str, object]:
 
 def drift_now(home: Home, task: Task) -> Drift | None:
     """What has moved since its newest attempt ended; None while that goes on, or if nobody looked then."""
-    return None if task.current.settled_at is None else World().drift_of(home, task, task.current.number)
+    if task.current.settled_at is None:
+        return None
+    return World().drift_of(home, task, task.current.number, effects_of(home, task))
