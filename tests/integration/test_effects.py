@@ -996,6 +996,24 @@ def test_what_a_task_holds_in_a_repository_inside_of_its_own_is_held(bench: Benc
     assert bench.json("guard", "inner/x")["clear"]
 
 
+@pytest.mark.usefixtures("repo")
+def test_what_is_held_in_another_tree_is_told_with_where_it_is(bench: Bench) -> None:
+    """Who works in this one would take it for the file of the same name here, which nobody holds."""
+    inner = Worktree(bench.project / "inner")
+    inner.commit(**{"a.py": "old\n"})
+    begin(bench, "s-1")
+    task = bench.launch(f"cd inner; echo held > a.py; {until('../go')}; echo old > a.py", "--session", "s-1")
+    window_on(bench, task, "a.py")
+    told = f"task {task} holds a.py in {inner.path} away from how it found it, since "
+    asked = (bench.ok("guard", "--command", command) for command in ("git add .", "cat inner/a.py"))
+    for text in (*asked, bench.ok("gate", "--session", "s-1"), bench.ok("hand-off", "--session", "s-1")):
+        assert told in text
+    assert "holds a.py away from how it found it, since " in bench.ok("guard", "a.py", "--cwd", str(inner.path))
+    assert bench.ok("guard", "a.py").strip() == "clear"
+    (bench.project / "go").touch()
+    bench.run("wait", task)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -27,7 +27,7 @@ def act(given: Given) -> int:
     else:
         print(f"{'may stop' if answer.may_stop else 'wait'}: {answer.reason}")
         for task, window in answer.windows:
-            print(held_line(task, window, utc_now()))
+            print(held_line(task, window, utc_now(), place.project()))
     return 1 if given.exit_code and not answer.may_stop else 0
 
 

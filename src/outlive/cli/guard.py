@@ -32,7 +32,8 @@ def act(given: Given) -> int:
         ]
         print_json({"clear": not found, "holders": holders})
     else:
-        lines = (maybe_held_line(each.task, each.window, each.unread, now) for each in found)
+        tree = place.project(directory)
+        lines = (maybe_held_line(each.task, each.window, each.unread, now, tree) for each in found)
         print("\n".join(lines) or "clear")
     return 1 if given.exit_code and found else 0
 

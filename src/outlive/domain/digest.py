@@ -28,6 +28,7 @@ _NARROWEST, _WIDEST = 48, 400
 _FRAME = 900
 _MOST_WINDOWS, _MOST_FOREIGN, _FOREIGN_LINE = 3, 3, 260
 _MOST_BESIDE, _BESIDE_LINE = 3, 160
+_WIDEST_PLACE = 120
 
 
 class Line(Value):
@@ -59,6 +60,8 @@ class Digest(Value):
     """What the clients of these sessions run themselves."""
     windows: tuple[tuple[str, Window], ...] = ()
     """Windows that are open on this tree now, and whose task opened them."""
+    tree: str | None = None
+    """The tree of who reads this: what lies in another one is told with where that is."""
 
     @property
     def is_empty(self) -> bool:
@@ -102,16 +105,16 @@ def write_digest(digest: Digest, mark: str, now: datetime) -> str:
     if digest.foreign:
         parts.append(f"not kept by Outlive, but by the client itself ({len(digest.foreign)}):")
         parts += [cut_bytes(_foreign_line(one, now), _FOREIGN_LINE) for one in digest.foreign[:_MOST_FOREIGN]]
-    parts += [held_line(task, window, now) for task, window in digest.windows[:_MOST_WINDOWS]]
+    parts += [held_line(task, window, now, digest.tree) for task, window in digest.windows[:_MOST_WINDOWS]]
     if (more := len(digest.windows) - _MOST_WINDOWS) > 0:
         parts.append(f"and {more} more not as they were found: outlive gate")
     parts.append("more: outlive show ID; outlive output ID --tail 20; outlive wait ID; outlive result ID")
     return frame(mark, "Hand-off of background tasks; it replaces every earlier hand-off.", parts)
 
 
-def maybe_held_line(task: str, window: Window, unread: tuple[str, ...], now: datetime) -> str:
+def maybe_held_line(task: str, window: Window, unread: tuple[str, ...], now: datetime, tree: str) -> str:
     """A window that is open, as a warning; and why nobody can tell whether it matters, if there are unread words."""
-    line = held_line(task, window, now)
+    line = held_line(task, window, now, tree)
     if not unread:
         return line
     return (
@@ -119,11 +122,13 @@ def maybe_held_line(task: str, window: Window, unread: tuple[str, ...], now: dat
     )
 
 
-def held_line(task: str, window: Window, now: datetime) -> str:
-    """A window that is open, as a warning."""
+def held_line(task: str, window: Window, now: datetime, tree: str | None) -> str:
+    """A window that is open, as a warning to who works in this tree, which may have files of the same names."""
     paths = without_filled(window.paths)
     names = ", ".join(one_line(_name_of(path, window.scope), 40) for path in paths[:3])
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    is_shared = all(path.endswith("/refs/stash") for path in paths)  # all worktrees have the same
+    more += f" in {one_line(window.scope, _WIDEST_PLACE)}" if tree not in (None, window.scope) and not is_shared else ""
     since, found = how_long(window, now), f"found {them(len(paths))}"
     if not window.is_attributed:
         return f"{names}{more} not as task {task} {found}, since {since} (watched: nobody knows who did it)"

@@ -36,7 +36,7 @@ def held(home: Home, event: Event, patience_s: float) -> str:
         tasks = may_hold(ledger)
     if not any(_may_ever_hold(home, task) for task in tasks):
         marks.set_word(home, event.session, "unheld", stamp)
-    return _words(_holders(home, event)) if any(_has_changed(home, task) for task in tasks) else ""
+    return _words(_holders(home, event), event.cwd) if any(_has_changed(home, task) for task in tasks) else ""
 
 
 def _may_ever_hold(home: Home, task: Task) -> bool:
@@ -69,11 +69,13 @@ def _holders(home: Home, event: Event) -> list[Holder]:
     return holders_of_paths(home, paths, os.environ)
 
 
-def _words(holders: list[Holder]) -> str:
+def _words(holders: list[Holder], directory: str) -> str:
     from outlive.domain.digest import maybe_held_line  # noqa: PLC0415 - only if something is held
     from outlive.service.clock import utc_now  # noqa: PLC0415
+    from outlive.service.origin import project_of  # noqa: PLC0415
 
-    lines = [maybe_held_line(each.task, each.window, each.unread, utc_now()) for each in holders[:_MOST]]
+    now, tree = utc_now(), project_of(directory)
+    lines = [maybe_held_line(each.task, each.window, each.unread, now, tree) for each in holders[:_MOST]]
     more = f" and {len(holders) - _MOST} more tasks" if len(holders) > _MOST else ""
     advice = "What is there now is not how it was, and may be put back: wait for it (`outlive wait ID`) or ask first."
     if all(each.window.is_left for each in holders):

@@ -114,6 +114,7 @@ def _digest(home: Home, ledger: SqliteLedger, owed: Owed, tellings: Sequence[Tel
         elsewhere=len(elsewhere),
         beside=tuple(line for line in elsewhere if line.takes_away or line.task.launch.touches),
         foreign=tuple(foreign_of(ledger, [Sessions(ledger).get(origin) for origin in owed.origins])),
+        tree=owed.session.project,
         windows=tuple(open_windows(home, [*(line.task for line in ended), *may_hold(ledger)], owed.session.project)),
     )
 

@@ -19,7 +19,7 @@ def gate(call: Call, _: Gate) -> Answer:
     """The answer as of now."""
     answer = gating.gate(call.home, own_session(call), call.caller.project, adopt)
     head = "You may stop." if answer.may_stop else "Wait: there is something to wait for, or to read."
-    windows = [held_line(task, window, utc_now()) for task, window in answer.windows]
+    windows = [held_line(task, window, utc_now(), call.caller.project) for task, window in answer.windows]
     return Answer(text=framed(head, [answer.reason, *windows]), document=gating.gate_document(call.home, answer))
 
 
