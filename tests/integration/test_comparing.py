@@ -545,6 +545,18 @@ def test_of_very_many_files_it_touched_those_that_are_tracked_are_compared(bench
     ]
 
 
+@can_observe
+def test_what_git_keeps_beside_very_many_files_leaves_no_doubt_about_them(bench: Bench, tree: Worktree) -> None:
+    """A stash writes ORIG_HEAD and the like as well, of which nobody asks whether they are as they were."""
+    tree.commit(**{f"n{number}": "old\n" for number in range(600)})
+    for number in range(600):
+        tree.write(f"n{number}", "fix\n")
+    compared(bench, begun(bench, "git stash push -q; git stash pop -q", "--session", "s-1"))
+    assert drifted(bench)["moved"] is False
+    tree.write("a", "another\n")
+    assert drifted(bench)["details"] == ["1 tracked file changed since it ran, read by it or not: a"]
+
+
 def test_files_it_touched_that_are_changed_before_they_are_looked_at_are_unknown(bench: Bench) -> None:
     """Of very many, those that whoever waited was faster than the keeper to change, or to remove."""
     paths = [bench.project / name for name in ("kept", "changed", "removed", "directory")]

@@ -144,7 +144,9 @@ def _unfollowed(seen: Collection[str], files: Collection[str], snapshots: Sequen
         if each.git is not None and each.tree is not None and each.tree.stopped is None:
             top = (each.git.top or "").rstrip("/")
             left.difference_update(f"{top}/{as_text(path)}" for path in each.tree.tracked)
-    return len(left)
+    # What git keeps is compared by what it says; the rest of it (ORIG_HEAD) is nobody's concern.
+    gits = tuple(f"{place}/" for each in snapshots if each.git for place in (each.git.git_dir, each.git.common_dir))
+    return sum(not path.startswith(gits) for path in left)
 
 
 def _changed_later(
