@@ -123,7 +123,7 @@ def test_directories_are_not_counted_as_files(bench: Bench, repo: Path) -> None:
     task = bench.launch("rm -r x")
     bench.ok("wait", task)
     effects = bench.show(task)["effects"]
-    assert "2 files removed" in effects["summary"]
+    assert "2 of these removed" in effects["summary"]
     assert "left 2 files not as it found them (rm -r x)" in effects["summary"]
     listed = bench.ok("effects", task)
     assert ("window of 2 files, left open: from" in listed, "removed (2):" in listed) == (True, True)
@@ -145,7 +145,7 @@ def test_a_window_that_stays_open_is_in_the_first_line(bench: Bench) -> None:
     bench.run("wait", task)
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
     first = notice["text"].splitlines()[1]
-    assert "LEFT a.py, b.py, c.py not as it found them" in first
+    assert "LEFT a.py, b.py, dir/c.py not as it found them" in first
     assert notice["task"]["effects"]["windows"][0]["closed_at"] is None
 
 
@@ -168,12 +168,12 @@ def test_what_was_put_back_since_is_not_told_as_away_now(bench: Bench, repo: Pat
     assert bench.ok("effects", task, "--open").startswith("window of 3 files, open for")
     (repo / "a.py").write_text("mine\n")
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
-    assert "LEFT b.py, c.py not as it found them (for " in notice["text"].splitlines()[1], "a.py is in other hands"
+    assert "LEFT b.py, dir/c.py not as it found them (for " in notice["text"].splitlines()[1], "a.py is in other hands"
     git(bench, "checkout", "-q", "a.py")
     git(bench, "stash", "pop", "-q")
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
     first = notice["text"].splitlines()[1]
-    told = "LEFT a.py, b.py, c.py not as it found them (by git stash push -q; put back or changed since)"
+    told = "LEFT a.py, b.py, dir/c.py not as it found them (by git stash push -q; put back or changed since)"
     assert told in first
     effects = notice["task"]["effects"]
     assert effects["summary"] == "left 3 files not as it found them (git stash push -q); git: index, stash"
@@ -226,14 +226,15 @@ def test_show_names_what_was_away_and_a_notice_where_all_of_it_is(bench: Bench) 
 
 
 def test_files_of_one_name_are_told_apart_in_the_first_line(bench: Bench, repo: Path) -> None:
-    """By the directories that they lie in, which are not told beside them."""
-    for name in ("one/index.js", "two/index.js"):
-        (repo / name).parent.mkdir()
-        (repo / name).touch()
-    task = bench.launch("rm -r one two; sed -i s/old/new/ other.py; false", "--session", "s-1")
+    """As the project calls them: `other.py` is another one than `src/other.py`. Their directories go without saying."""
+    for name in ("x/y/index.js", "z/y/index.js", "src/other.py"):
+        (repo / name).parent.mkdir(parents=True)
+        (repo / name).write_text("old\n")
+    task = bench.launch("rm -r x z; sed -i s/old/new/ src/other.py; false", "--session", "s-1")
     bench.run("wait", task)
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
-    assert "LEFT one/index.js, other.py, two/index.js not as it found them" in notice["text"].splitlines()[1]
+    assert "LEFT src/other.py, x/y/index.js, z/y/index.js not as it found them" in notice["text"].splitlines()[1]
+    assert "left 3 files not as it found them (rm -r x z); 2 of these removed" in notice["text"]
 
 
 @pytest.mark.usefixtures("repo")
@@ -1463,7 +1464,7 @@ def test_a_directory_that_is_moved_stands_for_all_that_is_in_it(bench: Bench, re
     bench.run("wait", task, "--no-ack")
     found = bench.json("effects", task)
     assert (found["created"], found["windows"][0]["paths"]) == (paths(bench, "core", "done"), ["dir"])
-    assert "1 file removed; 2 files created" in found["summary"]
+    assert "1 of these removed; 2 files created" in found["summary"]
     text = bench.ok("effects", task)
     assert f"removed (1):\n  {repo / 'dir'}\n" in text
     assert f"created (2):\n  {repo / 'core'}\n" in text
@@ -1506,7 +1507,7 @@ def test_what_an_earlier_try_took_away_is_not_forgotten_by_the_next(bench: Bench
     task = bench.launch(text, "--retries", "1", "--session", "s-1")
     wait_until(lambda: bench.show(task)["state"] == "succeeded", "the second try")
     (notice,) = [each for each in bench.json("inbox", "--session", "s-1")["notices"] if each["kind"] == "ended"]
-    assert "LEFT a.py, b.py, c.py not as it found them" in notice["text"].splitlines()[1]
+    assert "LEFT a.py, b.py, dir/c.py not as it found them" in notice["text"].splitlines()[1]
     (window,) = bench.json("effects", task, "--open")["windows"]
     assert (window["paths"], window["by"]) == (list(NAMES), "git stash push -q")
     assert (repo / "a.py").read_text() == "old\n"

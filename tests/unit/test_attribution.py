@@ -219,9 +219,8 @@ def test_a_stash_of_a_submodule_that_was_seen_is_nobody_elses() -> None:
     """Its git directory lies in that of the one around it: it was told by its name, which need not be its path."""
     deeper = comparison(stash=Move(name="stash", before="a", after=""), stash_depth=(1, 0), top="/r/lib")
     looks = quick(git_state()), quick(git_state())
-    for name in ("lib", "another"):
-        seen = Effects(level="observed", git=((NOW, f"stash of submodule {name}", "git stash"),))
-        assert with_comparisons(seen, [deeper], looks).moved is None
+    seen = Effects(level="observed", git=((NOW, "stash of submodule another", "git stash"),))
+    assert with_comparisons(seen, [deeper], looks).moved is None
     assert with_comparisons(seen, [deeper.but(top="/s")], looks).moved == "the stash of /s went from 1 to 0"
 
 

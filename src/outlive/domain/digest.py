@@ -5,9 +5,8 @@ Ten tasks fit into 3 KB; of more, each gets fewer words, and of very many some a
 
 from __future__ import annotations
 
-from outlive.domain.effects_words import how_long, summary_of
+from outlive.domain.effects_words import few_names, how_long, summary_of
 from outlive.domain.folding import without_filled
-from outlive.domain.git_state import name_in_git
 from outlive.domain.quantity import show_duration, them
 from outlive.domain.telling import cut_bytes, frame, how_it_ended
 from outlive.domain.text import one_line
@@ -125,20 +124,15 @@ def maybe_held_line(task: str, window: Window, unread: tuple[str, ...], now: dat
 def held_line(task: str, window: Window, now: datetime, tree: str | None) -> str:
     """A window that is open, as a warning to who works in this tree, which may have files of the same names."""
     paths = without_filled(window.paths)
-    names = ", ".join(one_line(_name_of(path, window.scope), 40) for path in paths[:3])
-    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    names = few_names(paths, window.scope)
     is_shared = all(path.endswith("/refs/stash") for path in paths)  # all worktrees have the same
-    more += f" in {one_line(window.scope, _WIDEST_PLACE)}" if tree not in (None, window.scope) and not is_shared else ""
+    if tree not in (None, window.scope) and not is_shared:
+        names += f" in {one_line(window.scope, _WIDEST_PLACE)}"
     since, found = how_long(window, now), f"found {them(len(paths))}"
     if not window.is_attributed:
-        return f"{names}{more} not as task {task} {found}, since {since} (watched: nobody knows who did it)"
+        return f"{names} not as task {task} {found}, since {since} (watched: nobody knows who did it)"
     does = "has ended and left" if window.is_left else "holds"
-    return f"task {task} {does} {names}{more} away from how it {found}, since {since} ({one_line(window.by, 60)})"
-
-
-def _name_of(path: str, tree: str) -> str:
-    """A path as its tree calls it; of what git keeps, by its own name: for a further worktree it lies elsewhere."""
-    return name_in_git(path) or path.removeprefix(tree + "/")
+    return f"task {task} {does} {names} away from how it {found}, since {since} ({one_line(window.by, 60)})"
 
 
 def _foreign_line(one: Foreign, now: datetime) -> str:
@@ -184,10 +178,8 @@ def _whole_parts(sentence: str, width: int) -> str:
 
 def _declared(task: Task) -> str:
     """What its launch says that it touches, as a warning."""
-    paths = [path.removeprefix(task.launch.project + "/") for path in task.launch.touches]
-    names = ", ".join(one_line(path, 40) for path in paths[:3])
-    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-    return f", touches {names}{more} by its launch" if paths else ""
+    paths = task.launch.touches
+    return f", touches {few_names(paths, task.launch.project)} by its launch" if paths else ""
 
 
 def named_in(digest: Digest) -> Sequence[str]:

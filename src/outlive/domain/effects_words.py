@@ -62,6 +62,14 @@ def none_open(effects: Effects) -> str:
     return "no window is open now"
 
 
+def few_names(paths: Sequence[str], tree: str) -> str:
+    """The first of some paths, as their tree calls them; what git keeps by its own name, wherever that lies."""
+    below = tree.rstrip("/") + "/"
+    names = [one_line(name_in_git(path) or path.removeprefix(below), _WIDEST_NAME) for path in paths[:_MOST_NAMED]]
+    more = len(paths) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+
+
 def unattributed_words(effects: Effects) -> Iterator[str]:
     """What changed meanwhile without anybody being seen; nothing if nothing did."""
     who = "by somebody else, or unseen" if effects.is_attributed else "unseen"
@@ -120,12 +128,13 @@ def _open(window: Window, now: datetime) -> str:
 
 
 def _net(effects: Effects) -> Iterator[str]:
-    told = frozenset((*effects.gone, *(path for each in effects.windows if each.is_open for path in each.paths)))
-    changed = [path for path in effects.changed if path not in told]  # one that is open is told as that
+    left = {path for each in effects.windows if each.is_open for path in each.paths}
+    changed = [path for path in effects.changed if path not in left.union(effects.gone)]  # that is told already
     gone = without_filled(effects.gone, effects.whole)
     for paths, what in ((changed, "changed"), (gone, "removed"), (effects.created, "created")):
         if paths:
-            yield f"{show_files(len(paths))} {what}{_where(paths)}"
+            count = f"{len(paths):,} of these" if left.issuperset(paths) else show_files(len(paths))
+            yield f"{count} {what}{_where(paths)}"
 
 
 def _rewritten(effects: Effects) -> Iterator[str]:

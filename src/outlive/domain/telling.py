@@ -7,7 +7,7 @@ frame says what it is: an automated event, neither user input nor consent.
 
 from __future__ import annotations
 
-from outlive.domain.effects_words import how_long, summary_of
+from outlive.domain.effects_words import few_names, how_long, summary_of
 from outlive.domain.folding import without_filled
 from outlive.domain.quantity import show_duration, show_size, them
 from outlive.domain.text import one_line
@@ -133,17 +133,17 @@ def summary_line(told: Told, now: datetime) -> str:
         return f"- {launch.id} {_beside(told)}, running for {lasted}: {what} (notice {told.notice})"
     if told.kind == "retrying":
         return f"- {launch.id} {how_it_ended(attempt)} and is tried again: {what} (notice {told.notice})"
-    left = "" if told.effects is None else _left_open(told.effects, told.held, now)
+    left = "" if told.effects is None else _left_open(told.effects, told.held, launch.project, now)
     return f"- {launch.id} {how_it_ended(attempt)} after {lasted}{left}: {what} (notice {told.notice})"
 
 
-def _left_open(effects: Effects, held: Sequence[Window], now: datetime) -> str:
+def _left_open(effects: Effects, held: Sequence[Window], project: str, now: datetime) -> str:
     """What is still not as the task found it; if all of it was put back or changed since, what it left so."""
     opened = held or [window for window in effects.windows if window.is_open]
     if not opened:
         return ""
     paths = without_filled(path for window in opened for path in window.paths)
-    other = f"{_names(paths)} not as it found {them(len(paths))}"
+    other = f"{few_names(paths, project)} not as it found {them(len(paths))}"
     since = how_long(min(opened, key=lambda window: window.opened_at), now)
     how = f"for {since}" if held else "put back or changed since"
     if not opened[0].is_attributed:
@@ -168,7 +168,7 @@ def _details(told: Told, now: datetime) -> list[str]:
         lines.append(f"  left running: {', '.join(str(left.pid) for left in attempt.left_running)}")
     if told.effects is not None:
         lines.append(f"  touched ({told.effects.level}): {one_line(summary_of(told.effects, now), _WIDE)}")
-    lines += [f"  overlap: {_overlap(overlap)}" for overlap in told.overlaps[:_OVERLAPS_SHOWN]]
+    lines += [f"  overlap: {_overlap(overlap, launch.project)}" for overlap in told.overlaps[:_OVERLAPS_SHOWN]]
     if len(told.overlaps) > _OVERLAPS_SHOWN:
         lines.append(f"  overlap: {len(told.overlaps) - _OVERLAPS_SHOWN} more")
     if told.drift is not None and told.drift.later:
@@ -191,20 +191,12 @@ def _beside(told: Told) -> str:
     return f"WRITES IN THE SAME TREE as {others or 'another task that has ended since'}"
 
 
-def _overlap(overlap: Overlap) -> str:
-    names = _names(overlap.paths)
+def _overlap(overlap: Overlap, project: str) -> str:
+    names = few_names(overlap.paths, project)
     if overlap.session is not None:
         return f"session {one_line(overlap.session, _NARROW)} edited {names} itself, from {iso(overlap.since)}"
     span = f"while both ran, from {iso(overlap.since)}" + (f" to {iso(overlap.until)}" if overlap.until else "")
     return f"task {overlap.task} changed {f'{names} too' if overlap.paths else 'other files of this tree'} {span}"
-
-
-def _names(paths: Sequence[str]) -> str:
-    """The last names of a few paths, with the one before where several have the same: `x/index.js, y/index.js`."""
-    few = [path.rsplit("/", 2)[1:] for path in paths[:3]]
-    last = [parts[-1] for parts in few]
-    shown = ", ".join(one_line("/".join(parts) if last.count(parts[-1]) > 1 else parts[-1], 40) for parts in few)
-    return f"{shown} and {len(paths) - 3} more" if len(paths) > 3 else shown
 
 
 def _members(told: Told, now: datetime) -> list[str]:
