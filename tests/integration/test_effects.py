@@ -440,6 +440,18 @@ def test_names_that_begin_like_the_git_directory_are_files_like_others(bench: Be
     assert found["git"] == []
 
 
+def test_where_no_repository_is_nothing_is_told_as_outside_of_the_project(bench: Bench, lasting: Path) -> None:
+    """The directory is its project; but nobody looks at what files hold, and that one is away is not known."""
+    (lasting / "f").write_text("x\n")
+    task = bench.launch(f"mv f away; echo done; {until(f'{bench.root}/go')}", "--cwd", str(lasting))
+    wait_until(lambda: bench.ok("output", task).endswith("done"), "the first move")
+    assert bench.ok("effects", task, "--open").startswith("not known: ")
+    (bench.root / "go").touch()
+    bench.run("wait", task)
+    assert "2 files outside of any repository" in bench.ok("effects", task)
+    assert bench.ok("effects", bench.launch("true"), "--open") == "no window is open now"
+
+
 @pytest.mark.usefixtures("repo")
 def test_outside_only_what_was_changed_is_told(bench: Bench, lasting: Path) -> None:
     """Tried in vain, made and removed again, opened and not written: nothing of that touched anything."""

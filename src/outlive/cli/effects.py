@@ -77,7 +77,7 @@ def _lines(effects: Effects, now: datetime) -> Iterator[str]:
         ("removed", without_filled(effects.gone, effects.whole)),
         ("created", effects.created),
         ("written, same content", effects.rewritten),
-        ("outside of the project", effects.outside),
+        (effects.is_outside_of, effects.outside),
         ("connections, made or tried", effects.remotes),
     ):
         if paths:

@@ -96,6 +96,13 @@ class Effects(Value):
     """What the comparison may have missed."""
     further: tuple[str, ...] = ()
     """Worktrees beside its project, in which it worked as well."""
+    is_in_repository: bool = True
+    """Whether it works in any; elsewhere nobody looks at what files hold, and no window is known."""
+
+    @property
+    def is_outside_of(self) -> str:
+        """What the paths are outside of that are told as outside."""
+        return "outside of the project" if self.is_in_repository else "outside of any repository"
 
     @property
     def is_attributed(self) -> bool:

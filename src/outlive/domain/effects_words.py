@@ -29,7 +29,7 @@ def summary_of(effects: Effects, now: datetime) -> str:
         return _compared(effects)
     words = [*_windows(effects, now), *_net(effects), *_rewritten(effects), *_in_further_trees(effects)]
     words += [f"git: {_few(sorted({what for _, what, _ in effects.git}))}"] * bool(effects.git)
-    words += [f"{show_files(len(effects.outside))} outside of the project"] * bool(effects.outside)
+    words += [f"{show_files(len(effects.outside))} {effects.is_outside_of}"] * bool(effects.outside)
     words += [f"connections, made or tried: {_few(effects.remotes)}"] * bool(effects.remotes)
     if effects.level == "watched":
         words += unattributed_words(effects)
@@ -59,6 +59,8 @@ def none_open(effects: Effects) -> str:
     """That no window is open now; or why nobody knows, which must not be taken for that."""
     if effects.level in ("unknown", "compared"):
         return f"not known: nobody sees what it holds ({effects.why_unseen or 'nobody looks'})"
+    if effects.outside and not effects.is_in_repository:
+        return "not known: what files hold is looked at in repositories only, and it works in none"
     return "no window is open now"
 
 

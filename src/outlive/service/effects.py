@@ -55,7 +55,11 @@ def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
         None if before is None or after is None else (before, after),
     )
     further = tuple(tree for tree in replay.trees if shared_tree(tree, task.launch.project) is None)
-    return found.but(windows=_as_left(task, files.number, found.windows), further=further)
+    return found.but(
+        windows=_as_left(task, files.number, found.windows),
+        further=further,
+        is_in_repository=is_in_repository or bool(replay.trees),
+    )
 
 
 def _replayed(home: Home, task: Task, last: int) -> Replay:
