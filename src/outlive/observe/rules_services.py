@@ -239,5 +239,17 @@ SERVICES = (
         rule("", "path:here", "mkcert localhost => path:/w", asks=is_called("mkcert")),
         rule("", "service:tool", "certbot renew => service:certbot", unless="--dry-run"),
     ),
+    program(
+        "outlive",
+        rule("audit sweep", "", "outlive audit =>", unless="--rebuild --apply"),
+        rule(
+            "list ps show output logs wait result effects guard gate inbox hand-off hand_off doctor completion help",
+            "",
+            "outlive wait t7 =>",
+            "outlive run 'make' => unknown:outlive",
+        ),
+        rule("cancel", "service:each|=outlive", "outlive cancel t7 => service:t7", "outlive cancel => service:outlive"),
+        rule("ack dismiss session sweep audit", "service:=outlive", "outlive ack n7 => service:outlive"),
+    ),
     program("exec", otherwise=READS),
 )
