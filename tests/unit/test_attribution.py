@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from outlive.domain.attribution import with_comparisons
 from outlive.domain.comparison import Comparison, Move, PathChange
 from outlive.domain.comparison_json import from_json, to_json
-from outlive.domain.effects import Effects
+from outlive.domain.drift import Drift, with_meanwhile
+from outlive.domain.effects import Effects, Unattributed
 from outlive.domain.effects_words import summary_of
 from outlive.domain.snapshot import GitState, Snapshot
 from tests.unit.values import NOW, git_state
@@ -77,7 +78,7 @@ def test_a_list_that_was_cut_is_counted_whole() -> None:
     """Five are named of a thousand, and a thousand are told."""
     many = comparison("a", "b", "c", "d", "e", counts={"changed": 1000})
     words = summary_of(with_comparisons(Effects(level="observed"), [many], None), NOW)
-    assert "1,000 files changed by somebody else, or unseen: a, b, c and 997 more" in words
+    assert "1,000 files changed by somebody else, or unseen: /r/a, /r/b, /r/c and 997 more" in words
     words = summary_of(with_comparisons(Effects(), [many], None), NOW)
     assert "995 files more not as before" in words
 
@@ -89,7 +90,7 @@ def test_tracked_files_are_named_first() -> None:
         PathChange(path="b\x1b[0m\n", how="changed"),
     )
     found = with_comparisons(Effects(level="observed"), [comparison(paths=paths, counts={"changed": 2})], None)
-    assert [each.name for each in found.unattributed or ()] == ["b\x1b[0m\n", "a"]
+    assert [each.name for each in found.unattributed or ()] == ["/r/b\x1b[0m\n", "/r/a"]
     assert "\x1b" not in summary_of(found, NOW)
 
 
@@ -115,7 +116,7 @@ def test_what_comes_back_with_its_directory_is_nobody_elses_doing() -> None:
     found = with_comparisons(
         Effects(level="observed", restored=("/r/d",)), [comparison(paths=paths, counts={"all": 4})], None
     )
-    assert ([each.name for each in found.unattributed or ()], found.unattributed_in_all) == (["d/y", "e/x"], 2)
+    assert ([each.name for each in found.unattributed or ()], found.unattributed_in_all) == (["/r/d/y", "/r/e/x"], 2)
 
 
 def quick(git: GitState | None, **fields: object) -> Snapshot:
@@ -260,3 +261,37 @@ def test_branches_tags_and_worktrees_are_told_unless_they_were_seen() -> None:
     assert moved_unseen("", main, committed) == "HEAD moved while it ran (aaaaaaa -> bbbbbbb)"
     many = main.but(refs={**refs, **{f"refs/tags/{number}": "a" for number in range(9)}})
     assert moved_unseen("", main, many) == "tag 0, tag 1, tag 2, tag 3, tag 4, tag 5 and 3 more moved while it ran"
+
+
+def test_what_others_changed_elsewhere_is_not_told_by_a_name_that_the_project_has_as_well() -> None:
+    """A further repository may have files of the same names: they are told with where they are."""
+    looks = quick(git_state(top="/r")), quick(git_state(top="/r"))
+    found = with_comparisons(Effects(level="observed"), [comparison("a"), comparison("a", top="/s")], looks)
+    assert "2 files changed by somebody else, or unseen: a, /s/a" in summary_of(found, NOW)
+    assert with_meanwhile(Drift(moved=False, summary=""), found).summary.endswith(": a, /s/a")
+    alone = with_comparisons(Effects(level="observed"), [comparison("a", top="/s")], None)
+    assert "unseen: /s/a" in summary_of(alone, NOW), "it runs in no repository"
+    between = (Unattributed(path="/r/a", name="a", how="changed"), Unattributed(path="/s/a", name="a", how="changed"))
+    seen = Effects(level="observed", unattributed=between, unattributed_in_all=2)
+    assert "unseen: a, /s/a" in summary_of(with_comparisons(seen, [], looks), NOW)
+
+
+def test_what_others_moved_in_a_further_repository_is_drift_as_where_it_ran() -> None:
+    """Another commit or branch, its remote branches, its configuration; a tag is none here either."""
+    looks = quick(git_state(refs={})), quick(git_state(refs={}))
+    head, main = Move(name="HEAD", before="a", after="b"), Move(name="refs/heads/main", before="a", after="b")
+    side, tag = Move(name="branch", before="refs/heads/main", after=""), Move(name="refs/tags/v1", before="", after="c")
+    remote = Move(name="refs/remotes/o/x", before="a", after="c")
+    for fields, told in (
+        ({"head": head, "refs": (main, tag)}, "branch main, tag v1 of /s moved while it ran"),
+        ({"branch": side}, "HEAD of /s moved while it ran"),
+        ({"refs": (remote,)}, "remote branch o/x of /s moved while it ran"),
+        ({"config_changed": True}, "config of /s moved while it ran"),
+        ({"refs": (tag, main)}, None),
+    ):
+        found = with_comparisons(Effects(level="observed"), [comparison(top="/s", **fields)], looks)
+        assert found.meanwhile == (() if told is None else (told,)), fields
+        drifted = with_meanwhile(Drift(moved=False, summary="as it was"), found)
+        assert (drifted.moved, drifted.later) == (told is not None, ()), fields
+    seen = Effects(level="observed", git=((NOW, "branch main of /s", "git commit"),))
+    assert with_comparisons(seen, [comparison(top="/s", head=head, refs=(main,))], looks).meanwhile == ()

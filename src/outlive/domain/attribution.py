@@ -32,8 +32,14 @@ def with_comparisons(
     Where nothing was seen at all, the comparison is all that there is.
     """
     looks = None if quick is None else _but_for_its_own(effects, *quick)
+    known = None if quick is None or quick[0].git is None or quick[1].git is None else quick[0].git.top
+    further = [each for each in comparisons if known is None or each.top != known]
     meanwhile = () if looks is None else drift(*looks, is_meanwhile=True).details
-    moves = (*meanwhile, *_moves(effects, comparisons, quick, looks))
+    moves = (*meanwhile, *_moves(effects, looks))
+    shared = () if known is None or quick is None else _refs_moved(quick)
+    for there in further:
+        drifted, others = _moves_of_further(there, _Seen(_seen_in(effects), there.top or "", known), shared)
+        meanwhile, moves = (*meanwhile, *drifted), (*moves, *drifted, *others)
     effects = effects.but(moved="; ".join(moves) or None, meanwhile=meanwhile)
     if comparisons:
         effects = effects.but(uncompared=_uncompared(comparisons))
@@ -48,6 +54,8 @@ def with_comparisons(
             unattributed=(*(effects.unattributed or ()), *unseen),
             unattributed_in_all=effects.unattributed_in_all + in_all - len(found) + len(unseen),
         )
+    if effects.unattributed:
+        effects = effects.but(unattributed=tuple(_as_called_in(known, each) for each in effects.unattributed))
     if effects.level != "unknown" or (quick is None and not comparisons):
         return effects
     by_how: dict[str, list[str]] = {}
@@ -60,6 +68,12 @@ def with_comparisons(
         created=tuple(by_how.get("appeared", ())),
         rewritten=tuple(by_how.get("rewritten", ())),
     )
+
+
+def _as_called_in(project: str | None, change: Unattributed) -> Unattributed:
+    """It by its name in the project, or by its path: a further repository may have files of the same names."""
+    is_own = project is not None and change.path == f"{project.rstrip('/')}/{change.name}"
+    return change if is_own else change.but(name=change.path)
 
 
 def _came_along(change: Unattributed, directories: frozenset[str]) -> bool:
@@ -89,22 +103,11 @@ def _seen_in(effects: Effects) -> frozenset[str]:
     return frozenset(what for _, what, _ in effects.git)
 
 
-def _moves(
-    effects: Effects,
-    comparisons: Sequence[Comparison],
-    quick: tuple[Snapshot, Snapshot] | None,
-    looks: tuple[Snapshot, Snapshot] | None,
-) -> Iterator[str]:
+def _moves(effects: Effects, looks: tuple[Snapshot, Snapshot] | None) -> Iterator[str]:
     """What moved that is no drift; `looks` are the quick ones, but for what was seen moving."""
-    seen = _seen_in(effects)
     then, now = (None, None) if looks is None else (looks[0].git, looks[1].git)
     if then is not None and now is not None and then.identity == now.identity:
-        yield from _moves_of_git(then, now, seen)
-    known = None if quick is None or quick[0].git is None or quick[1].git is None else quick[0].git.top
-    shared = () if known is None or quick is None else _refs_moved(quick)
-    for each in comparisons:
-        if known is None or each.top != known:
-            yield from _moves_of_further(each, _Seen(seen, each.top or "", known), shared)
+        yield from _moves_of_git(then, now, _seen_in(effects))
 
 
 class _Seen:
@@ -130,18 +133,25 @@ def _refs_moved(quick: tuple[Snapshot, Snapshot]) -> Collection[Move]:
     return () if then is None or now is None else compare_refs(then, now)[0]
 
 
-def _moves_of_further(found: Comparison, seen: _Seen, shared: Collection[Move]) -> Iterator[str]:
-    """HEAD, refs, configuration and stash of a repository that the task does not run in."""
+def _moves_of_further(found: Comparison, seen: _Seen, shared: Collection[Move]) -> tuple[list[str], list[str]]:
+    """HEAD, refs, configuration and stash of a repository that the task does not run in: what is drift, and the rest.
+
+    Drift is what it would be where the task runs: another commit or branch, remote branches, configuration.
+    """
     refs = [each for each in found.refs if each not in shared]
     # On the branch that it was on, HEAD moves with that; detached, it is all that does.
     is_detached = found.head is not None and all(each.after != found.head.after for each in found.refs)
-    parts = ["HEAD"] if found.branch is not None or is_detached else []
-    parts += [part for each in refs if (part := _part_of(each, seen)) is not None]
-    parts += ["config"] if found.config_changed else []
-    if told := [part for part in parts if part not in seen]:
-        yield f"{_named(told)}{seen.of} moved while it ran"
-    if found.stash is not None and found.stash_depth is not None and "stash" not in seen:
-        yield _stash_moved(*found.stash_depth, seen.of)
+    parts = {"HEAD": True} if found.branch is not None or is_detached else {}
+    for each in refs:
+        if (part := _part_of(each, seen)) is not None:
+            is_heads = found.head is not None and each.after == found.head.after and part.startswith("branch ")
+            parts[part] = is_heads or part.startswith("remote branch ")
+    parts |= {"config": True} if found.config_changed else {}
+    told = {part: is_drift for part, is_drift in parts.items() if part not in seen}
+    moved = [f"{_named(tuple(told))}{seen.of} moved while it ran"] * bool(told)
+    is_stash_told = found.stash is not None and "stash" not in seen
+    stash = [_stash_moved(*depth, seen.of) for depth in (found.stash_depth,) if is_stash_told and depth is not None]
+    return (moved, stash) if any(told.values()) else ([], moved + stash)
 
 
 def _part_of(ref: Move, seen: _Seen) -> str | None:

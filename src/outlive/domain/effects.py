@@ -53,7 +53,7 @@ class Unattributed(Value):
 
     path: str
     name: str
-    """The path as its repository calls it."""
+    """The path as the project calls it: from its top on, or all of it if it lies elsewhere."""
     how: How
     was_tracked: bool = True
 
