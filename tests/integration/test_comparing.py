@@ -87,7 +87,7 @@ def test_what_others_change_meanwhile_is_told_and_not_taken_for_the_tasks(bench:
     assert (found["level"], found["unattributed_in_all"]) == ("observed", 3)
     assert found["changed"] == [str(bench.project / "a")]
     assert "3 files changed by somebody else, or unseen: b, src/deep/c.py, new" in found["summary"]
-    assert "changed by somebody else, or unseen (3):" in bench.ok("effects", task)
+    assert "changed or written by somebody else, or unseen (3):" in bench.ok("effects", task)
 
 
 @can_observe

@@ -295,3 +295,36 @@ def test_what_others_moved_in_a_further_repository_is_drift_as_where_it_ran() ->
         assert (drifted.moved, drifted.later) == (told is not None, ()), fields
     seen = Effects(level="observed", git=((NOW, "branch main of /s", "git commit"),))
     assert with_comparisons(seen, [comparison(top="/s", head=head, refs=(main,))], looks).meanwhile == ()
+
+
+def test_what_was_only_written_is_not_told_as_changed() -> None:
+    """An editor's save of the same content; and what was written before anybody had looked."""
+    same, unsure = PathChange(path="b", how="rewritten"), PathChange(path="c", how="touched")
+    a = PathChange(path="a", how="changed")
+    for paths, counts, told in (
+        ((same,), {"rewritten": 1}, "1 file written with the same content by somebody else, or unseen: /r/b"),
+        ((unsure,), {"touched": 1}, "1 file written, nobody knows whether changed, by somebody else, or unseen: /r/c"),
+        (
+            (a, same),
+            {"changed": 1, "rewritten": 1},
+            (
+                "1 file changed by somebody else, or unseen: /r/a; "
+                "1 file written with the same content by somebody else, or unseen: /r/b"
+            ),
+        ),
+        (
+            (a, same),
+            {"changed": 1, "rewritten": 5},
+            (
+                "1 file changed by somebody else, or unseen: /r/a; "
+                "1 file written with the same content by somebody else, or unseen: /r/b; 4 files more not as before"
+            ),
+        ),
+        (
+            (same,),
+            {"rewritten": 9},
+            "9 files written with the same content by somebody else, or unseen: /r/b and 8 more",
+        ),
+    ):
+        found = with_comparisons(Effects(level="observed"), [comparison(paths=paths, counts=counts)], None)
+        assert summary_of(found, NOW) == f"nothing shared was touched; {told}"

@@ -110,7 +110,7 @@ def _unattributed(effects: Effects) -> Iterator[str]:
     told = [each for each in effects.unattributed or () if effects.is_attributed or each.how == "touched"]
     if told:
         count = effects.unattributed_in_all if effects.is_attributed else len(told)
-        yield f"changed by somebody else, or unseen ({count}):"
+        yield f"changed or written by somebody else, or unseen ({count}):"
         yield from (f"  {one_line(each.path, 200)} ({each.how})" for each in told[:_MOST])
 
 

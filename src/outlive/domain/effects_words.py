@@ -19,6 +19,8 @@ _WHO, _BRIEF = "nobody knows who did it", "what lasted less than 0.1 s may be mi
 _MOST_NAMED = 3
 _MANY = 20
 _WIDEST_NAME = 80
+# What somebody wrote without changing it, or without anybody knowing; whatever else differs is changed.
+_WRITTEN = {"rewritten": "written with the same content", "touched": "written, nobody knows whether changed,"}
 
 
 def summary_of(effects: Effects, now: datetime) -> str:
@@ -75,11 +77,17 @@ def few_names(paths: Sequence[str], tree: str) -> str:
 def unattributed_words(effects: Effects) -> Iterator[str]:
     """What changed meanwhile without anybody being seen; nothing if nothing did."""
     who = "by somebody else, or unseen" if effects.is_attributed else "unseen"
-    if effects.unattributed:
-        names = [one_line(each.name, _WIDEST_NAME) for each in effects.unattributed[:_MOST_NAMED]]
-        more = effects.unattributed_in_all - len(names)
-        rest = f" and {more} more" if more > 0 else ""
-        yield f"{show_files(effects.unattributed_in_all)} changed {who}: {', '.join(names)}{rest}"
+    listed: dict[str, list[str]] = {}
+    for each in effects.unattributed or ():
+        listed.setdefault(_WRITTEN.get(each.how, "changed"), []).append(each.name)
+    more = effects.unattributed_in_all - len(effects.unattributed or ())
+    for what, names in listed.items():
+        in_all = len(names) + (more if len(listed) == 1 else 0)
+        few = [one_line(name, _WIDEST_NAME) for name in names[:_MOST_NAMED]]
+        rest = f" and {in_all - len(few):,} more" if in_all > len(few) else ""
+        yield f"{show_files(in_all)} {what} {who}: {', '.join(few)}{rest}"
+    if more > 0 and len(listed) > 1:
+        yield f"{show_files(more)} more not as before"
     if effects.moved:
         yield f"{effects.moved}, {who}"
 
