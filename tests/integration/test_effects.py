@@ -683,7 +683,28 @@ def test_what_a_command_names_in_other_ways_is_held_too(bench: Bench, repo: Path
     )
     for command in held:
         assert [each["task"] for each in bench.json("guard", "--command", command)["holders"]] == [task], command
+    (repo / "mypy.ini").touch()
     for command in (
+        *(
+            "mypy --config-file mypy.ini",
+            "ruff check --config=mypy.ini",
+            "eslint -c mypy.ini",
+            "flake8 --config mypy.ini",
+        ),
+        *("pyright -p mypy.ini", "gcc -o /x other.c", "javac -d out Other.java", "tsc --outDir dist"),
+        *("go build -o /x/y ./cmd", "esbuild other.ts --bundle --outfile=y.js", "mkdocs build -d /x/y"),
+        *("rg --max-columns 9 /api/users", "rg -j 4 word", "du -d 1"),
+    ):
+        assert [each["task"] for each in bench.json("guard", "--command", command)["holders"]] == [task], command
+    for command in (
+        *(
+            f"ls {away}/*.log",
+            f"ls -la {away}/nothing",
+            f"du -sh {away}/$X",
+            f"rg word {away}/*.txt",
+            "ls /var/log/*.gz",
+        ),
+        *('outlive wait "$ID"', "outlive output $T --tail 20", "outlive result $(cat /etc/id)"),
         "cat o*.py",
         "rg word other.py",
         "grep word",

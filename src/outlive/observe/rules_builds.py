@@ -103,6 +103,7 @@ BUILDS = (
             "esbuild a.ts --bundle --outfile=b.js => path:/w/b.js",
             "tailwindcss -i a.css -o b.css => path:/w/b.css",
             when="-o -d --output --outfile --outdir --out-dir --out-file",
+            tree=TAKES,
         ),
         takes="-i -o -d -c --input --output",
         clusters=False,

@@ -239,7 +239,7 @@ FILES = (
     program("source .", rule("", "", ". venv/bin/activate =>", "source ~/.cargo/env =>", asks=changes_only_this_shell)),
     program(
         "gcc g++ clang clang++ cc c++ ld ar rustc ghc javac tsc gfortran nasm protoc swiftc",
-        rule("", "", "gcc -fsyntax-only a.c =>", when="-fsyntax-only -E -M -MM"),
+        rule("", "", "gcc -fsyntax-only a.c =>", when="-fsyntax-only -E -M -MM", tree=TAKES),
         rule("", "", "tsc --noEmit =>", when="--noEmit", tree=TAKES),
         rule(
             "",
@@ -247,6 +247,7 @@ FILES = (
             "gcc -o a a.c => path:/w/a",
             "tsc --outDir dist => path:/w/dist",
             "javac A.java => path:/w",
+            tree=TAKES,
         ),
         takes="-o -d -I -L -l -include --outDir --out-dir --outFile -p --project --target -x -std",
         clusters=False,

@@ -250,6 +250,7 @@ SERVICES = (
         ),
         rule("cancel", "service:each|=outlive", "outlive cancel t7 => service:t7", "outlive cancel => service:outlive"),
         rule("ack dismiss session sweep audit", "service:=outlive", "outlive ack n7 => service:outlive"),
+        says="each",
     ),
     program("exec", otherwise=READS),
 )

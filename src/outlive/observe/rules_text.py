@@ -148,7 +148,8 @@ TEXTS = (
         ),
         rule("", "", "mypy =>", tree=SEARCHES),
         otherwise=READS,
-        takes="--junit-xml --html-report --txt-report --xml-report --cobertura-xml-report --linecount-report",
+        takes="--junit-xml --html-report --txt-report --xml-report --cobertura-xml-report --linecount-report "
+        "--config-file --cache-dir --python-executable --python-version --exclude -p -m -c",
     ),
     program(
         "pylint flake8 bandit pyright radon cloc sar",
@@ -163,7 +164,7 @@ TEXTS = (
         rule("", "path:here", "pyright --createstub a => path:/w", when="--createstub"),
         rule("", "", "flake8 =>", asks=is_called("pylint", "flake8", "pyright"), tree=SEARCHES),
         otherwise=READS,
-        takes="-o --output --output-file --out --report-file",
+        takes="-o --output --output-file --out --report-file --config --append-config --rcfile --project -p -c -j",
     ),
     program(
         "black isort autopep8 yapf docformatter autoflake pyupgrade add-trailing-comma",
@@ -200,7 +201,7 @@ TEXTS = (
         ),
         rule("", "", "ruff check =>", tree=SEARCHES),
         otherwise=READS,
-        takes="--config --select --ignore --line-length",
+        takes="--config --select --ignore --line-length --extend-select --exclude --output-format --cache-dir",
     ),
     program(
         "prettier biome oxfmt dprint",
@@ -222,7 +223,7 @@ TEXTS = (
         rule("fmt", "path:each|here", "dprint fmt => path:/w"),
         rule("", "", "biome check =>", tree=SEARCHES),
         otherwise=READS,
-        takes="--config --parser",
+        takes="--config --config-path --ignore-path --plugin --parser",
     ),
     program(
         "eslint stylelint rubocop standard oxlint golangci-lint swiftlint ktlint clang-tidy",
@@ -234,7 +235,7 @@ TEXTS = (
         ),
         rule("", "", "eslint =>", tree=SEARCHES),
         otherwise=READS,
-        takes="--config -c --ext --format -f -o",
+        takes="--config -c --ext --format -f -o --rule --plugin --parser --ignore-path --ignore-pattern --max-warnings",
     ),
     program(
         "rustfmt",
@@ -256,7 +257,7 @@ TEXTS = (
         rule(
             "mod_tidy mod_init mod_vendor mod_edit work_init work_use work_sync", "path:here", "go mod tidy => path:/w"
         ),
-        rule("build", "path:-o|here", "go build -o bin/a ./cmd => path:/w/bin/a"),
+        rule("build", "path:-o|here", "go build -o bin/a ./cmd => path:/w/bin/a", tree=TAKES),
         rule("get install", "packages:=go", "go get x@latest => packages:go", "go install x@v1 => packages:go"),
         rule("mod_download clean", "packages:=go", "go mod download => packages:go"),
         rule("vet list", "", "go vet ./... =>", "go list ./... =>", tree=TAKES),
@@ -345,7 +346,7 @@ TEXTS = (
     program(
         "sphinx-build mkdocs jekyll hugo",
         rule("serve server", "unknown:tool", "mkdocs serve => unknown:mkdocs"),
-        rule("", "path:-d,-D,--destination,--site-dir|here", "mkdocs build -d out => path:/w/out"),
+        rule("", "path:-d,-D,--destination,--site-dir|here", "mkdocs build -d out => path:/w/out", tree=TAKES),
         takes="-d -D -s -b --destination --site-dir",
     ),
     program(

@@ -91,6 +91,15 @@ def words_for_files(command: Simple) -> list[Word]:
     return words
 
 
+def operands_for_files(command: Simple) -> list[Word]:
+    """Those of them that are neither an option nor the value of one: what it is to work on."""
+    known = program_of(program_name(command))
+    if known is None or names_no_file(command):
+        return []
+    call, _ = take_apart(command.words[1:], known.takes, clusters=known.clusters)
+    return list(call.operands["first" in known.says and not _SCRIPT & call.names :])
+
+
 def places_of(command: Simple) -> tuple[str, ...]:
     """Where a command works: in the repository that git is told, and at the files that go with it, if not there."""
     known = program_of(program_name(command))

@@ -147,14 +147,28 @@ def _unread_in(command: Simple, directory: str) -> dict[str, str]:
 def _paths_of(command: Simple, directory: str) -> list[str]:
     """Whatever a command's words may name, and the directory that it searches without naming it."""
     from outlive.observe.rules import SEARCHES  # noqa: PLC0415 - paths need it not
-    from outlive.observe.touching import files_in_text, tree_of, words_for_files  # noqa: PLC0415
+    from outlive.observe.touching import files_in_text, operands_for_files, tree_of, words_for_files  # noqa: PLC0415
 
     words = [word.text for word in (*command.words[:1], *words_for_files(command), *command.reads)]
     named = [os.path.join(directory, name) for word in words for name in _names_in(word)]
     named += [os.path.join(directory, name) for name in files_in_text(command)]
-    if tree_of(command) == SEARCHES and not any(map(os.path.lexists, named[1:])):
-        named.append(directory)
+    if tree_of(command) == SEARCHES:
+        given = (word.text for word in (*operands_for_files(command), *command.reads))
+        named += [] if any(_is_place(text, directory) for text in given) else [directory]
     return named
+
+
+def _is_place(word: str, directory: str) -> bool:
+    """Whether a word that may be a pattern or a number names where to search: it, or the directory it is in, is there.
+
+    A wildcard, or what cannot be read, ends what is known of it.
+    """
+    if "\0" in word:
+        return False
+    known = re.split(rf"{_WILD.pattern}|{_UNREAD.pattern}", word, maxsplit=1)[0]
+    parent = os.path.dirname(known)
+    is_in_place = parent not in {"", "/"} and os.path.isdir(os.path.join(directory, parent))
+    return is_in_place or os.path.lexists(os.path.join(directory, word))
 
 
 def _names_in(word: str) -> Iterator[str]:
