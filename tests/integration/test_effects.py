@@ -161,6 +161,16 @@ def test_a_head_that_was_left_elsewhere_is_in_the_first_line(bench: Bench) -> No
     assert "LEFT" not in notice["text"]
 
 
+def test_a_head_that_was_left_elsewhere_in_another_repository_is_not_told_as_ours(bench: Bench, repo: Path) -> None:
+    """Nor is a file there told by a name that this tree has as well."""
+    git(bench, "clone", "-q", str(repo), str(repo.parent / "lib"))
+    text = f"echo new > a.py; cd {repo.parent}/lib && git checkout -q -b elsewhere && echo new > a.py; exit 9"
+    task = bench.launch(text, "--session", "s-1")
+    bench.run("wait", task)
+    (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
+    assert f"LEFT a.py, HEAD of {repo.parent}"[:60] in notice["text"].splitlines()[1]
+
+
 def test_what_was_put_back_since_is_not_told_as_away_now(bench: Bench, repo: Path) -> None:
     """By hand, after a task that died before the pop: that it left it so is true, that it is so now is not."""
     task = bench.launch("git stash push -q; exit 9", "--session", "s-1")

@@ -201,7 +201,8 @@ def test_a_repository_that_was_moved_as_a_whole_is_nobody_elses_doing(now: str |
 def test_a_stash_is_told_unless_it_was_seen() -> None:
     """Its depth, by somebody else."""
     deeper = comparison(stash=Move(name="stash", before="", after="a"), stash_depth=(0, 1))
-    assert with_comparisons(Effects(level="observed"), [deeper], None).moved == "the stash went from 0 to 1"
+    in_none = with_comparisons(Effects(level="observed"), [deeper], None)
+    assert in_none.moved == "the stash of /r went from 0 to 1", "it runs in no repository"
     seen = Effects(level="observed", git=((NOW, "stash", "git stash"),))
     assert with_comparisons(seen, [deeper], None).moved is None
     looks = quick(git_state(stash=())), quick(git_state(stash=("a", "b")))

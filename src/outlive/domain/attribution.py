@@ -115,7 +115,7 @@ class _Seen:
 
     def __init__(self, parts: Collection[str], top: str, known: str | None) -> None:
         self._parts = parts
-        self.of = "" if known is None else of_repository(top)
+        self.of = of_repository(top)
         # What lies in the git directory of the one around it is told by a name that need not be its path.
         is_inside = known is not None and top.startswith(known.rstrip("/") + "/")
         self._ends = (of_repository(top), *([""] if known is None else ()))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from outlive.domain.folding import fold, largest, without_filled
-from outlive.domain.git_state import name_in_git
+from outlive.domain.git_state import name_in_git, of_repository
 from outlive.domain.quantity import show_duration, show_files, them
 from outlive.domain.text import one_line
 from outlive.domain.when import timedelta
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from outlive.domain.effects import Effects, Window
@@ -66,12 +66,21 @@ def none_open(effects: Effects) -> str:
     return "no window is open now"
 
 
-def few_names(paths: Sequence[str], tree: str) -> str:
-    """The first of some paths, as their tree calls them; what git keeps by its own name, wherever that lies."""
-    below = tree.rstrip("/") + "/"
-    names = [one_line(name_in_git(path) or path.removeprefix(below), _WIDEST_NAME) for path in paths[:_MOST_NAMED]]
+def few_names(paths: Sequence[str], tree: str, scopes: Mapping[str, str] = {}) -> str:
+    """The first of some paths, as their tree calls them; what git keeps by its own name, wherever that lies.
+
+    The `scopes` tell which tree it belongs to, if not to this one.
+    """
+    names = [one_line(_name_of(path, tree, scopes.get(path, tree)), _WIDEST_NAME) for path in paths[:_MOST_NAMED]]
     more = len(paths) - len(names)
     return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+
+
+def _name_of(path: str, tree: str, scope: str) -> str:
+    kept = name_in_git(path)
+    if kept is None:
+        return path.removeprefix(tree.rstrip("/") + "/")
+    return kept if scope == tree else f"{kept}{of_repository(scope)}"
 
 
 def unattributed_words(effects: Effects) -> Iterator[str]:

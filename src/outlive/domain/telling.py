@@ -143,7 +143,8 @@ def _left_open(effects: Effects, held: Sequence[Window], project: str, now: date
     if not opened:
         return ""
     paths = without_filled(path for window in opened for path in window.paths)
-    other = f"{few_names(paths, project)} not as it found {them(len(paths))}"
+    scopes = {path: window.scope for window in opened for path in window.paths}
+    other = f"{few_names(paths, project, scopes)} not as it found {them(len(paths))}"
     since = how_long(min(opened, key=lambda window: window.opened_at), now)
     how = f"for {since}" if held else "put back or changed since"
     if not opened[0].is_attributed:
