@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -194,6 +195,33 @@ def test_in_such_a_sandbox_a_dead_keeper_breaks_nothing_either(bench: Bench) -> 
     (bench.project / "go").touch()
     assert bench.run("wait", task, "--timeout", "20s").returncode == 0
     assert bench.show(task)["effects"]["unobserved_since"] is not None
+
+
+KILLING = """
+import os, time
+time.sleep(0.2)
+open("a", "w").write("1")
+time.sleep(0.2)
+open("b", "w").write("2")
+print(time.time(), flush=True)
+for _ in range(12):
+    time.sleep(0.005)
+    open("c", "w")
+os.kill(int(open("keeper").read()), 9)
+"""
+
+
+def test_what_died_with_the_keeper_before_it_was_written_down_was_not_observed(bench: Bench) -> None:
+    """Lines are gathered for a tenth of a second: the record says from when on they are missing."""
+    Worktree(bench.project).write("a", "0")
+    task = bench.ok("run", f"{until('go')}; {sys.executable} -B -c '{KILLING}'")
+    (bench.project / "keeper").write_text(str(bench.keeper(task)))
+    (bench.project / "go").touch()
+    assert bench.run("wait", task, "--timeout", "20s").returncode == 0
+    found = bench.json("effects", task)
+    written = float(bench.ok("output", task))
+    assert f"{bench.project}/b" not in found["created"]
+    assert datetime.fromisoformat(found["unobserved_since"]).timestamp() <= written
 
 
 def test_a_limit_of_time_is_the_command_s_and_not_that_of_who_looks(bench: Bench) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outlive.bundle.eyes import Eyes
 from outlive.observe.journal import Journal, escaped, read_journal, unescaped
 
 if TYPE_CHECKING:
@@ -77,3 +78,28 @@ def test_a_disk_that_is_full_again_and_again_leaves_a_gap_and_whole_lines(tmp_pa
     assert names == sorted(set(names), key=written.index)
     assert names[-200:] == written[-200:]
     assert "the disk was full: what it did then is not known" in [fields[4] for fields in lines if fields[1] == "gap"]
+
+
+def test_what_a_dying_keeper_wrote_half_is_not_taken_for_a_line(tmp_path: Path) -> None:
+    """A kill tears what it writes, at the end of a page; that nobody looks from then on is told all the same."""
+    path = tmp_path / "journal"
+    for torn in (b"2\twrite\t7\t0\t/b", b"2\twrite\t7\t0\t/tor", b""):
+        path.write_bytes(b"1\twrite\t7\t0\t/a\n" + torn)
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+        Eyes(fd, 0, keep_privileges=True).note_taking_over()
+        os.close(fd)
+        assert [fields[1] for fields in read_journal(str(path))] == ["write", "unobserved"]
+
+
+def test_since_when_something_is_not_written_yet_is_known_to_who_takes_over(tmp_path: Path) -> None:
+    """Of what was gathered and is lost with the keeper, nobody may say that it was seen."""
+    fd = os.open(tmp_path / "journal", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    eyes = Eyes(fd, 0, keep_privileges=True)
+    journal = Journal(fd, 0, eyes.note_unwritten)
+    journal.add(5, "write\t7\t0\t/a")
+    journal.flush()
+    journal.add(7, "write\t7\t0\t/b")
+    journal.add(8, "write\t7\t0\t/c")
+    eyes.note_taking_over()
+    os.close(fd)
+    assert [fields[:2] for fields in read_journal(str(tmp_path / "journal"))] == [["5", "write"], ["7", "unobserved"]]

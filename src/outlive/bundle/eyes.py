@@ -29,6 +29,8 @@ _TAKEN = b"t"
 PROMISED, NOT_PROMISED = b"p", b"n"
 """Somebody can answer: without a thread for that, nobody could, and there must be no filter."""
 _UNOBSERVED = "its keeper died: what it did afterwards was not seen"
+_UNWRITTEN_AT, _UNWRITTEN_SIZE = 2048, 8
+"""Where in the page it is told since when there is something to be written."""
 _DESCRIPTORS = ("_journal", "_page", "_keeper", "_to_keeper", "_witness", "_to_witness", "_is_taken", "_taken")
 
 
@@ -120,11 +122,17 @@ class Eyes:
         os.close(self._keeper)
         return StandIn(self, keeper)
 
+    def note_unwritten(self, since: int) -> None:
+        """In the keeper: what it saw since then is not in the journal yet, and would be lost with it; 0: nothing."""
+        os.pwrite(self._page, since.to_bytes(_UNWRITTEN_SIZE, "little"), _UNWRITTEN_AT)
+
     def note_taking_over(self) -> None:
-        """In the witness: from now on nobody looks any more."""
-        at = (self._wall + time.monotonic_ns()) // 1000
+        """In the witness: from now on nobody looks any more; and what was seen, but not written down, is lost."""
+        unwritten = int.from_bytes(os.pread(self._page, _UNWRITTEN_SIZE, _UNWRITTEN_AT), "little")
+        at = unwritten or (self._wall + time.monotonic_ns()) // 1000
         try:
-            os.write(self._journal, f"{at}\tunobserved\t0\t-\t{_UNOBSERVED}\n".encode("ascii"))
+            # A kill may tear what it was writing: that is ended so that nobody takes it for a line.
+            os.write(self._journal, f"\0\n{at}\tunobserved\t0\t-\t{_UNOBSERVED}\n".encode("ascii"))
         except OSError:
             pass  # the disk is full; what is missing will be seen
 

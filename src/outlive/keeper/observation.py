@@ -181,7 +181,7 @@ class Observation:
                 self._note("unseen", CANNOT)
                 self._looks.before()
             else:
-                self._observer = self._make_observer(listener, command)
+                self._observer = self._make_observer(eyes, listener, command)
         finally:
             self._loaded.release()
         try:
@@ -209,7 +209,7 @@ class Observation:
             return  # it is gone
         let_continue(listener, received(self._page))
 
-    def _make_observer(self, listener: int, command: int) -> Observer | None:
+    def _make_observer(self, eyes: Eyes, listener: int, command: int) -> Observer | None:
         try:
             load()
             from outlive.observe.journal import Journal  # noqa: PLC0415
@@ -226,9 +226,9 @@ class Observation:
             observer = Observer(
                 listener,
                 self._page,
-                Journal(self._fd, self._wall),
+                Journal(self._fd, self._wall, eyes.note_unwritten),
                 Scope(places),
-                loses_privileges=self.eyes is not None and not self.eyes.keep_privileges,
+                loses_privileges=not eyes.keep_privileges,
                 on_first_write=self._look_beside,
             )
             observer.write_exec(self._now(), command, " ".join(self._plan.launch.argv), self._plan.launch.argv[0])

@@ -14,7 +14,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 UNSEEN = "-"
 _ESCAPES = {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}
@@ -23,6 +23,8 @@ _MOST_READ = 8 << 20
 _LONGEST_BEGINNING, _STARTS = 64 << 10, ([b"begin"], [b"exec"])
 CHANGES = ("write", "rename", "remove", "make")
 LARGEST = 128 << 20
+_TORN = "\0\n"
+"""How a line ends that the keeper died of writing: the witness ends it so, for no path has that."""
 
 
 def escaped(text: str) -> str:
@@ -41,14 +43,18 @@ def unescaped(field: str) -> str:
 class Journal:
     """An open journal. Lines are gathered until somebody has the time to write them."""
 
-    def __init__(self, fd: int, wall: int) -> None:
-        """`wall` is what lies between the monotonic clock and 1970, in nanoseconds, as of the task's start."""
+    def __init__(self, fd: int, wall: int, on_unwritten: Callable[[int], object] = lambda _: None) -> None:
+        """`wall` is what lies between the monotonic clock and 1970, in nanoseconds, as of the task's start.
+
+        `on_unwritten`: called with the time of the first line that is gathered, and with 0 when all are written.
+        """
         self._fd = fd
         self._lines: list[str] = []
         self._since = 0
         self._last = b""
         self._room = LARGEST
         self._wall = wall
+        self._on_unwritten = on_unwritten
 
     def now(self) -> int:
         """Microseconds since 1970, of the clock that was set when we began."""
@@ -58,6 +64,7 @@ class Journal:
         """One more line: when it was, and the rest of it."""
         if not self._lines:
             self._since = at
+            self._on_unwritten(at)
         self._lines.append(f"{at}\t{words}\n")
         if len(self._lines) >= _MOST_GATHERED or at - self._since > _LONGEST_GATHERED_US:
             self.flush()
@@ -69,10 +76,15 @@ class Journal:
 
     def flush(self) -> None:
         """Write what was gathered; a full disk loses lines, never the task, and that they are lost is told."""
+        if not self._lines:
+            return
         content = "".join(self._lines).encode("utf-8", "surrogateescape")
         self._lines.clear()
-        if self._room <= 0 or not content:
-            return
+        if self._room > 0:
+            self._write(content)
+        self._on_unwritten(0)
+
+    def _write(self, content: bytes) -> None:
         self._room -= len(content)
         if self._room <= 0:
             content = self._gap("the journal is full")
@@ -153,7 +165,7 @@ def read_journal(path: str) -> Iterator[list[str]]:
     try:
         with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             for line in file:
-                fields = line[:-1].split("\t") if line.endswith("\n") else []
+                fields = line[:-1].split("\t") if line.endswith("\n") and not line.endswith(_TORN) else []
                 if len(fields) >= 5 and fields[0].isdecimal() and fields[2].isdecimal():
                     yield [*fields[:4], *map(unescaped, fields[4:])]
     except FileNotFoundError:
