@@ -224,6 +224,31 @@ def test_what_died_with_the_keeper_before_it_was_written_down_was_not_observed(b
     assert datetime.fromisoformat(found["unobserved_since"]).timestamp() <= written
 
 
+def test_what_was_put_back_when_nobody_looked_any_more_was_away_until_then(bench: Bench) -> None:
+    """Not only until the last call that was seen; by writing, and by its name."""
+    tree = Worktree(bench.project)
+    for name in ("a.py", "b.py", "c.py"):
+        tree.write(name, "x = 1\n")
+    tree.write("full/one", "1")
+    lines = (
+        "cp a.py saved; rm a.py; mv b.py away; echo bad > c.py; touch held",
+        f"rmdir full; {until('go')}; cp saved a.py; mv away b.py; echo x = 1 > c.py; touch full/more; sleep 0.1",
+    )
+    task = bench.ok("run", "; ".join(lines))
+    wait_until((bench.project / "held").exists)
+    time.sleep(0.1)
+    kill(bench.keeper(task))
+    time.sleep(0.3)
+    (bench.project / "go").touch()
+    assert bench.run("wait", task, "--timeout", "20s").returncode == 0
+    found = bench.json("effects", task)
+    spans = {path: window["duration_s"] for window in found["windows"] for path in window["paths"]}
+    possible = {path: window["duration_s"] for window in found["possible_windows"] for path in window["paths"]}
+    assert spans["a.py"] > 0.4 < spans["b.py"], found
+    assert possible["c.py"] > 0.4, found
+    assert "full" not in {*spans, *possible}
+
+
 def test_a_limit_of_time_is_the_command_s_and_not_that_of_who_looks(bench: Bench) -> None:
     """It would kill keeper and witness; who insists is observed. One that only warns (SIGXCPU) kills neither."""
     limited = ["sh", "-c", 'ulimit "$0" 1; exec "$@"']

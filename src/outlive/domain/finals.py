@@ -28,7 +28,8 @@ class Finals:
         """Paths that the task's last call about them took away."""
         self.late: set[str] = set()
         """Paths of which nobody knows how the task left them, because of what somebody did to them after its end."""
-        self._ended: tuple[int, Callable[[str], int]] | None = None
+        self._ended: int | None = None
+        self._changed_at: Callable[[str], int] = lambda _: 0
 
     def add(self, at: int, state: str, path: str, *moments: str) -> None:
         """A path was looked at: when it was written and touched, and when the task had ended, if that was earlier."""
@@ -42,9 +43,9 @@ class Finals:
         if touched.isdecimal():
             self._touched[path] = int(touched)
 
-    def end(self, at: int, changed_at: Callable[[str], int]) -> None:
-        """The task has ended then. What is not looked at yet changed at a time that the kernel knows."""
-        self._ended = at, changed_at
+    def end(self, at: int | None, changed_at: Callable[[str], int]) -> None:
+        """The task has ended then, if it has. What is not looked at yet changed at a time that the kernel knows."""
+        self._ended, self._changed_at = at, changed_at
 
     def as_left(self, path: str, story: Story, found: str, *, is_watched: bool) -> str:
         """How the task left a path of which this was found; unknown if somebody was faster to change it."""
@@ -71,8 +72,14 @@ class Finals:
         """
         if path in self.held or self._ended is None:
             return last_at <= self._late_of.get(path, -1)
-        ended, changed_at = self._ended
-        return last_at <= ended < changed_at(path) and found[:1] != "d"
+        return last_at <= self._ended < self._changed_at(path) and found[:1] != "d"
+
+    def changed_unseen(self, path: str, last_at: int) -> int:
+        """When the kernel knows of a change of a path, after the last call about it; 0 if it was looked at since."""
+        if path in self.held:
+            return 0
+        changed = self._changed_at(path)
+        return changed if last_at < changed and (self._ended is None or changed <= self._ended) else 0
 
     def state_of(self, path: str) -> str:
         """What it held; empty if nobody looked."""
@@ -90,6 +97,10 @@ class Finals:
     def written_at(self, path: str) -> int:
         """When it was written last; 0 if that is not known."""
         return self._written.get(path, 0)
+
+    def note_write(self, path: str, at: int) -> None:
+        """It was written then, by whomever."""
+        self._written[path] = at
 
     def forget_write(self, path: str) -> None:
         """It was somebody else who wrote to it last."""

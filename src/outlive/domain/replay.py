@@ -239,8 +239,8 @@ class Replay:
         story.last_at = at
         story.found(state)
 
-    def end(self, at: int, changed_at: Callable[[str], int]) -> None:
-        """The task ended then; what changes later is of others, and `changed_at` tells when a path did."""
+    def end(self, at: int | None, changed_at: Callable[[str], int]) -> None:
+        """The task ended then, if it has; what changes later is of others, and `changed_at` tells when a path did."""
         self._finals.end(at, changed_at)
 
     def open_now(
@@ -275,6 +275,8 @@ class Replay:
             if not final or at < story.last_at:
                 final = look(path, story.baseline)  # nobody looked, or whoever was left behind has gone on since
             final = self._finals.as_left(path, story, final, is_watched=self._is_watched)
+            if self._unobserved is not None:
+                self._find_unseen_end(path, story, final)
             final, is_anothers = self._between.as_left(path, story.last_at, final)
             if is_anothers:
                 self._finals.forget_write(path)
@@ -287,6 +289,21 @@ class Replay:
             if is_another and self._is_removed(story.baseline) and not self._in.is_git(path):
                 story.must_be_same = False  # all that was in the first one has been named, and tells of it
                 story.found(story.state)
+
+    def _find_unseen_end(self, path: str, story: Story, final: str) -> None:
+        """Whoever put it back when nobody looked any more did so when it changed last, as far as anybody knows.
+
+        A directory changes with its entries: that tells nothing of it.
+        """
+        at = self._finals.changed_unseen(path, story.last_at)
+        if not at or not story.is_as_found(final) or final[:1] == "d":
+            return
+        if path in self._finals.taken:
+            story.found(ABSENT)
+        if story.is_open:
+            story.last_at = at
+        else:
+            self._finals.note_write(path, at)
 
     def _find_displaced(self, look: Look) -> None:
         """What was there at first, under the names of directories that had left."""

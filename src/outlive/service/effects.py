@@ -66,8 +66,8 @@ def _replayed(home: Home, task: Task, last: int) -> Replay:
     replay = Replay(home.path)
     for number in range(task.first_try(last).number, last + 1):
         replay.read(read_journal(AttemptFiles(home.bundle(task.id), number).effects))
-    if (ended_at := task.attempts[last - 1].ended_at) is not None:
-        replay.end(to_micros(ended_at), lambda path: changed_at_ns(path) // 1000)
+    ended_at = task.attempts[last - 1].ended_at
+    replay.end(None if ended_at is None else to_micros(ended_at), lambda path: changed_at_ns(path) // 1000)
     return replay
 
 
