@@ -1619,6 +1619,17 @@ def test_the_death_of_either_observer_breaks_nothing(bench: Bench, who: str) -> 
     assert (gaps > 0) == (who == "keeper")
 
 
+def test_who_was_left_behind_by_its_parent_has_a_command_line(bench: Bench, repo: Path) -> None:
+    """A part of a script that goes on when the script has ended: nobody is left who could tell whose child it is."""
+    text = "{ while [ ! -e go ]; do sleep 0.05; done; echo late > other.py; while [ -e go ]; do sleep 0.05; done; } & :"
+    task = bench.launch(text)
+    bench.run("wait", task)
+    (repo / "go").touch()
+    window = window_on(bench, task, "other.py")
+    (repo / "go").unlink()
+    assert window["by"] == f"/bin/sh -c {text}"
+
+
 def test_threads_vfork_and_children_of_children_are_seen(bench: Bench, repo: Path) -> None:
     """Every path, and nothing invented."""
     program = """

@@ -84,7 +84,8 @@ class Replay:
             parent = int(fields[3]) if len(fields) > 3 and fields[3].isdigit() else None
             self._doers.begin(thread, fields[1], parent)
         elif operation == "fork":
-            self._doers.begin(thread, None, int(fields[1]) if fields[1].isdigit() else NOBODY)
+            command = fields[2] if len(fields) > 2 else None
+            self._doers.begin(thread, command, int(fields[1]) if fields[1].isdigit() else NOBODY)
         elif operation == "seen":
             self._seen(at, *fields)
         elif operation == "look":

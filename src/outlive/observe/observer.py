@@ -326,12 +326,17 @@ class Observer:
                 self._on_first_write(top)
 
     def _introduce(self, at: int, thread: int) -> None:
-        """Somebody who was forked and has not executed anything: whose child or thread it is."""
+        """Somebody who was forked and has not executed anything: whose child or thread it is.
+
+        If that is nobody we know, its parent has ended, and left it to somebody else: then its own words tell.
+        """
         if thread in self._known:
             return
         self._known.add(thread)
         leader, parent = _parents(thread)
-        self._note(at, "fork", thread, parent if leader == str(thread) else leader)
+        above = parent if leader == str(thread) else leader
+        words = () if int(above) in self._known else _words_of(thread)
+        self._note(at, "fork", thread, above, *words)
 
     def _note(self, at: int, operation: str, thread: int, *words: str) -> None:
         fields = "".join(f"\t{escaped(word)}" for word in words)
@@ -358,6 +363,15 @@ def _parents(thread: int) -> tuple[str, str]:
     except (OSError, ValueError):
         fields = {}
     return fields.get("Tgid", "0").strip(), fields.get("PPid", "0").strip()
+
+
+def _words_of(thread: int) -> tuple[str, ...]:
+    """The command line of a thread, as far as it fits; nothing, if it is gone."""
+    try:
+        words = os.fsdecode(read_small(f"/proc/{thread}/cmdline")).rstrip("\0").replace("\0", " ")
+    except OSError:
+        words = ""
+    return (words,) if words else ()
 
 
 def _namespace(thread: int | str) -> str:
