@@ -147,6 +147,21 @@ def test_what_was_moved_under_a_running_task_is_drift(bench: Bench, tree: Worktr
 
 
 @can_observe
+@pytest.mark.usefixtures("tree")
+def test_that_nothing_moved_is_not_told_while_that_is_still_being_found_out(bench: Bench) -> None:
+    """A large tree takes its time, and a notice is read once: it is waited for, and then it is unknown."""
+    begin(bench, "s-1")
+    task = begun(bench, "true", "--session", "s-1")
+    compared(bench, task)
+    (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
+    assert notice["drift"]["moved"] is False
+    os.unlink(bench.files(task).compared)  # as if it were still to come
+    (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
+    assert notice["drift"]["moved"] is None
+    assert "still being compared" in notice["drift"]["summary"]
+
+
+@can_observe
 def test_what_a_task_moves_itself_is_no_drift(bench: Bench, tree: Worktree) -> None:
     """Its own commit is what it is about; nor is it where nobody knows whose doing it was."""
     del tree

@@ -87,6 +87,8 @@ class Snapshot(Value):
     """Of one taken at an end, how many paths the task touched; `files` has the first of them."""
     unfollowed: int = 0
     """How many of these are neither in `files` nor tracked: nobody will know whether they change."""
+    compares: bool = False
+    """Of one taken at an end, whether all files are compared right after it with what they were at first."""
     settings: Mapping[str, bytes] | None = None
     """Of one taken at an end, the files that git's settings came from, but for the repository's own."""
     dirty: Mapping[bytes, bytes] | None = None

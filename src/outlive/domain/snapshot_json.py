@@ -44,6 +44,7 @@ def to_json(snapshot: Snapshot) -> str:
             "files": _named_json(snapshot.files),
             "touched": snapshot.touched,
             "unfollowed": snapshot.unfollowed,
+            "compares": snapshot.compares,
             "settings": _named_json(snapshot.settings),
         }
     )
@@ -67,6 +68,7 @@ def from_json(text: str) -> Snapshot | None:
             files=_named(files),
             touched=int(kept.get("touched", 0)),
             unfollowed=int(kept.get("unfollowed", 0)),
+            compares=bool(kept.get("compares")),
             settings=_named(kept.get("settings")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, NotBase64, NotDeflated, RecursionError):

@@ -139,7 +139,7 @@ class Looks:
         quick = self._quick
         if self._first is None or self._work is None or quick is None:
             return
-        if not self._work.is_done and not self._is_all:
+        if not self._can_compare:
             self._work.give_up()
             os.close(self._first)
             return
@@ -150,6 +150,11 @@ class Looks:
             pass
         os.close(self._first)
         self._first = None
+
+    @property
+    def _can_compare(self) -> bool:
+        """Whether there is, or will be, a first look at all files."""
+        return self._work is not None and (self._work.is_done or self._is_all)
 
     def _compare(self, first: int, quick: list[Snapshot], seen: Collection[str]) -> None:
         from outlive.keeper.beside import Beside  # noqa: PLC0415 - it has been loaded
@@ -181,7 +186,8 @@ class Looks:
             quick = [take_quick(first, paths[:_MOST_FOLLOWED]), *map(take_quick, others)]
             if is_end:
                 left = as_left(with_settings(quick[0]), self.ended_ns or time.time_ns())
-                quick[0] = left.but(touched=len(paths), unfollowed=max(0, len(paths) - _MOST_FOLLOWED))
+                unfollowed = max(0, len(paths) - _MOST_FOLLOWED)
+                quick[0] = left.but(touched=len(paths), unfollowed=unfollowed, compares=self._can_compare)
             if not only_of_repositories or any(each.git is not None for each in quick):
                 _write(path, "".join(to_json(each) + "\n" for each in quick))
         except (ImportError, OSError):

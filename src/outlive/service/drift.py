@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from outlive.bundle.attempt import AttemptFiles
 from outlive.domain.drift import drift, with_further, with_meanwhile
 from outlive.domain.when import to_micros
-from outlive.service.effects import snapshots_of
+from outlive.service.effects import snapshot_of, snapshots_of, wait_for_comparison
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _ALL_FILES_S = 0.5
 _NAMED_FILES_S = 0.25
 _COUNTING_S = 1.0
+_COMPARING_S = 0.5
 _MOST_FORMER = 200
 
 
@@ -33,15 +35,27 @@ class World:
         self._full: dict[str, Snapshot] = {}
         self._left_to_count_s = _COUNTING_S
         self._distances: dict[tuple[str, str | None, str | None], Distance | None] = {}
+        self._left_to_wait_s = _COMPARING_S
+
+    def wait_for(self, home: Home, task: Task, attempt: int) -> None:
+        """Until all files have been compared that are to be, if there is time: who is told once should hear of that."""
+        files = AttemptFiles(home.bundle(task.id), attempt)
+        if _is_being_compared(files, snapshot_of(files.after)) and self._left_to_wait_s > 0:
+            began = time.monotonic()
+            wait_for_comparison(files, task.attempts[attempt - 1].settled_at, self._left_to_wait_s)
+            self._left_to_wait_s -= time.monotonic() - began
 
     def drift_of(self, home: Home, task: Task, attempt: int, effects: Effects) -> Drift | None:
         """What has moved since an attempt with these effects ended, and by others while it ran; None if nobody looked.
 
         Where it ran, and in what it was to touch.
         """
-        own, *others = (*snapshots_of(AttemptFiles(home.bundle(task.id), attempt).after),) or (None,)
+        files = AttemptFiles(home.bundle(task.id), attempt)
+        own, *others = (*snapshots_of(files.after),) or (None,)
         if own is None:
             return None
+        if _is_being_compared(files, own):
+            own = own.but(unknown=(*own.unknown, "files: what others changed while it ran is still being compared"))
         from outlive.observe.snapshot import look_at_paths  # noqa: PLC0415 - only who reads a notice looks
 
         now = self._look(task.launch.cwd) if own.git is None else self._look_at_all(own, task.launch.cwd)
@@ -97,6 +111,11 @@ class World:
         former = [path for path in then.dirty or () if path not in now.tree.tracked][:_MOST_FORMER]
         seen = {path: look_at(f"{now.git.top}/{as_text(path)}") for path in former}
         return now.but(tree=now.tree.but(tracked={**now.tree.tracked, **seen})) if seen else now
+
+
+def _is_being_compared(files: AttemptFiles, left: Snapshot | None) -> bool:
+    """Whether that is still to come; or never will, if its keeper has died of it."""
+    return left is not None and left.compares and not os.path.exists(files.compared)
 
 
 def drift_document(found: Drift | None) -> dict[str, object] | None:

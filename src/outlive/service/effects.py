@@ -46,7 +46,7 @@ def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
     before = snapshot_of(files.before)
     is_in_repository = before is not None and before.git is not None
     if is_in_repository and not replay.is_observed:
-        _wait_for_comparison(files, task.attempts[files.number - 1].settled_at)
+        wait_for_comparison(files, task.attempts[files.number - 1].settled_at)
         replay = _replayed(home, task, files.number)
     after = snapshot_of(files.after) if is_in_repository else None
     found = with_comparisons(
@@ -71,11 +71,11 @@ def _replayed(home: Home, task: Task, last: int) -> Replay:
     return replay
 
 
-def _wait_for_comparison(files: AttemptFiles, settled_at: datetime | None) -> None:
-    """Right after an end that nobody saw from inside, files are still being compared: that is worth a moment."""
+def wait_for_comparison(files: AttemptFiles, settled_at: datetime | None, patience_s: float = _PATIENCE_S) -> None:
+    """Right after an end, files are still being compared: that is worth a moment to who knows nothing else of them."""
     if settled_at is None or utc_now() - settled_at > _COMPARED_WITHIN:
         return
-    until = time.monotonic() + _PATIENCE_S
+    until = time.monotonic() + patience_s
     while not os.path.exists(files.compared) and time.monotonic() < until:
         time.sleep(0.01)
 

@@ -123,6 +123,7 @@ def _compared(home: Home, digest: Digest) -> Digest:
     """With what the first of its endings touched, and what moved since."""
     world, ended = World(), list(digest.ended)
     for number, line in enumerate(ended[:_MOST_COMPARED]):
+        world.wait_for(home, line.task, line.task.current.number)
         effects = effects_of(home, line.task)
         drift = world.drift_of(home, line.task, line.task.current.number, effects)
         ended[number] = line.but(drift=drift, effects=effects)

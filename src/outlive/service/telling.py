@@ -58,6 +58,7 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
             crossed = origin is not None and (
                 (told_to is not None and told_to.seq != origin.session) or boundaries[origin.session] > origin.boundary
             )
+            world.wait_for(home, task, notice.attempt)
             effects = effects_of(home, task, notice.attempt)
             # What HEAD is held away from is told as no window of the tree: only who looks now sees it.
             may_hold = bool(effects.git) or any(window.is_open for window in effects.windows)
