@@ -184,6 +184,19 @@ def test_packing_refs_moves_none() -> None:
         assert drift(then, seen(git_state(refs=refs), {path: GONE})).moved is moved
 
 
+def test_a_branch_that_it_moved_is_told_by_its_name_and_the_one_of_head_as_head() -> None:
+    """Not as a file of git's directory, beside the sentence that says the same."""
+    names = ("refs/heads/main", "refs/tags/v1")
+    files = {f"{git_state().common_dir}/{name}": HASHED + stamp() + b"1" for name in names}
+    then = seen(git_state(refs=dict.fromkeys(names, OLD)), files)
+    now = seen(git_state(head=NEW, refs=dict.fromkeys(names, NEW)), dict.fromkeys(files, GONE))
+    told = drift(then, now).details
+    assert [each.partition(" (")[0] for each in told] == [
+        "HEAD moved since it ran",
+        "tag v1, which it moved, moved again since",
+    ]
+
+
 def test_a_file_it_touched_is_told_once() -> None:
     """By its path, as one that it touched."""
     was, is_now = HASHED + stamp() + b"1", HASHED + stamp() + b"2"

@@ -10,6 +10,7 @@ that; files that are not tracked, and those elsewhere, count only if it was seen
 from __future__ import annotations
 
 from outlive.domain.comparison import compare_refs
+from outlive.domain.git_state import part_of_git
 from outlive.domain.snapshot import UNSEEN, is_changed
 from outlive.domain.text import one_line
 from outlive.domain.tracked import compare_tracked
@@ -184,27 +185,31 @@ def _head_drift(then: str, now: str, distance: Distance | None) -> str:
 
 
 def _file_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
+    """The files that it touched; refs by their names, but for the one that HEAD is, which is told as HEAD."""
     if then.files is None or now.files is None:
         return []
-    changed, unsure = [], 0
+    changed, refs, unsure = [], [], 0
     own = "" if then.git is None else then.git.common_dir + "/"
     for path, was in then.files.items():
-        if own and path.startswith(own + "refs/"):
-            answer = _is_ref_changed(then, now, path.removeprefix(own))
-        else:
-            answer = is_changed(was, now.files.get(path, UNSEEN))
-        if answer:
+        name = path.removeprefix(own) if own and path.startswith(own + "refs/") else None
+        if name is not None and then.git is not None and name == then.git.branch:
+            continue
+        answer = is_changed(was, now.files.get(path, UNSEEN)) if name is None else _is_ref_changed(then, now, name)
+        if answer and name is not None:
+            refs.append(part_of_git(name, is_own=True) or name)
+        elif answer:
             changed.append(path)
         unsure += answer is None
     if unsure:
         unknown.append(f"files it touched: {unsure} could not be compared")
     if then.unfollowed:
         unknown.append(f"files it touched: {then.unfollowed} are more than are followed")
-    if not changed:
-        return []
-    files = "1 file it touched" if len(changed) == 1 else f"{len(changed)} files it touched"
-    least = "at least " if unsure or then.touched > len(then.files) else ""
-    return [f"{least}{files} changed since ({_named(changed)})"]
+    told = [f"{_named(refs)}, which it moved, moved again since"] if refs else []
+    if changed:
+        files = "1 file it touched" if len(changed) == 1 else f"{len(changed)} files it touched"
+        least = "at least " if unsure or then.touched > len(then.files) else ""
+        told.append(f"{least}{files} changed since ({_named(changed)})")
+    return told
 
 
 def _tracked_drift(then: Snapshot, now: Snapshot, ended_ns: int | None, unknown: list[str]) -> list[str]:
