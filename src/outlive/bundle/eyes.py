@@ -31,6 +31,7 @@ PROMISED, NOT_PROMISED = b"p", b"n"
 _UNOBSERVED = "its keeper died: what it did afterwards was not seen"
 _UNWRITTEN_AT, _UNWRITTEN_SIZE = 2048, 8
 """Where in the page it is told since when there is something to be written."""
+_WRITING_TAKES_MS = 5
 _DESCRIPTORS = ("_journal", "_page", "_keeper", "_to_keeper", "_witness", "_to_witness", "_is_taken", "_taken")
 
 
@@ -126,10 +127,13 @@ class Eyes:
         """In the keeper: what it saw since then is not in the journal yet, and would be lost with it; 0: nothing."""
         os.pwrite(self._page, since.to_bytes(_UNWRITTEN_SIZE, "little"), _UNWRITTEN_AT)
 
+    def unwritten_since(self) -> int:
+        """In the witness: since when there is something that the keeper saw, and has not written down; 0 if nothing."""
+        return int.from_bytes(os.pread(self._page, _UNWRITTEN_SIZE, _UNWRITTEN_AT), "little")
+
     def note_taking_over(self) -> None:
         """In the witness: from now on nobody looks any more; and what was seen, but not written down, is lost."""
-        unwritten = int.from_bytes(os.pread(self._page, _UNWRITTEN_SIZE, _UNWRITTEN_AT), "little")
-        at = unwritten or (self._wall + time.monotonic_ns()) // 1000
+        at = self.unwritten_since() or (self._wall + time.monotonic_ns()) // 1000
         try:
             # A kill may tear what it was writing: that is ended so that nobody takes it for a line.
             os.write(self._journal, f"\0\n{at}\tunobserved\t0\t-\t{_UNOBSERVED}\n".encode("ascii"))
@@ -221,15 +225,19 @@ class StandIn:
         waiting = poll()
         waiting.register(listener, 0)
         waiting.register(self._keeper, 0)
-        page = self._eyes.page()
-        while True:
-            ready = dict(waiting.poll())
+        page, is_over = self._eyes.page(), False
+        ready: dict[int, int] = {}
+        while self._keeper not in ready:
+            ready = dict(waiting.poll(_WRITING_TAKES_MS if is_over else None))
             if ready.get(listener, 0) & POLLHUP:
+                is_over = True
+                waiting.unregister(listener)
+            # The keeper may die of what is left to it: then that was seen in vain.
+            if is_over and not self._eyes.unwritten_since():
                 return
-            if self._keeper in ready:
-                break
         self._eyes.note_taking_over()
-        let_continue_what_waits(listener, page)
+        if not is_over:
+            let_continue_what_waits(listener, page)
 
 
 def let_continue_what_waits(listener: int, page: mmap) -> None:
