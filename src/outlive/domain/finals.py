@@ -30,6 +30,8 @@ class Finals:
         """Paths of which nobody knows how the task left them, because of what somebody did to them after its end."""
         self._ended: int | None = None
         self._changed_at: Callable[[str], int] = lambda _: 0
+        self.is_watched = False
+        """Whether files were watched, so that the last change need not have been seen."""
 
     def add(self, at: int, state: str, path: str, *moments: str) -> None:
         """A path was looked at: when it was written and touched, and when the task had ended, if that was earlier."""
@@ -47,13 +49,13 @@ class Finals:
         """The task has ended then, if it has. What is not looked at yet changed at a time that the kernel knows."""
         self._ended, self._changed_at = at, changed_at
 
-    def as_left(self, path: str, story: Story, found: str, *, is_watched: bool) -> str:
+    def as_left(self, path: str, story: Story, found: str) -> str:
         """How the task left a path of which this was found; unknown if somebody was faster to change it."""
         if not self._is_anothers(path, story.last_at, found):
             return found
         if path in self.taken:
             return ABSENT
-        if is_watched:
+        if self.is_watched:
             return story.state
         self.late.add(path)
         return UNREADABLE
@@ -74,7 +76,22 @@ class Finals:
             return last_at <= self._late_of.get(path, -1)
         return last_at <= self._ended < self._changed_at(path) and found[:1] != "d"
 
-    def changed_unseen(self, path: str, last_at: int) -> int:
+    def find_unseen_end(self, path: str, story: Story, final: str) -> None:
+        """Whoever put it back when nobody looked any more did so when it changed last, as far as anybody knows.
+
+        A directory changes with its entries: that tells nothing of it.
+        """
+        at = self._changed_unseen(path, story.last_at)
+        if not at or not story.is_as_found(final) or final[:1] == "d":
+            return
+        if path in self.taken:
+            story.found(ABSENT)
+        if story.is_open:
+            story.last_at = at
+        else:
+            self._written[path] = at
+
+    def _changed_unseen(self, path: str, last_at: int) -> int:
         """When the kernel knows of a change of a path, after the last call about it; 0 if it was looked at since."""
         if path in self.held:
             return 0
@@ -98,10 +115,6 @@ class Finals:
         """When it was written last; 0 if that is not known."""
         return self._written.get(path, 0)
 
-    def note_write(self, path: str, at: int) -> None:
-        """It was written then, by whomever."""
-        self._written[path] = at
-
     def forget_write(self, path: str) -> None:
         """It was somebody else who wrote to it last."""
         self._written.pop(path, None)
@@ -117,3 +130,26 @@ class Finals:
             written = self._written.get(path, 0)
             if not story.windows and story.baseline[:1] in "fu" and written - story.last_at > _SHORTEST_POSSIBLE_US:
                 yield path, (story.last_at, written, story.last_by)
+
+    def is_changed(self, path: str, story: Story) -> bool:
+        """Whether it is not as it was, or nobody can say that it is."""
+        if story.baseline in (ABSENT, "s"):
+            return False
+        return self.is_doubtful(path, story) or (story.baseline != UNREADABLE and story.is_open)
+
+    def is_doubtful(self, path: str, story: Story) -> bool:
+        """Whether it was changed, and nobody knows from what, or to what: no more can be said of it."""
+        if story.baseline == UNREADABLE:
+            return self.is_watched or self.was_touched(path, story)
+        is_lost = story.state == UNREADABLE and story.baseline not in (ABSENT, "s")
+        return (is_lost and not story.is_open and self.was_touched(path, story)) or self.is_unsure(path, story)
+
+    def is_unsure(self, path: str, story: Story) -> bool:
+        """Whether it only looks as before: a large file is known by its size and time, and a time can be set."""
+        is_same = story.was_written and story.baseline[:1] == "u" and not story.is_open
+        return is_same and self.was_touched(path, story)
+
+    def is_rewritten(self, path: str, story: Story) -> bool:
+        """Whether it was written and holds the same; where the kernel knows of no change, it was tried in vain."""
+        is_same = not story.windows and story.state != UNREADABLE
+        return is_same and story.baseline[:1] != "d" and self.was_touched(path, story)

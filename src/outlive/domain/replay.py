@@ -77,6 +77,7 @@ class Replay:
         elif operation in ("begin", "watch"):
             self._begin_again(is_observed=operation == "begin")
             self._is_observed, self._is_watched = operation == "begin", operation == "watch"
+            self._finals.is_watched = self._is_watched
             self._git.begin(self._in.begin(fields[1:]))
         elif operation == "further":
             self._git.begin(self._in.come_to(fields[1:4]))
@@ -275,9 +276,9 @@ class Replay:
             at, final = self._finals.held.get(path, (story.last_at, ""))
             if not final or at < story.last_at:
                 final = look(path, story.baseline)  # nobody looked, or whoever was left behind has gone on since
-            final = self._finals.as_left(path, story, final, is_watched=self._is_watched)
+            final = self._finals.as_left(path, story, final)
             if self._unobserved is not None:
-                self._find_unseen_end(path, story, final)
+                self._finals.find_unseen_end(path, story, final)
             final, is_anothers = self._between.as_left(path, story.last_at, final)
             if is_anothers:
                 self._finals.forget_write(path)
@@ -290,21 +291,6 @@ class Replay:
             if is_another and self._is_removed(story.baseline) and not self._in.is_git(path):
                 story.must_be_same = False  # all that was in the first one has been named, and tells of it
                 story.found(story.state)
-
-    def _find_unseen_end(self, path: str, story: Story, final: str) -> None:
-        """Whoever put it back when nobody looked any more did so when it changed last, as far as anybody knows.
-
-        A directory changes with its entries: that tells nothing of it.
-        """
-        at = self._finals.changed_unseen(path, story.last_at)
-        if not at or not story.is_as_found(final) or final[:1] == "d":
-            return
-        if path in self._finals.taken:
-            story.found(ABSENT)
-        if story.is_open:
-            story.last_at = at
-        else:
-            self._finals.note_write(path, at)
 
     def _find_displaced(self, look: Look) -> None:
         """What was there at first, under the names of directories that had left."""
@@ -342,7 +328,7 @@ class Replay:
         """All of it together, as the task left it."""
         self._find_ends(look)
         outside = sorted(path for path in self._outside if not self._is_as_before(path, look))
-        doubtful = {path for path, story in self._stories.items() if self._is_doubtful(path, story)}
+        doubtful = {path for path, story in self._stories.items() if self._finals.is_doubtful(path, story)}
         doubts = doubts_of(self._stories.values(), len(doubtful - self._finals.late), len(self._finals.late))
         self._gaps |= dict.fromkeys(doubts)
         if any(path in self._touched_outside and not story.is_open for path, story in self._stories.items()):
@@ -356,14 +342,14 @@ class Replay:
         return Effects(
             level=self._level(),
             gaps=tuple(self._gaps),
-            windows=self._windows(spans_of([each for each in there if not self._is_unsure(*each)])),
+            windows=self._windows(spans_of([each for each in there if not self._finals.is_unsure(*each)])),
             possible=self._windows(self._finals.possible(there)),
-            changed=tuple(path for path, story in stories if self._is_changed(path, story)),
+            changed=tuple(path for path, story in stories if self._finals.is_changed(path, story)),
             gone=tuple(path for path, story in there if story.state == ABSENT),
             created=without_filled((path for path, story in known if story.baseline == ABSENT != story.state), whole),
             whole=whole,
-            restored=tuple(path for path, story in there if story.closed and not self._is_changed(path, story)),
-            rewritten=tuple(path for path, story in there if self._is_rewritten(path, story)),
+            restored=tuple(path for path, story in there if story.closed and not self._finals.is_changed(path, story)),
+            rewritten=tuple(path for path, story in there if self._finals.is_rewritten(path, story)),
             git=tuple((from_micros(at), what, self._command(by)) for at, what, by in git),
             outside=without_filled(outside),
             remotes=tuple(self._remotes),
@@ -377,29 +363,6 @@ class Replay:
         if self._is_watched:
             return "watched"
         return "unknown" if not self._is_observed else "partial" if self._gaps else "observed"
-
-    def _is_changed(self, path: str, story: Story) -> bool:
-        """Whether it is not as it was, or nobody can say that it is."""
-        if story.baseline in (ABSENT, "s"):
-            return False
-        return self._is_doubtful(path, story) or (story.baseline != UNREADABLE and story.is_open)
-
-    def _is_doubtful(self, path: str, story: Story) -> bool:
-        """Whether it was changed, and nobody knows from what, or to what: no more can be said of it."""
-        if story.baseline == UNREADABLE:
-            return self._is_watched or self._finals.was_touched(path, story)
-        is_lost = story.state == UNREADABLE and story.baseline not in (ABSENT, "s")
-        return (is_lost and not story.is_open and self._finals.was_touched(path, story)) or self._is_unsure(path, story)
-
-    def _is_unsure(self, path: str, story: Story) -> bool:
-        """Whether it only looks as before: a large file is known by its size and time, and a time can be set."""
-        is_same = story.was_written and story.baseline[:1] == "u" and not story.is_open
-        return is_same and self._finals.was_touched(path, story)
-
-    def _is_rewritten(self, path: str, story: Story) -> bool:
-        """Whether it was written and holds the same; where the kernel knows of no change, it was tried in vain."""
-        is_same = not story.windows and story.state != UNREADABLE
-        return is_same and story.baseline[:1] != "d" and self._finals.was_touched(path, story)
 
     def _is_as_before(self, path: str, look: Look) -> bool:
         """Whether stat says of a path outside what it said before: it was tried in vain, or made and removed again."""
