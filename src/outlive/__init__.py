@@ -5,7 +5,7 @@
     task = Outlive().run("make test", timeout=timedelta(minutes=20))
     print(task.wait().state)
 
-Names are loaded when they are first used: `import outlive` alone costs next to nothing.
+Names are loaded when they are first used, so `import outlive` alone costs very little.
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from outlive.client.aio import AsyncOutlive
-    from outlive.client.sdk import Outlive, Task
-    from outlive.client.session import Session
     from outlive.domain.errors import (
         AmbiguousId,
         Broken,
@@ -27,12 +24,15 @@ if TYPE_CHECKING:
         UnknownTask,
         UserError,
     )
+    from outlive.sdk.aio import AsyncOutlive
+    from outlive.sdk.outlive import Outlive, Task
+    from outlive.sdk.session import Session
 
 _HOMES = {
-    "Outlive": "outlive.client.sdk",
-    "Task": "outlive.client.sdk",
-    "Session": "outlive.client.session",
-    "AsyncOutlive": "outlive.client.aio",
+    "Outlive": "outlive.sdk.outlive",
+    "Task": "outlive.sdk.outlive",
+    "Session": "outlive.sdk.session",
+    "AsyncOutlive": "outlive.sdk.aio",
     **dict.fromkeys(
         (
             "AmbiguousId",
@@ -68,6 +68,12 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'outlive' has no attribute {name!r}")
+    import sys  # noqa: PLC0415
     from importlib import import_module  # noqa: PLC0415
 
+    if sys.platform != "linux" and _HOMES[name].startswith("outlive.sdk."):
+        from outlive.domain.errors import Unavailable  # noqa: PLC0415
+        from outlive.linux_only import FACT, HINT  # noqa: PLC0415
+
+        raise Unavailable(FACT, HINT)
     return getattr(import_module(_HOMES[name]), name)

@@ -1,7 +1,16 @@
-"""`python -m outlive`: the command line without its script."""
+"""The command line without its script: `python -m outlive`."""
 
 import sys
 
-from outlive.cli.main import main
+if sys.platform != "linux":
+    from outlive.linux_only import exit_with_reason
+
+    exit_with_reason()
+
+from outlive.quick_import import install
+
+install()
+
+from outlive.cli.main import main  # noqa: E402
 
 sys.exit(main())

@@ -1,1 +1,1 @@
-"""Files and locks of one task, and the kernel's facts about its processes. Knows no ledger."""
+"""The files and locks of one task, in its bundle, without the ledger."""

@@ -1,18 +1,18 @@
-"""The directory of one attempt, and the descriptors that keep it alive.
+"""The directory of one attempt, and the locks that show that the attempt is alive.
 
-    attempts/N/lock     held (flock) by everybody who can still finish the attempt: keeper and witness
-    attempts/N/control  a FIFO that pokes the keeper; its flock is the turn of whoever keeps or reconciles it
-    attempts/N/done     a FIFO that the keeper alone holds: its death, or its work's end, wakes every waiter
-    attempts/N/turn     the same until the command begins, if it has to wait for its turn: wakes the next in line
-    attempts/N/record   exit, intent, process and hole (see `record`)
-    attempts/N/output   what the command wrote, straight from it
-    attempts/N/input    a FIFO that the command reads, if it takes input; gone when there will be no more
-    attempts/N/effects  what it was seen to touch (see `observe.journal`)
-    attempts/N/before   and `after`: the repository then, in short (see `observe.snapshot`)
-    attempts/N/compared what changed meanwhile, whoever did it (see `observe.comparing`)
+    attempts/N/lock     locked (flock) by every process that can still finish the attempt: keeper and witness
+    attempts/N/control  a FIFO for messages to the keeper; its flock belongs to the process that keeps or reconciles
+    attempts/N/done     a FIFO that only the keeper has open: when the keeper closes it or dies, every waiter wakes
+    attempts/N/turn     a FIFO of a queued attempt, open until the command begins: wakes the next task of the queue
+    attempts/N/record   exit, intent, process, hole and owner (see `record`)
+    attempts/N/output   the output of the command, which writes it directly
+    attempts/N/input    a FIFO that the command reads, if it takes input; deleted at the end of the input
+    attempts/N/effects  the observed changes (see `observe.journal`)
+    attempts/N/before   and `after`: quick snapshots of the repository (see `observe.git.take_snapshot`)
+    attempts/N/compared all changes in between, by any process (see `observe.git.compare`)
 
-The lock proves liveness and nothing else. Nobody waits on it, because a waiter that was granted
-it for an instant would look alive, and nobody unlocks it: holders close it.
+The lock of `lock` proves that a process lives, and nothing else. No process waits for this lock, because a waiter that
+had it for a moment would be taken for a keeper. No process unlocks the file explicitly: its holders close it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class AttemptFiles:
         self.output = self.path + "/output"
 
     def read_slot(self, slot: record.Slot) -> dict[str, str] | None:
-        """One fact of the record, None if there is none (or no record)."""
+        """Return one fact of the record; None if the record or the fact is missing."""
         try:
             fd = record.open_record(self.record)
         except FileNotFoundError:
@@ -58,15 +58,15 @@ class AttemptFiles:
             os.close(fd)
 
 
-class Held:
-    """The open descriptors of an attempt whose lock we hold: what a keeper inherits."""
+class HeldFiles:
+    """The open, locked files of an attempt, which a keeper inherits."""
 
     def __init__(
         self, *, lock: int | None, control: int, done: int, record: int, output: int, turn: int | None = None
     ) -> None:
-        # None for an adopter beside a living witness, which holds the lock itself.
+        # None for a new keeper of a task whose witness lives, because the witness has the lock.
         self.lock = lock
-        # None once the command has begun, and where it never had to wait.
+        # None once the command has begun, and None for a command that was never queued.
         self.turn = turn
         self.control = control
         self.done = done
@@ -74,30 +74,33 @@ class Held:
         self.output = output
 
     def fds(self) -> tuple[int, ...]:
-        """All of them."""
+        """Return the descriptors of all files."""
         held = (self.lock, self.control, self.done, self.record, self.output, self.turn)
         return tuple(fd for fd in held if fd is not None)
 
     def let_go(self) -> None:
-        """Release what others look at, and keep the record: it tells that we are no task's process."""
+        """Close all files that other processes wait for, but keep the record open.
+
+        An open record shows other keepers that this process is a keeper, and not a process of their task.
+        """
         for fd in (self.lock, self.control, self.done, self.turn):
             if fd is not None:
                 os.close(fd)
 
     def give_turn(self) -> None:
-        """The command begins: let the next in line look."""
+        """Close the turn FIFO when the command begins, to wake the next task in the queue."""
         if self.turn is not None:
             os.close(self.turn)
             self.turn = None
 
     def close(self) -> None:
-        """Let go of them, the lock first: whoever is woken by `done` must find it free."""
+        """Close all files, the lock first: a waiter that `done` wakes must find it free."""
         for fd in self.fds():
             os.close(fd)
 
 
 def fill_bundle(path: str, spec: str) -> None:
-    """What was asked for, in the task's new directory. Not synced: only a lost ledger makes anybody read it."""
+    """Write the spec (`spec.json`), unsynced: it is read only if the ledger is lost."""
     os.mkdir(path + "/attempts", 0o700)
     fd = os.open(path + "/spec.json", os.O_WRONLY | _CREATE, 0o600)
     try:
@@ -106,8 +109,8 @@ def fill_bundle(path: str, spec: str) -> None:
         os.close(fd)
 
 
-def create_attempt(files: AttemptFiles, *, in_line: bool = False) -> Held:
-    """Make the attempt's files and take its lock, before any row speaks of it."""
+def create_attempt(files: AttemptFiles, *, in_line: bool = False) -> HeldFiles:
+    """Create and lock the files of an attempt that the ledger does not have yet."""
     opened: list[int] = []
     try:
         os.mkdir(files.path, 0o700)
@@ -127,11 +130,13 @@ def create_attempt(files: AttemptFiles, *, in_line: bool = False) -> Held:
             os.close(fd)
         raise
     lock, control, done, record_fd, output, *turn = opened
-    return Held(lock=lock, control=control, done=done, record=record_fd, output=output, turn=turn[0] if turn else None)
+    return HeldFiles(
+        lock=lock, control=control, done=done, record=record_fd, output=output, turn=turn[0] if turn else None
+    )
 
 
-def reopen_attempt(files: AttemptFiles, lock: int | None, control: int) -> Held:
-    """The descriptors of an attempt that goes on under a new keeper, given its locks."""
+def reopen_attempt(files: AttemptFiles, lock: int | None, control: int) -> HeldFiles:
+    """Open the files of an attempt that continues, with its locked descriptors."""
     opened: list[int] = []
     try:
         opened.append(os.open(files.done, os.O_RDWR | _OPEN))
@@ -141,13 +146,13 @@ def reopen_attempt(files: AttemptFiles, lock: int | None, control: int) -> Held:
         for fd in opened:
             os.close(fd)
         raise
-    return Held(lock=lock, control=control, done=opened[0], record=opened[1], output=opened[2])
+    return HeldFiles(lock=lock, control=control, done=opened[0], record=opened[1], output=opened[2])
 
 
 def discard_bundle(path: str) -> None:
-    """Remove a bundle that no row speaks of. A keeper that is told to go may add to it, or take from it, meanwhile.
+    """Remove a bundle that has no row in the ledger.
 
-    What is left of it even so is a stray, which is swept.
+    A keeper that was asked to exit may add or remove files meanwhile. `sweep` removes files that are left.
     """
     for _ in range(_MOST_WALKS):
         try:
@@ -163,10 +168,10 @@ def discard_bundle(path: str) -> None:
 
 
 def take(files: AttemptFiles, which: str = "lock") -> int | None:
-    """Try to take `lock` (nobody can finish it any more) or `control` (the keeper is gone).
+    """Return the locked descriptor of `lock` or `control`; None if another has it.
 
-    None if somebody holds it. A missing or unreadable file raises: a failed probe means
-    unknown, and unknown changes nothing.
+    If `lock` is free, no process lives that can finish the attempt. If `control` is free, the keeper is gone. Raises
+    OSError for a missing or unreadable file. Then the caller must not change the attempt.
     """
     path = files.lock if which == "lock" else files.control
     fd = os.open(path, os.O_RDWR | _OPEN)
@@ -182,7 +187,7 @@ def take(files: AttemptFiles, which: str = "lock") -> int | None:
 
 
 def poke(files: AttemptFiles, message: str) -> bool:
-    """Tell the keeper something; False if there is no keeper to tell."""
+    """Send the keeper a message. Return False if there is no keeper."""
     try:
         fd = os.open(files.control, os.O_WRONLY | os.O_NONBLOCK | _OPEN)
     except OSError:
@@ -197,19 +202,19 @@ def poke(files: AttemptFiles, message: str) -> bool:
 
 
 def open_done(files: AttemptFiles) -> int:
-    """The reading end of the done FIFO: hangs up when the last holder is gone."""
+    """Open the reading end of `done`: a hang-up means that no process has it open."""
     return os.open(files.done, os.O_RDONLY | os.O_NONBLOCK | _OPEN)
 
 
 def open_turn(files: AttemptFiles) -> int:
-    """The reading end of the turn FIFO: hangs up when the command begins, or its keeper is gone."""
+    """Open the reading end of `turn`: a hang-up means that the attempt waits no more."""
     return os.open(files.turn, os.O_RDONLY | os.O_NONBLOCK | _OPEN)
 
 
 def has_writer(done: int) -> bool:
-    """Whether anybody still holds the done FIFO, at this very moment.
+    """Return whether a process has the done FIFO open for writing at this moment.
 
-    poll() would not tell: a FIFO that lost its writers before we opened it never hangs up.
+    poll() never reports a hang-up if the writers were gone before this process opened the FIFO.
     """
     try:
         return os.read(done, 1) != b""
@@ -218,7 +223,7 @@ def has_writer(done: int) -> bool:
 
 
 def keeper_lives(files: AttemptFiles) -> bool:
-    """Whether a keeper (or the launcher that is about to fork it) holds the attempt."""
+    """Return whether the attempt has a keeper, or a launcher that will fork a keeper."""
     done = open_done(files)
     try:
         return has_writer(done)

@@ -1,8 +1,8 @@
-"""The state directory: where it is, and whether it can be trusted with a promise.
+"""The state directory: its path, and whether its locks can be relied on.
 
-`$OUTLIVE_HOME`, else the XDG state directory; inside it one directory per machine, because locks
-and process ids mean nothing on another one. It must be ours alone, on a file system whose locks
-every process of this machine sees.
+The path is `$OUTLIVE_HOME`, or else the XDG state directory. It contains one directory per machine, because locks and
+process ids mean nothing on another machine. It must be closed to other users, and its file system must show locks to
+every process of this machine.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import os
 import stat
 from errno import EDQUOT, ENOSPC
 
-from outlive.bundle.kernel import boot_id, file_system_magic, punch_hole, read_small
 from outlive.domain.errors import DiskFull, Unavailable, hint_after
+from outlive.linux.syscalls import boot_id, file_system_magic, punch_hole, read_small
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Two mounts of one directory over these see neither each other's locks nor each other's pages:
-# of 400 acknowledged rows 135 were left, with integrity_check saying ok.
+# On such a file system, two mounts of one directory see neither each other's locks nor each other's pages, so that
+# SQLite loses rows. In a test, only 135 of 400 acknowledged rows were left, and integrity_check reported ok.
 UNSAFE_FILE_SYSTEMS = {
     0x6969: "NFS",
     0x517B: "SMB",
@@ -41,12 +41,12 @@ BALLAST_SIZE = 4 << 20
 
 
 class Home:
-    """The state directory of this user on this machine, checked."""
+    """The state directory of this user on this machine, after all checks."""
 
     def __init__(self, path: str, *, can_punch: bool = True) -> None:
         self.path = path
         self.can_punch = can_punch
-        """Whether the file system can give back blocks from the middle of an output."""
+        """Whether the file system can free blocks in the middle of an output."""
         self.tasks = path + "/tasks"
         self.ledger = path + "/ledger.sqlite"
         self.leases = path + "/leases"
@@ -54,11 +54,11 @@ class Home:
         self._ballast = path + "/ballast"
 
     def bundle(self, task: str) -> str:
-        """The directory of one task."""
+        """Return the directory of one task."""
         return f"{self.tasks}/{task}"
 
     def check_room(self) -> None:
-        """Refuse a launch that the disk could not keep the promises of."""
+        """Raise DiskFull if the disk has too little space for another task."""
         try:
             self._check_room()
         except OSError as error:
@@ -67,7 +67,7 @@ class Home:
     def _check_room(self) -> None:
         disk = os.statvfs(self.path)
         free = disk.f_bavail * disk.f_frsize
-        # A file system in plain memory (ramfs) counts no blocks at all: unknown is not empty.
+        # A file system in plain memory (ramfs) reports no blocks at all, which does not mean that it is full.
         if disk.f_blocks and free < FREE_SPACE_FLOOR:
             raise DiskFull(
                 f"only {free >> 20} MB are free in {self.path}, {FREE_SPACE_FLOOR >> 20} MB are needed",
@@ -76,7 +76,7 @@ class Home:
         self._load_ballast()
 
     def _load_ballast(self) -> None:
-        """Reserve the bytes that a settlement on a full disk will need."""
+        """Reserve the space that a settlement on a full disk will need."""
         try:
             fd = os.open(
                 self._ballast,
@@ -93,7 +93,7 @@ class Home:
             os.close(fd)
 
     def drop_ballast(self) -> bool:
-        """Give the reserve back to the disk; True if there was one."""
+        """Free the reserved space. Return whether any space was reserved."""
         try:
             os.unlink(self._ballast)
         except OSError:
@@ -102,7 +102,7 @@ class Home:
 
 
 def locate(environ: Mapping[str, str]) -> str:
-    """Where the state directory belongs, by the environment alone."""
+    """Return the path of the state directory, from the environment alone."""
     if given := environ.get("OUTLIVE_HOME"):
         base = os.path.abspath(given)
     elif (given := environ.get("XDG_STATE_HOME", "")).startswith("/"):
@@ -114,11 +114,24 @@ def locate(environ: Mapping[str, str]) -> str:
             "there is no place for the state directory: HOME is not set (to an absolute path)",
             "set HOME, XDG_STATE_HOME or OUTLIVE_HOME to a directory of yours",
         )
-    return f"{base}/{_machine()}"
+    path = f"{base}/{_machine()}"
+    if not path.isascii():
+        _check_encoding(path)
+    return path
+
+
+def _check_encoding(path: str) -> None:
+    """Raise Unavailable if the path is not UTF-8: SQLite would open another file."""
+    name = os.fsencode(path)
+    if path.encode("utf-8", "surrogatepass") != name:
+        raise Unavailable(
+            f"the state directory {name.decode('ascii', 'backslashreplace')} has a name that is not UTF-8",
+            "set OUTLIVE_HOME to a directory whose path is UTF-8, in a locale that is UTF-8",
+        )
 
 
 def open_home(environ: Mapping[str, str]) -> Home:
-    """The state directory, made if it was not there, or a clear refusal."""
+    """Return the state directory, created if missing, or raise Unavailable if unsafe."""
     home = Home(locate(environ))
     base = os.path.dirname(home.path)
     try:
@@ -127,6 +140,7 @@ def open_home(environ: Mapping[str, str]) -> Home:
             _check_owner(base, forbidden=0o022)
             for path in (home.path, home.tasks):
                 _make(path, 0o700)
+            _begin_fingerprint(home.path)
         _check_owner(base, forbidden=0o022)
         device = _check_owner(home.path, forbidden=0o077)
         return Home(home.path, can_punch=_check_place(home.path, device))
@@ -135,7 +149,7 @@ def open_home(environ: Mapping[str, str]) -> Home:
 
 
 def _make(path: str, mode: int) -> None:
-    """Create a directory and what is missing above it."""
+    """Create a directory and its missing parents."""
     try:
         os.mkdir(path, mode)
     except FileExistsError:
@@ -145,11 +159,20 @@ def _make(path: str, mode: int) -> None:
         os.mkdir(path, mode)
 
 
-def _check_owner(path: str, forbidden: int) -> int:
-    """The directory itself, not what a link points to, must be ours and closed to others.
+def _begin_fingerprint(path: str) -> None:
+    """Write a new directory's fingerprint, so that its ledger does not count as lost."""
+    try:
+        fd = os.open(path + "/fingerprint", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    try:
+        os.write(fd, b"new\n")
+    finally:
+        os.close(fd)
 
-    Returns the device that it lies on.
-    """
+
+def _check_owner(path: str, forbidden: int) -> int:
+    """Return a directory's device; raise Unavailable if it is a link or not private."""
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode):
         what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "not a directory"
@@ -168,33 +191,52 @@ def _check_owner(path: str, forbidden: int) -> int:
 
 
 def _check_place(path: str, device: int) -> bool:
-    """Look at the file system once per boot, and pin it; whether it can punch holes.
+    """Check the file system once per boot and mount; return if it can punch holes.
 
-    One boot must reach one state directory through one mount, or locks do not mean what they
-    say. Device numbers may change with a boot, so the pin holds for the boot that set it.
+    Raises Unavailable if two mounts of the directory are in use at once, because their locks do not see each other. If
+    the earlier mount is no longer in use, the new one is recorded in `place`.
     """
     here = f"{boot_id()} {device}"
-    try:
-        boot, pinned, punch = read_small(path + "/place").decode("ascii").split()
-    except (FileNotFoundError, ValueError):
-        boot, pinned, punch = "", "", ""
+    text = _read_pin(path)
+    boot, pinned, punch, signature = [*text.split(" ", 3), "", "", "", ""][:4]
     if f"{boot} {pinned}" == here:
         return punch == "yes"
-    if boot and boot == boot_id():
-        raise Unavailable(
-            f"the state directory {path} is also reached through another mount (device {pinned}, here {device})",
-            "use one path to it: locks of two mounts of one directory do not see each other",
-        )
     _check_file_system(path)
-    return _pin(path, here)
+    if not boot or boot != boot_id():
+        return _pin(path, here)
+    from outlive.bundle.atomic_file import write_whole  # noqa: PLC0415
+    from outlive.bundle.mounts import check_single  # noqa: PLC0415 - needed only when the device number has changed
+
+    check_single(path, signature)
+    can_punch = _pin(path, here)
+    try:
+        # Check again, now that `place` names this mount. A process that read `place` before the change may have begun
+        # to use the earlier mount after the first check, and then both mounts would be in use.
+        check_single(path, signature)
+    except Unavailable:
+        write_whole(path + "/place", f"{text}\n".encode("ascii"))
+        raise
+    return can_punch
+
+
+def _read_pin(path: str) -> str:
+    """Return the line of `place`: boot, device, hole support and signature, or ""."""
+    try:
+        text = read_small(path + "/place").decode("ascii")
+    except (FileNotFoundError, ValueError):
+        return ""
+    return text.removesuffix("\n") if text.endswith("\n") and text.count(" ") >= 2 else ""
 
 
 def _pin(path: str, here: str) -> bool:
-    fresh = f"{path}/place.{os.getpid()}"
-    fd = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    from outlive.bundle.atomic_file import temporary_name  # noqa: PLC0415
+    from outlive.bundle.mounts import signature  # noqa: PLC0415 - once per boot
+
+    fresh = temporary_name(path + "/place")
+    fd = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         can_punch = punch_hole(fd, 0, 4096)
-        os.write(fd, f"{here} {'yes' if can_punch else 'no'}\n".encode("ascii"))
+        os.write(fd, f"{here} {'yes' if can_punch else 'no'} {signature(path)}\n".encode("ascii"))
     finally:
         os.close(fd)
     os.rename(fresh, path + "/place")
@@ -218,7 +260,7 @@ def _unusable(path: str, error: OSError) -> Unavailable:
 
 
 def _machine() -> str:
-    """A name for this machine that no other one has, safe as a file name."""
+    """Return a name of this machine that is unique and safe as a file name."""
     for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         try:
             name = read_small(path).strip().decode("ascii", "replace")

@@ -1,7 +1,6 @@
-"""Leases: a name that means something only as long as whoever took it lives.
+"""Leases: names that are valid only while the process that took them lives.
 
-A lease is a file whose lock is held. Its death, however it comes, is known at once and to
-everybody; nobody has to guess from how long ago it was heard of.
+A lease is a locked file. The kernel frees the lock when the process dies, so no timeout is needed.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Lease:
-    """A lease that is held until it is let go, or its process ends."""
+    """A lease that is held until it is released or its process ends."""
 
     def __init__(self, home: Home) -> None:
         self.name = os.urandom(8).hex()
@@ -31,11 +30,11 @@ class Lease:
         except FileNotFoundError:
             os.makedirs(home.leases, 0o700, exist_ok=True)
             self._fd = os.open(self._path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
-        # Nobody can have locked it: nobody knows its name before we say it.
+        # No other process can have locked the file, because no other process knows its name yet.
         flock(self._fd, LOCK_EX | LOCK_NB)
 
     def let_go(self) -> None:
-        """Give it up; what was held by it is nobody's."""
+        """Release the lease. Everything that was claimed with its name becomes free."""
         os.unlink(self._path)
         os.close(self._fd)
 
@@ -47,7 +46,7 @@ class Lease:
 
 
 def clear_leases(home: Home) -> None:
-    """Delete what killed holders left; a young one may be about to be locked."""
+    """Delete lease files whose owner died; recent files may not be locked yet."""
     try:
         names = os.listdir(home.leases)
     except FileNotFoundError:
@@ -61,14 +60,14 @@ def clear_leases(home: Home) -> None:
 
 
 def is_held(home: Home, name: str) -> bool:
-    """Whether somebody lives who holds this lease; what a dead one left is cleared away."""
+    """Return whether a living process holds the lease. If none does, delete its file."""
     path = f"{home.leases}/{name}"
     try:
         fd = os.open(path, _FLAGS)
     except FileNotFoundError:
         return False
     try:
-        # Shared: two who look at the same time must not take each other for the holder.
+        # With a shared lock, two processes that check at the same time do not take each other for the holder.
         flock(fd, LOCK_SH | LOCK_NB)
     except BlockingIOError:
         return True

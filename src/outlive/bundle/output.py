@@ -1,55 +1,57 @@
-"""The output of an attempt: stored once, straight from the command; capped by a hole.
+"""The output of an attempt: one file that the command writes directly, with a cap.
 
-Byte offsets are positions in the file and stay valid for ever. When the file outgrows its cap, a
-hole in the middle gives the blocks back: first the hole is recorded, then it is punched, so that
-a reader never takes zeros for output.
+Byte offsets never change. When the file grows beyond its cap, a hole is punched in the middle, which frees the blocks.
+The hole is recorded first, so that no reader takes its zeros for output.
 """
 
 from __future__ import annotations
 
 import os
+from errno import EAGAIN
+from fcntl import F_RDLCK, F_SETLEASE, F_UNLCK, fcntl
 
 from outlive.bundle import record
-from outlive.bundle.kernel import punch_hole
 from outlive.domain.value import Value
+from outlive.linux.syscalls import punch_hole, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.attempt import AttemptFiles
 
 _BLOCK = 4096
+_F_SETSIG = 10  # the number on Linux; `fcntl` has no name for it
 SMALLEST_CAP = 16 * _BLOCK
 
 
 class Piece(Value):
-    """A stretch of output: where it starts, what it says, how many bytes before it are gone."""
+    """A span of output: its offset, its bytes, and how many bytes before it are lost."""
 
     start: int
     content: bytes
     dropped_before: int = 0
     restarted: bool = False
-    """Everything before is gone: the command truncated its output."""
+    """Whether the command has truncated its output, so that the earlier output is lost."""
 
     @property
     def end(self) -> int:
-        """The offset after its last byte."""
+        """The offset after the last byte."""
         return self.start + len(self.content)
 
 
 class Hole(Value):
-    """The span of the output that was given up for the cap."""
+    """The span of the output that was deleted to keep the cap."""
 
     start: int = 0
     end: int = 0
 
 
 def head_of(cap: int) -> int:
-    """How much of the beginning a cap keeps: an eighth, at most a megabyte, whole blocks."""
+    """Return how many bytes at the output's beginning are kept: an eighth of the cap."""
     return max(_BLOCK, min(cap // 8, 1 << 20) // _BLOCK * _BLOCK)
 
 
 def enforce_cap(output: int, record_fd: int, cap: int, hole: Hole) -> Hole:
-    """Widen the hole so that at most `cap` bytes stay on disk; returns the hole as it is now."""
+    """Widen the hole so that at most `cap` bytes stay on disk. Return the new hole."""
     size = os.fstat(output).st_size
     head = head_of(cap)
     end = -(-(size - (cap - head)) // _BLOCK) * _BLOCK
@@ -63,13 +65,16 @@ def enforce_cap(output: int, record_fd: int, cap: int, hole: Hole) -> Hole:
 
 
 def read_hole(files: AttemptFiles) -> Hole:
-    """The recorded hole; an empty one if there is none."""
+    """Return the recorded hole, or an empty one if none is recorded."""
     found = files.read_slot("hole")
     return Hole(start=int(found["start"]), end=int(found["end"])) if found else Hole()
 
 
 def read_piece(files: AttemptFiles, start: int, limit: int) -> Piece:
-    """At most `limit` bytes from `start` on, never across the hole and never from inside it."""
+    """Return at most `limit` bytes from `start` on.
+
+    A piece never crosses the hole. If `start` is inside the hole, the piece begins after the hole.
+    """
     try:
         fd = os.open(files.output, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -78,7 +83,7 @@ def read_piece(files: AttemptFiles, start: int, limit: int) -> Piece:
         content = os.pread(fd, limit, start)
     finally:
         os.close(fd)
-    # The hole is read after the bytes: if it grew over them meanwhile, they are zeros by now.
+    # The hole is read after the bytes. If it was widened meanwhile, some of the bytes may be its zeros.
     hole = read_hole(files)
     if hole.start <= start < hole.end:
         after = read_piece(files, hole.end, limit)
@@ -89,13 +94,35 @@ def read_piece(files: AttemptFiles, start: int, limit: int) -> Piece:
 
 
 def read_tail(files: AttemptFiles, limit: int) -> Piece:
-    """The last bytes of the output."""
+    """Return the last bytes of the output."""
     return read_piece(files, max(0, size_of(files) - limit), limit)
 
 
 def size_of(files: AttemptFiles) -> int:
-    """How many bytes the command has written, the dropped ones included."""
+    """Return how many bytes the command has written, including those in the hole."""
     try:
         return os.stat(files.output).st_size
     except FileNotFoundError:
         return 0
+
+
+def has_writers(path: str) -> bool:
+    """Return whether any process has a file open for writing; False if not known.
+
+    The kernel refuses a read lease on such a file, even for a process of another PID namespace.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        # If another process opens the file during the lease, the kernel sends this process a signal. The default
+        # signal, SIGIO, would end this process. SIGURG is ignored.
+        fcntl(fd, _F_SETSIG, signal.SIGURG)
+        fcntl(fd, F_SETLEASE, F_RDLCK)
+        fcntl(fd, F_SETLEASE, F_UNLCK)
+    except OSError as error:
+        return error.errno == EAGAIN
+    finally:
+        os.close(fd)
+    return False

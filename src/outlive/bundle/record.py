@@ -1,8 +1,8 @@
 """The attempt's record: five small facts in one preallocated file.
 
-Each fact has a slot of its own disk sector and is overwritten in place: no allocation, so it can
-be written on a full disk; a checksum, so that a torn write reads as "nothing" and never as a
-wrong number. The exit slot is the one that decides how a task ended when nobody is left to ask.
+Each fact is overwritten in place in its own disk sector, called its slot, so this works on a full disk. With its
+checksum, a partly written fact counts as missing. If keeper and witness are both dead, the exit slot decides how the
+task ended.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ SLOTS: tuple[Slot, ...] = ("exit", "intent", "process", "hole", "owner")
 
 
 def preallocate(path: str) -> int:
-    """Create the record with real blocks behind it; returns its descriptor."""
+    """Create the record with real blocks on disk, and return its descriptor."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        # Zeros written and synced, not fallocate(): on some file systems an unwritten extent
-        # still has to be allocated when it is first filled.
+        # Zeros are written and synced, because fallocate() is not enough. On some file systems, the first write into
+        # an unwritten extent needs an allocation, which fails on a full disk.
         os.pwrite(fd, bytes(SIZE), 0)
         os.fsync(fd)
     except OSError:
@@ -38,30 +38,35 @@ def preallocate(path: str) -> int:
 
 
 def open_record(path: str, *, write: bool = False) -> int:
-    """A descriptor of an existing record."""
+    """Open an existing record and return its descriptor."""
     return os.open(path, (os.O_RDWR if write else os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
-def write_slot(fd: int, slot: Slot, *, durable: bool = True, **fields: object) -> None:
-    """Put a fact into its slot: one write, then one sync if it must survive a power cut."""
+def text_of_slot(slot: Slot, **fields: object) -> bytes:
+    """Return a fact, padded to its slot's size, or raise ValueError if too long."""
     line = " ".join(f"{name}={value}" for name, value in fields.items()).encode("ascii")
     size = _EXIT_SIZE if slot == "exit" else _SECTOR
     text = line + b" crc=%08x\n" % crc32(line)
     if len(text) > size:
         raise ValueError(f"{slot} record is {len(text)} bytes, its slot has {size}")
-    os.pwrite(fd, text.ljust(size, b"\0"), _OFFSETS[slot])
+    return text.ljust(size, b"\0")
+
+
+def write_slot(fd: int, slot: Slot, *, durable: bool = True, **fields: object) -> None:
+    """Write a fact into its slot, and sync it if it is `durable`."""
+    os.pwrite(fd, text_of_slot(slot, **fields), _OFFSETS[slot])
     if durable:
         os.fdatasync(fd)
 
 
 def clear_slot(fd: int, slot: Slot) -> None:
-    """Take a fact back."""
+    """Delete a fact from its slot."""
     os.pwrite(fd, bytes(_EXIT_SIZE if slot == "exit" else _SECTOR), _OFFSETS[slot])
     os.fdatasync(fd)
 
 
 def read_slot(fd: int, slot: Slot) -> dict[str, str] | None:
-    """The fact in a slot, or None if it was never (wholly) written."""
+    """Return the fact in a slot, or None if it was never completely written."""
     raw = os.pread(fd, _SECTOR, _OFFSETS[slot]).rstrip(b"\0")
     line, mark, checksum = raw.partition(b" crc=")
     if not mark or checksum != b"%08x\n" % crc32(line):
@@ -70,7 +75,7 @@ def read_slot(fd: int, slot: Slot) -> dict[str, str] | None:
 
 
 def is_damaged(path: str, slot: Slot) -> bool:
-    """Whether something is in a slot that cannot be read."""
+    """Return whether a slot has content that is not a complete fact."""
     fd = open_record(path)
     try:
         return bool(os.pread(fd, _SECTOR, _OFFSETS[slot]).strip(b"\0")) and read_slot(fd, slot) is None

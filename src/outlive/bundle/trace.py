@@ -1,7 +1,6 @@
-"""The trace: every decision about a session, one line each, for whoever asks why.
+"""The trace: every decision about a session, one line each, for debugging.
 
-Off unless `OUTLIVE_TRACE` is set or `--trace` was given. One file per session, ours alone, never
-longer than two halves: a full one becomes the older half.
+The trace is off unless `OUTLIVE_TRACE` is set or `--trace` is given. A session's file of 1 MiB is renamed to `.older`.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from outlive.domain.text import to_json
+from outlive.domain.text.sanitize import to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,12 +19,12 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def is_traced() -> bool:
-    """Whether anybody wants to know."""
+    """Return whether the trace is on."""
     return os.environ.get("OUTLIVE_TRACE", "0") not in ("", "0")
 
 
 def trace(home: Home, session: str | None, decision: str, **why: object) -> None:
-    """Write one decision down; a trace that cannot be written stops nothing."""
+    """Write one decision to the trace. A failed write is ignored."""
     if session is None or not is_traced():
         return
     line = to_json({"at": round(time.time(), 6), "pid": os.getpid(), "decision": decision, **why}) + "\n"
@@ -44,10 +43,11 @@ def trace(home: Home, session: str | None, decision: str, **why: object) -> None
 
 
 def path_of(home: Home, session: str) -> str:
-    """The file of a session; its name may be anything, so only harmless letters of it are kept."""
+    """Return the trace file of a session, with a harmless name."""
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in session)[:80]
     if name != session:
-        from zlib import crc32  # noqa: PLC0415 - every hook comes by here, with a name that can be a file's
+        from zlib import crc32  # noqa: PLC0415 - hooks rarely need it: most names are harmless
 
-        name += f"-{crc32(session.encode('utf-8', 'surrogateescape')):08x}"  # no other one has the same
+        # Two names that differ only in the replaced characters must not share a file.
+        name += f"-{crc32(session.encode('utf-8', 'surrogateescape')):08x}"
     return f"{home.traces}/{name}.jsonl"

@@ -1,1 +1,1 @@
-"""The command line: parse, call, render. One file per verb."""
+"""The command line: parse, call, render. One module per verb."""

@@ -1,4 +1,4 @@
-"""The entry: find the verb, load it and nothing else, and turn errors into two lines."""
+"""The entry point of the command line; it loads only the requested command."""
 
 from __future__ import annotations
 
@@ -11,22 +11,35 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from outlive.cli.options import Command
+    from outlive.cli.parser import Command
 
-# In the order of the help. Each is a module of `outlive.cli` with a COMMAND in it.
+# The verbs in the order of the help. Each verb has a module in `outlive.cli.commands`, which defines COMMAND.
 VERBS = (
-    "run", "list", "show", "output", "wait", "result", "cancel", "retry", "send", "effects",
+    "run", "list", "show", "output", "wait", "result", "cancel", "retry", "adopt", "send", "effects",
     "session", "inbox", "ack", "dismiss", "gate", "guard", "hand-off", "sink", "sweep", "audit", "completion",
     "install", "uninstall", "doctor", "hook", "mcp",
 )  # fmt: skip
 ALIASES = {"ps": "list", "logs": "output"}
-# Surfaces of their own, which take their words as they are; named and not imported, because no
-# surface depends on another one.
+# Names that other tools have for these commands. They are not aliases, but the error suggests the command.
+_OTHER_NAMES = {
+    "ls": "list",
+    "status": "list",
+    "queue": "list",
+    "tail": "output",
+    "start": "run",
+    "exec": "run",
+    "kill": "cancel",
+    "stop": "cancel",
+    "clean": "sweep",
+    "man": "help",
+}
+# Entry points of other surfaces, which parse their arguments themselves. They are named and not imported, because
+# surfaces must not depend on each other.
 ENTRIES = {"hook": "outlive.hooks.entry"}
 
 
 def main_and_exit() -> NoReturn:
-    """Run the command of this process, and leave without taking the interpreter apart first."""
+    """Run the command of this process, and exit without finalizing Python."""
     _open_standard_descriptors()
     code = main()
     sys.stderr.flush()
@@ -34,19 +47,22 @@ def main_and_exit() -> NoReturn:
 
 
 def _open_standard_descriptors() -> None:
-    """A caller may have closed 0, 1 or 2: a lock that got such a number would not survive the keeper."""
+    """Open the descriptors 0, 1 and 2 if the caller has closed them.
+
+    Otherwise a lock file could get such a number, and the keeper would lose the lock with its standard streams.
+    """
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(fd, True)
     os.close(fd)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for good
-        # What a narrow locale cannot show is escaped; it must not be the end of a command.
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - stays open
+        # Escape characters that the locale cannot encode. Otherwise printing them would end the command with an error.
         getattr(sys, name).reconfigure(errors="backslashreplace")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; returns its exit code."""
+    """Run one command, and return its exit code."""
     words = sys.argv[1:] if argv is None else argv
     as_json = "--json" in (words[: words.index("--")] if "--" in words else words)
     try:
@@ -56,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader has left; what it did not read it did not want.
+        # The reader of the output has closed the pipe, as `head` does. This is no error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
@@ -68,8 +84,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def load(verb: str) -> Command:
-    """The command of a verb."""
-    module = __import__(f"outlive.cli.{ALIASES.get(verb, verb).replace('-', '_')}", fromlist=["COMMAND"])
+    """Return the command of a verb."""
+    module = __import__(f"outlive.cli.commands.{ALIASES.get(verb, verb).replace('-', '_')}", fromlist=["COMMAND"])
     command: Command = module.COMMAND
     return command
 
@@ -79,16 +95,15 @@ def _dispatch(words: list[str]) -> int:
         from outlive.cli.help import print_help
 
         return print_help(words[1:])
-    if words[0] in ("--version", "version"):
+    if words[0] in ("--version", "-V", "version"):
         from outlive import __version__
 
         print(f"outlive {__version__}")
         return 0
-    if words[0] not in VERBS and words[0] not in ALIASES:
-        raise UserError(f"there is no command {words[0]!r}", "`outlive help` lists them")
+    check_verb(words[0])
     if words[0] in ENTRIES and "--help" not in words:
         return int(__import__(ENTRIES[words[0]], fromlist=["main"]).main(words[1:]))
-    from outlive.cli.options import help_text, parse
+    from outlive.cli.parser import help_text, parse
 
     command = load(words[0])
     given = parse(command, words[1:])
@@ -96,6 +111,20 @@ def _dispatch(words: list[str]) -> int:
         print(help_text(command))
         return 0
     return command.act(given)
+
+
+def check_verb(word: str) -> None:
+    """Raise `UserError` if a word is no command, and suggest the nearest one."""
+    if word in VERBS or word in ALIASES:
+        return
+    from outlive.cli.parser import nearest
+
+    close = nearest(word, (*VERBS, *ALIASES, *_OTHER_NAMES, "help", "version"))
+    close = _OTHER_NAMES.get(close or "", close)
+    raise UserError(
+        f"there is no command {word!r}",
+        f"did you mean `outlive {close}`?" if close else "`outlive help` lists them",
+    )
 
 
 def _unexpected(error: Exception) -> OutliveError:
@@ -108,8 +137,12 @@ def _unexpected(error: Exception) -> OutliveError:
 
 
 def _complain(error: OutliveError, *, as_json: bool) -> int:
-    from outlive.domain.text import shown, to_json
+    from outlive.domain.text.sanitize import shown, to_json
 
+    try:
+        sys.stdout.flush()  # keeps the order of the lines if stdout and stderr are one file
+    except OSError:
+        pass
     if as_json:
         fields = {"code": error.code, "message": shown(error.message), "hint": shown(error.hint)}
         sys.stderr.write(to_json({"error": fields}) + "\n")

@@ -1,4 +1,4 @@
-"""A line on the terminal that says what is being waited for; nowhere else, and gone afterwards."""
+"""The line on a terminal that shows the tasks a command waits for."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 import sys
 import time
 
-from outlive.cli.render import cut, terminal_columns
-from outlive.domain.quantity import show_duration
-from outlive.domain.when import timedelta
-from outlive.service.view import last_line
+from outlive.cli.formatting import cut, terminal_columns
+from outlive.domain.text.units import show_duration
+from outlive.domain.timestamps import timedelta
+from outlive.service.tasks.read import last_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from typing import Self
 
     from outlive.bundle.home import Home
-    from outlive.domain.task import Task
+    from outlive.domain.tasks.task import Task
 
 
 class Progress:
-    """The progress line of a wait, written over and over; nothing where nobody sees it."""
+    """The progress line of a wait; without a terminal it writes nothing."""
 
     def __init__(self, home: Home, tasks: Sequence[Task], *, wanted: bool = True) -> None:
         self._home = home
@@ -32,22 +32,22 @@ class Progress:
         self._is_seen = wanted and bool(tasks) and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def add(self, tasks: Sequence[Task]) -> None:
-        """These are waited for, too, unless they were already, or have ended."""
+        """Add tasks to wait for; ignore known tasks and tasks that have ended."""
         new = [task for task in tasks if task.id not in self._known]
         self._known.update(task.id for task in new)
         self._left.update((task.id, task) for task in new if task.current.settled_at is None)
 
     def remove(self, task: Task) -> None:
-        """This one has ended."""
+        """Remove a task that has ended."""
         self._left.pop(task.id, None)
 
     @property
     def tick(self) -> Self | None:
-        """Itself, to be called every second; None where nobody sees it, so that nobody wakes up for it."""
+        """The function that the wait calls every second; None without a terminal."""
         return self if self._is_seen else None
 
     def __call__(self) -> None:
-        """Write the line anew."""
+        """Write the progress line again."""
         waited = show_duration(timedelta(seconds=int(time.monotonic() - self._began)))
         if len(self._left) == 1:
             (task,) = self._left.values()

@@ -1,1 +1,1 @@
-"""Pure values and decisions: no input or output, no clock, no import but the language's own."""
+"""Pure values and decisions, without input, output, clock or other packages."""

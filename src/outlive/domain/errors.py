@@ -1,8 +1,8 @@
-"""What can go wrong, by what the caller can do about it.
+"""Outlive's errors, grouped by what the caller can do about them.
 
-Four roots: `UserError` (mend the call), `Conflict` (the world moved: read again), `Unavailable`
-(the world is in the way: try again), `Broken` (our invariant or your disk). Every error states
-the fact and then a hint; the exit code belongs to the root.
+There are four base classes: `UserError` (correct the call), `Conflict` (the state has changed: read it again),
+`Unavailable` (try again) and `Broken` (an invariant of Outlive, or the disk, is broken). Only `NotStarted` has none of
+them. Every error has a message, which states the fact, and a hint. The base class sets the exit code.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ TOO_MANY_FILES = "too many files are open: close some, or raise the limit (`ulim
 
 
 def hint_after(error: OSError, otherwise: str) -> str:
-    """What to do about a refusal of the system: something about its limit of open files, if that was the reason."""
+    """Return the hint for a failed system call.
+
+    If the call failed at a limit of open files, the hint is about this limit. Otherwise the hint is `otherwise`.
+    """
     return TOO_MANY_FILES if error.errno in (EMFILE, ENFILE) else otherwise
 
 
 class OutliveError(Exception):
-    """Something went wrong; `code` is stable for programs, `hint` says what to do."""
+    """An error with a stable `code` for programs and a `hint` that says what to do."""
 
     code = "error"
     exit_code = 3
@@ -30,43 +33,60 @@ class OutliveError(Exception):
 
 
 class UserError(OutliveError):
-    """The call itself has to be mended."""
+    """The caller has to correct the arguments or the configuration of the call."""
 
     code = "usage"
     exit_code = 2
 
 
 class Conflict(OutliveError):
-    """The task's state does not allow this; read it again."""
+    """The task's state does not allow the call. The caller can read the state again."""
 
     code = "conflict"
     exit_code = 2
 
 
 class Unavailable(OutliveError):
-    """The world is in the way just now."""
+    """Something outside of Outlive prevents the call for now."""
 
     code = "unavailable"
     exit_code = 3
 
 
 class TooManyWaiting(Unavailable):
-    """As many tasks wait for their turn as may."""
+    """The queue is full."""
 
     code = "too_many_waiting"
 
 
 class TooDeep(UserError):
-    """Tasks have launched tasks to as great a depth as may be."""
+    """The chain of tasks that launched tasks has reached its greatest depth."""
 
     code = "too_deep"
 
 
 class Broken(OutliveError):
-    """An invariant of ours, or the disk under us, is broken."""
+    """An invariant of Outlive, or the disk under it, is broken."""
 
     code = "broken"
     exit_code = 3
+
+
+class LedgerIncomplete(Unavailable):
+    """The ledger lacks tasks whose files exist.
+
+    It was moved away, deleted or replaced.
+    """
+
+    code = "ledger_incomplete"
+
+    @classmethod
+    def at(cls, path: str) -> LedgerIncomplete:
+        """Return the error for the ledger at this path."""
+        return cls(
+            f"the ledger {path} lacks tasks whose files are there: it was moved away, deleted or replaced",
+            "`outlive audit --rebuild` restores their records; what runs goes on",
+        )
 
 
 class UnknownTask(UserError):
@@ -76,25 +96,25 @@ class UnknownTask(UserError):
 
 
 class AmbiguousId(UserError):
-    """More than one task has this prefix."""
+    """The ids of several tasks begin with the given prefix."""
 
     code = "ambiguous_id"
 
 
 class KeyTaken(Conflict):
-    """The key belongs to another command."""
+    """A task with another command has the requested key."""
 
     code = "key_taken"
 
 
 class TriedAgain(Conflict):
-    """Somebody else's attempt at this task came first."""
+    """Another process was first to start a new attempt of the task, or deleted it."""
 
     code = "tried_again"
 
 
 class NotStarted(OutliveError):
-    """The command could not be started; its record is settled and says why."""
+    """The command could not be started. Its task is settled and records the reason."""
 
     code = "not_started"
     exit_code = 1
@@ -111,6 +131,6 @@ class NewerLedger(Unavailable):
 
 
 class DiskFull(Unavailable):
-    """There is no room left to promise anything."""
+    """The disk has too little free space to record tasks reliably."""
 
     code = "disk_full"

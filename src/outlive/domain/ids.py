@@ -1,10 +1,10 @@
-"""Ids of tasks and lineages: short to type, safe in a path, unguessable enough not to collide."""
+"""Ids of tasks and lineages: short to type, safe in a path, unlikely to collide."""
 
 from __future__ import annotations
 
 from outlive.domain.errors import UserError
 
-# No vowels but the leading t, so that no id spells a word; no 0/1/l, so that it can be read out.
+# No vowels, so that no id spells a word. No 0, 1 or l, so that an id can be read aloud.
 _ALPHABET = "23456789bcdfghjkmnpqrstvwxyz"
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 LENGTH = 8
@@ -12,17 +12,17 @@ SHORTEST, LONGEST = 6, 40
 
 
 def task_id(random: bytes) -> str:
-    """An id of a task from eight random bytes."""
+    """Return a task id made from eight random bytes."""
     return "t" + letters(random, LENGTH - 1)
 
 
 def lineage_id(random: bytes) -> str:
-    """An id of a lineage from eight random bytes."""
+    """Return a lineage id made from eight random bytes."""
     return "l" + letters(random, LENGTH - 1)
 
 
 def letters(random: bytes, length: int) -> str:
-    """So many letters and digits from random bytes; each takes almost five bits of them."""
+    """Return `length` letters and digits made from random bytes."""
     number = int.from_bytes(random, "big")
     digits = []
     for _ in range(length):
@@ -32,7 +32,7 @@ def letters(random: bytes, length: int) -> str:
 
 
 def check_prefix(text: str) -> str:
-    """The text as the beginning of an id, or a clear refusal: ids become paths."""
+    """Return the beginning of an id, which is safe in a path, or raise `UserError`."""
     if not text or len(text) > LONGEST or not _ALLOWED.issuperset(text):
         raise UserError(
             f"{text[:60]!r} is not a task id",
@@ -42,5 +42,5 @@ def check_prefix(text: str) -> str:
 
 
 def is_id(text: str) -> bool:
-    """Whether the text may name a bundle."""
+    """Return whether the text has the form of a task id, so that it may name a bundle."""
     return SHORTEST <= len(text) <= LONGEST and _ALLOWED.issuperset(text)

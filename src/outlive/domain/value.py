@@ -1,8 +1,7 @@
-"""Immutable values without the price of `dataclasses`.
+"""Immutable values without the cost of `dataclasses`.
 
-Importing `dataclasses` costs more than starting the interpreter a second time (it pulls in
-`inspect`), and `outlive run` is measured against that start. `Value` gives what the domain needs
-of it: keyword construction, equality, a repr, no assignment. Type checkers see a frozen dataclass.
+Importing `dataclasses` takes longer than starting a second interpreter, because it imports `inspect`. `Value` gives
+construction by keyword, equality, a repr, and no assignment. Type checkers treat a `Value` as a frozen dataclass.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_: object) -> object:
-        """Only type checkers have a use for it."""
+        """Return a decorator that changes nothing, because only type checkers use it."""
         return lambda cls: cls
 
 
@@ -55,5 +54,5 @@ class Value:
         return f"{type(self).__name__}({fields})"
 
     def but(self, **changes: Any) -> Self:
-        """The same value with some fields changed."""
+        """Return a copy of this value with some fields changed."""
         return type(self)(**{**self.__dict__, **changes})

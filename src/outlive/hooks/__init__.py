@@ -1,1 +1,1 @@
-"""Hooks: what agent clients call at every event of a session. Each client's words are mapped here."""
+"""The hooks that agent clients call at each event of a session."""

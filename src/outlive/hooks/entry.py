@@ -1,8 +1,6 @@
-"""The entry of every hook: reads what the client says, answers, and never stands in its way.
+"""The entry point of every hook: reads the client's payload and answers it.
 
-Whatever goes wrong, the exit code is 0 and the client goes on as if we were not there; one line on
-stderr says what it was. Only a session that is to be woken sees another code, because that is how
-its client is asked to wake it.
+A failure never stops the client: the exit code is 0, and one line on stderr reports the cause.
 """
 
 from __future__ import annotations
@@ -10,11 +8,11 @@ from __future__ import annotations
 import gc
 import os
 
-from outlive.bundle.kernel import signal
-from outlive.domain.errors import OutliveError, Unavailable, UserError
-from outlive.domain.session_name import check_name
-from outlive.domain.text import from_json
-from outlive.hooks.said import Said
+from outlive.domain.errors import Broken, LedgerIncomplete, OutliveError, Unavailable, UserError
+from outlive.domain.sessions.session_name import check_name
+from outlive.domain.text.sanitize import from_json
+from outlive.hooks.response import Response
+from outlive.linux.syscalls import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,42 +24,49 @@ if TYPE_CHECKING:
 
 CLIENTS = ("claude", "codex", "gemini", "opencode", "openclaw", "cursor")
 GUARDS = ("advise", "rewrite", "off")
-# Enough for the largest result of a tool that a client tells of. No deadline ends the reading of JSON, so that more
-# would take longer than a client should wait, if it is nothing but brackets.
+# The largest tool result that a client passes on is shorter. The JSON parser cannot be interrupted by a deadline, and
+# it would take longer than a client should wait for a longer payload of nothing but brackets.
 _LONGEST_PAYLOAD = 4 << 20
 _LONGEST_PATH = 4096  # the kernel's own limit
-# A client waits for us. What only waits for somebody else's lock has less (PATIENCE_S), and whoever has something to
-# tell has longer; nobody waits for the one that wakes.
+# A client waits for its hook, so a hook exits without an answer after _DEADLINE_S. A wait for a lock is shorter
+# (PATIENCE_S). A hook that has something to report gets _TELLING_S. The hook that watches an idle session has no
+# deadline, because the client does not wait for it.
 _DEADLINE_S, _TELLING_S = 0.45, 4.0
 _DEADLINES_S = {"begin": 5.0, "wake": 0.0}
+# A hook restores the tasks of a lost ledger for this long. The next hook continues with the remaining tasks.
+_RESTORING_S = 2.0
 PATIENCE_S = 0.25
+# A command without any of these texts has no habit that `guard/advice.py` advises against, and does not call `outlive`.
+_SIGNS = ("&", "sleep", "kill", "nohup", "setsid", "disown", "outlive")
 
 
 def main(words: list[str]) -> int:
-    """`outlive hook CLIENT EVENT [--guard HOW]`: JSON in, JSON out, exit code 0."""
-    said = Said()
+    """Run `outlive hook CLIENT EVENT [--guard HOW]`; return 0, or `WAKE_CODE` to wake."""
+    response, event = Response(), None
     try:
-        event, name, guard = _listen(words, said)
-        said.to(event, name)
+        event, name, guard = _listen(words, response)
+        response.set_event(event, name)
         if event.kind in _DEADLINES_S:
-            _set_deadline(_DEADLINES_S[event.kind], said)
-        _act(event, guard, said)
+            _set_deadline(_DEADLINES_S[event.kind], response)
+        _act(event, guard, response)
     except OutliveError as error:
-        said.regret(f"{error.message}; {error.hint}")
-    except Exception as error:  # noqa: BLE001 - the client must go on, whatever it was
-        said.regret(f"{type(error).__name__}: {error}")
-    return said.code
+        response.report_failure(f"{error.message}; {error.hint}")
+        if isinstance(error, (LedgerIncomplete, Broken)) and event is not None:
+            _keep_from_stopping(event, response)
+    except Exception as error:  # noqa: BLE001 - no failure of ours may stop the client
+        response.report_failure(f"{type(error).__name__}: {error}")
+    return response.code
 
 
-def _listen(words: list[str], said: Said) -> tuple[Event, str, str]:
+def _listen(words: list[str], response: Response) -> tuple[Event, str, str]:
     client, name, *rest = words if len(words) >= 2 else ("", "")
     if client not in CLIENTS or (rest and (rest[0] != "--guard" or len(rest) != 2 or rest[1] not in GUARDS)):
         raise UserError("hook takes a client and an event", f"outlive hook {'|'.join(CLIENTS)} EVENT")
     guard = rest[1] if rest else "advise"
-    module: Any = __import__(f"outlive.hooks.{client}", fromlist=["read"])
+    module: Any = __import__(f"outlive.hooks.clients.{client}", fromlist=["read"])
     if name not in module.KINDS:
         raise UserError(f"{client} has no event {name}", f"one of: {', '.join(module.KINDS)}")
-    _set_deadline(_DEADLINE_S, said)
+    _set_deadline(_DEADLINE_S, response)
     payload = _parse(_read_payload())
     if not isinstance(payload, dict):
         raise UserError("the payload is no JSON object", "a client gives it on stdin")
@@ -73,7 +78,10 @@ def _listen(words: list[str], said: Said) -> tuple[Event, str, str]:
 
 
 def _read_payload() -> str:
-    """All of it, also if it is too long: whoever writes it must not be left with a broken pipe."""
+    """Return the payload on stdin; raise `UserError` if it is too long.
+
+    A long payload is read to its end too, because the client would otherwise get a broken pipe.
+    """
     parts, length = [], 0
     while part := os.read(0, 1 << 20):
         length += len(part)
@@ -85,7 +93,7 @@ def _read_payload() -> str:
 
 
 def _parse(text: str) -> object:
-    """The payload; nobody looks for garbage in what is only just being made, which would take longer than making it."""
+    """Parse the payload without garbage collection, which takes longer than parsing."""
     gc.disable()
     try:
         return from_json(text)
@@ -94,16 +102,15 @@ def _parse(text: str) -> object:
         gc.enable()
 
 
-def _set_deadline(seconds: float, said: Said) -> None:
-    """A disk that hangs must not hang the client, nor a stdin that it forgot to close; 0 lifts it.
+def _set_deadline(seconds: float, response: Response) -> None:
+    """Set the time after which this process exits without an answer; 0 means no limit.
 
-    A client has no use for an answer that comes too late; on a machine that is always busy, its owner may want
-    answers rather than speed.
+    Without the limit, a disk that hangs or a stdin that stays open would block the client.
     """
 
     def give_up(_: int, __: FrameType | None) -> None:
         try:
-            said.complain("no answer in time; going on without")
+            response.report("no answer in time; going on without")
         finally:
             os._exit(0)
 
@@ -115,159 +122,213 @@ def _set_deadline(seconds: float, said: Said) -> None:
     signal.setitimer(signal.ITIMER_REAL, given if seconds else 0.0)
 
 
-def _act(event: Event, guard: str, said: Said) -> None:
-    """Do what the event asks for; a disk that is full is told of also if nothing had to be written just now."""
+def _keep_from_stopping(event: Event, response: Response) -> None:
+    """Block a stop while the ledger is incomplete, so that the endings are not missed."""
+    if event.kind != "stop" or event.is_again or event.is_sub_agent:
+        return
+    from outlive.hooks.event import Answer
+
+    try:
+        response.put(
+            Answer(
+                block="The records of this session's background tasks are being restored, because their ledger was "
+                "lost. Run `outlive list`, which finishes that, before you stop."
+            )
+        )
+    except OSError:
+        pass
+
+
+def _restore_within_time(event: Event, response: Response) -> None:
+    """Let this hook restore an incomplete ledger, unless a tool call waits for it."""
+    if event.kind == "tool" or event.is_sub_agent:
+        return
+    from outlive.ledger.completeness import restore_by
+
+    def restore(ledger: str) -> None:
+        import time
+
+        from outlive.service.maintenance.rebuild import restore_incomplete, restored_sentences
+
+        until = None
+        if signal.getitimer(signal.ITIMER_REAL)[0]:  # no client waits for a hook without a deadline
+            _set_deadline(_TELLING_S, response)
+            until = time.monotonic() + _RESTORING_S
+        if restored := restore_incomplete(ledger, until):
+            response.report("; ".join(restored_sentences(restored)))
+
+    restore_by(restore)
+
+
+def _act(event: Event, guard: str, response: Response) -> None:
+    """Handle the event, and report a full disk even if the event wrote nothing."""
     from outlive.bundle.home import Home, locate
-    from outlive.hooks.usable import check_room, has_ledger
+    from outlive.hooks.state.ledger_check import check_room, has_ledger
 
     home = Home(locate(os.environ))
+    _restore_within_time(event, response)
     if event.kind == "tool":
-        from outlive.hooks.advise import advise
+        warning = _find_warning(home, event, guard, response)
+        if warning or _may_need_advice(event):
+            from outlive.hooks.guard.advice import advise
 
-        advise(event, guard, said.put, _held(home, event, guard, said))
+            advise(event, guard, response.put, warning)
     elif event.kind != "begin" and not has_ledger(home):
-        return  # nobody has ever launched anything
+        return  # no task was ever launched here
     else:
-        _attend(event, said)
-    if not said.code:
+        _handle_session_event(event, response)
+    if not response.code:
         check_room(home)
 
 
-def _attend(event: Event, said: Said) -> None:
-    """Each event loads what it needs, and mostly that is not much."""
+def _may_need_advice(event: Event) -> bool:
+    """Return whether a command has a sign of a habit and needs the slow advice module."""
+    text = (event.command or "").replace("&&", "").replace(">&", "")
+    return event.is_background or any(sign in text for sign in _SIGNS)
+
+
+def _handle_session_event(event: Event, response: Response) -> None:
+    """Handle an event other than a tool call, and import only what the event needs."""
     from outlive.bundle.home import open_home
 
     home = open_home(os.environ)
     if event.is_sub_agent:
-        from outlive.hooks.usable import check_readable
+        from outlive.hooks.state.ledger_check import check_readable
 
         check_readable(home, event.session, PATIENCE_S)
     if event.edits or event.foreign or event.foreign_are_all:
-        _note(home, event, said)
+        _record_activity(home, event, response)
     if event.is_sub_agent:
         return
     if event.kind in ("prompt", "results", "stop"):
         from outlive.hooks.event import POKE
 
         if event.text.startswith(POKE):
-            from outlive.hooks.poke import hear
+            from outlive.hooks.wake.claude_message import hear
 
-            hear(home, event, said.put, _look)
+            hear(home, event, response.put, _deliver_pending)
         else:
-            _look(home, event, said.put)
+            _deliver_pending(home, event, response.put)
     elif event.is_unheard:
-        from outlive.hooks.marks import set_word
+        from outlive.hooks.state.session_files import set_word
 
         set_word(home, event.session, "begins", event.source)
     else:
-        _cross(home, event, said)
+        _handle_boundary(home, event, response)
 
 
-def _cross(home: Home, event: Event, said: Said) -> None:
-    """A session begins, ends, forgets or sleeps."""
-    from outlive.service.origin import project_of
+def _handle_boundary(home: Home, event: Event, response: Response) -> None:
+    """Handle an event of the kinds `begin`, `end`, `compact` and `wake`."""
+    from outlive.service.tasks.launch_context import project_of
 
     project = project_of(event.cwd)
     if event.kind == "begin":
-        from outlive.hooks.begin import begin
-        from outlive.ledger.opening import be_impatient
+        from outlive.hooks.events.session_start import begin
+        from outlive.ledger.connection import hurry
 
-        be_impatient(PATIENCE_S)
-        begin(home, event, project, said.put)
+        hurry(PATIENCE_S)
+        begin(home, event, project, response.put)
     elif event.kind == "wake":
-        from outlive.hooks.wake import wake
+        from outlive.hooks.wake.wake import wake
 
-        wake(home, event, project, said.put)
+        wake(home, event, project, response.put)
     else:
-        _leave_behind(home, event, project, said)
+        _start_detached_work(home, event, project, response)
 
 
-def _leave_behind(home: Home, event: Event, project: str, said: Said) -> None:
-    """What goes on when nobody reads us any more: what would keep it from its work is said now."""
-    from outlive.hooks.usable import check_writable
+def _start_detached_work(home: Home, event: Event, project: str, response: Response) -> None:
+    """Start the detached work at the end of a session or before a compaction.
+
+    This hook checks the ledger first, because the detached process cannot report an error to the client.
+    """
+    from outlive.hooks.state.ledger_check import check_writable
 
     try:
         check_writable(home, PATIENCE_S)
     except Unavailable as error:
-        said.regret(error.message)  # it waits longer than the client would
+        # The detached process can wait longer than a client, so it is started anyway.
+        response.report_failure(error.message)
     if event.kind == "end":
-        from outlive.hooks.end import end
+        from outlive.hooks.events.session_end import end
 
         end(home, event, project)
     else:
-        from outlive.hooks.compact import prepare
+        from outlive.hooks.events.pre_compact import prepare
 
         prepare(home)
 
 
-def _held(home: Home, event: Event, guard: str, said: Said) -> str:
-    """What a task holds of what is about to be touched; advice needs no ledger, and is given without one."""
+def _find_warning(home: Home, event: Event, guard: str, response: Response) -> str:
+    """Return the warning about files that a task has changed and not restored.
+
+    A failure is reported and not raised, because the advice can be given without the ledger.
+    """
     try:
         if guard == "off" or (event.command is None and not event.edits and not event.reads):
-            from outlive.hooks.usable import check_readable
+            from outlive.hooks.state.ledger_check import check_readable
 
             check_readable(home, event.session, PATIENCE_S)
             return ""
-        from outlive.hooks.held import held
+        from outlive.hooks.guard.open_window_warning import held
 
         return held(home, event, PATIENCE_S)
-    except Exception as error:  # noqa: BLE001 - as in main
-        said.regret(str(error))
+    except Exception as error:  # noqa: BLE001 - no failure may stop the client
+        response.report_failure(str(error))
         return ""
 
 
-def _note(home: Home, event: Event, said: Said) -> None:
-    """What is told in passing is worth less than what we were called for: it may fail."""
-    from outlive.hooks.note import is_worth_noting, note
-    from outlive.ledger.opening import be_impatient
-    from outlive.service.origin import project_of
+def _record_activity(home: Home, event: Event, response: Response) -> None:
+    """Record the client's edits and background tasks; report a failure, raise none."""
+    from outlive.hooks.events.record_activity import is_worth_noting, note
+    from outlive.ledger.connection import hurry
+    from outlive.service.tasks.launch_context import project_of
 
     if is_worth_noting(home, event):
-        be_impatient(PATIENCE_S)
+        hurry(PATIENCE_S)
         try:
             note(home, event, project_of(event.cwd))
         except OutliveError as error:
-            said.regret(error.message)
-        except Exception as error:  # noqa: BLE001 - as in main
-            said.regret(f"{type(error).__name__}: {error}")
+            response.report_failure(error.message)
+        except Exception as error:  # noqa: BLE001 - no failure may stop the client
+            response.report_failure(f"{type(error).__name__}: {error}")
 
 
-def _look(home: Home, event: Event, put: Put) -> None:
-    """Nearly always there is nothing to say, and nothing has been committed since that was found."""
-    from outlive.hooks.marks import word
-    from outlive.hooks.quiet import is_quiet, stamp_of
+def _deliver_pending(home: Home, event: Event, put: Put) -> None:
+    """Deliver the session's notices, if a commit may have added some since a check."""
+    from outlive.hooks.state.session_files import word
+    from outlive.hooks.state.unchanged import is_quiet, stamp_of
 
     begins: Any = word(home, event.session, "begins") if event.kind == "prompt" else ""
     if event.summary_mark and not begins:
-        from outlive.hooks.compressed import has_compressed
+        from outlive.hooks.state.compaction import has_compressed
 
         begins = "compact" if has_compressed(home, event) else ""
     stamp = stamp_of(home)
     if not begins and is_quiet(home, event.session, stamp):
         return
-    from outlive.hooks.look import look
-    from outlive.ledger.opening import be_impatient
-    from outlive.service.origin import project_of
+    from outlive.hooks.state.pending import find_pending
+    from outlive.ledger.connection import hurry
+    from outlive.service.tasks.launch_context import project_of
 
-    be_impatient(PATIENCE_S)
+    hurry(PATIENCE_S)
     project = project_of(event.cwd)
-    seen = "unbegun" if begins else look(home, event, project, stamp)
+    seen = "unbegun" if begins else find_pending(home, event, project, stamp)
     if seen != "nothing":
-        # The ledger can be read and there is something to say: that may take its time, and is worth it.
+        # The ledger can be read and there are notices to deliver, so extend the deadline of this hook.
         signal.setitimer(signal.ITIMER_REAL, _TELLING_S)
     if event.kind == "stop" and seen != "nothing":
-        from outlive.hooks.stop import stop
+        from outlive.hooks.events.stop import stop
 
         stop(home, event, project, put)
     elif seen == "unbegun":
-        from outlive.hooks.begin import begin
+        from outlive.hooks.events.session_start import begin
 
         begin(home, event.but(source=begins or event.source), project, put)
         if event.summary_mark:
-            from outlive.hooks.compressed import has_been_told
+            from outlive.hooks.state.compaction import remember_answered
 
-            has_been_told(home, event)
+            remember_answered(home, event)
     elif seen == "owed":
-        from outlive.hooks.deliver import deliver
+        from outlive.hooks.events.tool_results import deliver
 
         deliver(home, event, project, put)

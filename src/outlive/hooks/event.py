@@ -1,34 +1,42 @@
-"""What happened in a client, and what it is answered: the same words for every client."""
+"""Events of a client and answers to them, in one form for all clients."""
 
 from __future__ import annotations
 
-from outlive.domain.session import SOURCES
+import os
+
+from outlive.domain.errors import UserError
+from outlive.domain.sessions.session import SOURCES
 from outlive.domain.value import Value
+from outlive.hooks.clients.payload import path, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
-    from outlive.domain.foreign import Seen
-    from outlive.domain.session import Source
+    from outlive.domain.sessions.client_task import ClientReport
+    from outlive.domain.sessions.session import Source
 
     WokenBy = Literal["nobody", "hook", "queue", "nudge"]
     Kind = Literal["begin", "end", "prompt", "tool", "results", "stop", "compact", "wake"]
     Put = Callable[["Answer"], None]
 
-# A client that is given more puts it into a file, and shows the model its beginning.
+# A client writes a longer text to a file and shows the model only its beginning.
 LONGEST_CONTEXT = 9_900
-# How a message begins that we send to an idle session for a prompt.
+# The beginning of a message that Outlive sends to an idle session as a prompt.
 POKE = "[outlive wakes "
 
 
 class Event(Value):
-    """One event of a session.
+    """One event of a session, of one of the following kinds.
 
-    `begin` and `end` are its boundaries; `prompt`: somebody asks it something; `tool`: it is about to
-    use a tool; `results`: the model is about to read what its tools said; `stop`: its turn is over;
-    `compact`: its history is about to be summarised; `wake`: it is idle, and can be woken.
+    - `begin`, `end`: the session's boundaries.
+    - `prompt`: the session gets a prompt.
+    - `tool`: the session is about to use a tool.
+    - `results`: the model is about to read the results of its tools.
+    - `stop`: the turn is over.
+    - `compact`: the session's history is about to be summarised.
+    - `wake`: the session is idle and can be woken.
     """
 
     client: str
@@ -36,97 +44,123 @@ class Event(Value):
     session: str
     cwd: str
     is_sub_agent: bool = False
-    """Sub-agents share the session of their parent: they are told nothing, and confirm nothing."""
+    """Whether a sub-agent caused the event. It shares its parent's session, but gets and confirms no notices."""
     is_turn: bool = False
-    """Whether it shows that the model has read what was put before it until now."""
+    """Whether the event shows that the model has read every notice that was presented before the event."""
     source: Source = "startup"
     is_unheard: bool = False
-    """Whether the client keeps what is answered from its model: a beginning is then told with the next prompt."""
+    """Whether the client does not pass the answer to its model. The hand-off is then given at the next prompt."""
     continues: str | None = None
-    """The session that it goes on from, by the client's own word."""
+    """The client's name of the session that this session continues."""
     reason: str | None = None
     transcript: str | None = None
     summary_mark: bytes = b""
-    """What is added to its transcript when a summary takes the place of its history, where no event tells of that."""
+    """The text that the client writes to its transcript at a compaction. Empty if an event reports compactions."""
     kept: str | None = None
-    """What its history shows of what we have said, where that is no file that we could read."""
+    """The notices in the session's history. Only used if the client has no transcript file that Outlive can read."""
     process: int | None = None
-    """The client's process."""
+    """The process id of the client."""
     shares_process: bool = False
-    """Whether that process has several sessions at a time, each of which keeps its name for good."""
+    """Whether the client's process may have several sessions at a time, each with its own name."""
     lets_go: bool = False
-    """It is over if its client's process ends now; otherwise the client only begins anew with it."""
+    """Whether an `end` event counts only if the client's process exits. If it does not, the session continues."""
     is_again: bool = False
-    """Whether its turn goes on because we did not let it stop before."""
+    """Whether the turn goes on because a hook blocked its previous stop."""
     most_blocks: int = 8
-    """How often in a row the client lets a stop be blocked."""
+    """How many stops in a row a hook may block in this client."""
     woken_by: WokenBy = "nobody"
-    """Who makes it take a turn when it is idle: a hook that its client keeps running, a message that is queued for it,
-    a nudge after which it asks what there is, or nobody, because it is over when its turn is."""
+    """How Outlive makes an idle session take a turn.
+
+    - `hook`: by a hook that the client keeps running.
+    - `queue`: by a message that is queued for the session.
+    - `nudge`: by a signal without content, after which the session asks for its notices.
+    - `nobody`: not possible, because the session ends with its turn or the client has no way to be woken.
+    """
+    is_headless: bool = False
+    """Whether the client is known to exit after this turn, so that nobody waits to enter another prompt."""
+    waits_itself: bool = False
+    """Whether the client runs `outlive wait` in its own background, and notifies its model when that command ends."""
     keeps_messages: bool = False
-    """Whether a message that was sent to it may come after it was killed and goes on, when all has been told."""
+    """Whether a queued message survives the client's death. It may then arrive after its notices were presented."""
     text: str = ""
-    """What it was asked."""
+    """The text of the prompt. Empty if the event has no prompt."""
     tool: str = ""
     tool_input: Mapping[str, Any] = {}
     command: str | None = None
-    """The text that its tool is about to give to a shell."""
+    """The text that the tool is about to give to a shell."""
     is_background: bool = False
-    """Whether that is to go on in the background of the client."""
+    """Whether the client is asked to run `command` in its own background."""
     edits: tuple[str, ...] = ()
-    """Files that its own tools have changed, or before that, are about to change."""
+    """Files that the client's own tools have changed, or are about to change if the kind is `tool`."""
     reads: tuple[str, ...] = ()
-    """Files and directories that its own tools are about to look at; it matters to nobody afterwards."""
-    foreign: tuple[Seen, ...] = ()
-    """What the client runs in the background by itself."""
+    """Files and directories that the client's own tools are about to read. Empty for all other kinds of events."""
+    foreign: tuple[ClientReport, ...] = ()
+    """Tasks that the client runs in its own background."""
     foreign_are_all: bool = False
+    """Whether `foreign` is complete, so that a task of the client that it does not name has ended."""
     asks_nobody: bool = False
-    """Whether the client runs every command without asking and without rules."""
+    """Whether the client runs every command without asking the person for permission."""
 
 
 class Answer(Value):
-    """What a hook says."""
+    """The answer of a hook."""
 
     context: str = ""
-    """For the model, beside what it reads next."""
+    """A text that the model gets together with its next input."""
     block: str = ""
-    """Why it must not stop, for the model."""
+    """The reason why the session must not stop. The model reads it."""
     tool_input: Mapping[str, Any] | None = None
-    """What the tool is given instead."""
+    """The input with which the client calls the tool in place of the model's input."""
     note: str = ""
-    """For the person, in one line."""
+    """One line that the client shows to the person."""
     wake: str = ""
-    """For the model of a session that is idle."""
+    """A text for the model of an idle session. It starts a turn."""
 
 
 def cut(text: str) -> str:
-    """The text as a client takes it whole."""
+    """Shorten a text to the length that a client passes to its model."""
     return text if len(text) <= LONGEST_CONTEXT else text[: LONGEST_CONTEXT - 1] + "…"
 
 
 def as_told(client: str, kind: Kind, payload: Mapping[str, Any], shell: str) -> Event:
-    """The event with what all of these clients tell in the same words; `shell` is the tool that takes commands."""
+    """Return an event with the fields whose names are the same in all clients.
+
+    `shell` is the client's name for its shell tool. A field of the wrong type counts as missing. A payload without a
+    directory gets the hook's working directory. Raises `UserError` if the payload names no session.
+    """
     given, source = payload.get("tool_input"), payload.get("source")
     tool_input = given if isinstance(given, dict) else {}
-    command = tool_input.get("command") if payload.get("tool_name") == shell else None
+    tool = text(payload, "tool_name") or ""
+    session = text(payload, "session_id")
+    if session is None:
+        raise UserError("the payload names no session", "a client names it in `session_id`, as text")
     return Event(
         client=client,
         kind=kind,
-        session=str(payload["session_id"]),
-        cwd=str(payload["cwd"]),
+        session=session,
+        cwd=path(payload, "cwd") or os.getcwd(),
         source=source if source in SOURCES else "startup",
-        reason=payload.get("reason"),
-        transcript=payload.get("transcript_path"),
+        reason=text(payload, "reason"),
+        transcript=path(payload, "transcript_path"),
         is_again=bool(payload.get("stop_hook_active")),
-        text=str(payload.get("prompt", "")),
-        tool=str(payload.get("tool_name", "")),
+        text=text(payload, "prompt") or "",
+        tool=tool,
         tool_input=tool_input,
-        command=command if isinstance(command, str) else None,
+        command=_command(tool_input) if tool == shell else None,
     )
 
 
+def _command(tool_input: Mapping[str, Any]) -> str | None:
+    """Return the shell command of a tool call; None if the call has none or no text."""
+    given = tool_input.get("command")
+    return given if isinstance(given, str) else None
+
+
 def reads_of(event: Event, readers: tuple[str, ...], *names: str) -> tuple[str, ...]:
-    """What one of these tools is about to look at, by what they call it; a search that names nothing, where it runs."""
+    """Return the path that a tool call is about to read; empty for other events.
+
+    A tool of `readers` without one of the fields `names` reads the directory in which it runs.
+    """
     if event.kind != "tool" or event.tool not in readers:
         return ()
     named = (event.tool_input.get(name) for name in names)
@@ -134,22 +168,22 @@ def reads_of(event: Event, readers: tuple[str, ...], *names: str) -> tuple[str, 
 
 
 def as_read(name: str, answer: Answer, tool_input: str) -> dict[str, object]:
-    """The answer as all of these clients read it; `tool_input` is what the tool's other input is called."""
-    said: dict[str, object] = {}
+    """Convert an answer to Claude Code's JSON; `tool_input` names the input's field."""
+    document: dict[str, object] = {}
     if answer.block:
-        said.update(decision="block", reason=cut(answer.block))
+        document.update(decision="block", reason=cut(answer.block))
     if answer.note:
-        said["systemMessage"] = answer.note
+        document["systemMessage"] = answer.note
     specific: dict[str, object] = {}
     if answer.context:
         specific["additionalContext"] = cut(answer.context)
     if answer.tool_input is not None:
         specific[tool_input] = dict(answer.tool_input)
     if specific:
-        said["hookSpecificOutput"] = {"hookEventName": name, **specific}
-    return said
+        document["hookSpecificOutput"] = {"hookEventName": name, **specific}
+    return document
 
 
 def as_reason(answer: Answer) -> Answer:
-    """The answer to the end of a turn for a client whose turns go on only for a reason."""
+    """Turn context into a block, because Codex and Gemini CLI need one to continue."""
     return answer.but(block=answer.context, context="") if answer.context else answer

@@ -1,1 +1,1 @@
-"""Installing into agent clients: their configuration, edited as text, and given back as it was."""
+"""Installation into agent clients: edits of their configuration files."""

@@ -1,1 +1,1 @@
-"""The detached processes of one attempt: the keeper that owns it and the witness of its exit."""
+"""The detached processes of one attempt: its keeper, and the witness of its exit."""

@@ -1,32 +1,37 @@
-"""What a keeper is born with: everything it needs, so that it never has to ask again.
+"""The plan of an attempt: everything that its keeper needs to know.
 
-The installation may be upgraded or deleted while the command runs, so nothing here is a path to
-be imported or read later.
+The installation may be upgraded or deleted while the command runs, so a plan has no path of a module to import later.
+Its note of plain data is for the next program or attempt of a keeper. A note is only ever in memory, because it has the
+environment of the command, which must not be on disk.
 """
 
 from __future__ import annotations
 
+from outlive.bundle.attempt import AttemptFiles
+from outlive.bundle.home import Home
 from outlive.domain.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from outlive.bundle.attempt import AttemptFiles
-    from outlive.bundle.home import Home
-    from outlive.domain.task import Launch
+    from typing import Any
+
+    from outlive.domain.tasks.task import Launch
+
+    Note = dict[str, Any]
 
 
 class Surroundings(Value):
-    """What the command inherits from its launcher beside descriptors and rights."""
+    """What the command inherits from its launcher, besides descriptors and rights."""
 
     environ: dict[str, str]
     umask: int
     limits: tuple[tuple[int, tuple[int, int]], ...] = ()
     owner: int | None = None
-    """A foreground task ends with this process: a pidfd, or None for a background task."""
+    """A pidfd of the process whose end ends a foreground task. None for a background task."""
 
 
 class Plan(Value):
-    """One attempt, as its keeper knows it."""
+    """Everything that the keeper of one attempt needs to know."""
 
     home: Home
     launch: Launch
@@ -34,4 +39,29 @@ class Plan(Value):
     surroundings: Surroundings
     retries_left: int = 0
     queue_until: float | None = None
-    """When waiting for its turn has taken too long (monotonic)."""
+    """The monotonic time at which the attempt has waited too long for its turn."""
+
+    def note(self) -> Note:
+        """Return the plan as plain data, without the launch, which the bundle has."""
+        return {
+            **self.surroundings.__dict__,
+            "home": self.home.path,
+            "can_punch": self.home.can_punch,
+            "task": self.launch.id,
+            "attempt": self.files.number,
+            "retries_left": self.retries_left,
+            "queue_until": self.queue_until,
+        }
+
+
+def plan_from(note: Note, launch: Launch) -> Plan:
+    """Return the plan that a note was made from."""
+    home = Home(note["home"], can_punch=note["can_punch"])
+    return Plan(
+        home=home,
+        launch=launch,
+        files=AttemptFiles(home.bundle(note["task"]), note["attempt"]),
+        surroundings=Surroundings(**{name: note[name] for name in ("environ", "umask", "limits", "owner")}),
+        retries_left=note["retries_left"],
+        queue_until=note["queue_until"],
+    )

@@ -1,133 +1,132 @@
-"""The witness: the command's direct parent, which writes down how it ended.
+"""The witness: the command's direct parent, which records how the command ended.
 
-It knows the bundle and nothing else: no ledger, no network, no configuration, so that nothing
-but a SIGKILL can keep it from writing the exit record. It looks at the dead command without
-reaping it (WNOWAIT), records what it saw, and only then reaps: if it is killed in between, the
+It uses only the bundle: no ledger, no network, no configuration. So only a SIGKILL can keep it from writing the exit
+record. It records the status of the dead command before reaping it (WNOWAIT). If the witness is killed in between, the
 keeper inherits the zombie and reads the same status again.
+
+The witness forks the child that becomes the command, called the command-to-be until its exec.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from errno import EACCES, ECHILD, EIO, ENOENT, ENOTDIR
+from errno import EACCES, ECHILD, EIO, ENOENT, ENOSYS, ENOTDIR
 from marshal import dumps, loads
 from select import POLLIN, poll
 
 from outlive.bundle import record
-from outlive.bundle.kernel import become_subreaper, name_process, signal
-from outlive.bundle.processes import WITNESS_NAME, identify, name_of
 from outlive.domain.value import Value
+from outlive.linux.processes import WITNESS_NAME, has_executed, identify
+from outlive.linux.syscalls import become_subreaper, name_process, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from outlive.bundle.eyes import Eyes, StandIn
+    from outlive.linux.shared_listener import ListenerFallback, SharedListener
 
 _SHELL_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _OOM_PREFERENCE = 300
 _SETTLING_TAKES_MS = 100
 _GLANCES, _BETWEEN_GLANCES = 20, 0.0005
 SETTLED = b"s"
+# SIGPIPE would kill the command-to-be when it writes to a dead process. SIGXFSZ would kill it when the record exceeds
+# the command's own limit of file sizes.
+_IGNORED_UNTIL_EXEC = (signal.SIGPIPE, signal.SIGXFSZ)
 _DESCRIPTORS = ("lock", "record", "output", "voice", "begin")
 _PLAIN = ("argv", "cwd", "environ", "umask", "limits", "input")
 
 
 class Start(Value):
-    """How the command is to be started, and what is held meanwhile."""
+    """How the command is to be started, and the descriptors that the start needs."""
 
     lock: int
     record: int
     output: int
     voice: int
-    """Through which we speak to the keeper."""
+    """The pipe to the keeper."""
     begin: int
-    """Through which the keeper says when, and that it lives."""
+    """The pipe from the keeper, for the go. It hangs up when the keeper dies."""
     argv: tuple[str, ...]
     cwd: str
     environ: dict[str, str]
     umask: int
     limits: tuple[tuple[int, tuple[int, int]], ...]
     input: str | None = None
-    """The FIFO that it is to read, if it reads anything."""
-    eyes: Eyes | None = None
-    """If it is to be observed."""
+    """The FIFO that the command reads as its input. None if it takes no input."""
+    shared_listener: SharedListener | None = None
+    """The listener of the command's system calls. None if they are not observed."""
 
 
 def note_of(start: Start) -> tuple[bytes, tuple[int, ...]]:
-    """What another process needs to start it: a note, and the descriptors that it speaks of."""
-    eyes = start.eyes
-    seen, fds = (None, ()) if eyes is None else eyes.as_parts()
+    """Return a note and descriptors from which another process can start the command."""
+    shared_listener = start.shared_listener
+    seen, fds = (None, ()) if shared_listener is None else shared_listener.as_parts()
     fields = {name: getattr(start, name) for name in _PLAIN}
     return dumps((fields, seen)), (*(getattr(start, name) for name in _DESCRIPTORS), *fds)
 
 
 def start_from(note: bytes, descriptors: list[int]) -> Start:
-    """How it is to be started, from what another process has sent."""
+    """Return the start that another process has sent as `note` and descriptors."""
     fields, seen = loads(note)  # noqa: S302 - our own keeper wrote it
     own = len(_DESCRIPTORS)
     fields.update(zip(_DESCRIPTORS, descriptors[:own], strict=True))
-    eyes = None
+    shared_listener = None
     if seen is not None:
-        from outlive.bundle.eyes import Eyes  # noqa: PLC0415 - not everybody is observed
+        from outlive.linux.shared_listener import SharedListener  # noqa: PLC0415 - not every command is observed
 
-        eyes = Eyes.from_parts(seen, descriptors[own:])
-    return Start(**fields, eyes=eyes)
+        shared_listener = SharedListener.from_parts(seen, descriptors[own:])
+    return Start(**fields, shared_listener=shared_listener)
 
 
 def serve(start: Start) -> NoReturn:
-    """Be the witness of one command. Never returns."""
+    """Serve as the witness of one command, then exit."""
     become_witness()
     witness_until_recorded(start)
     os._exit(0)
 
 
 def become_witness() -> None:
-    """What others know us by."""
+    """Make this process a witness: subreaper of all orphans, and named."""
     become_subreaper()
     name_process(WITNESS_NAME)
 
 
 def witness_until_recorded(start: Start, own: tuple[int, ...] = ()) -> bool:
-    """Prepare the command, let it begin at the keeper's go, watch it, record its end.
+    """Prepare the command, let it begin at the keeper's go, and record its end.
 
-    Speaks to the keeper through `voice`: `ready` once the command could begin, `started` or
-    `failed`, `exited`. The keeper may be dead by any line of this; then nobody hears the voice,
-    and the work is done all the same. Returns whether nothing and nobody of it is left. `own` are
-    descriptors of ours that the command-to-be has no use for.
+    The messages through `voice` are `ready`, then `started` or `failed`, then `exited`. The work goes on if the keeper
+    dies. The command-to-be must not have the descriptors `own`. Returns whether no process of the attempt is left.
     """
     voice, begin = start.voice, start.begin
     if start.input is not None:
         _open_input(start.input)
     failure_read, failure_write = os.pipe()
-    stand_in = None if start.eyes is None else start.eyes.stand_in(begin)
+    stand_in = None if start.shared_listener is None else start.shared_listener.stand_in(begin)
     try:
-        command = os.fork()
+        witness, command = os.getpid(), os.fork()
     except OSError as error:
         record.write_slot(start.record, "exit", error=error.errno, what="fork", at=_now())
         _say(voice, b"failed\n")
         return False
     if command == 0:
-        for fd in (voice, *own):  # or the keeper, which listens for our word, would not notice our death
+        for fd in (voice, *own):  # with a copy of `voice`, the keeper would not notice the death of the witness
             os.close(fd)
-        _become_command(failure_write, start)
+        _become_command(failure_write, start, witness)
     os.close(failure_write)
     if stand_in is not None:
         stand_in.begin(command)
     process = _identities(command)
     record.write_slot(start.record, "process", durable=False, **process, started="unknown")
     _say(voice, b"ready\n")
-    failure = os.read(failure_read, 64).decode("ascii")  # nothing, if the exec closed the other end
+    failure = os.read(failure_read, 64).decode("ascii")  # empty if the exec or a death has closed the pipe
     os.close(failure_read)
-    if failure:
-        os.waitpid(command, 0)
-        if record.read_slot(start.record, "exit") is None:  # it was not able to write it itself
-            step, _, number = failure.partition(" ")
-            record.write_slot(start.record, "exit", error=number, what=step, at=_now())
+    if failure or has_executed(command) is False:
+        _record_failure(start.record, command, failure)
         _say(voice, b"failed\n")
     else:
-        process["monotonic"] = time.monotonic_ns()  # its time runs from now on, and not while it waited for the go
+        process["monotonic"] = time.monotonic_ns()  # the timeout does not count the wait for the go
         record.write_slot(start.record, "process", durable=False, **process, started="yes")
         _say(voice, b"started\n")
         _watch(start.record, command, voice, begin)
@@ -136,8 +135,19 @@ def witness_until_recorded(start: Start, own: tuple[int, ...] = ()) -> bool:
     return _is_alone()
 
 
+def _record_failure(record_fd: int, command: int, failure: str) -> None:
+    """Wait for a command-to-be that could not execute the command, and record why."""
+    seen = os.waitid(os.P_PID, command, os.WEXITED | os.WNOWAIT)
+    if failure and record.read_slot(record_fd, "exit") is None:  # the command-to-be could not write the record itself
+        step, _, number = failure.partition(" ")
+        record.write_slot(record_fd, "exit", error=number, what=step, at=_now())
+    elif seen is not None:
+        write_unbegun(record_fd, seen.si_code, seen.si_status)
+    os.waitpid(command, 0)
+
+
 def _is_alone() -> bool:
-    """Whether we have no child, of whoever it was. One that nobody filters any more may be dying still."""
+    """Wait for dead children. Return whether none is left after a moment to exit."""
     for _ in range(_GLANCES):
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
@@ -149,10 +159,7 @@ def _is_alone() -> bool:
 
 
 def _open_input(path: str) -> None:
-    """Make the command's input, and hold it open: what several send one after the other is one input.
-
-    Whoever means that there will be no more tells us by a signal (see `bundle.feeding`).
-    """
+    """Create the input FIFO, and keep it open, so that several senders can use it."""
     os.mkfifo(path, 0o600)
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
 
@@ -166,27 +173,27 @@ def _open_input(path: str) -> None:
     signal.signal(signal.SIGUSR1, end)
 
 
-def _linger(start: Start, stand_in: StandIn) -> None:
-    """Stay for those that the command left behind: filtered as they are, they need somebody who can answer."""
+def _linger(start: Start, stand_in: ListenerFallback) -> None:
+    """Wait until no filtered process lives, because their calls may need an answer."""
     for fd in (start.lock, start.record, start.output):
-        os.close(fd)  # nobody may think that the attempt is not over
+        os.close(fd)  # as long as the lock is open, the attempt counts as running
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     stand_in.wait()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def _watch(record_fd: int, command: int, voice: int, keeper: int) -> None:
-    """Wait for the command, reaping the orphans that come our way meanwhile.
+    """Wait for the command, and reap the orphans that this process inherits meanwhile.
 
-    The keeper is told as soon as the end is on record, and makes it durable in the ledger; nobody
-    else is told before. If it takes too long, or is dead, we make the record durable instead.
+    The keeper is notified once the end is on record, and makes the end durable before any other process is notified. If
+    the keeper is dead or takes too long, the witness makes the record durable.
     """
     while True:
         seen = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
         if seen is None:
             continue
         if seen.si_pid == command:
-            write_exit(record_fd, command, seen.si_code, seen.si_status, durable=False)
+            write_exit(record_fd, seen.si_code, seen.si_status, durable=False)
             _say(voice, b"exited\n")
             if not _has_settled(keeper):
                 os.fdatasync(record_fd)
@@ -195,23 +202,28 @@ def _watch(record_fd: int, command: int, voice: int, keeper: int) -> None:
             return
 
 
-def write_exit(record_fd: int, command: int, how: int, status: int, *, durable: bool = True) -> None:
-    """Make the end of the command durable: exactly what the kernel said of it.
-
-    Killed while it was still a fork of ours, it may not have begun: its name is the first thing
-    that an exec changes, and it can be read as long as the dead process is not reaped.
-    """
+def write_exit(record_fd: int, how: int, status: int, *, durable: bool = True) -> None:
+    """Record the end of the command, exactly as the kernel reported it."""
     if how == os.CLD_EXITED:
         record.write_slot(record_fd, "exit", durable=durable, code=status, at=_now())
     else:
-        began = "unknown" if name_of(command) == WITNESS_NAME else "yes"
-        record.write_slot(record_fd, "exit", durable=durable, signal=status, began=began, at=_now())
+        record.write_slot(record_fd, "exit", durable=durable, signal=status, began="yes", at=_now())
+
+
+def write_unbegun(record_fd: int, how: int, status: int) -> None:
+    """Record that the command-to-be ended without an exec, unless it recorded why."""
+    if record.read_slot(record_fd, "exit") is not None:
+        return
+    if how == os.CLD_EXITED:
+        record.write_slot(record_fd, "exit", error=ECHILD, what="go", at=_now())
+    else:
+        record.write_slot(record_fd, "exit", error=ECHILD, what="go", signal=status, at=_now())
 
 
 def _identities(command: int) -> dict[str, object]:
-    """Who command and witness are, so that they can be found - and never confused - after us.
+    """Return the identities by which other processes find command and witness.
 
-    It is not synced: after a power cut it means nothing, because the processes are gone too.
+    The record is not synced: after a power cut it means nothing, because the processes are gone too.
     """
     child, me = identify(command), identify(os.getpid())
     return {
@@ -227,57 +239,72 @@ def _identities(command: int) -> dict[str, object]:
     }
 
 
-def _become_command(failure: int, start: Start) -> NoReturn:
-    """Turn this fork into the command, but not before the keeper says so.
-
-    Until then everything is prepared beside the keeper's own work: the attempt's row becomes
-    `running` in the meantime, and nothing runs before it is.
-    """
-    step = "exec"
+def _become_command(failure: int, start: Start, witness: int) -> NoReturn:
+    """Turn this fork into the command at the keeper's go, with all prepared before."""
+    step, listener = "exec", None
     try:
-        os.setsid()
-        # What is handled becomes the default by the exec; what is ignored would stay ignored.
-        for number in range(1, signal.NSIG):
-            if signal.getsignal(number) == signal.SIG_IGN:
-                signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        _prefer_for_oom()
-        for standard in (1, 2):  # 0 is /dev/null already
-            os.dup2(start.output, standard)
-        if start.input is not None:
-            # Only to be read: with a writing end of its own it would wait for itself at the end of its input.
-            fd = os.open(start.input, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            os.set_blocking(fd, True)
-            os.dup2(fd, 0)
-        os.umask(start.umask)
-        if start.limits:
-            from resource import setrlimit  # noqa: PLC0415 - only a spawner's launches carry limits, and it has it
-
-            for which, bounds in start.limits:
-                setrlimit(which, bounds)
+        _prepare(start)
         step = "chdir"
         os.chdir(start.cwd)
-        if start.eyes is not None:
-            start.eyes.open(start.begin)
         step = "go"
+        if start.shared_listener is not None:
+            listener = start.shared_listener.open(witness, start.begin)
         if os.read(start.begin, 1) != b"g":
             raise ChildProcessError(ECHILD, "nobody is left who would learn how we end")
         step = "exec"
+        if start.shared_listener is not None:
+            start.shared_listener.let_go(listener)
+        for each in _IGNORED_UNTIL_EXEC:
+            signal.signal(each, signal.SIG_DFL)
         _execute(start.argv, start.environ)
-    except BaseException as error:  # noqa: BLE001 - whatever it was, it must be known that nothing ran
+    except BaseException as error:  # noqa: BLE001 - after any error it must be on record that nothing ran
         number = error.errno if isinstance(error, OSError) and error.errno else EIO
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-        try:
-            # Written here first: the witness may be dead, and the 127 below is nobody's exit code.
-            record.write_slot(start.record, "exit", error=number, what=step, at=_now())
-        finally:
-            os.write(failure, f"{step} {number}".encode("ascii"))
+        # The exec waited for an answer when keeper and witness both died. The command did not fail.
+        is_unanswered = listener is not None and number == ENOSYS
+        _report(failure, start.record, "go" if is_unanswered else step, number)
     finally:
         os._exit(127)
 
 
+def _prepare(start: Start) -> None:
+    """Give this fork all properties that the command is to have, except the directory."""
+    os.setsid()
+    # The exec resets a handled signal to its default. An ignored signal would stay ignored.
+    for number in range(1, signal.NSIG):
+        if signal.getsignal(number) == signal.SIG_IGN and number not in _IGNORED_UNTIL_EXEC:
+            signal.signal(number, signal.SIG_DFL)
+    for number in _IGNORED_UNTIL_EXEC:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    _prefer_for_oom()
+    for standard in (1, 2):  # descriptor 0 is /dev/null already
+        os.dup2(start.output, standard)
+    if start.input is not None:
+        # Open the FIFO only for reading. With a writing end of its own, the command would never see the input's end.
+        fd = os.open(start.input, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        os.set_blocking(fd, True)
+        os.dup2(fd, 0)
+    os.umask(start.umask)
+    if start.limits:
+        from resource import setrlimit  # noqa: PLC0415 - only launches of a spawner have limits, and it has loaded this
+
+        for which, bounds in start.limits:
+            setrlimit(which, bounds)
+
+
+def _report(failure: int, record_fd: int, step: str, number: int) -> None:
+    """Record why the command was not executed, and report it to the witness."""
+    for each in _IGNORED_UNTIL_EXEC:
+        signal.signal(each, signal.SIG_IGN)
+    try:
+        # Write the record here, because the witness may be dead. This fork's exit code 127 is not the command's.
+        record.write_slot(record_fd, "exit", error=number, what=step, at=_now())
+    finally:
+        os.write(failure, f"{step} {number}".encode("ascii"))
+
+
 def _execute(argv: tuple[str, ...], environ: dict[str, str]) -> NoReturn:
-    """Replace this process, searching PATH as a shell does; `os.execvpe` would import a lot."""
+    """Replace this process as `os.execvpe` would, without importing many modules."""
     name = argv[0]
     if "/" in name:
         os.execve(name, argv, environ)
@@ -285,7 +312,7 @@ def _execute(argv: tuple[str, ...], environ: dict[str, str]) -> NoReturn:
     for directory in environ.get("PATH", _SHELL_DEFAULT_PATH).split(":"):
         path = f"{directory or '.'}/{name}"
         if not os.access(path, os.F_OK):
-            continue  # not even tried: each try is a call that may be observed
+            continue  # skip a missing file, because each exec is a call that may be observed
         try:
             os.execve(path, argv, environ)
         except OSError as error:
@@ -297,7 +324,7 @@ def _execute(argv: tuple[str, ...], environ: dict[str, str]) -> NoReturn:
 
 
 def _prefer_for_oom() -> None:
-    """If memory runs out, the kernel should take the command and leave its witness."""
+    """Make the kernel kill the command before its witness if memory runs out."""
     try:
         fd = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -312,7 +339,7 @@ def _prefer_for_oom() -> None:
 
 
 def _has_settled(keeper: int) -> bool:
-    """Wait for the keeper's word that the end is durable, but not for long; False if it does not come."""
+    """Return whether the keeper reports in time that the end is durable."""
     waiting = poll()
     waiting.register(keeper, POLLIN)
     return bool(waiting.poll(_SETTLING_TAKES_MS)) and os.read(keeper, 1) == SETTLED
@@ -322,7 +349,7 @@ def _say(voice: int, word: bytes) -> None:
     try:
         os.write(voice, word)
     except OSError:
-        pass  # the keeper is gone; the record speaks for us
+        pass  # the keeper is gone, and a reader will find the record
 
 
 def _now() -> int:

@@ -1,14 +1,15 @@
-"""What may be deleted: ended, told, past its date - or the oldest of those told, if there is too much.
+"""The rules that say which ended tasks may be deleted.
 
-Nothing that runs or waits is ever named here, nothing that a session still has to be told, and
-nothing that somebody in line depends on.
+A task may be deleted if it has ended, its notices need no more delivery, and its deletion date has passed. If the
+output of all tasks is too large, the oldest may be deleted earlier. A task that a queued task depends on is never
+deleted, nor one with a notice that a session is still owed.
 """
 
 from __future__ import annotations
 
-from outlive.domain.notice import MOST_PRESENTATIONS
+from outlive.domain.notices.notice import MOST_PRESENTATIONS
+from outlive.domain.timestamps import from_micros, to_micros
 from outlive.domain.value import Value
-from outlive.domain.when import from_micros, to_micros
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from outlive.ledger.sqlite import SqliteLedger
 
-# An ending without a session is owed to nobody, nor is one that was presented as often as may be.
+# A notice is owed if it is open, belongs to a session, and was not yet presented the maximum number of times.
 _OWED = f"state IN ('pending', 'claimed', 'presented') AND session IS NOT NULL AND tries < {MOST_PRESENTATIONS}"
 _MAY_GO = f"""
     newest.settled_at IS NOT NULL
@@ -47,7 +48,7 @@ _DELETE = f"""
 
 
 class Deletable(Value):
-    """An ended task whose record may go, and what its output takes."""
+    """An ended task whose record may be deleted, and the size of its output."""
 
     task: str
     command: str
@@ -57,31 +58,34 @@ class Deletable(Value):
 
 
 class Retention:
-    """The part of the ledger that forgets."""
+    """The part of the ledger that finds and deletes old tasks."""
 
     def __init__(self, ledger: SqliteLedger) -> None:
         self._ledger = ledger
 
     def last_but_one_launch(self, now: datetime) -> datetime:
-        """When the ledger was written to before the task that was launched last; now, if there was none."""
+        """Return when the task before the newest was launched, or `now` without one.
+
+        The caller compares this time with `now`, to detect a clock that has leapt ahead.
+        """
         rows = self._ledger.select("SELECT created_at FROM task ORDER BY seq DESC LIMIT 1 OFFSET 1")
         return from_micros(rows[0][0]) if rows else now
 
     def due(self, now: datetime, settled_by: datetime, limit: int) -> list[Deletable]:
-        """Tasks past their date, the longest first."""
+        """Return tasks past their deletion date, the longest overdue first."""
         found = self._ledger.select(_DUE, (to_micros(now), to_micros(settled_by), limit))
         return [_deletable(row) for row in found]
 
     def kept_bytes(self) -> int:
-        """How much output of ended attempts there is."""
+        """Return the size in bytes of the output of all ended attempts."""
         return int(self._ledger.select(_KEPT)[0][0])
 
     def oldest(self, settled_by: datetime, limit: int) -> list[Deletable]:
-        """Tasks with output that may go before their date, if room is needed, the oldest first."""
+        """Return tasks with output that may be deleted before their date, oldest first."""
         return [_deletable(row) for row in self._ledger.select(_OLDEST, (to_micros(settled_by), limit))]
 
     def delete(self, tasks: Sequence[str]) -> list[str]:
-        """Forget those of the tasks that may still go; their bundles are no longer anybody's then."""
+        """Delete the tasks that may still be deleted, not their files; return their ids."""
         gone = []
         with self._ledger.write():
             for task in tasks:

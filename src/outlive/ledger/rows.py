@@ -1,11 +1,11 @@
-"""Rows and values: how the domain's values lie in the tables, in both directions."""
+"""Conversion between the domain's values and the rows of the tables."""
 
 from __future__ import annotations
 
-from outlive.domain.evidence import Evidence
-from outlive.domain.task import Attempt, Launch, LeftRunning, NoticeRow
-from outlive.domain.text import from_json, to_json
-from outlive.domain.when import from_micros, timedelta, to_micros
+from outlive.domain.tasks.evidence import Evidence
+from outlive.domain.tasks.task import Attempt, Launch, LeftRunning, NoticeRow
+from outlive.domain.text.sanitize import from_json, to_json
+from outlive.domain.timestamps import from_micros, timedelta, to_micros
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-    from outlive.domain.queueing import Claim, Dependency
+    from outlive.domain.tasks.queueing import Claim, Dependency
 
     Cell = str | bytes | int | float | None
     Row = tuple[Any, ...]
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TASK_COLUMNS = (
     "id, command, argv, cwd, project, host, created_at, description, session, parent, grp, key, "
     "mode, engine, timeout, max_output, notify, retain, after, claims, idle_timeout, queue_timeout, retries, "
-    "observe, takes_input, touches"
+    "observe, takes_input, touches, adopted_pid, adopted_output"
 )
 ATTEMPT_COLUMNS = (
     "number, state, condition, boot, pid_namespace, created_at, started_at, ended_at, settled_at, exit_code, "
@@ -31,7 +31,7 @@ ATTEMPT_COLUMNS = (
 
 
 def text(given: str | None) -> str | bytes | None:
-    """Free text as a cell: a blob if it carries bytes that are not UTF-8."""
+    """Return free text as a cell: a blob if it has bytes that are not UTF-8."""
     if given is None:
         return None
     try:
@@ -42,32 +42,32 @@ def text(given: str | None) -> str | bytes | None:
 
 
 def sentence(given: str | None) -> str | None:
-    """Words of ours as a cell; a name in them may not be UTF-8."""
+    """Return a text of Outlive as a cell; escape a name's bytes that are not UTF-8."""
     return given if given is None else given.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def from_text(cell: str | bytes) -> str:
-    """Free text from a cell."""
+    """Return the free text of a cell."""
     return cell.decode("utf-8", "surrogateescape") if isinstance(cell, bytes) else cell
 
 
 def optional(cell: str | bytes | None) -> str | None:
-    """Free text from a cell that may be empty."""
+    """Return the free text of a cell; None if the cell is NULL."""
     return None if cell is None else from_text(cell)
 
 
 def micros(moment: datetime | None) -> int | None:
-    """A moment as a cell."""
+    """Return a moment as a cell."""
     return None if moment is None else to_micros(moment)
 
 
 def moment(cell: int | None) -> datetime | None:
-    """A moment from a cell that may be empty."""
+    """Return the moment of a cell; None if the cell is NULL."""
     return None if cell is None else from_micros(cell)
 
 
 def span(length: timedelta | None) -> int | None:
-    """A span as a cell."""
+    """Return a duration as a cell."""
     return None if length is None else length // timedelta(microseconds=1)
 
 
@@ -76,7 +76,7 @@ def _length(cell: int | None) -> timedelta | None:
 
 
 def launch_row(launch: Launch) -> tuple[Cell, ...]:
-    """A launch in the order of `TASK_COLUMNS`."""
+    """Return a launch as a row in the order of `TASK_COLUMNS`."""
     return (
         launch.id,
         text(launch.command),
@@ -104,11 +104,13 @@ def launch_row(launch: Launch) -> tuple[Cell, ...]:
         launch.observe,
         launch.takes_input,
         to_json(launch.touches),
+        launch.adopted_pid,
+        text(launch.adopted_output),
     )
 
 
 def launch_from(row: Row) -> Launch:
-    """A launch from `TASK_COLUMNS`."""
+    """Return the launch of a row in the order of `TASK_COLUMNS`."""
     (
         id_,
         command,
@@ -125,7 +127,7 @@ def launch_from(row: Row) -> Launch:
         *rest,
     ) = row
     mode, engine, timeout, max_output, notify, retain, after, claims, idle_timeout, queue_timeout, *last = rest
-    retries, observe, takes_input, touches = last
+    retries, observe, takes_input, touches, adopted_pid, adopted_output = last
     return Launch(
         id=id_,
         command=from_text(command),
@@ -153,13 +155,15 @@ def launch_from(row: Row) -> Launch:
         max_output=max_output,
         notify=notify,
         retain=timedelta(microseconds=retain),
+        adopted_pid=adopted_pid,
+        adopted_output=optional(adopted_output),
     )
 
 
 def _dependencies(cell: str) -> tuple[Dependency, ...]:
     if cell == "[]":
         return ()
-    from outlive.domain.queueing import Dependency  # noqa: PLC0415 - most tasks wait for nothing
+    from outlive.domain.tasks.queueing import Dependency  # noqa: PLC0415 - most tasks wait for nothing
 
     return tuple(Dependency(task=task, any_ending=any_ending) for task, any_ending in _array(cell))
 
@@ -167,13 +171,13 @@ def _dependencies(cell: str) -> tuple[Dependency, ...]:
 def _claims(cell: str) -> tuple[Claim, ...]:
     if cell == "[]":
         return ()
-    from outlive.domain.queueing import Claim  # noqa: PLC0415 - most tasks wait for nothing
+    from outlive.domain.tasks.queueing import Claim  # noqa: PLC0415 - most tasks wait for nothing
 
     return tuple(Claim(name=name, room=room) for name, room in _array(cell))
 
 
 def attempt_from(row: Row) -> Attempt:
-    """An attempt from `ATTEMPT_COLUMNS`."""
+    """Return the attempt of a row in the order of `ATTEMPT_COLUMNS`."""
     (
         number,
         state,
@@ -205,7 +209,7 @@ def attempt_from(row: Row) -> Attempt:
         detail=detail,
         settled_by=settled_by,
         delete_after=moment(delete_after),
-        left_running=tuple(LeftRunning(pid=pid, command=command) for pid, command in _array(left)),
+        left_running=tuple(_left_running(cells) for cells in _array(left)),
         output_bytes=size,
         output_dropped=dropped,
         output_truncated=bool(truncated),
@@ -216,12 +220,18 @@ def attempt_from(row: Row) -> Attempt:
 
 
 def left_running_text(left: Iterable[LeftRunning]) -> str:
-    """The survivors as a cell."""
-    return to_json([[process.pid, process.command] for process in left])
+    """Return the processes that were left running as a cell."""
+    return to_json([[process.pid, process.command, process.start, process.inode] for process in left])
+
+
+def _left_running(cells: list[Any]) -> LeftRunning:
+    """Return one process left running; old records lack its start time and inode."""
+    pid, command, start, inode = (*cells, 0, 0)[:4]
+    return LeftRunning(pid=pid, command=command, start=start, inode=inode)
 
 
 def evidence_row(evidence: Evidence) -> tuple[Cell, ...]:
-    """Evidence in the order of its columns."""
+    """Return evidence as a row in the order of its columns."""
     return (
         evidence.kind,
         evidence.seen_by,
@@ -235,7 +245,7 @@ def evidence_row(evidence: Evidence) -> tuple[Cell, ...]:
 
 
 def evidence_from(row: Row) -> Evidence:
-    """Evidence from its columns."""
+    """Return the evidence of a row."""
     kind, seen_by, code, signal, started, cause, detail, at = row
     return Evidence(
         kind=kind,
@@ -250,7 +260,7 @@ def evidence_from(row: Row) -> Evidence:
 
 
 def notice_from(row: Row) -> NoticeRow:
-    """A notice from its columns."""
+    """Return the notice of a row."""
     id_, task, attempt, kind, session, state, created, tries, error = row
     return NoticeRow(
         id=id_,
@@ -266,7 +276,7 @@ def notice_from(row: Row) -> NoticeRow:
 
 
 def _array(cell: str) -> list[Any]:
-    # The usual cell is empty, and importing `json` to learn that would cost a hot path dearly.
+    # Usually the cell is empty. Parsing it would import `json`, which is slow on a hot path.
     if cell == "[]":
         return []
     parsed = from_json(cell)

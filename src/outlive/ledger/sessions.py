@@ -1,25 +1,33 @@
-"""The sessions in the ledger: who began, who ended, who continues whom."""
+"""The sessions in the ledger: their starts, ends and lineages."""
 
 from __future__ import annotations
 
 import os
 
 from outlive.domain.ids import lineage_id
-from outlive.domain.session import REPLACES, Lineage, Session, is_minted, is_same_boundary, predecessor, replaces
-from outlive.domain.when import from_micros, to_micros
+from outlive.domain.sessions.session import (
+    REPLACES,
+    Lineage,
+    Session,
+    is_minted,
+    is_same_boundary,
+    predecessor,
+    replaces,
+)
+from outlive.domain.timestamps import from_micros, to_micros
 from outlive.ledger import rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
 
-    from outlive.domain.session import Begun
+    from outlive.domain.sessions.session import SessionStart
     from outlive.ledger.connection import LedgerFile
 
 _COLUMNS = (
     "seq, id, project, lineage, client, source, created_at, boundary, begun_at, begun_tick, begun_by, "
-    "ended_at, end_reason, process, transcript, terminal"
+    "ended_at, end_reason, process, transcript, terminal, parent"
 )
 _SESSION = f"SELECT {_COLUMNS} FROM session"
 _HEARD_OF = "SELECT seq, boundary, begun_tick FROM session WHERE project = ? AND id = ?"
@@ -29,7 +37,7 @@ _NEXT_RANK = "(SELECT coalesce(max(rank), 0) + 1 FROM session newer WHERE newer.
 _INSERT = f"""
     INSERT INTO session (id, project, lineage, created_at, rank)
     VALUES (?1, ?2, ?3, ?4, {_NEXT_RANK.format("?2")})"""
-# Compacting does not change the process, whether or not the client names it again.
+# Compacting does not change the client's process, even if the client does not name the process again.
 _BEGIN = f"""
     UPDATE session SET client = coalesce(:client, client), source = :source, boundary = boundary + 1,
         begun_at = :at, begun_tick = :tick, begun_by = :lease,
@@ -37,6 +45,20 @@ _BEGIN = f"""
         transcript = coalesce(:transcript, transcript), terminal = coalesce(:terminal, terminal),
         ended_at = NULL, end_reason = NULL, gated = NULL, rank = {_NEXT_RANK.format("session.project")}
     WHERE seq = :seq"""
+# A session stays the child of the task in which it was first seen.
+_SET_PARENT = """
+    UPDATE session SET parent = (SELECT origin FROM task WHERE id = ?1 AND origin <> ?2)
+    WHERE seq = ?2 AND parent IS NULL"""
+# The sessions that tasks of the given sessions launched, directly or not, if a condition holds for them.
+_DESCENDANTS = """
+    WITH RECURSIVE below (seq) AS (
+        SELECT seq FROM session WHERE parent IN ({})
+        UNION SELECT session.seq FROM session JOIN below ON session.parent = below.seq)
+    SELECT below.seq FROM below WHERE {} ORDER BY below.seq"""
+_IS_BUSY = """
+    (EXISTS (SELECT 1 FROM notice WHERE origin = {0}.seq AND state IN ('pending', 'claimed', 'presented'))
+    OR {0}.seq IN (
+        SELECT origin FROM task WHERE id IN (SELECT task FROM attempt WHERE state IN ('queued', 'running'))))"""
 _END = "UPDATE session SET ended_at = ?, end_reason = ? WHERE seq = ? AND ended_at IS NULL"
 _MERGE = "UPDATE session SET lineage = ? WHERE lineage = ?"
 _CONTINUE = "INSERT OR IGNORE INTO continuation (predecessor, heir, evidence, replaces) VALUES (?, ?, ?, ?)"
@@ -46,20 +68,21 @@ _HEIRS = """
 _FOREIGN = """
     SELECT 1 FROM foreign_task JOIN session ON session.seq = origin
     WHERE foreign_task.state = 'running' AND session.project = ? LIMIT 1"""
-# How far back a predecessor is looked for; it is among the newest, or it was named.
+# The number of a project's newest sessions that are searched for a predecessor. An older predecessor is found only if
+# the client names it.
 _RECENT = 200
 
 
 class Sessions:
-    """The part of the ledger that knows sessions."""
+    """The part of the ledger that records sessions."""
 
     def __init__(self, ledger: LedgerFile) -> None:
         self._ledger = ledger
 
     def heard_of(self, session: str, project: str, now: datetime) -> tuple[int, int]:
-        """The session that a launch belongs to, and its boundary; recorded if it is new here.
+        """Return the number and boundary of a session that launches; record a new session.
 
-        A client's own name for it is the same session wherever its command was run from.
+        A session with a name made by its client is the same session in every directory.
         """
         name, place = rows.text(session), rows.text(project)
         found = self._ledger.select(_HEARD_OF, (place, name))
@@ -78,18 +101,24 @@ class Sessions:
         self._ledger.db.execute(_INSERT, cells)
         return self._ledger.db.last_insert_rowid()
 
+    def set_parent(self, seq: int, task: str | None) -> None:
+        """Record the task that launched a session, unless such a task is recorded already."""
+        if task is not None:
+            with self._ledger.write():
+                self._ledger.db.execute(_SET_PARENT, (task, seq))
+
     def has_acted(self, seq: int) -> None:
-        """A session has done something since it began: if it begins once more, that is another boundary."""
+        """Record that a session has acted: its next beginning is then another boundary."""
         with self._ledger.write():
             self._ledger.db.execute(_ACTED, (seq,))
 
     def has_been_told(self, seq: int, lease: str) -> None:
-        """A session has been told what it should know at its beginning."""
+        """Record that a session has received its hand-off."""
         with self._ledger.write():
             self._ledger.db.execute("UPDATE session SET begun_by = NULL WHERE seq = ? AND begun_by = ?", (seq, lease))
 
     def find(self, session: str, project: str) -> Session | None:
-        """A session by its name, as seen from a project."""
+        """Return the session of this name, from any project if its client made the name."""
         name = rows.text(session)
         found = self._sessions(f"{_SESSION} WHERE project = ? AND id = ?", (rows.text(project), name))
         if not found and is_minted(session):
@@ -97,16 +126,17 @@ class Sessions:
         return found[0] if found else None
 
     def begin(
-        self, begun: Begun, now: datetime, is_over: Callable[[Session], bool], is_held: Callable[[str], bool]
+        self, begun: SessionStart, now: datetime, is_over: Callable[[Session], bool], is_held: Callable[[str], bool]
     ) -> tuple[Session, Session | None, str | None]:
-        """Record that a session begins, or goes on after a boundary; whom it continues, and by what evidence.
+        """Record that a session begins, or continues after a boundary.
 
-        The same boundary told twice changes nothing.
+        `is_over` returns whether a session has ended, and `is_held` whether a lease is held. Returns the session, the
+        session that it continues, and the evidence for that. A boundary that a client reports twice is recorded once.
         """
         with self._ledger.write():
             known = self.find(begun.id, begun.project)
             if known is not None:
-                begun = begun.but(project=known.project)  # a client's name for it is the same everywhere
+                begun = begun.but(project=known.project)  # a name made by the client is the same session everywhere
                 if is_same_boundary(begun, known, is_held):
                     return known, None, "same boundary"
             found = predecessor(begun, known, self._candidates(begun), is_over)
@@ -129,58 +159,74 @@ class Sessions:
                 "seq": seq,
             }
             self._ledger.db.execute(_BEGIN, cells)
+            self.set_parent(seq, begun.parent)
             return self.get(seq), *(found or (None, None))
 
-    def _candidates(self, begun: Begun) -> Sequence[Session]:
+    def _candidates(self, begun: SessionStart) -> Sequence[Session]:
         cells = (rows.text(begun.project), rows.text(begun.continues))
         named = self._sessions(f"{_SESSION} WHERE project = ? AND id = ?", cells) if begun.continues else []
         return [*named, *self.of_project(begun.project, _RECENT)]
 
     def end(self, seq: int, reason: str | None, now: datetime) -> bool:
-        """Record that a session is over; False if that was known."""
+        """Record that a session has ended; return False if its end was recorded before."""
         with self._ledger.write():
             self._ledger.db.execute(_END, (to_micros(now), rows.sentence(reason), seq))
             return self._ledger.db.changes() == 1
 
     def lineage(self, lineage: str) -> Lineage:
-        """The sessions of a lineage and who continues whom."""
+        """Return the sessions of a lineage and which session continues which."""
         sessions = self._sessions(f"{_SESSION} WHERE lineage = ? ORDER BY seq", (lineage,))
         heirs: dict[int, list[int]] = {}
         for before, heir in self._ledger.select(_HEIRS, (lineage,)):
             heirs.setdefault(before, []).append(heir)
         return Lineage(sessions={session.seq: session for session in sessions}, heirs=heirs)
 
+    def descendants(self, seqs: Collection[int]) -> list[int]:
+        """Return the busy sessions launched by tasks of the given ones, in any depth.
+
+        A session is busy if it has a running task or an open ending.
+        """
+        inside = ", ".join(str(int(seq)) for seq in seqs)
+        found = self._ledger.select(_DESCENDANTS.format(inside, _IS_BUSY.format("below")))
+        return [row[0] for row in found if row[0] not in seqs]
+
+    def are_busy(self, seqs: Collection[int]) -> bool:
+        """Return whether one of some sessions has a running task or an open ending."""
+        inside = ", ".join(str(int(seq)) for seq in seqs)
+        is_busy = f"SELECT 1 FROM session WHERE seq IN ({inside}) AND {_IS_BUSY.format('session')} LIMIT 1"
+        return bool(seqs and self._ledger.select(is_busy))
+
     def of_project(self, project: str, limit: int) -> list[Session]:
-        """The sessions of a project, those first that began last."""
+        """Return the sessions of a project; the session that began last is the first."""
         query = f"{_SESSION} WHERE project = ? ORDER BY rank DESC LIMIT ?"
         return self._sessions(query, (rows.text(project), limit))
 
     def newest(self, limit: int) -> list[Session]:
-        """The sessions of every project, newest first."""
+        """Return the sessions of every project, newest first."""
         return self._sessions(f"{_SESSION} ORDER BY seq DESC LIMIT ?", (limit,))
 
     def run_their_own(self, project: str) -> bool:
-        """Whether the clients of sessions here were last heard to run something by themselves."""
+        """Return whether a client in a project was last known to run a task of its own."""
         return bool(self._ledger.select(_FOREIGN, (rows.text(project),)))
 
     def boundary_of(self, seq: int) -> int:
-        """How many boundaries a session has crossed."""
+        """Return how many boundaries a session has crossed."""
         return int(self._ledger.select("SELECT boundary FROM session WHERE seq = ?", (seq,))[0][0])
 
     def gated(self, seq: int) -> str | None:
-        """Since when a session has been asked to wait, as the gate wrote it down."""
+        """Return since when the gate asks a session to wait; None if it does not."""
         found = self._ledger.select("SELECT gated FROM session WHERE seq = ?", (seq,))
         return found[0][0] if found else None
 
     def set_gated(self, seq: int, since: str | None) -> None:
-        """Write down since when a session is asked to wait; None when it is not any more."""
+        """Record since when the gate asks a session to wait; None if it does not any more."""
         with self._ledger.write():
             self._ledger.db.execute(
                 "UPDATE session SET gated = ? WHERE seq = ? AND gated IS NOT ?", (since, seq, since)
             )
 
     def get(self, seq: int) -> Session:
-        """A session by its number, which must exist."""
+        """Return the session with this number, which must exist."""
         return self._sessions(f"{_SESSION} WHERE seq = ?", (seq,))[0]
 
     def _sessions(self, query: str, cells: tuple[rows.Cell, ...]) -> list[Session]:
@@ -189,7 +235,7 @@ class Sessions:
 
 def _session_from(row: rows.Row) -> Session:
     seq, id_, project, lineage, client, source, created, boundary, begun, tick, lease, *rest = row
-    ended, end_reason, process, transcript, terminal = rest
+    ended, end_reason, process, transcript, terminal, parent = rest
     return Session(
         seq=seq,
         id=rows.from_text(id_),
@@ -207,4 +253,5 @@ def _session_from(row: rows.Row) -> Session:
         process=process,
         transcript=rows.optional(transcript),
         terminal=rows.optional(terminal),
+        parent=parent,
     )

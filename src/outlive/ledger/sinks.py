@@ -1,9 +1,9 @@
-"""The sinks in the ledger: which there are, and what each is owed."""
+"""The sinks in the ledger, and the notices to be delivered to each."""
 
 from __future__ import annotations
 
-from outlive.domain.sink import MOST_TRIES, Delivery, Sink
-from outlive.domain.when import to_micros
+from outlive.domain.tasks.sink_config import MOST_TRIES, Delivery, Sink
+from outlive.domain.timestamps import to_micros
 from outlive.ledger import rows
 
 TYPE_CHECKING = False
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from outlive.domain.sink import Outcome
+    from outlive.domain.tasks.sink_config import Outcome
     from outlive.ledger.connection import LedgerFile
 
 _PENDING = "SELECT notice, sink, state, tries, last_error FROM delivery WHERE state = 'pending'"
@@ -25,13 +25,13 @@ _RECORD = """
 
 
 class Sinks:
-    """The part of the ledger that knows whom else to tell."""
+    """The part of the ledger that records sinks and deliveries."""
 
     def __init__(self, ledger: LedgerFile) -> None:
         self._ledger = ledger
 
     def add(self, sink: Sink, now: datetime) -> bool:
-        """Record a sink; False if its name is taken."""
+        """Record a sink; return False if another sink has its name."""
         cells = (
             sink.name,
             sink.kind,
@@ -46,13 +46,13 @@ class Sinks:
             return self._ledger.db.changes() == 1
 
     def remove(self, name: str) -> bool:
-        """Forget a sink, and what it is owed; False if there is none."""
+        """Delete a sink and its deliveries; return False if no sink has this name."""
         with self._ledger.write():
             self._ledger.db.execute("DELETE FROM sink WHERE name = ?", (name,))
             return self._ledger.db.changes() == 1
 
     def all(self) -> list[Sink]:
-        """Every sink, in the order of their names."""
+        """Return every sink, in the order of their names."""
         found = self._ledger.select("SELECT name, kind, target, secret, policy, project FROM sink ORDER BY name")
         return [
             Sink(
@@ -67,7 +67,7 @@ class Sinks:
         ]
 
     def pending(self) -> list[Delivery]:
-        """What waits to be delivered, in the order of the notices."""
+        """Return the pending deliveries, in the order of their notices."""
         query = f"{_PENDING} ORDER BY (SELECT seq FROM notice WHERE notice.id = delivery.notice)"
         return [
             Delivery(notice=notice, sink=sink, state=state, tries=tries, last_error=error)
@@ -75,7 +75,7 @@ class Sinks:
         ]
 
     def record(self, deliveries: Sequence[Delivery], outcome: Outcome, error: str | None, now: datetime) -> None:
-        """What came of a try; one that found the sink busy does not count as one."""
+        """Record the outcome of a delivery to a sink; `busy` does not count as a try."""
         counts = 0 if outcome == "busy" else 1
         with self._ledger.write():
             for each in deliveries:

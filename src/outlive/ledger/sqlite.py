@@ -1,17 +1,17 @@
-"""The ledger in SQLite: every statement is here, named by what it does."""
+"""The ledger in SQLite, with named statements."""
 
 from __future__ import annotations
 
 from outlive.domain.errors import TooManyWaiting
-from outlive.domain.lifecycle import LIVE
-from outlive.domain.queueing import MOST_WAITING
-from outlive.domain.settlement import notice_id
-from outlive.domain.sink import Delivery
-from outlive.domain.task import History, Task
-from outlive.domain.when import from_micros, to_micros
-from outlive.ledger import rows
+from outlive.domain.tasks.lifecycle import LIVE
+from outlive.domain.tasks.queueing import MOST_WAITING
+from outlive.domain.tasks.settlement import notice_id
+from outlive.domain.tasks.sink_config import Delivery
+from outlive.domain.tasks.task import AWAITED, History, Task
+from outlive.domain.timestamps import from_micros, to_micros
+from outlive.ledger import completeness, rows
 from outlive.ledger.connection import LedgerFile
-from outlive.ledger.opening import apsw
+from outlive.ledger.open_ledger import apsw, fingerprint_in
 from outlive.ledger.sessions import Sessions
 
 TYPE_CHECKING = False
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from outlive.domain.evidence import Evidence
-    from outlive.domain.lifecycle import Condition
-    from outlive.domain.settlement import Settlement
-    from outlive.domain.task import Attempt, Launch, NoticeRow
+    from outlive.domain.tasks.evidence import Evidence
+    from outlive.domain.tasks.lifecycle import Condition
+    from outlive.domain.tasks.settlement import Settlement
+    from outlive.domain.tasks.task import Attempt, Launch, NoticeRow
     from outlive.ledger.contract import Selection
 
 _MARKS = ", ".join("?" * len(rows.TASK_COLUMNS.split(",")))
@@ -30,7 +30,7 @@ _ENQUEUE = f"INSERT INTO task ({rows.TASK_COLUMNS}) VALUES ({_MARKS})"
 _ADD_ATTEMPT = """
     INSERT INTO attempt (task, number, boot, pid_namespace, created_at, not_before, automatic)
     VALUES (?, ?, ?, ?, ?, ?, ?)"""
-# The line is joined with the row itself, unless something must end or some time must pass before.
+# An attempt joins the queue when its row is inserted, unless it has to wait for another task or for a time first.
 DRAW_TICKET = """
     UPDATE attempt SET ticket = (SELECT coalesce(max(ticket), 0) + 1 FROM attempt)
     WHERE task = ? AND number = ? AND ticket IS NULL
@@ -41,19 +41,23 @@ _NEXT_ATTEMPT = """
     (SELECT 1 FROM attempt WHERE task = ?1 AND number = ?2 - 1 AND settled_at IS NOT NULL)"""
 _START = "UPDATE attempt SET state = 'running', started_at = ? WHERE task = ? AND number = ? AND state = 'queued'"
 _CONDITION = "UPDATE attempt SET condition = ? WHERE task = ? AND number = ? AND settled_at IS NULL"
-# Compare-and-set: only the newest attempt, and only while it lives, can be ended.
+# Compare-and-set: only the newest attempt can be ended, and only while it is live.
 _SETTLE = """
     UPDATE attempt SET state = ?, exit_code = ?, signal = ?, reason = ?, detail = ?, ended_at = ?, settled_at = ?,
         settled_by = ?, delete_after = ?, left_running = ?, output_bytes = ?, output_dropped = ?,
         output_truncated = ?, condition = NULL
     WHERE task = ? AND number = ? AND settled_at IS NULL
         AND number = (SELECT task.attempt FROM task WHERE task.id = attempt.task)"""
-_ORIGIN = "UPDATE task SET origin = ?, boundary = ? WHERE id = ?"
+_ORIGIN = "UPDATE task SET session = ?, origin = ?, boundary = ? WHERE id = ?"
+# If a client has reserved the ending of a task, the notice is claimed from the start, in the name of the client's
+# lease.
 _NOTICE = """
-    INSERT INTO notice (id, task, attempt, kind, state, created_at, session, origin, project)
-    SELECT ?, id, ?, ?, ?, ?, session, origin,
-        (SELECT project FROM session WHERE seq = origin) FROM task WHERE id = ?"""
-# The members of a task's group: those of its name that were launched by the same lineage.
+    INSERT INTO notice (id, task, attempt, kind, state, created_at, claimer, session, origin, project, is_quiet)
+    SELECT ?1, id, ?2, ?3, iif(reserved, 'claimed', ?4), ?5, iif(reserved, reserved_by, NULL), session, origin,
+        (SELECT project FROM session WHERE seq = origin), ?7
+    FROM (SELECT *, ?4 = 'pending' AND ?3 <> 'retrying' AND reserved_by IS NOT NULL AS reserved FROM task)
+    WHERE id = ?6"""
+# The members of a task's group: the tasks with the same group name that were launched by the same lineage.
 MEMBERS = """
     SELECT member.id FROM task anchor
     JOIN task member ON member.grp = anchor.grp
@@ -61,21 +65,22 @@ MEMBERS = """
         SELECT kin.seq FROM session own JOIN session kin ON kin.lineage = own.lineage WHERE own.seq = anchor.origin)"""
 _GROUP = f"""
     SELECT count(*), sum(newest.settled_at IS NULL),
-        sum(notify IN ('all', 'end') OR (notify = 'failure' AND newest.state <> 'succeeded'))
+        sum(notify IN {AWAITED} OR (notify = 'failure' AND newest.state <> 'succeeded')),
+        sum(notify = 'output' AND newest.state = 'succeeded' AND newest.output_bytes IS 0)
     FROM task JOIN attempt newest ON newest.task = task.id AND newest.number = task.attempt
     WHERE task.id IN ({MEMBERS})"""
-# Only who asked to be told of everything is told of that, and once for each attempt.
+# Only tasks with `notify = 'all'` get notices of conditions, one for each attempt and condition.
 _NOTICE_OF_CONDITION = """
     INSERT OR IGNORE INTO notice (id, task, attempt, kind, state, created_at, session, origin, project)
     SELECT ?, id, ?, ?, 'pending', ?, session, origin, (SELECT project FROM session WHERE seq = origin)
     FROM task WHERE id = ? AND notify = 'all'"""
-# Who ends meanwhile tells of it with the ending.
+# An attempt that has ended meanwhile gets no notice of an overlap, because its ending reports the overlap.
 _NOTICE_OF_OVERLAP = """
     INSERT OR IGNORE INTO notice (id, task, attempt, kind, state, created_at, session, origin, project)
     SELECT ?1, id, ?2, 'overlap', 'pending', ?3, session, origin, (SELECT project FROM session WHERE seq = origin)
     FROM task WHERE id = ?4 AND notify <> 'never' AND EXISTS
     (SELECT 1 FROM attempt WHERE attempt.task = task.id AND number = ?2 AND settled_at IS NULL)"""
-# Further places hear of it too, if it is told at all.
+# Sinks receive a notice too, but only if its session is to receive it.
 _DELIVERIES = """
     INSERT INTO delivery (notice, sink, state)
     SELECT ?1, name, 'pending' FROM sink
@@ -92,18 +97,19 @@ _DELIVERED = """
     FROM delivery JOIN notice ON notice.id = delivery.notice WHERE task = ? ORDER BY notice.seq, sink"""
 _TASK = f"SELECT {rows.TASK_COLUMNS}, (SELECT lineage FROM session WHERE seq = task.origin) FROM task"
 _ATTEMPTS = f"SELECT {rows.ATTEMPT_COLUMNS} FROM attempt WHERE task = ? ORDER BY number"
-_UNSETTLED = f"{_TASK} WHERE id IN (SELECT task FROM attempt WHERE state IN ('queued', 'running')) ORDER BY seq"
+_LIVE = "id IN (SELECT task FROM attempt WHERE state IN ('queued', 'running'))"
+_UNSETTLED = f"{_TASK} WHERE {_LIVE} ORDER BY seq"
 _UNDELIVERED = f"""
     SELECT {_NOTICE_COLUMNS} FROM notice
     WHERE state IN ('pending', 'claimed', 'presented') AND origin > 0 AND created_at < ? ORDER BY seq"""
 
 
-# What every settlement executes, each with the number of its cells.
-_SETTLEMENT = (("BEGIN IMMEDIATE", 0), (_EVIDENCE, 11), (_SETTLE, 15), (_NOTICE, 6), (_DELIVERIES, 4), ("COMMIT", 0))
+# The statements that every settlement executes, each with the number of its cells.
+_SETTLEMENT = (("BEGIN IMMEDIATE", 0), (_EVIDENCE, 11), (_SETTLE, 15), (_NOTICE, 7), (_DELIVERIES, 4), ("COMMIT", 0))
 
 
 class SqliteLedger(LedgerFile):
-    """The ledger of one machine. See `contract.Ledger` for what each method promises."""
+    """The ledger of one machine; `contract.Ledger` says what each method promises."""
 
     def enqueue(self, launch: Launch, attempt: Attempt) -> Task:
         with self.write():
@@ -112,13 +118,18 @@ class SqliteLedger(LedgerFile):
                 return holder
             self._check_waiting(attempt)
             self.db.execute(_ENQUEUE, rows.launch_row(launch))
-            if launch.session is not None:
-                origin = Sessions(self).heard_of(launch.session, launch.session_project or launch.project, self._now)
-                self.db.execute(_ORIGIN, (*origin, launch.id))
+            self.set_session(launch)
             self._insert_attempt(launch.id, attempt)
             if not launch.after or attempt.started_at is not None:
                 self.db.execute(DRAW_TICKET, (launch.id, attempt.number))
         return Task(launch=launch, attempts=(attempt,))
+
+    def set_session(self, launch: Launch) -> None:
+        """Make the session of a launch, if it has one, the one notified of the task."""
+        if launch.session is not None:
+            origin = Sessions(self).heard_of(launch.session, launch.session_project or launch.project, self._now)
+            Sessions(self).set_parent(origin[0], launch.parent)
+            self.db.execute(_ORIGIN, (rows.text(launch.session), *origin, launch.id))
 
     def _check_waiting(self, attempt: Attempt) -> None:
         if attempt.started_at is None and self.select(_WAITING)[0][0] >= MOST_WAITING:
@@ -155,6 +166,7 @@ class SqliteLedger(LedgerFile):
             attempt.automatic,
         )
         self.db.execute(_ADD_ATTEMPT, cells)
+        completeness.count_attempt(self._path, *fingerprint_in(self.db))
         if attempt.started_at is not None:
             self.db.execute(_START, (to_micros(attempt.started_at), task, attempt.number))
 
@@ -173,22 +185,12 @@ class SqliteLedger(LedgerFile):
                     self.db.execute(_DELIVERIES, (name, task, condition, "running"))
 
     def note_overlap(self, task: str, attempt: int) -> None:
-        """A running attempt writes where another one writes: its session is to be told, once."""
+        """Record an attempt's overlap with another's writes; notify its session once."""
         with self.write():
             name = notice_id(task, attempt, "overlap")
             self.db.execute(_NOTICE_OF_OVERLAP, (name, attempt, to_micros(self._now), task))
             if self.db.changes():
                 self.db.execute(_DELIVERIES, (name, task, "overlap", "running"))
-
-    def absent_since(self, task: str, attempt: int) -> str | None:
-        """Since when (a tick) an attempt has been out of sight, for those who cannot see its processes."""
-        found = self.select("SELECT absent FROM attempt WHERE task = ? AND number = ?", (task, attempt))
-        return found[0][0] if found else None
-
-    def set_absent(self, task: str, attempt: int, since: str | None) -> None:
-        """Write that down; None when it has been seen again."""
-        with self.write():
-            self.db.execute("UPDATE attempt SET absent = ? WHERE task = ? AND number = ?", (since, task, attempt))
 
     def settle(self, settlement: Settlement, again: Attempt | None = None) -> bool:
         verdict, output = settlement.verdict, settlement.output
@@ -216,41 +218,44 @@ class SqliteLedger(LedgerFile):
             )
             if self.db.changes() == 0:
                 return False
-            self._insert_notice(settlement, settlement.notice_id, settlement.notice_kind, settlement.notice_state)
+            self._insert_notice(
+                settlement, settlement.notice_id, settlement.notice_kind, settlement.notice_state, settlement.is_quiet
+            )
             if again is not None:
                 self.db.execute(_NEXT_ATTEMPT, (settlement.task, again.number))
                 self._insert_attempt(settlement.task, again)
             elif settlement.group is not None and settlement.session is not None:
-                members, live, told = self.select(_GROUP, (settlement.task,))[0]
+                members, live, told, quiet = self.select(_GROUP, (settlement.task,))[0]
                 if members > 1 and not live:
                     name = notice_id(settlement.task, settlement.attempt, "group_ended")
-                    self._insert_notice(settlement, name, "group_ended", "pending" if told else "dismissed")
+                    state = "pending" if told else "dismissed"
+                    self._insert_notice(settlement, name, "group_ended", state, is_quiet=quiet == told)
         return True
 
-    def _insert_notice(self, settlement: Settlement, name: str, kind: str, state: str) -> None:
+    def _insert_notice(self, settlement: Settlement, name: str, kind: str, state: str, is_quiet: bool) -> None:
         at = to_micros(settlement.settled_at)
-        self.db.execute(_NOTICE, (name, settlement.attempt, kind, state, at, settlement.task))
+        self.db.execute(_NOTICE, (name, settlement.attempt, kind, state, at, settlement.task, is_quiet))
         if state == "pending":
             self.db.execute(_DELIVERIES, (name, settlement.task, kind, settlement.verdict.state))
 
     def owes_sinks(self) -> bool:
-        """Whether anything waits to be delivered to a sink."""
+        """Return whether a notice waits to be delivered to a sink."""
         return bool(self.select("SELECT 1 FROM delivery WHERE state = 'pending' LIMIT 1"))
 
     def get_ready_to_settle(self) -> None:
-        """Compile the statements of a settlement, and execute nothing; keep as little else as possible.
+        """Compile the statements of a settlement, which takes longer than executing them.
 
-        To compile them takes longer than to execute them. They stay in the connection's cache.
+        The connection's cache keeps the compiled statements. The connection's other memory is released.
         """
         cursor = self.db.cursor()
-        cursor.exec_trace = lambda *_: False  # asked between the two
+        cursor.exec_trace = lambda *_: False  # called after compiling; False stops the execution
         for statement, cells in _SETTLEMENT:
             try:
                 cursor.execute(statement, (None,) * cells)
             except apsw.ExecTraceAbort:
                 continue
             except apsw.Error:
-                break  # whoever settles will find out what is wrong
+                break  # the settlement itself reports the failure
         self.db.release_memory()
 
     def add_evidence(self, task: str, attempt: int, evidence: Evidence, now: datetime) -> None:
@@ -265,7 +270,7 @@ class SqliteLedger(LedgerFile):
         return found[0] if found else None
 
     def matching(self, prefix: str, limit: int) -> Sequence[str]:
-        # Ids have no character above z, so this range is the prefix, and the index serves it.
+        # No character of an id is above `z`, so this range is the prefix, and the index serves it.
         query = "SELECT id FROM task WHERE id >= ? AND id < ? ORDER BY seq DESC LIMIT ?"
         return [row[0] for row in self.select(query, (prefix, prefix + "{", limit))]
 
@@ -306,6 +311,19 @@ class SqliteLedger(LedgerFile):
     def unsettled(self) -> Sequence[Task]:
         return self._tasks(_UNSETTLED, ())
 
+    def running_of(self, origins: Sequence[int], tasks: Sequence[str] = ()) -> list[Task]:
+        """Return the live tasks of these sessions, and those of `tasks`, oldest first."""
+        inside = ", ".join(str(int(origin)) for origin in origins)
+        named = ", ".join("?" * len(tasks))
+        query = f"{_TASK} WHERE {_LIVE} AND (origin IN ({inside}) OR id IN ({named})) ORDER BY seq"
+        return self._tasks(query, tuple(tasks))
+
+    def running_in(self, project: str, origins: Sequence[int]) -> list[tuple[str, int | None]]:
+        """Return the ids and origins of live tasks of a project or of these sessions."""
+        inside = ", ".join(str(int(origin)) for origin in origins)
+        query = f"SELECT id, origin FROM task WHERE {_LIVE} AND (project = ? OR origin IN ({inside})) ORDER BY seq"
+        return [(row[0], row[1]) for row in self.select(query, (rows.text(project),))]
+
     def history(self, task: str) -> History:
         moves = self.select(
             "SELECT attempt, before, after, at FROM move WHERE task = ? ORDER BY attempt, step",
@@ -327,12 +345,12 @@ class SqliteLedger(LedgerFile):
         )
 
     def undelivered(self, before: datetime) -> Sequence[NoticeRow]:
-        """Notices older than this that their sessions have not been told of, the oldest first."""
+        """Return the open notices of sessions that are older than a moment, oldest first."""
         found = self.select(_UNDELIVERED, (to_micros(before),))
         return [rows.notice_from(row) for row in found]
 
     def check_integrity(self) -> list[str]:
-        """What SQLite itself finds wrong with the file; empty when nothing is."""
+        """Return the problems that SQLite finds in the file; empty if it finds none."""
         return [row[0] for row in self.select("PRAGMA integrity_check", ()) if row[0] != "ok"]
 
     def _tasks(self, query: str, cells: tuple[rows.Cell, ...]) -> list[Task]:

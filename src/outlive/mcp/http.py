@@ -1,7 +1,7 @@
-"""Serving over HTTP: on loopback only, to who knows the token, and never to a web page of somebody else.
+"""The MCP server over HTTP: only on loopback, and only for callers with the token.
 
-A page in a browser can reach loopback, also under a name of its own that leads there. So Host and Origin
-must be ours, and that is not enough: every user of this machine can reach loopback, too. Hence the token.
+A web page can reach loopback, even under its own host name, so the headers Host and Origin must name this server. Every
+user of this machine can reach loopback as well, so a caller needs the token.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 
 from outlive.domain.errors import Unavailable, UserError
-from outlive.mcp.secret import read_secret
+from outlive.mcp.server_secret import read_secret
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 ADDRESS = "127.0.0.1"
 PATH = "/mcp"
-TOKEN_VARIABLE = "OUTLIVE_MCP_TOKEN"  # noqa: S105 - its name, not itself
+TOKEN_VARIABLE = "OUTLIVE_MCP_TOKEN"  # noqa: S105 - the variable's name, not the token
 _SHORTEST_TOKEN = 16
 
 
 def listen(port: int) -> socket.socket:
-    """A socket on loopback; port 0 for any that is free."""
+    """Return a socket that listens on loopback; port 0 means any free port."""
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((ADDRESS, port))
-        found.listen()  # from here on callers wait instead of being refused
+        found.listen()  # from now on the kernel queues connections instead of refusing them
     except OSError as error:
         found.close()
         raise Unavailable(f"port {port} cannot be used: {error.strerror}", "give another one, or 0 for any") from error
@@ -47,14 +47,14 @@ def listen(port: int) -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
-    """Where it is served."""
+    """Return the URL at which a socket is served."""
     return f"http://{ADDRESS}:{listening.getsockname()[1]}{PATH}"
 
 
 def take_token(home: Home, environ: MutableMapping[str, str]) -> str:
-    """The token that callers must know: the environment's, else that of the state directory.
+    """Return the token that callers must send, and remove it from the environment.
 
-    It is taken out of the environment, which is what tasks inherit.
+    The token is in the environment, or else in the state directory. Tasks inherit the environment.
     """
     given = environ.pop(TOKEN_VARIABLE, None)
     if given is not None and len(given) < _SHORTEST_TOKEN:
@@ -63,21 +63,21 @@ def take_token(home: Home, environ: MutableMapping[str, str]) -> str:
 
 
 def build_app(server: Server[Any], port: int, token: str) -> ASGIApp:
-    """The server behind its checks."""
+    """Return the server's app behind its checks of host, origin and token."""
     names = [f"{name}:{port}" for name in (ADDRESS, "localhost")]
     security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
     return Guard(server.streamable_http_app(streamable_http_path=PATH, transport_security=security), token)
 
 
 class Guard:
-    """Lets through who shows the token."""
+    """The check that a request has the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Pass a request on to the server, or answer it with 401."""
         if scope["type"] == "http" and not self._is_known(Headers(scope=scope)):
             refused = JSONResponse(
                 {"error": "a bearer token is needed"}, status_code=401, headers={"WWW-Authenticate": "Bearer"}
@@ -92,6 +92,6 @@ class Guard:
 
 
 def serve_http(app: ASGIApp, listening: socket.socket) -> None:
-    """Until it is told to end."""
+    """Serve requests until the process is asked to end."""
     config = uvicorn.Config(app, log_level="warning", ws="none", access_log=False, timeout_graceful_shutdown=1)
     anyio.run(uvicorn.Server(config).serve, [listening])

@@ -1,9 +1,8 @@
-"""Whether the tool `run` may launch here.
+"""The check whether the tool `run` may launch a task.
 
-A server of a client runs outside the sandbox of that client's shell, and is asked for past the
-rules of that shell. So `run` launches only where it is known that the shell is neither sandboxed
-nor restricted, or where the user has said so. What is not known is not allowed: `outlive run`
-through the shell is always there, and has exactly the rights that the shell has.
+A client starts this server outside of the sandbox and the rules of its shell. So `run` launches a task only if the
+shell is known to be neither sandboxed nor restricted, or if the user has allowed it. `outlive run` in the shell always
+works, with exactly the rights of the shell.
 """
 
 from __future__ import annotations
@@ -14,31 +13,31 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from outlive.domain.errors import UserError
-from outlive.service.claude_rules import agent_files, client_above, rule_given_to, settings_files
+from outlive.service.sessions.claude_restrictions import agent_files, client_above, rule_given_to, settings_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from outlive.mcp.sessions import Caller
+    from outlive.mcp.caller import Caller
 
 SWITCH = "OUTLIVE_MCP_RUN"
 _CLAUDE = "claude-code"
-# The tools that an agent has not: on the line that names them, and on those below that belong to it.
+# The tools that an agent's file denies: the rest of the line with the key, and the indented lines below that line.
 _DENIED = re.compile(r"""^["']?disallowed-?tools["']?\s*:(.*(?:\n[ \t-].*)*)""", re.IGNORECASE | re.MULTILINE)
 
 
 class RunRefused(UserError):
-    """A launch through this server could have more rights than the client's own shell."""
+    """The error for a launch that could have more rights than the client's shell."""
 
     code = "run_refused"
 
 
 def check_may_run(caller: Caller, environ: Mapping[str, str]) -> None:
-    """Refuse a launch that is not known to have no more rights than the caller's own shell."""
-    said = environ.get(SWITCH, "").lower()
-    if said == "on":
+    """Raise `RunRefused` unless a launch is known to have only the shell's rights."""
+    switch = environ.get(SWITCH, "").lower()
+    if switch == "on":
         return
-    why = f"{SWITCH} is {said!r}" if said else why_not(caller, environ)
+    why = f"{SWITCH} is {switch!r}" if switch else why_not(caller, environ)
     if why is not None:
         raise RunRefused(
             f"this server does not launch tasks: {why}",
@@ -47,7 +46,7 @@ def check_may_run(caller: Caller, environ: Mapping[str, str]) -> None:
 
 
 def why_not(caller: Caller, environ: Mapping[str, str]) -> str | None:
-    """What speaks against it; None if the shell of this caller is known to be free."""
+    """Return a reason against a launch; None if the caller's shell is unrestricted."""
     if caller.is_distant:
         return "over HTTP it cannot know what the client's shell may do"
     if caller.sandbox is not None:
@@ -58,7 +57,11 @@ def why_not(caller: Caller, environ: Mapping[str, str]) -> str | None:
 
 
 def _why_not_claude(caller: Caller, environ: Mapping[str, str]) -> str | None:
-    """Claude Code asks before a tool of ours as it asks before its shell; what it may add is in its settings."""
+    """Return why Claude Code's shell may be restricted; None if it is unrestricted.
+
+    Claude Code asks the user before this server's tools too. Further restrictions are on its command line, in its
+    settings and in the files of its agents.
+    """
     client = None if caller.process is None else client_above(caller.process)
     if client is None:
         return "it cannot see how the client was started"
@@ -81,7 +84,10 @@ def _why_not_claude(caller: Caller, environ: Mapping[str, str]) -> str | None:
 
 
 def _why_not_its_agents(caller: Caller, environ: Mapping[str, str]) -> str | None:
-    """It does not say which of its agents calls. Those with a list of tools have ours only if they name it."""
+    """Return a reason if an agent without a shell may be calling; else None.
+
+    Claude Code does not say which agent calls. An agent with a list of allowed tools calls this server only if listed.
+    """
     for path in agent_files(environ, caller.directory):
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
@@ -94,7 +100,7 @@ def _why_not_its_agents(caller: Caller, environ: Mapping[str, str]) -> str | Non
 
 
 def _is_denied_the_shell(agent: str) -> bool:
-    """Whether what stands before an agent's prompt keeps the shell from it."""
+    """Return whether the header of an agent's file denies it the shell."""
     head = agent.partition("\n---")[0]
     denied = (tool for block in _DENIED.findall(head) for tool in re.findall(r"[\w*?]+", block))
     return any(fnmatchcase("Bash", tool) for tool in denied)

@@ -1,4 +1,4 @@
-"""Resources: the output of each task of the caller's project, with word of its changes."""
+"""The MCP resources: the output of each task of the caller's project."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from outlive.client.sdk import adopt
 from outlive.domain.errors import OutliveError
 from outlive.ledger.contract import Selection
-from outlive.mcp.crossing import cross
-from outlive.mcp.tools.scope import own_task
-from outlive.mcp.watching import watch
-from outlive.mcp.words import encodable, task_line
+from outlive.mcp.answer import harmless, task_line
+from outlive.mcp.output_watch import watch
+from outlive.mcp.threads import cross
+from outlive.mcp.tools.visible_tasks import own_task
+from outlive.sdk.outlive import adopt
 from outlive.service.clock import utc_now
-from outlive.service.view import files_of, select, tail_text
+from outlive.service.tasks.read import files_of, select, tail_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
     from mcp.server.context import ServerRequestContext
 
-    from outlive.mcp.desk import Desk
+    from outlive.mcp.dispatch import Dispatcher
     from outlive.mcp.tools.tool import Call
 
     Context = ServerRequestContext[TaskGroup, Any]
@@ -41,22 +41,22 @@ _PREFIX, _SUFFIX = "outlive://task/", "/output"
 _TEXT = "text/plain"
 _LISTED = 50
 _MOST = 64 << 10
-_NOT_FOUND_ONCE = -32002  # until 2025-11-25
+_NOT_FOUND_ONCE = -32002  # the code up to the revision 2025-11-25
 
 
 class Resources:
-    """The outputs as resources of one server."""
+    """The outputs of tasks as resources of one server."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Dispatcher) -> None:
         self._desk = desk
         self._watched: dict[tuple[str, str], anyio.CancelScope] = {}
 
     async def list(self, ctx: Context, _: object) -> types.ListResourcesResult:
-        """`resources/list`: the newest."""
+        """Answer `resources/list` with the newest tasks."""
         return types.ListResourcesResult(resources=await cross(_listed, await self._desk.call_of(ctx)))
 
     async def templates(self, _: Context, __: object) -> types.ListResourceTemplatesResult:
-        """`resources/templates/list`."""
+        """Answer `resources/templates/list`."""
         template = types.ResourceTemplate(
             name="task-output",
             title="Output of a task",
@@ -67,13 +67,16 @@ class Resources:
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
     async def read(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        """`resources/read`: the end of it, as much as a model can use."""
+        """Answer `resources/read` with the end of a task's output, at most 64 KiB."""
         uri = str(params.uri)
         text = await self._of_task(ctx, uri, _read)
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=_TEXT, text=text)])
 
     async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        """`resources/subscribe` of the handshake era; nobody waits for word of what is not there."""
+        """Answer `resources/subscribe` of the protocol before 2026-07-28.
+
+        A subscription to a task that does not exist is refused, because its client would wait forever.
+        """
         uri = str(params.uri)
         await self._of_task(ctx, uri, own_task)
         await self.unsubscribe(ctx, types.UnsubscribeRequestParams(uri=params.uri))
@@ -81,7 +84,7 @@ class Resources:
         return types.EmptyResult()
 
     async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        """`resources/unsubscribe`."""
+        """Answer `resources/unsubscribe`."""
         scope = self._watched.pop(_key(ctx, str(params.uri)), None)
         if scope is not None:
             scope.cancel()
@@ -90,35 +93,35 @@ class Resources:
     async def listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """`subscriptions/listen` of 2026-07-28: for as long as the client listens, and to nobody else."""
+        """Answer `subscriptions/listen` of 2026-07-28, for as long as the client listens."""
         bus, scopes = PatientBus(), []
         try:
             for uri in params.notifications.resource_subscriptions or ():
                 scope = await self._watch(ctx, uri, partial(bus.publish, ResourceUpdated(uri)))
-                scopes.append(scope)  # one by one: those that were begun are ended, whatever becomes of the next
+                scopes.append(scope)  # append each scope at once, so that its watch ends if the next watch fails
             return await ListenHandler(bus)(ctx, params)
         finally:
             for scope in scopes:
                 scope.cancel()
 
     async def _of_task(self, ctx: Context, uri: str, ask: Callable[[Call, str], Found]) -> Found:
-        """What is found of the task that an address names; if there is none for this caller, the error says so."""
+        """Return the result of `ask` for a URI's task, if the caller may see the task."""
         try:
             return await cross(ask, await self._desk.call_of(ctx), task_of(uri))
         except OutliveError as error:
             code = INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else _NOT_FOUND_ONCE
             raise MCPError(code=code, message=f"Resource not found: {error.message}", data={"uri": uri}) from None
 
-    async def _watch(self, ctx: Context, uri: str, tell: Callable[[], Awaitable[None]]) -> anyio.CancelScope:
-        """Watch beside the request; returns when no change can escape us any more."""
+    async def _watch(self, ctx: Context, uri: str, notify: Callable[[], Awaitable[None]]) -> anyio.CancelScope:
+        """Start a watch in the background, and return once it misses no further change."""
         call, scope, ready = await self._desk.call_of(ctx), anyio.CancelScope(), anyio.Event()
 
         async def follow() -> None:
             with scope:
                 try:
-                    await watch(call, task_of(uri), tell, ready.set)
+                    await watch(call, task_of(uri), notify, ready.set)
                 except Exception as error:  # noqa: BLE001 - one watch must not end the server
-                    # No such task for this caller, or nobody is there any more: then there is nothing to tell.
+                    # The caller may not see the task, or the client is gone. In both cases no client needs a notice.
                     _log.debug("no longer watching %s: %r", uri, error)
             ready.set()
 
@@ -128,20 +131,20 @@ class Resources:
 
 
 class PatientBus(InMemorySubscriptionBus):
-    """Keeps for the first who listens what was told before; it is ours before it is the listener's."""
+    """An event bus that keeps the first events until the first listener subscribes."""
 
     def __init__(self) -> None:
         super().__init__()
         self._early: list[ServerEvent] | None = []
 
     async def publish(self, event: ServerEvent) -> None:
-        """Tell who listens, or keep it."""
+        """Send an event to the listeners, or keep it until a listener subscribes."""
         if self._early is not None:
             self._early.append(event)
         await super().publish(event)
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
-        """Somebody listens."""
+        """Send the kept events to a new listener, and add the listener."""
         early, self._early = self._early, None
         for event in early or ():
             listener(event)
@@ -149,12 +152,12 @@ class PatientBus(InMemorySubscriptionBus):
 
 
 def uri_of(task: str) -> str:
-    """The address of a task's output."""
+    """Return the URI of a task's output."""
     return f"{_PREFIX}{task}{_SUFFIX}"
 
 
 def task_of(uri: str) -> str:
-    """The task of an address; empty if it is none of ours, which no task is called."""
+    """Return the task of a URI; for other URIs an empty text, which names no task."""
     is_ours = uri.startswith(_PREFIX) and uri.endswith(_SUFFIX)
     return uri[len(_PREFIX) : -len(_SUFFIX)] if is_ours else ""
 
@@ -166,7 +169,7 @@ def _listed(call: Call) -> list[types.Resource]:
             name=task.id,
             title=f"Output of {task.id}",
             uri=uri_of(task.id),
-            description=encodable(task_line(task, now)),
+            description=harmless(task_line(task, now)),
             mime_type=_TEXT,
         )
         for task in select(call.home, Selection(project=call.caller.project, limit=_LISTED), adopt)
@@ -175,9 +178,9 @@ def _listed(call: Call) -> list[types.Resource]:
 
 def _read(call: Call, task_id: str) -> str:
     task = own_task(call, task_id)
-    return str(encodable(tail_text(files_of(call.home, task), _MOST)))
+    return str(harmless(tail_text(files_of(call.home, task), _MOST)))
 
 
 def _key(ctx: Context, uri: str) -> tuple[str, str]:
-    """Whose subscription to what it is."""
+    """Return the key of a client's subscription to a URI."""
     return ("" if ctx.request is None else ctx.request.headers.get("mcp-session-id", ""), uri)

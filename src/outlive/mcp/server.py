@@ -1,4 +1,4 @@
-"""The server, put together: tools, resources and tasks, for clients of both eras of the protocol."""
+"""The MCP server: tools, resources and tasks, for old and new protocol versions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from mcp_types import METHOD_NOT_FOUND
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from outlive import __version__
-from outlive.mcp import tasks_2025, tasks_extension
-from outlive.mcp.desk import Desk
+from outlive.ledger.completeness import restore_by
+from outlive.mcp.caller import CODEX_SANDBOX, Callers
+from outlive.mcp.dispatch import Dispatcher
 from outlive.mcp.resources import Resources
-from outlive.mcp.sessions import CODEX_SANDBOX, Callers
-from outlive.mcp.tasks_2025 import Tasks2025
-from outlive.mcp.tasks_extension import TaskParams, TasksExtension, UpdateParams
+from outlive.mcp.restore_ledger import restore
+from outlive.mcp.tasks import extension_2026_07, revision_2025_11
+from outlive.mcp.tasks.extension_2026_07 import TaskParams, TasksExtension, UpdateParams
+from outlive.mcp.tasks.revision_2025_11 import Tasks2025
 from outlive.mcp.tools.catalogue import TOOLS
 
 if TYPE_CHECKING:
@@ -41,12 +43,16 @@ Before you finish, ask `gate`. Never say that a task succeeded before `result` s
 
 
 class OutliveServer(Server[Any]):
-    """The SDK's server, saying honestly what we have in which era."""
+    """The SDK's server, with Outlive's capabilities for each version of the protocol."""
 
     def get_capabilities(
         self, *given: Any, protocol_version: str | None = None, **named: Any
     ) -> types.ServerCapabilities:
-        """Tasks are part of the protocol in one era, an extension in the other; our lists announce no changes."""
+        """Return the capabilities for a version of the protocol.
+
+        Tasks are part of the protocol in old versions, and an extension in new ones. The lists of tools and
+        resources announce no changes.
+        """
         found = super().get_capabilities(*given, protocol_version=protocol_version, **named)
         is_modern = protocol_version in MODERN_PROTOCOL_VERSIONS
         resources = types.ResourcesCapability(subscribe=True, list_changed=False)
@@ -54,8 +60,8 @@ class OutliveServer(Server[Any]):
             update={
                 "tools": types.ToolsCapability(list_changed=False),
                 "resources": resources,
-                "tasks": None if is_modern else tasks_2025.capability(),
-                "extensions": {tasks_extension.EXTENSION: {}} if is_modern else None,
+                "tasks": None if is_modern else revision_2025_11.capability(),
+                "extensions": {extension_2026_07.EXTENSION: {}} if is_modern else None,
                 "experimental": {CODEX_SANDBOX: {}},
             }
         )
@@ -63,7 +69,7 @@ class OutliveServer(Server[Any]):
 
 @asynccontextmanager
 async def _lifespan(_: Server[Any]) -> AsyncIterator[TaskGroup]:
-    """What is started on behalf of a connection ends with the server."""
+    """Yield a task group for the connections of a server, and cancel it at the end."""
     async with anyio.create_task_group() as group:
         yield group
         group.cancel_scope.cancel()
@@ -77,9 +83,10 @@ def build_server(
     is_distant: bool = False,
     tools: Sequence[Tool] = TOOLS,
 ) -> OutliveServer:
-    """A server for callers that work in `directory` unless they say otherwise."""
+    """Return a server; a caller that names no directory works in `directory`."""
+    restore_by(restore)
     callers = Callers(environ, directory, is_distant=is_distant)
-    desk = Desk(home, environ, callers, tools)
+    desk = Dispatcher(home, environ, callers, tools)
     resources = Resources(desk)
     server = OutliveServer(
         "outlive",
@@ -89,7 +96,7 @@ def build_server(
         lifespan=_lifespan,
         get_tool_input_schema=lambda name: desk.tools[name].schema if name in desk.tools else None,
         on_list_tools=desk.list_tools,
-        on_call_tool=desk.call_tool,  # type: ignore[arg-type]  # an answer may be a task, which the SDK has no type for
+        on_call_tool=desk.call_tool,  # type: ignore[arg-type]  # the SDK has no type for an answer that is a task
         on_list_resources=resources.list,
         on_list_resource_templates=resources.templates,
         on_read_resource=resources.read,
@@ -102,8 +109,8 @@ def build_server(
     return server
 
 
-def _add_tasks(server: OutliveServer, desk: Desk) -> None:
-    """Both dialects, each for the revision that speaks it."""
+def _add_tasks(server: OutliveServer, desk: Dispatcher) -> None:
+    """Register the methods for tasks of both revisions of the protocol."""
     old, new = Tasks2025(desk), TasksExtension(desk)
     server.middleware.append(old)
     server.add_request_handler("tasks/get", TaskParams, _by_revision(old.get, new.get))
@@ -116,7 +123,7 @@ def _add_tasks(server: OutliveServer, desk: Desk) -> None:
 def _by_revision(old: Method | None, new: Method | None) -> Method:
     async def route(ctx: ServerRequestContext[Any, Any], params: Any) -> dict[str, Any]:
         is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        method = new if is_modern else old if ctx.protocol_version in tasks_2025.VERSIONS else None
+        method = new if is_modern else old if ctx.protocol_version in revision_2025_11.VERSIONS else None
         if method is None:
             raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=ctx.method)
         return await method(ctx, params)

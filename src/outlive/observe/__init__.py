@@ -1,1 +1,1 @@
-"""What a task touched: seen, compared, declared."""
+"""Observation of what a task touches: system calls, snapshots and predictions."""

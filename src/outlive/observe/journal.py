@@ -1,10 +1,10 @@
-"""The journal: every change that was seen, one line each, in the bundle.
+"""The journal of an attempt: a file in its bundle, one line per observed change.
 
     time  operation  thread  state  path  [state  path]
 
-Times are microseconds since 1970 by a clock that nobody can set back while the task runs. A state
-is what the path held before (see `content`), `-` where nobody looked. Tabs, newlines and
-backslashes of paths are escaped; whatever bytes a path has survive.
+Times are microseconds since 1970. Setting the system's clock while the task runs does not
+change them. A state is what the path held before (see `path_state`), or `-` if it was not read. Tabs, newlines and
+backslashes of paths are escaped. A path that is not valid UTF-8 keeps its bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 UNSEEN = "-"
 _ESCAPES = {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}
@@ -24,16 +24,16 @@ _LONGEST_BEGINNING, _STARTS = 64 << 10, ([b"begin"], [b"exec"])
 CHANGES = ("write", "rename", "remove", "make")
 LARGEST = 128 << 20
 _TORN = "\0\n"
-"""How a line ends that the keeper died of writing: the witness ends it so, for no path has that."""
+"""The end of a line that a dead keeper left unfinished. No path contains NUL."""
 
 
 def escaped(text: str) -> str:
-    """The text as one field."""
+    """Return the text as one field, with tabs, newlines and backslashes escaped."""
     return text.translate(_ESCAPES) if "\\" in text or "\t" in text or "\n" in text or "\r" in text else text
 
 
 def unescaped(field: str) -> str:
-    """The text of a field."""
+    """Return the text of an escaped field."""
     if "\\" not in field:
         return field
     parts = field.split("\\\\")
@@ -41,12 +41,13 @@ def unescaped(field: str) -> str:
 
 
 class Journal:
-    """An open journal. Lines are gathered until somebody has the time to write them."""
+    """An open journal. Lines are collected in memory and written in batches."""
 
     def __init__(self, fd: int, wall: int, on_unwritten: Callable[[int], object] = lambda _: None) -> None:
-        """`wall` is what lies between the monotonic clock and 1970, in nanoseconds, as of the task's start.
+        """Take the open file of the journal.
 
-        `on_unwritten`: called with the time of the first line that is gathered, and with 0 when all are written.
+        `wall` is the Unix time in nanoseconds at which the monotonic clock was 0. `on_unwritten` is called with the
+        time of the first collected line, and with 0 when all lines are written.
         """
         self._fd = fd
         self._lines: list[str] = []
@@ -57,11 +58,11 @@ class Journal:
         self._on_unwritten = on_unwritten
 
     def now(self) -> int:
-        """Microseconds since 1970, of the clock that was set when we began."""
+        """Return microseconds since 1970, not changed by setting the system's clock."""
         return (self._wall + time.monotonic_ns()) // 1000
 
     def add(self, at: int, words: str) -> None:
-        """One more line: when it was, and the rest of it."""
+        """Add a line that consists of a time and of other fields."""
         if not self._lines:
             self._since = at
             self._on_unwritten(at)
@@ -71,11 +72,11 @@ class Journal:
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything has been written."""
+        """Whether no line waits to be written."""
         return not self._lines
 
     def flush(self) -> None:
-        """Write what was gathered; a full disk loses lines, never the task, and that they are lost is told."""
+        """Write the collected lines; if the disk is full, record a gap instead."""
         if not self._lines:
             return
         content = "".join(self._lines).encode("utf-8", "surrogateescape")
@@ -98,7 +99,7 @@ class Journal:
             self._make_room_for_a_gap(self._last + content[:written])
 
     def _make_room_for_a_gap(self, tail: bytes) -> None:
-        """Give up the last whole lines, and the torn one after them, for the word that more are missing."""
+        """Replace the last lines, which may be unfinished, by a line that records the gap."""
         gap = self._gap("the disk was full: what it did then is not known")
         kept = tail.rfind(b"\n", 0, max(0, len(tail) - len(gap))) + 1
         self._last = tail[:kept] + gap
@@ -106,19 +107,19 @@ class Journal:
             os.ftruncate(self._fd, os.fstat(self._fd).st_size - len(tail) + kept)
             os.write(self._fd, gap)
         except OSError:
-            self._room = 0  # nothing can be said any more
+            self._room = 0  # the gap cannot be recorded either: write nothing more
 
     def _gap(self, words: str) -> bytes:
         return f"{self.now()}\tgap\t0\t{UNSEEN}\t{words}\n".encode("ascii")
 
 
 def is_of_something(state: str) -> bool:
-    """Whether a state is that of a file or link which was there."""
+    """Return whether a state is that of an existing file or link."""
     return state[:1] in ("f", "l", "u")
 
 
 def is_bare(path: str) -> bool:
-    """Whether a journal tells of nothing but programs that were started, or there is none: its task holds nothing."""
+    """Return whether a journal is missing or records only started programs."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -131,10 +132,23 @@ def is_bare(path: str) -> bool:
     return not rest and all(line.split(b"\t", 2)[1:2] in _STARTS for line in lines)
 
 
-def first_write(path: str, top: str) -> bool:
-    """Whether a journal tells that its task wrote to a file of this tree that was there before.
+def is_observed(path: str) -> bool:
+    """Return whether a journal records system calls, and so has a `begin` line."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        content = os.read(fd, _LONGEST_BEGINNING)
+    finally:
+        os.close(fd)
+    return any(line.split(b"\t", 2)[1:2] == [b"begin"] for line in content.split(b"\n")[:-1])
 
-    Looked for only in the beginning of a very long one; line by line only if it names the tree at all.
+
+def first_write(path: str, top: str) -> bool:
+    """Return whether a journal records a write to an existing file below `top`.
+
+    Only the beginning of a very long journal is read.
     """
     below, read = top.rstrip("/") + "/", 0
     gits: tuple[str, ...] = ()
@@ -161,12 +175,17 @@ def _names(path: str, place: str) -> bool:
 
 
 def read_journal(path: str) -> Iterator[list[str]]:
-    """The fields of every whole line; a line that is none is left out."""
+    """Yield the fields of every well-formed line of a journal; none without a file."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            for line in file:
-                fields = line[:-1].split("\t") if line.endswith("\n") and not line.endswith(_TORN) else []
-                if len(fields) >= 5 and fields[0].isdecimal() and fields[2].isdecimal():
-                    yield [*fields[:4], *map(unescaped, fields[4:])]
+            yield from fields_of(file)
     except FileNotFoundError:
         return
+
+
+def fields_of(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the fields of every well-formed line. Other lines are skipped."""
+    for line in lines:
+        fields = line[:-1].split("\t") if line.endswith("\n") and not line.endswith(_TORN) else []
+        if len(fields) >= 5 and fields[0].isdecimal() and fields[2].isdecimal():
+            yield [*fields[:4], *map(unescaped, fields[4:])]

@@ -1,1 +1,1 @@
-"""One verb per file: what Outlive does, without any surface."""
+"""The operations that the CLI, the SDK, the MCP server and the hooks call."""

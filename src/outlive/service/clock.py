@@ -1,26 +1,26 @@
-"""The one place where clocks are read; everything below takes `now`, or a tick."""
+"""The clocks. The domain and the ledger read no clock; they get the time as `now`."""
 
 from __future__ import annotations
 
 import os
 import time
 
-from outlive.bundle.kernel import boot_id
-from outlive.domain.when import UTC, datetime, from_micros
+from outlive.domain.timestamps import UTC, datetime, from_micros
+from outlive.linux.syscalls import boot_id
 
 
 def utc_now() -> datetime:
-    """This moment, with its zone."""
+    """Return the present moment in UTC."""
     return datetime.now(UTC)
 
 
 def tick() -> str:
-    """This moment of this boot, on the clock that nobody sets: a boot and its monotonic microseconds."""
+    """Return the present moment as a boot id and monotonic microseconds."""
     return f"{boot_id()} {time.monotonic_ns() // 1000}"
 
 
 def changed_at(path: str) -> datetime:
-    """When a path was changed last; now, if it is gone, or its file system is ahead of us."""
+    """Return a path's change time (ctime); now if it is missing or in the future."""
     now = utc_now()
     try:
         return min(now, from_micros(os.stat(path).st_ctime_ns // 1000))

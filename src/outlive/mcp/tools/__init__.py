@@ -1,1 +1,1 @@
-"""One file per tool, each named like the verb that it is."""
+"""The tools of the MCP server, one module per tool."""

@@ -1,4 +1,4 @@
-"""The tool `cancel`: end tasks with everything they started, and tell the truth about it."""
+"""The tool `cancel`: end tasks with every process that they started."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from outlive.client.sdk import adopt
 from outlive.domain.errors import Conflict
-from outlive.domain.lifecycle import LIVE
+from outlive.domain.tasks.lifecycle import LIVE
 from outlive.ledger.contract import Selection
-from outlive.mcp.tools.scope import own_tasks, session_or_project
+from outlive.mcp.answer import Answer, framed, task_line
 from outlive.mcp.tools.tool import Arguments, Call, Tool
-from outlive.mcp.words import Answer, framed, task_line
-from outlive.service import cancel as cancelling
+from outlive.mcp.tools.visible_tasks import own_tasks, session_or_project
+from outlive.sdk.outlive import adopt
 from outlive.service.clock import utc_now
-from outlive.service.lookup import only_one
-from outlive.service.view import select, select_group, task_document
+from outlive.service.tasks import cancel as cancelling
+from outlive.service.tasks.find import only_one
+from outlive.service.tasks.read import select, select_group
+from outlive.service.tasks.task_document import task_document
 
 if TYPE_CHECKING:
-    from outlive.service.cancel import Cancelled
+    from outlive.service.tasks.cancel import Cancelled
 
 
 class Cancel(Arguments):
-    """What `cancel` takes."""
+    """The arguments of `cancel`."""
 
     ids: Annotated[list[str], Field(description="default: the only running task of this session")] = []
     group: Annotated[str | None, Field(description="the running tasks of this group instead")] = None
@@ -31,18 +32,22 @@ class Cancel(Arguments):
 
 
 def cancel(call: Call, given: Cancel) -> Answer:
-    """Cancel, then say for each task what came of it."""
+    """Cancel tasks, and return the outcome for each of them."""
     ids = _meant(call, given)
     if given.descendants:
         ids = cancelling.with_descendants(call.home, ids)
     outcomes, now = cancelling.cancel(call.home, ids, adopt), utc_now()
-    failed = [each for each in outcomes if not each.took and not each.late]
+    failed = [each for each in outcomes if not each.is_done and not each.late]
     head = f"{sum(each.took for each in outcomes)} of {len(outcomes)} cancelled."
     if failed:
         head += " Something of the others is still alive."
     return Answer(
         text=framed(head, [_line(each) for each in outcomes]),
-        document={"tasks": [{"cancelled": each.took, **task_document(call.home, each.task, now)} for each in outcomes]},
+        document={
+            "tasks": [
+                {**cancelling.cancelled_json(each), **task_document(call.home, each.task, now)} for each in outcomes
+            ]
+        },
         is_error=bool(failed),
     )
 
@@ -51,7 +56,8 @@ def _meant(call: Call, given: Cancel) -> list[str]:
     if given.ids:
         tasks = own_tasks(call, given.ids)
         for task in tasks:
-            if task.current.settled_at is not None and not given.descendants:
+            is_over = task.current.settled_at is not None and not cancelling.leftovers_of(call.home, task)
+            if is_over and not given.descendants:
                 raise Conflict(f"task {task.id} is {task.state} and cannot be cancelled", "the tool `show` tells how")
         return [task.id for task in tasks]
     if given.group is not None:
@@ -62,8 +68,9 @@ def _meant(call: Call, given: Cancel) -> list[str]:
 
 def _line(outcome: Cancelled) -> str:
     late = "too late, it had ended by itself: " if outcome.late else ""
-    left = ", ".join(str(process.pid) for process in outcome.task.current.left_running)
-    return f"{late}{task_line(outcome.task, utc_now())}{f' (still alive: {left})' if left else ''}"
+    ended = f" (ended what it had left running: {cancelling.pids_of(outcome.ended)})" if outcome.ended else ""
+    left = f" (still alive: {cancelling.pids_of(outcome.alive)})" if outcome.alive else ""
+    return f"{late}{task_line(outcome.task, utc_now())}{ended}{left}"
 
 
 TOOL = Tool(

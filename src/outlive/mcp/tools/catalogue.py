@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
-from outlive.mcp.tools import cancel, effects, gate, hand_off, inbox, list, output, result, run, send, show, wait  # noqa: A004
+from outlive.mcp.tools import (
+    cancel,
+    effects,
+    gate,
+    guard,
+    hand_off,
+    inbox,
+    list,  # noqa: A004
+    output,
+    result,
+    retry,
+    run,
+    send,
+    show,
+    wait,
+)
 
 TOOLS = tuple(
-    module.TOOL for module in (run, list, show, output, wait, result, cancel, send, effects, inbox, hand_off, gate)
+    module.TOOL
+    for module in (run, list, show, output, wait, result, cancel, retry, send, effects, guard, inbox, hand_off, gate)
 )

@@ -1,4 +1,4 @@
-"""The tool `effects`: what a task touched, and when."""
+"""The tool `effects`: what a task changed, and when."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from outlive.domain.effects_words import none_open, summary_of, window_words
-from outlive.domain.text import one_line
-from outlive.mcp.tools.scope import own_task
+from outlive.domain.effects.describe import none_open, summary_of, window_words
+from outlive.domain.text.sanitize import one_line
+from outlive.mcp.answer import Answer, framed
 from outlive.mcp.tools.show import Id
 from outlive.mcp.tools.tool import Arguments, Call, Tool
-from outlive.mcp.words import Answer, framed
+from outlive.mcp.tools.visible_tasks import own_task
 from outlive.service.clock import utc_now
-from outlive.service.effects import (
+from outlive.service.effects.effects import (
     declared_document,
     declared_of,
     effects_document,
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from outlive.domain.effects import Effects, Window
+    from outlive.domain.effects.effects import Effects, Window
 
 _MOST = 20
 
 
 class EffectsOf(Arguments):
-    """What `effects` takes."""
+    """The arguments of `effects`."""
 
     id: Id
     open: Annotated[bool, Field(description="only windows that are open now")] = False
 
 
 def effects(call: Call, given: EffectsOf) -> Answer:
-    """What one task touched."""
+    """Return what one task changed."""
     now, task = utc_now(), own_task(call, given.id)
     found = effects_of(call.home, task)
     if given.open:
@@ -49,7 +49,7 @@ def effects(call: Call, given: EffectsOf) -> Answer:
             text=framed(f"What {task.id} holds away from how it found it now.", lines),
             document={"level": found.level, "windows": [window_document(window, now) for window in windows[:_MOST]]},
         )
-    # Bounded, as in `show`: clients give all of it to the model.
+    # The answer is limited, as in `show`, because clients give all of it to the model.
     document = {**effects_document(found, now), "declared": declared_document(declared_of(task))}
     return Answer(text=framed(f"What {task.id} touched.", _lines(found, now)), document=document)
 

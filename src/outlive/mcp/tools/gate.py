@@ -1,25 +1,23 @@
-"""The tool `gate`: whether a session may stop, or go on, now."""
+"""The tool `gate`: whether a session may stop now."""
 
 from __future__ import annotations
 
-from outlive.client.sdk import adopt
-from outlive.domain.digest import held_line
-from outlive.mcp.tools.scope import own_session
+from outlive.mcp.answer import Answer, framed
 from outlive.mcp.tools.tool import Arguments, Call, Tool
-from outlive.mcp.words import Answer, framed
-from outlive.service import gate as gating
-from outlive.service.clock import utc_now
+from outlive.mcp.tools.visible_tasks import own_session
+from outlive.sdk.outlive import adopt
+from outlive.service.sessions import gate as gating
 
 
 class Gate(Arguments):
-    """What `gate` takes: nothing."""
+    """The arguments of `gate`: none."""
 
 
 def gate(call: Call, _: Gate) -> Answer:
-    """The answer as of now."""
+    """Return whether the caller's session may stop now."""
     answer = gating.gate(call.home, own_session(call), call.caller.project, adopt)
     head = "You may stop." if answer.may_stop else "Wait: there is something to wait for, or to read."
-    windows = [held_line(task, window, utc_now(), call.caller.project) for task, window in answer.windows]
+    windows = gating.window_lines(answer, call.caller.project)
     return Answer(text=framed(head, [answer.reason, *windows]), document=gating.gate_document(call.home, answer))
 
 

@@ -1,33 +1,33 @@
-"""The tool `hand_off`: what a session should know of background tasks before it acts."""
+"""The tool `hand_off`: the digest of background tasks for a session."""
 
 from __future__ import annotations
 
-from outlive.client.sdk import adopt
 from outlive.domain.errors import UserError
-from outlive.mcp.tools.scope import own_session
+from outlive.mcp.answer import Answer
 from outlive.mcp.tools.tool import Arguments, Call, Tool
-from outlive.mcp.words import Answer
-from outlive.service import hand_off as handing_off
+from outlive.mcp.tools.visible_tasks import own_session
+from outlive.sdk.outlive import adopt
 from outlive.service.clock import utc_now
-from outlive.service.inbox import peek
-from outlive.service.reconcile import reconcile
+from outlive.service.maintenance.reconcile import reconcile
+from outlive.service.notices.inbox import peek
+from outlive.service.sessions import hand_off as handing_off
 
 
 class HandOff(Arguments):
-    """What `hand_off` takes: nothing."""
+    """The arguments of `hand_off`: none."""
 
 
 def hand_off(call: Call, _: HandOff) -> Answer:
-    """The digest; nothing counts as told by this."""
+    """Return the digest; no notice counts as presented."""
     session = own_session(call)
     reconcile(call.home, utc_now(), None, adopt)
-    owed, tellings = peek(call.home, session, call.caller.project)
-    if owed is None:
+    seen = peek(call.home, session, call.caller.project)
+    if seen.owed is None:
         raise UserError(
             f"session {session} was never heard of in {call.caller.project}",
             "the tool `list` shows the tasks of this project; a session is recorded when it begins, or launches a task",
         )
-    handed = handing_off.hand_off(call.home, owed, tellings)
+    handed = handing_off.hand_off_again(call.home, seen.owed, seen.tellings)
     return Answer(
         text=handed.text or "Nothing runs, and nothing has ended unseen.",
         document=handing_off.hand_off_document(call.home, handed),

@@ -1,4 +1,4 @@
-"""The tool `inbox`: what this session is owed, told once."""
+"""The tool `inbox`: the notices of this session, each once."""
 
 from __future__ import annotations
 
@@ -6,41 +6,40 @@ from typing import Annotated
 
 from pydantic import Field
 
-from outlive.client.sdk import adopt
-from outlive.mcp.tools.scope import own_session
+from outlive.mcp.answer import Answer
 from outlive.mcp.tools.tool import Arguments, Call, Tool
-from outlive.mcp.words import Answer
+from outlive.mcp.tools.visible_tasks import own_session
+from outlive.sdk.outlive import adopt
 from outlive.service.clock import utc_now
-from outlive.service.inbox import claim
-from outlive.service.inbox import peek as look
-from outlive.service.reconcile import reconcile
-from outlive.service.telling import notice_documents, text_of
+from outlive.service.maintenance.reconcile import reconcile
+from outlive.service.notices.compose import notice_documents, text_of
+from outlive.service.notices.inbox import claim
+from outlive.service.notices.inbox import peek as look
 
 _NOTHING = "Nothing to tell."
 
 
 class Inbox(Arguments):
-    """What `inbox` takes."""
+    """The arguments of `inbox`."""
 
     peek: Annotated[bool, Field(description="only look: nothing counts as told")] = False
 
 
 def inbox(call: Call, given: Inbox) -> Answer:
-    """Claim, answer, and only then call it presented."""
+    """Claim the notices, compose the answer, and then mark them as presented."""
     session, project = own_session(call), call.caller.project
     reconcile(call.home, utc_now(), None, adopt)
     if given.peek:
-        owed, tellings = look(call.home, session, project)
-        told_to = None if owed is None else owed.session
+        seen = look(call.home, session, project)
         return Answer(
-            text=text_of(call.home, tellings, told_to) or _NOTHING,
-            document={"notices": notice_documents(call.home, tellings, told_to)},
+            text=text_of(call.home, seen.tellings, seen.session, seen.more) or _NOTHING,
+            document={"notices": notice_documents(call.home, seen.tellings, seen.session), "more": seen.more},
         )
     with claim(call.home, session, project, is_turn=True) as claimed:
         told_to = None if claimed.owed is None else claimed.owed.session
         answer = Answer(
-            text=text_of(call.home, claimed.tellings, told_to) or _NOTHING,
-            document={"notices": notice_documents(call.home, claimed.tellings, told_to)},
+            text=text_of(call.home, claimed.tellings, told_to, claimed.more) or _NOTHING,
+            document={"notices": notice_documents(call.home, claimed.tellings, told_to), "more": claimed.more},
         )
         claimed.presented()
     return answer

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from outlive.client.sdk import adopt
-from outlive.domain.lifecycle import LIVE
+from outlive.domain.tasks.lifecycle import LIVE
+from outlive.domain.tasks.task_json import duration_s
+from outlive.domain.text.sanitize import one_line
 from outlive.ledger.contract import Selection
+from outlive.mcp.answer import Answer, framed, task_line
 from outlive.mcp.tools.tool import Arguments, Call, Tool
-from outlive.mcp.words import Answer, framed, task_line
+from outlive.sdk.outlive import adopt
 from outlive.service.clock import utc_now
-from outlive.service.view import select, task_document
+from outlive.service.tasks.read import select
 
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from outlive.domain.tasks.task import Task
+
+# Twenty tasks have to fit into 8 kB, text and JSON together, because clients give all of it to the model.
+_WIDTH, _NARROW = 50, 22
 State = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "lost"]
 
 
 class List(Arguments):
-    """What `list` takes."""
+    """The arguments of `list`."""
 
     state: Annotated[list[State], Field(description="only these")] = []
     group: Annotated[str | None, Field(description="only those of this group")] = None
@@ -27,7 +36,7 @@ class List(Arguments):
 
 
 def list_tasks(call: Call, given: List) -> Answer:
-    """The selected tasks, newest first."""
+    """Return the selected tasks, newest first."""
     now = utc_now()
     selection = Selection(
         project=call.caller.project,
@@ -39,14 +48,48 @@ def list_tasks(call: Call, given: List) -> Answer:
     found = select(call.home, selection, adopt)
     tasks = found[: given.limit]
     document: dict[str, object] = {
-        "tasks": [task_document(call.home, task, now) for task in tasks],
+        "tasks": [short_document(task, now) for task in tasks],
         "more": len(found) > given.limit,
     }
     if given.group is not None:
         document["remaining"] = len(select(call.home, selection.but(states=LIVE, limit=None), None))
     more = " There are more: raise `limit`." if document["more"] else ""
     head = f"Tasks of this project, newest first: {len(tasks)}.{more}" if tasks else "There are no such tasks."
-    return Answer(text=framed(head, [task_line(task, now) for task in tasks]), document=document)
+    return Answer(text=framed(head, [short_line(task, now) for task in tasks]), document=document)
+
+
+def short_document(task: Task, now: datetime) -> dict[str, object]:
+    """Return the fields that help to choose a task, shortened, without empty fields.
+
+    The tool `show` returns all fields.
+    """
+    launch, attempt = task.launch, task.current
+    found = {
+        "id": launch.id,
+        "state": attempt.state,
+        "exit_code": attempt.exit_code,
+        "reason": attempt.reason,
+        "condition": attempt.condition,
+        "duration_s": duration_s(attempt, now),
+        "description": None if launch.description is None else _cut(launch.description, _WIDTH),
+        "command": _cut(launch.command, _WIDTH if launch.description is None else _NARROW),
+        "cwd": None if launch.cwd == launch.project else _cut(launch.cwd, _NARROW),
+        "group": None if launch.group is None else _cut(launch.group, _NARROW),
+    }
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def short_line(task: Task, now: datetime) -> str:
+    """Return the line of one task in the list."""
+    return task_line(task, now, _cut(task.launch.description or task.launch.command, _WIDTH))
+
+
+def _cut(text: str, room: int) -> str:
+    """Return the beginning of a text, at most so many bytes long as JSON."""
+    line = one_line(text, room)
+    while len(line.encode("utf-8", "replace")) + sum(map(line.count, '"\\')) > room:
+        line = line[:-2] + "…"
+    return line
 
 
 TOOL = Tool(

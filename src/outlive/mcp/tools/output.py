@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from outlive.bundle.output import read_piece, size_of
-from outlive.domain.quantity import show_size
-from outlive.domain.text import shown
-from outlive.mcp.tools.scope import own_task
+from outlive.domain.text.sanitize import shown
+from outlive.domain.text.units import show_size
+from outlive.mcp.answer import Answer, framed
 from outlive.mcp.tools.show import Id
 from outlive.mcp.tools.tool import Arguments, Call, Tool
-from outlive.mcp.words import Answer, framed
-from outlive.service.output import files_with_output, output_document, pieces_of, start_of_tail
+from outlive.mcp.tools.visible_tasks import own_task
+from outlive.service.tasks.output import files_with_output, output_document, pieces_of, start_of_tail
 
 if TYPE_CHECKING:
     from outlive.bundle.attempt import AttemptFiles
@@ -23,7 +23,7 @@ _LINES = 200
 
 
 class Output(Arguments):
-    """What `output` takes."""
+    """The arguments of `output`."""
 
     id: Id
     tail: Annotated[int | None, Field(ge=0, description="only the last so many lines")] = None
@@ -33,7 +33,7 @@ class Output(Arguments):
 
 
 def output(call: Call, given: Output) -> Answer:
-    """The part of the output that was asked for; by default as much of its end as there is room for."""
+    """Return the requested part of the output, by default the end of it."""
     task = own_task(call, given.id)
     files = files_with_output(call.home, task, given.attempt)
     start = _start(files, given)
@@ -49,13 +49,16 @@ def output(call: Call, given: Output) -> Answer:
 
 
 def _start(files: AttemptFiles, given: Output) -> int:
-    """Where to begin: at an offset, or so that the end is what is seen, from the beginning of a line on."""
+    """Return the offset of the first byte to return.
+
+    It is the given offset, or that of the tail, which begins at the beginning of a line.
+    """
     if given.since is not None:
         return given.since
     start, latest = start_of_tail(files, _LINES if given.tail is None else given.tail), size_of(files) - given.bytes
     if start >= latest:
         return start
-    # Cut in the middle of a line, a secret would not be recognised.
+    # A secret that is cut in the middle of a line would not be recognized.
     return latest + read_piece(files, latest, given.bytes).content.find(b"\n") + 1
 
 

@@ -5,39 +5,43 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from outlive.domain.errors import Conflict
-from outlive.mcp.tools.scope import own_task
+from outlive.mcp.answer import Answer, framed
 from outlive.mcp.tools.show import Id
 from outlive.mcp.tools.tool import Arguments, Call, Tool
-from outlive.mcp.words import Answer, framed, tail_lines, task_line
+from outlive.mcp.tools.visible_tasks import own_task
 from outlive.service.clock import utc_now
-from outlive.service.inbox import result_was_read
-from outlive.service.view import task_document
+from outlive.service.notices.inbox import result_was_read
+from outlive.service.notices.reserve import read_ending
+from outlive.service.tasks.task_document import task_document
 
 if TYPE_CHECKING:
-    from outlive.domain.task import Task
+    from outlive.domain.tasks.task import Task
 
 
 class Result(Arguments):
-    """What `result` takes."""
+    """The arguments of `result`."""
 
     id: Id
 
 
 def result(call: Call, given: Result) -> Answer:
-    """The ending of one task."""
+    """Return how one task ended."""
     task = own_task(call, given.id)
     if task.current.settled_at is None:
         raise Conflict(f"task {task.id} is {task.state} and has no result yet", "the tool `wait` blocks until it has")
     return result_of(call, task)
 
 
-def result_of(call: Call, task: Task) -> Answer:
-    """The ending and the tail; inside its own session this withdraws the notice."""
-    now = utc_now()
-    lines = [task_line(task, now), *tail_lines(call.home, task)]
-    answer = Answer(
-        text=framed(f"Result of {task.id}: {task.state}.", lines), document=task_document(call.home, task, now)
-    )
+def result_of(call: Call, task: Task, *, is_asked_for: bool = True) -> Answer:
+    """Return the ending of a task as its notice describes it.
+
+    If the caller's session may acknowledge the task's notices, this acknowledges them. A caller that did not ask
+    for the ending gets one line if the ending was reported before.
+    """
+    ending = read_ending(call.home, task.id, call.caller.session, call.caller.project)
+    is_known = ending.was_told and not is_asked_for
+    text = framed("This ending was told before.", [ending.line]) if is_known else ending.text
+    answer = Answer(text=text, document=task_document(call.home, task, utc_now()))
     result_was_read(call.home, task, call.caller.session, call.caller.project)
     return answer
 

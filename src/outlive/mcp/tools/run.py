@@ -4,40 +4,48 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from outlive.client.sdk import Outlive, adopt
 from outlive.domain.errors import UserError
-from outlive.domain.quantity import parse_duration
-from outlive.domain.queueing import slots
+from outlive.domain.tasks.lifecycle import is_terminal
+from outlive.domain.tasks.queueing import slots
+from outlive.domain.tasks.task import NOTIFY
+from outlive.domain.text.units import parse_duration
+from outlive.mcp.answer import Answer
 from outlive.mcp.permission import check_may_run
 from outlive.mcp.tools.result import result_of
-from outlive.mcp.tools.scope import own_tasks
 from outlive.mcp.tools.tool import Arguments, Call, Tool
-from outlive.mcp.words import Answer
+from outlive.mcp.tools.visible_tasks import own_tasks
+from outlive.sdk.outlive import Outlive, adopt
 from outlive.service.clock import utc_now
-from outlive.service.run import DEFAULT_RETENTION
-from outlive.service.view import find, task_document
-from outlive.service.wait import wait_for
+from outlive.service.tasks.read import find
+from outlive.service.tasks.run import DEFAULT_RETENTION
+from outlive.service.tasks.task_document import task_document
+from outlive.service.tasks.wait import wait_for
 
 if TYPE_CHECKING:
-    from outlive.domain.task import Task
+    from outlive.domain.tasks.task import Notify, Task
+    from outlive.sdk import outlive as sdk
+else:
+    # Type checkers read the type from the domain module. At run time only the list of its values exists.
+    Notify = Literal[NOTIFY]
 
 MOST_INLINE = timedelta(seconds=45)
+_NOTIFY = "which endings this session is told; output: silent successes wait for its next turn; never: for a server"
 Span = Annotated[str | None, Field(description="such as 90s, 15m, 2h")]
 
 
 class Run(Arguments):
-    """What `run` takes."""
+    """The arguments of `run`."""
 
     command: Annotated[str | list[str], Field(description="a line of shell, or a program with its arguments")]
     description: Annotated[str | None, Field(description="what it is for, in a few words")] = None
     cwd: Annotated[str | None, Field(description="directory; default: the project's")] = None
     env: Annotated[dict[str, str], Field(description="variables to add")] = {}
     group: Annotated[str | None, Field(description="a name to list, wait for and cancel it with others")] = None
-    key: Annotated[str | None, Field(description="same key, same task: launching twice starts it once")] = None
+    key: Annotated[str | None, Field(description="same key, same task: again only if it ended without success")] = None
     timeout: Span = None
     idle_timeout: Span = None
     after: Annotated[list[str], Field(description="begin when these tasks have succeeded")] = []
@@ -46,20 +54,28 @@ class Run(Arguments):
     lock: Annotated[list[str], Field(description="one at a time under these names")] = []
     retries: Annotated[int, Field(ge=0, le=100)] = 0
     stdin: Annotated[bool, Field(description="let it be sent input by `send`; without this it reads nothing")] = False
+    notify: Annotated[Notify, Field(description=_NOTIFY)] = "end"
     wait: Annotated[str | None, Field(description="answer with the result if it ends within this, at most 45s")] = None
 
 
 def launch(call: Call, given: Run, keep: timedelta | None = None) -> str:
-    """Launch it, if this server may; returns its id, for which there is a durable record."""
+    """Launch a task, and return its id, for which there is a durable record.
+
+    Raises `RunRefused` if this server may not launch tasks.
+    """
+    return _launch(call, given, keep).id
+
+
+def _launch(call: Call, given: Run, keep: timedelta | None = None) -> sdk.Task:
     check_may_run(call.caller, call.environ)
     for name, room in given.slots.items():
-        slots(f"{name}={room}")  # refuses what the spawner would, before anything is sent
+        slots(f"{name}={room}")  # raises what the spawner would raise, before anything is sent
     if wrong := [name for name in given.env if "=" in name]:
         raise UserError(f"{wrong[0][:40]!r} is no name of a variable", "without `=`")
-    own_tasks(call, [*given.after, *given.after_any])  # others are not there
+    own_tasks(call, [*given.after, *given.after_any])  # raises UnknownTask for tasks that the caller may not see
     retain = None if keep is None else max(keep, DEFAULT_RETENTION)
     outlive = Outlive(session=call.caller.session, project=call.caller.project)
-    task = outlive.run(
+    return outlive.run(
         given.command,
         cwd=os.path.join(call.caller.directory, given.cwd or ""),
         env=given.env,
@@ -74,24 +90,30 @@ def launch(call: Call, given: Run, keep: timedelta | None = None) -> str:
         slots=given.slots,
         locks=given.lock,
         stdin=given.stdin,
+        notify=given.notify,
         retain=retain,
     )
-    return task.id
 
 
 def run(call: Call, given: Run) -> Answer:
-    """Launch, then answer at once, or with the ending if that was waited for."""
+    """Launch a task, and answer at once, or with its ending if that was waited for."""
     patience = _span(given.wait)
     if patience is not None and patience > MOST_INLINE:
         raise UserError(f"wait is {given.wait}, and clients cut a call off before that", "at most 45s; then `wait`")
-    task = find(call.home, [launch(call, given)], adopt)[0]
-    if patience is None or not wait_for(call.home, [task.id], timeout=patience, adopter=adopt):
-        return _launched(call, find(call.home, [task.id], adopt)[0])
-    return result_of(call, find(call.home, [task.id], adopt)[0])
+    launched = _launch(call, given)
+    if patience is None or not wait_for(call.home, [launched.id], timeout=patience, adopter=adopt):
+        answer = _launched(call, find(call.home, [launched.id], adopt)[0])
+    else:
+        answer = result_of(call, find(call.home, [launched.id], adopt)[0])
+    there = "" if launched.was_started else "Nothing was started: this task has the key. "
+    return answer.but(text=there + answer.text, document={**answer.document, "started": launched.was_started})
 
 
 def _launched(call: Call, task: Task) -> Answer:
-    head = f"Task {task.id} is {task.state}. Go on with other work; its ending is kept, `wait` and `inbox` tell it."
+    if is_terminal(task.state):
+        head = f"Task {task.id} is {task.state}; `result` shows how it ended."
+    else:
+        head = f"Task {task.id} is {task.state}. Go on with other work; its ending is kept, `wait` and `inbox` tell it."
     return Answer(text=head, document=task_document(call.home, task, utc_now()))
 
 

@@ -1,4 +1,4 @@
-"""The tool `send`: something to read for a running task."""
+"""The tool `send`: input for a running task."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from outlive.client.sdk import adopt
-from outlive.mcp.tools.scope import own_task
+from outlive.mcp.answer import Answer
 from outlive.mcp.tools.tool import Arguments, Call, Tool
-from outlive.mcp.words import Answer
-from outlive.service import send as sending
+from outlive.mcp.tools.visible_tasks import own_task
+from outlive.sdk.outlive import adopt
 from outlive.service.clock import utc_now
-from outlive.service.view import task_document
+from outlive.service.tasks import send as sending
+from outlive.service.tasks.task_document import task_document
 
 
 class Send(Arguments):
-    """What `send` takes."""
+    """The arguments of `send`."""
 
     id: Annotated[str, Field(description="the task, launched with stdin")]
     text: Annotated[str, Field(description="what it is to read; a newline is added")] = ""
@@ -25,7 +25,7 @@ class Send(Arguments):
 
 
 def send(call: Call, given: Send) -> Answer:
-    """Send, and say that it was taken."""
+    """Send input to a task, and confirm that it was accepted."""
     task = own_task(call, given.id)
     ending = "\n" if given.newline and given.text else ""
     content = (given.text + ending).encode("utf-8", "surrogateescape")

@@ -6,29 +6,29 @@ from typing import Annotated
 
 from pydantic import Field
 
-from outlive.domain.effects_words import summary_of
-from outlive.domain.telling import how_it_ended, when_it_ran
-from outlive.domain.text import one_line
-from outlive.domain.when import iso
-from outlive.mcp.tools.scope import own_task
+from outlive.domain.effects.describe import summary_of
+from outlive.domain.notices.notice_text import how_it_ended, when_it_ran
+from outlive.domain.text.sanitize import one_line
+from outlive.domain.timestamps import iso
+from outlive.mcp.answer import Answer, framed, tail_lines, task_line
 from outlive.mcp.tools.tool import Arguments, Call, Tool
-from outlive.mcp.words import Answer, framed, tail_lines, task_line
+from outlive.mcp.tools.visible_tasks import own_task
 from outlive.service.clock import utc_now
-from outlive.service.effects import effects_of
-from outlive.service.view import full_document
+from outlive.service.effects.effects import effects_of
+from outlive.service.tasks.task_document import full_document
 
 Id = Annotated[str, Field(description="a task's id, or a unique beginning of it")]
 _WIDE = 300
 
 
 class Show(Arguments):
-    """What `show` takes."""
+    """The arguments of `show`."""
 
     id: Id
 
 
 def show(call: Call, given: Show) -> Answer:
-    """One task."""
+    """Return everything about one task."""
     now, task = utc_now(), own_task(call, given.id)
     launch, attempt = task.launch, task.current
     effects = effects_of(call.home, task)

@@ -1,4 +1,7 @@
-"""What a tool is: a verb with a schema, called in a thread, answering in words and JSON."""
+"""The definition of a tool: a verb with a schema that answers in text and JSON.
+
+Its function runs in a thread.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +18,23 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from outlive.bundle.home import Home
-    from outlive.mcp.sessions import Caller
-    from outlive.mcp.words import Answer
+    from outlive.mcp.answer import Answer
+    from outlive.mcp.caller import Caller
 
 TaskSupport = Literal["forbidden", "optional", "required"]
 
 
 class Arguments(BaseModel):
-    """What a tool takes; anything else is an error, because a model that guesses should be told."""
+    """The arguments of a tool.
+
+    Unknown arguments are an error, because a model that guesses should learn that.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Call(Value):
-    """One call of a tool: for whom, and with which state directory."""
+    """One call of a tool: its caller, and the state directory."""
 
     home: Home
     caller: Caller
@@ -36,30 +42,30 @@ class Call(Value):
 
 
 class Tool(Value):
-    """One tool."""
+    """A tool of the server."""
 
     name: str
     title: str
     description: str
     takes: type[Arguments]
     act: Callable[[Call, Any], Answer]
-    """Blocks; called in a thread."""
+    """The function that answers a call. It may block, and runs in a thread."""
     launch: Callable[[Call, Any, timedelta | None], str] | None = None
-    """Starts a task, kept at least so long, and returns its id; for clients that want to follow it themselves."""
+    """Launch a task and return its id, for a client that follows it. The last argument is the shortest retention."""
     task_support: TaskSupport = "forbidden"
     is_patient: bool = False
-    """It may block for as long as a slice."""
+    """Whether a call may block for many seconds. Such calls have threads of their own."""
     reads_only: bool = True
     destroys: bool = False
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of what it takes."""
+        """The JSON schema of the tool's arguments."""
         found: dict[str, Any] = _lean(self.takes.model_json_schema())
         return {key: each for key, each in found.items() if key != "description"}
 
     def definition(self) -> types.Tool:
-        """The tool as the protocol lists it."""
+        """Return the tool as the protocol lists it."""
         return types.Tool(
             name=self.name,
             title=self.title,
@@ -74,7 +80,10 @@ class Tool(Value):
         )
 
     def check(self, given: Mapping[str, Any] | None) -> Arguments:
-        """The arguments, or a `UserError` that says what is wrong with the first of them."""
+        """Return the checked arguments.
+
+        Raises `UserError` for the first wrong argument.
+        """
         try:
             return self.takes.model_validate(dict(given or {}))
         except ValidationError as error:
@@ -87,7 +96,10 @@ class Tool(Value):
 
 
 def _lean(schema: Any) -> Any:
-    """A schema without what every call would cost and no model needs: titles, nulls, defaults that say nothing."""
+    """Return a schema without titles, nulls and empty defaults.
+
+    No model needs them, and every model request would pay for them.
+    """
     if isinstance(schema, list):
         return [_lean(each) for each in schema]
     if not isinstance(schema, dict):

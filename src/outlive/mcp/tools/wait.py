@@ -1,7 +1,8 @@
-"""The tool `wait`: block until tasks have ended, in slices that no client cuts off.
+"""The tool `wait`: block until tasks have ended, in slices.
 
-Clients give a call about a minute. A slice is shorter, and its answer carries what is needed to go
-on, so that a wait may last for hours; in between the kernel wakes us, and nothing is polled.
+Clients cut a call off after about a minute. A slice is shorter, and its answer has a token with which the next
+call continues, so a wait may last for hours. Within a slice the kernel wakes this process, and nothing is
+polled.
 """
 
 from __future__ import annotations
@@ -12,28 +13,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from outlive.client.sdk import adopt
 from outlive.domain.errors import UserError
-from outlive.domain.lifecycle import LIVE
-from outlive.domain.text import from_json, to_json
+from outlive.domain.tasks.lifecycle import LIVE
+from outlive.domain.text.sanitize import from_json, to_json
 from outlive.ledger.contract import Selection
-from outlive.mcp.tools.line import check_pattern, wait_for_line
-from outlive.mcp.tools.scope import own_task, own_tasks, session_or_project
+from outlive.mcp.answer import Answer, framed, tail_lines, task_line
 from outlive.mcp.tools.tool import Arguments, Call, Tool
-from outlive.mcp.words import Answer, framed, tail_lines, task_line
+from outlive.mcp.tools.visible_tasks import own_task, own_tasks, session_or_project
+from outlive.mcp.tools.wait_for_pattern import check_pattern, wait_for_line
+from outlive.sdk.outlive import adopt
 from outlive.service.clock import utc_now
-from outlive.service.inbox import result_was_read
-from outlive.service.view import select, select_group, task_document
-from outlive.service.wait import wait_for_all
+from outlive.service.notices.inbox import result_was_read
+from outlive.service.tasks.read import select, select_group
+from outlive.service.tasks.task_document import task_document
+from outlive.service.tasks.wait import wait_for_all
 
 if TYPE_CHECKING:
-    from outlive.domain.task import Task
+    from outlive.domain.tasks.task import Task
 
 SLICE_S = 45
 
 
 class Wait(Arguments):
-    """What `wait` takes."""
+    """The arguments of `wait`."""
 
     ids: Annotated[list[str], Field(description="default: every running task of this session")] = []
     group: Annotated[str | None, Field(description="the tasks of this group instead")] = None
@@ -44,7 +46,7 @@ class Wait(Arguments):
 
 
 def wait(call: Call, given: Wait) -> Answer:
-    """One slice of waiting."""
+    """Wait for one slice, and return what has happened."""
     given = given if given.resume is None else _read_token(given.resume).model_copy(update={"seconds": given.seconds})
     tasks = _meant(call, given)
     return _wait_for_ends(call, given, tasks) if given.until is None else _wait_for_line(call, given, tasks)
@@ -84,7 +86,10 @@ def _wait_for_ends(call: Call, given: Wait, tasks: list[Task]) -> Answer:
 
 
 def _wait_for_line(call: Call, given: Wait, tasks: list[Task]) -> Answer:
-    """Until its output says so. That it has ended meanwhile is not counted as told: the line was asked for."""
+    """Wait until a line of the task's output matches.
+
+    If the task ends during the wait, its ending stays to be reported, because the caller asked only for the line.
+    """
     if len(tasks) != 1:
         raise UserError("`until` looks at the output of one task", "give its id")
     pattern = given.until or ""

@@ -1,0 +1,41 @@
+"""Files that are replaced as a whole: a temporary file is written, then renamed.
+
+A temporary name has a random part, because two threads of one process may replace the same file.
+"""
+
+from __future__ import annotations
+
+import os
+
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def temporary_name(path: str) -> str:
+    """Return a name next to `path` that no other process or thread uses."""
+    return f"{path}.{os.getpid()}-{os.urandom(6).hex()}"
+
+
+def write_whole(path: str, content: bytes, *, mode: int = 0o600, is_durable: bool = False) -> None:
+    """Replace a file atomically, so that no reader finds a part of the content.
+
+    The umask does not change `mode`. With `is_durable`, the content is synced before the rename.
+    """
+    fresh = temporary_name(path)
+    fd = os.open(fresh, _FLAGS, mode)
+    try:
+        try:
+            left = memoryview(content)
+            while left:
+                left = left[os.write(fd, left) :]
+            os.fchmod(fd, mode)  # the umask may have cleared bits of the mode
+            if is_durable:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.rename(fresh, path)
+    except BaseException:
+        try:
+            os.unlink(fresh)
+        except FileNotFoundError:
+            pass  # another process has emptied the directory
+        raise

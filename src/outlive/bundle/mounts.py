@@ -1,0 +1,85 @@
+"""The check whether a state directory is in use through two mounts at once.
+
+The locks of two mounts of one directory do not see each other, so records would be lost. A new device number proves no
+second mount: the root of a restarted container gets one. The proof is a living process that has a file of this
+directory open on another device, and that also sees a probe file made in this directory. This module is loaded only
+when the device number has changed.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.bundle.atomic_file import temporary_name
+from outlive.domain.errors import Unavailable
+from outlive.linux.syscalls import FIRST_PID_NAMESPACE, born_at, file_system_magic, pid_namespace
+
+_MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def signature(path: str) -> str:
+    """Return a text that identifies a directory and the file system of its path."""
+    return f"{file_system_magic(path)} {os.lstat(path).st_ino} {born_at(os.fsencode(path))}"
+
+
+def check_single(path: str, pinned: str) -> None:
+    """Raise Unavailable if the directory may be in use through another mount.
+
+    `pinned` is the recorded signature of the earlier mount, or an empty text. In a container, not all processes can be
+    seen. There the error is also raised if the signatures show that the earlier mount may still be in use.
+    """
+    found = _user_elsewhere(path)
+    if found is not None:
+        pid, there = found
+        raise Unavailable(
+            f"the state directory {path} is also reached through another mount (process {pid} uses it as {there})",
+            "use one path to it, or wait until that process has ended: the locks of two mounts do not see each other",
+        )
+    if pid_namespace() != FIRST_PID_NAMESPACE and _is_same_behind_another(signature(path), pinned):
+        raise Unavailable(
+            f"the state directory {path} was used through another mount, and whether it still is cannot be seen"
+            " from this container",
+            f"end what uses it there, then delete {path}/place; or set OUTLIVE_HOME to another directory",
+        )
+
+
+def _is_same_behind_another(here: str, pinned: str) -> bool:
+    """Return whether one directory is seen through two file systems, such as overlay."""
+    type_here, *directory_here = here.split()
+    type_there, *directory_there = pinned.split() or [""]
+    return type_here != type_there and directory_here == directory_there and directory_here[1] != "0"
+
+
+def _user_elsewhere(path: str) -> tuple[int, str] | None:
+    """Return a process that uses the directory on another device, and by which path."""
+    name, device = os.path.basename(path), os.lstat(path).st_dev
+    probe = temporary_name(f"{path}/probe")
+    os.close(os.open(probe, _MAKE, 0o600))
+    try:
+        for pid in os.listdir("/proc"):
+            if not pid.isdigit() or int(pid) == os.getpid():
+                continue
+            for there in _directories_used(pid, name, device):
+                if os.path.exists(f"/proc/{pid}/root{there}/{os.path.basename(probe)}"):
+                    return int(pid), there
+    finally:
+        os.unlink(probe)
+    return None
+
+
+def _directories_used(pid: str, name: str, device: int) -> set[str]:
+    """Return a process's directories called `name` on other devices than `device`."""
+    found = set()
+    try:
+        numbers = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return set()  # this process may not inspect the other process, or the other process is gone
+    for number in numbers:
+        try:
+            target = os.readlink(f"/proc/{pid}/fd/{number}")
+            before, middle, _ = target.partition(f"/{name}/")
+            if middle and os.stat(f"/proc/{pid}/fd/{number}").st_dev != device:
+                found.add(f"{before}/{name}")
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,100 @@
+"""`outlive cancel`: end tasks with every process that they started."""
+
+from __future__ import annotations
+
+import sys
+
+from outlive.cli import context
+from outlive.cli.formatting import ago, ending_line, print_json
+from outlive.cli.parser import Command, Given, Option
+from outlive.domain.errors import Conflict
+from outlive.domain.tasks.lifecycle import LIVE
+from outlive.keeper.spawn import launch_adopter
+from outlive.ledger.contract import Selection
+from outlive.service.clock import utc_now
+from outlive.service.tasks.cancel import Cancelled, cancel, cancelled_json, leftovers_of, pids_of, with_descendants
+from outlive.service.tasks.find import only_one
+from outlive.service.tasks.read import find, select, select_group
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+
+
+def act(given: Given) -> int:
+    """Cancel tasks, and print the outcome of each."""
+    home = context.here()
+    ids = _meant(home, given)
+    if given.descendants:
+        ids = with_descendants(home, ids)
+    outcomes = cancel(home, ids, launch_adopter)
+    now = utc_now()
+    if given.json:
+        from outlive.service.tasks.task_document import task_document
+
+        print_json({"tasks": [{**cancelled_json(each), **task_document(home, each.task, now)} for each in outcomes]})
+    else:
+        for outcome in outcomes:
+            print(_sentence(outcome), file=sys.stdout if outcome.is_done else sys.stderr)
+        if not outcomes:
+            print("nothing is running")
+    if any(not outcome.is_done and not outcome.late for outcome in outcomes):
+        return 5
+    return 2 if any(outcome.late for outcome in outcomes) and not given.descendants else 0
+
+
+def _meant(home: Home, given: Given) -> list[str]:
+    if given.words:
+        tasks = find(home, given.words, launch_adopter)
+        for task in tasks:
+            ended = task.current.settled_at
+            if ended is not None and not given.descendants and not leftovers_of(home, task):
+                raise Conflict(
+                    f"task {task.id} is {task.state} and cannot be cancelled",
+                    f"it ended {ago(ended, utc_now())} ago, and nothing of it runs any more; "
+                    f"`outlive show {task.id}` tells how it ended",
+                )
+        return [task.id for task in tasks]
+    if given.group is not None:
+        # A group belongs to a project, and a session may have worked in several projects.
+        members = Selection(project=context.project(), session=given.session, group=given.group, states=LIVE)
+        return [task.id for task in select_group(home, members, launch_adopter)]
+    tasks = select(home, context.session_or_project(home, given.session).but(states=LIVE), launch_adopter)
+    if given.session is not None or given.all:
+        return [task.id for task in tasks]
+    return [only_one(tasks, "cancel").id]
+
+
+def _sentence(outcome: Cancelled) -> str:
+    line = ending_line(outcome.task, utc_now())
+    if outcome.took:
+        return line
+    if outcome.late:
+        how = "its end was not seen" if outcome.task.state == "lost" else "it had ended by itself"
+        return f"too late to cancel, {how}: {line}"
+    if outcome.is_done:
+        count = "the process" if len(outcome.ended) == 1 else f"the {len(outcome.ended)} processes"
+        return f"ended {count} that it had left running ({pids_of(outcome.ended)}): {line}"
+    left = pids_of(outcome.alive)
+    return f"not cancelled, something is still alive{f' (processes {left})' if left else ''}: {line}"
+
+
+COMMAND = Command(
+    name="cancel",
+    summary="end tasks: interrupt, then terminate, then kill the whole tree",
+    usage="outlive cancel [ID...] [options]",
+    takes="task",
+    details=(
+        "Without ids: the only running task of this session (of this project outside of a session); if there\n"
+        "are several, it asks which. Of a task that has ended, the processes that it left running are ended.\n"
+        "Exit code 5 if something survived."
+    ),
+    options=(
+        Option(name="--group", metavar="NAME", takes="group", help="the running tasks of this group"),
+        Option(name="--session", metavar="ID", help="the running tasks of this session"),
+        Option(name="--descendants", help="also the tasks that were launched from inside them"),
+        Option(name="--all", help="every running task of this session or project"),
+    ),
+    examples=(("outlive cancel t7k2", "ends it and every process it started"),),
+    act=act,
+)

@@ -1,0 +1,71 @@
+"""`outlive completion`: print the script by which a shell asks for candidates."""
+
+from __future__ import annotations
+
+import sys
+
+from outlive.cli.parser import Command, Given
+from outlive.domain.errors import UserError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def act(given: Given) -> int:
+    """Print the script of a shell, or the candidates that a script asks for."""
+    # Scripts of older versions, which users may have saved in files, ask for `tasks` and `groups`.
+    if given.words in (["candidates"], ["tasks"], ["groups"]):
+        return _print_answer(given.words[0], given.rest or [])
+    if len(given.words) != 1 or given.words[0] not in SHELLS:
+        raise UserError("completion takes the name of a shell", f"one of: {', '.join(SHELLS)}")
+    shell = given.words[0]
+    from outlive.cli import completion
+
+    with open(f"{completion.__path__[0]}/outlive.{shell}", encoding="utf-8") as file:
+        script = file.read()
+    if given.json:
+        from outlive.cli.formatting import print_json
+
+        print_json({"shell": shell, "script": script})
+    else:
+        sys.stdout.write(script)
+    return 0
+
+
+def _print_answer(what: str, words: Sequence[str]) -> int:
+    """Print one candidate per line; after an error nothing: the next command shows it."""
+    try:
+        from outlive.cli.completion import candidates
+
+        lines = candidates.answer(words) if what == "candidates" else list(getattr(candidates, what)())
+    except Exception:  # noqa: BLE001 - a key must not print an error into the line that the user edits
+        lines = []
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0
+
+
+COMMAND = Command(
+    name="completion",
+    has_command=True,
+    summary="the completion script of a shell",
+    usage="outlive completion bash|zsh|fish",
+    takes=SHELLS,
+    details=(
+        "Completes verbs, options and their values, ids and groups of this project, and the command after\n"
+        "`run --`. The script asks `outlive completion candidates` at each key."
+    ),
+    examples=(
+        ('eval "$(outlive completion bash)"', "in ~/.bashrc"),
+        ('eval "$(outlive completion zsh)"', "in ~/.zshrc, after compinit"),
+        ("outlive completion fish > ~/.config/fish/completions/outlive.fish", "once"),
+        (
+            "outlive completion bash > ~/.local/share/bash-completion/completions/outlive",
+            "the same for bash, where the package bash-completion is installed: read when first needed",
+        ),
+        ("outlive completion zsh > ~/.zfunc/_outlive", "the same for zsh, from any directory of its fpath"),
+    ),
+    act=act,
+)

@@ -1,0 +1,144 @@
+"""`outlive effects`: show what a task changed, and when."""
+
+from __future__ import annotations
+
+from outlive.cli import context
+from outlive.cli.formatting import print_json
+from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.domain.effects.describe import none_open, summary_of, window_words
+from outlive.domain.effects.path_summary import fold, without_filled
+from outlive.domain.errors import UserError
+from outlive.domain.text.sanitize import one_line, shown
+from outlive.keeper.spawn import launch_adopter
+from outlive.service.clock import utc_now
+from outlive.service.effects.effects import (
+    declared_document,
+    declared_of,
+    effects_document,
+    effects_of,
+    open_now,
+    window_document,
+)
+from outlive.service.tasks.output import files_of_attempt
+from outlive.service.tasks.read import find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from outlive.domain.effects.effects import Effects, Window
+    from outlive.domain.effects.predicted import Declared
+
+_MOST = 40
+
+
+def act(given: Given) -> int:
+    """Print what one task changed."""
+    if len(given.words) != 1:
+        raise UserError("effects takes one id", "outlive effects ID")
+    home, now = context.here(), utc_now()
+    task = find(home, given.words, launch_adopter)[0]
+    attempt = files_of_attempt(home, task, given.attempt).number
+    found = effects_of(home, task, attempt)
+    if given.open:
+        windows = open_now(home, task, attempt)
+        if given.json:
+            print_json({"level": found.level, "windows": [window_document(each, now, None) for each in windows]})
+        else:
+            print("\n".join(_windows(windows, now, is_now=True)) or none_open(found))
+        return 0
+    declared = declared_of(task)
+    if given.json:
+        print_json({**effects_document(found, now, whole=True), "declared": declared_document(declared)})
+    else:
+        print("\n".join((*_lines(found, now), *_declared(declared))))
+    return 0
+
+
+def _declared(declared: Declared) -> Iterator[str]:
+    if declared.touches:
+        yield f"by its launch and its text ({declared.level}):"
+        yield from _first(
+            [f"  {touch.kind} {one_line(touch.what, 120)} ({one_line(touch.by, 80)})" for touch in declared.touches]
+        )
+
+
+def _lines(effects: Effects, now: datetime) -> Iterator[str]:
+    yield f"{effects.level}: {shown(summary_of(effects, now))}"
+    yield from _windows(effects.windows, now)
+    for window in effects.possible[:_MOST]:
+        span = f"{window.opened_at:%H:%M:%S.%f} to {window.closed_at:%H:%M:%S.%f}"
+        yield f"being written, the same before and after: from {span} by {one_line(window.by, 160)}"
+        yield from _paths(window.paths)
+    gone = frozenset(effects.gone)
+    for head, paths in (
+        ("changed", [path for path in effects.changed if path not in gone]),
+        ("removed", without_filled(effects.gone, effects.whole)),
+        ("created", effects.created),
+        ("written, same content", effects.rewritten),
+        (effects.is_outside_of, effects.outside),
+        ("connections, made or tried", effects.remotes),
+    ):
+        if paths:
+            yield f"{head} ({len(paths):,}):"
+            yield from _paths(paths)
+    yield from _unattributed(effects)
+    if effects.git:
+        yield "git:"
+        yield from _first([f"  {at:%H:%M:%S.%f} {what} by {one_line(by, 100)}" for at, what, by in effects.git])
+    yield from _first([f"gap: {one_line(gap, 200)}" for gap in effects.gaps])
+    yield from (f"not compared: {one_line(why, 200)}" for why in effects.uncompared)
+
+
+def _first(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the first of many lines, and how many more there are."""
+    yield from lines[:_MOST]
+    if len(lines) > _MOST:
+        yield f"  and {len(lines) - _MOST:,} more"
+
+
+def _paths(paths: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each path; many paths are counted by directory."""
+    for entry in fold(paths, _MOST):
+        below = "" if entry.count == 1 else f"{entry.count:,} below "
+        yield f"  {below}{one_line(entry.path, 200)}"
+
+
+def _unattributed(effects: Effects) -> Iterator[str]:
+    """Yield lines for changed paths that no process of the task was seen to change."""
+    left = [each for each in effects.unattributed or () if effects.is_attributed or each.how == "touched"]
+    if left:
+        count = effects.unattributed_in_all if effects.is_attributed else len(left)
+        yield f"changed or written by somebody else, or unseen ({count}):"
+        yield from (f"  {one_line(each.path, 200)} ({each.how})" for each in left[:_MOST])
+
+
+def _windows(windows: Sequence[Window], now: datetime, *, is_now: bool = False) -> Iterator[str]:
+    for window in windows[:_MOST]:
+        until = "" if window.closed_at is None else f" to {window.closed_at:%H:%M:%S.%f}"
+        yield f"{window_words(window, now, is_now=is_now)}: from {window.opened_at:%H:%M:%S.%f}{until}"
+        yield f"  opened by {one_line(window.by, 160)}"
+        yield from _paths(without_filled(window.paths))
+    if len(windows) > _MOST:
+        yield f"and {len(windows) - _MOST:,} more windows"
+
+
+COMMAND = Command(
+    name="effects",
+    summary="what a task touched: windows, changes, git state, connections",
+    usage="outlive effects ID",
+    takes="task",
+    details=(
+        "A window is a span in which files were not as the task found them, also if they came back. The level says\n"
+        "how sure that is: `observed` by system calls, `partial` with a gap that is named, `watched` by the file\n"
+        "system, `compared` by two looks at all files; of the last two nobody knows who did it. Datagrams that are\n"
+        "sent without a connection are not seen."
+    ),
+    options=(
+        Option(name="--open", help="only windows that are open now"),
+        Option(name="--attempt", metavar="N", help="of an earlier attempt", parse=whole_number),
+    ),
+    examples=(("outlive effects t7k2 --open", "what it holds away from how it found it, right now"),),
+    act=act,
+)

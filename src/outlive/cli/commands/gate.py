@@ -1,0 +1,48 @@
+"""`outlive gate`: print whether a session may stop now."""
+
+from __future__ import annotations
+
+from outlive.cli import context
+from outlive.cli.formatting import print_json
+from outlive.cli.parser import Command, Given, Option
+from outlive.domain.text.units import parse_duration
+from outlive.keeper.spawn import launch_adopter
+from outlive.linux.reader_gone import reader_of_output, watch_departures
+from outlive.service.sessions.gate import CEILING_S, gate, gate_document, wait_at_gate, window_lines
+
+
+def act(given: Given) -> int:
+    """Print whether the session may stop; with `--wait`, wait until it may."""
+    context.begin_trace(wanted=given.trace)
+    home = context.here()
+    ceiling = CEILING_S if given.ceiling is None else given.ceiling.total_seconds()
+    asked = (home, context.own_session(given.session), context.project(), launch_adopter, ceiling)
+    answer = wait_at_gate(*asked, watch_departures(ends=(reader_of_output(),))) if given.wait else gate(*asked)
+    if given.json:
+        print_json(gate_document(home, answer))
+    else:
+        print(f"{'may stop' if answer.may_stop else 'wait'}: {answer.reason}")
+        for line in window_lines(answer, context.project()):
+            print(line)
+    return 1 if given.exit_code and not answer.may_stop else 0
+
+
+COMMAND = Command(
+    name="gate",
+    summary="say whether a session may stop: what it waits for, what is lost, what it was not told",
+    usage="outlive gate [options]",
+    refuses_words=True,
+    details=(
+        "It waits for running tasks that it launched to be told of (--notify all, end or output), and for endings\n"
+        "that it has not been told. What is gone does not keep it; after the ceiling nothing does."
+    ),
+    options=(
+        Option(name="--session", metavar="ID", help="the session (default: the one we run in)"),
+        Option(name="--wait", help="block until it may stop"),
+        Option(name="--ceiling", metavar="D", help="let it go after this long (default 15m)", parse=parse_duration),
+        Option(name="--exit-code", help="exit code 1 if it should wait"),
+        Option(name="--trace", help="write every decision to a file"),
+    ),
+    examples=(("outlive gate --session s-1 --exit-code", "exit code 1 while something is waited for"),),
+    act=act,
+)

@@ -1,0 +1,102 @@
+"""`outlive inbox`: print the notices that a session is owed, each once."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from outlive.cli import context
+from outlive.cli.formatting import print_json
+from outlive.cli.parser import Command, Given, Option
+from outlive.domain.errors import UserError
+from outlive.keeper.spawn import launch_adopter
+from outlive.service.clock import utc_now
+from outlive.service.maintenance.reconcile import reconcile
+from outlive.service.notices.compose import notice_documents, text_of
+from outlive.service.notices.inbox import claim, peek
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+    from outlive.service.notices.inbox import Claim
+
+
+def act(given: Given) -> int:
+    """Claim the notices, print them, and then mark them as presented."""
+    if given.follow and given.peek:
+        raise UserError("--follow tells and --peek does not", "give one of them")
+    context.begin_trace(wanted=given.trace)
+    home = context.here()
+    session, project = context.own_session(given.session), context.project()
+    if given.follow:
+        return _follow(home, session, project, given)
+    reconcile(home, utc_now(), None, launch_adopter)
+    if given.peek:
+        seen = peek(home, session, project)
+        if given.json:
+            print_json({"notices": notice_documents(home, seen.tellings, seen.session), "more": seen.more})
+        else:
+            _print(text_of(home, seen.tellings, seen.session, seen.more))
+        return 0
+    with claim(home, session, project, is_turn=True) as claimed:
+        told_to = None if claimed.owed is None else claimed.owed.session
+        if given.json:
+            print_json({"notices": notice_documents(home, claimed.tellings, told_to), "more": claimed.more})
+        else:
+            _print(text_of(home, claimed.tellings, told_to, claimed.more))
+        _presented(claimed, given)
+    return 0
+
+
+def _follow(home: Home, session: str, project: str, given: Given) -> int:
+    """Print one line of JSON for each notice, as long as the output has a reader."""
+    from outlive.linux.reader_gone import reader_of_output, watch_departures
+    from outlive.service.notices.follow_inbox import follow_inbox
+
+    departures = watch_departures(ends=(reader_of_output(),))
+    for claimed in follow_inbox(home, session, project, launch_adopter, departures=departures):
+        told_to = None if claimed.owed is None else claimed.owed.session
+        for document in notice_documents(home, claimed.tellings, told_to):
+            print_json(document)
+        _presented(claimed, given)
+    return 0
+
+
+def _presented(claimed: Claim, given: Given) -> None:
+    sys.stdout.flush()  # raises if the reader is gone, so that the notices stay pending
+    if given.ack and claimed.tellings:
+        claimed.acknowledged()
+    else:
+        claimed.presented()
+
+
+def _print(text: str) -> None:
+    if text:
+        print(text)
+    elif os.isatty(1):
+        print("nothing to tell")
+
+
+COMMAND = Command(
+    name="inbox",
+    summary="tell a session the endings that it is owed, each once",
+    usage="outlive inbox [options]",
+    refuses_words=True,
+    details=(
+        "At most 40 are told at once; `more` in JSON, or the last line, counts the rest.\n"
+        "What is printed counts as presented; the session's next call shows that it was received. What was\n"
+        "presented and never confirmed is told again at the next boundary. Nothing to tell, nothing printed."
+    ),
+    options=(
+        Option(name="--session", metavar="ID", help="the session (default: the one we run in)"),
+        Option(name="--peek", help="only look: nothing counts as told"),
+        Option(name="--follow", help="block, and print each notice as a line of JSON when it comes"),
+        Option(name="--ack", help="count as received what was printed"),
+        Option(name="--trace", help="write every decision to a file"),
+    ),
+    examples=(
+        ("outlive inbox --session s-1", "what s-1 has not been told yet"),
+        ("outlive inbox --follow --session s-1", "costs nothing until something ends"),
+    ),
+    act=act,
+)

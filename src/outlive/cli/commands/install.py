@@ -1,0 +1,179 @@
+"""`outlive install`: change the configuration of agent clients, and show it first."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+
+from outlive.cli import context
+from outlive.cli.formatting import print_json
+from outlive.cli.parser import Command, Given, Option
+from outlive.domain.errors import UserError
+from outlive.domain.text.sanitize import shown
+from outlive.install.apply import check_possible, diff, install, plan_install
+from outlive.install.clients.registry import CLIENTS, chosen, targets_of
+from outlive.install.config.backup import PLUGIN as PLUGIN_RECORD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from outlive.install.apply import Change
+    from outlive.install.config.target_file import Target
+
+GUARDS = ("advise", "rewrite", "off")
+
+
+class Plans:
+    """The planned changes by client, and the clients that cannot be changed."""
+
+    def __init__(self, given: Given) -> None:
+        self._may_skip = given.client in (None, "auto") and given.plugin is None
+        self.made: list[tuple[str, Sequence[Change]]] = []
+        self.skipped: list[tuple[str, UserError]] = []
+
+    def add(self, name: str, plan: Callable[[], Sequence[Change]]) -> None:
+        """Plan the changes of one client; skip it after an error unless the user named it."""
+        try:
+            changes = plan()
+            check_possible(changes)
+        except UserError as error:
+            if not self._may_skip:
+                raise
+            self.skipped.append((name, error))
+        else:
+            self.made.append((name, changes))
+
+    def check_any(self) -> None:
+        """Raise the first error if every client was skipped."""
+        if self.skipped and not self.made:
+            raise self.skipped[0][1]
+
+    @property
+    def changes(self) -> list[Change]:
+        """All planned changes, including those of files that stay the same."""
+        return [change for _, changes in self.made for change in changes]
+
+
+def act(given: Given) -> int:
+    """Plan the changes of clients, show them, and make them if confirmed or `--yes`."""
+    home, plans = context.here(), Plans(given)
+    for name, targets in named_targets(given, given.guard or "advise", is_trusted=not given.untrusted):
+        plans.add(name, partial(plan_install, home, name, targets))
+    return carry_out(given, plans, lambda name, changes: install(home, name, changes), "installed")
+
+
+def named_targets(given: Given, guard: str, *, is_trusted: bool) -> list[tuple[str, list[Target]]]:
+    """Return the files to change, by the name under which their originals are kept."""
+    if given.words:
+        raise UserError(f"outlive takes no word {given.words[0]!r} here", "--client NAME says which client")
+    if given.plugin is None:
+        names = chosen(given.client or "auto", os.environ)
+        return [(name, targets_of(name, os.environ, guard, is_trusted=is_trusted)) for name in names]
+    if given.client not in (None, "auto", "claude"):
+        raise UserError("only Claude Code has plugins", "outlive install --client claude --plugin DIR")
+    from hashlib import sha256
+
+    from outlive.install.clients.claude_plugin import targets
+
+    folder = os.path.realpath(context.directory(given.plugin))
+    return [(PLUGIN_RECORD + sha256(os.fsencode(folder)).hexdigest()[:16], targets(folder, guard))]
+
+
+def carry_out(given: Given, plans: Plans, do: Callable[[str, Sequence[Change]], None], done: str) -> int:
+    """Show every change, and make the changes if `--yes` is given or the user agrees."""
+    plans.check_any()
+    changed = [change for change in plans.changes if not change.is_none]
+    if not given.json:
+        for change in changed:
+            sys.stdout.write(shown(diff(change)))
+        for name, error in plans.skipped:
+            print(f"{name}: skipped, because {shown(error.message)}; {shown(error.hint)}")
+    is_wanted = not given.dry_run and (not changed or given.yes or (_may_ask(given) and _is_confirmed()))
+    if is_wanted:
+        check_possible(plans.changes)
+        for name, changes in plans.made:
+            do(name, changes)
+    if given.json:
+        skipped = [{**_row(name, ()), "skipped": error.message} for name, error in plans.skipped]
+        print_json({"applied": is_wanted, "clients": [*(_row(name, each) for name, each in plans.made), *skipped]})
+    else:
+        _print_outcome(plans, done if is_wanted else "")
+    if changed and not is_wanted and not given.dry_run and not _may_ask(given):
+        raise UserError(
+            "nothing was changed, because there is no terminal to ask on", "--yes makes the changes that are shown"
+        )
+    return 0
+
+
+def _print_outcome(plans: Plans, done: str) -> None:
+    """Print which clients were changed, and which had nothing to change."""
+    for change in plans.changes:
+        if change.left_out:
+            print(change.left_out)
+    outcome = f"{done}; it takes effect in new sessions" if done else "nothing was changed"
+    for is_wanted, how in ((True, outcome), (False, "nothing to change")):
+        names = [name for name, changes in plans.made if is_wanted == any(not each.is_none for each in changes)]
+        if names:
+            print(f"{', '.join(names)}: {how}")
+
+
+def _row(name: str, changes: Sequence[Change]) -> dict[str, object]:
+    return {
+        "client": name,
+        "changed": [change.path for change in changes if not change.is_none],
+        "left_out": [change.left_out for change in changes if change.left_out],
+    }
+
+
+def _may_ask(given: Given) -> bool:
+    """Return whether a person sees the changes and can answer."""
+    return not given.json and os.isatty(0) and os.isatty(1)
+
+
+def _is_confirmed() -> bool:
+    sys.stdout.write("make these changes? [y/N] ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+CLIENT = Option(
+    name="--client",
+    metavar="NAME",
+    help="which client (default: auto, all that are found)",
+    choices=("auto", *CLIENTS),
+)
+DRY_RUN = Option(name="--dry-run", help="show the changes, and make none")
+PLUGIN = Option(name="--plugin", metavar="DIR", takes="directory", help="claude: as a plugin in this folder instead")
+YES = Option(name="--yes", help="make the changes without asking; needed where there is no terminal")
+
+COMMAND = Command(
+    name="install",
+    summary="make agent clients tell their sessions of background tasks",
+    usage="outlive install [options]",
+    details=(
+        "Adds hooks, and a skill where the client has skills, to the user's own configuration; whatever else is there\n"
+        "stays as it is, to the byte. The changes are shown first. Nothing of a repository is ever used or changed.\n"
+        "Without a terminal on stdin and stdout, or with --json, nothing is changed unless --yes is given, and the\n"
+        "exit code is 2. Without --client, a client that is only half there is skipped and named."
+    ),
+    options=(
+        CLIENT,
+        PLUGIN,
+        Option(
+            name="--guard",
+            metavar="HOW",
+            help="what is done about nohup, &, sleeping and pkill",
+            choices=GUARDS,
+        ),
+        Option(name="--untrusted", help="codex: leave it to a person to trust the hooks"),
+        DRY_RUN,
+        YES,
+    ),
+    examples=(
+        ("outlive install --dry-run", "shows what would change"),
+        ("outlive install --client claude --plugin ./outlive-plugin", "a folder for claude --plugin-dir"),
+    ),
+    act=act,
+)

@@ -1,0 +1,65 @@
+"""`outlive result`: print the ending of a task and the end of its output."""
+
+from __future__ import annotations
+
+from outlive.cli import context
+from outlive.cli.formatting import ending_line, lasted, print_json, tail_lines
+from outlive.cli.parser import Command, Given, Option
+from outlive.domain.errors import Conflict, UserError
+from outlive.keeper.spawn import launch_adopter
+from outlive.service.clock import utc_now
+from outlive.service.notices.inbox import result_was_read
+from outlive.service.tasks.read import find, output_view
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.task import Task
+
+
+def act(given: Given) -> int:
+    """Print the ending of one task."""
+    if len(given.words) != 1:
+        raise UserError("result takes one id", "outlive result ID")
+    home = context.here()
+    task = find(home, given.words, launch_adopter)[0]
+    if task.current.settled_at is None:
+        raise Conflict(
+            f"task {task.id} is {task.state} and has no result yet (since {lasted(task.current, utc_now())})",
+            f"`outlive wait {task.id}` blocks until it has",
+        )
+    return print_result(home, task, context.session(given.session), given)
+
+
+def print_result(
+    home: Home, task: Task, session: str | None, given: Given, more: dict[str, object] | None = None
+) -> int:
+    """Print the ending of a task and the end of its output; acknowledge its notices.
+
+    `more` has further fields for `--json`. Notices that the caller's session may not acknowledge stay open.
+    """
+    if given.json:
+        from outlive.service.tasks.task_document import task_document
+
+        print_json({**(more or {}), **task_document(home, task, utc_now())})
+    else:
+        print("\n".join((ending_line(task, utc_now()), *tail_lines(output_view(home, task)))))
+    result_was_read(home, task, session, context.project())
+    return 0 if task.state == "succeeded" else 1
+
+
+COMMAND = Command(
+    name="result",
+    summary="how a task ended, and the end of its output",
+    usage="outlive result ID",
+    takes="task",
+    options=(
+        Option(
+            name="--session",
+            metavar="ID",
+            help="the session that reads it (default: the one we run in)",
+        ),
+    ),
+    examples=(("outlive result t7k2", "exit code 0 if it succeeded, 1 if it ended otherwise"),),
+    act=act,
+)

@@ -1,0 +1,77 @@
+"""`outlive retry`: start a new attempt of a task that has ended."""
+
+from __future__ import annotations
+
+import sys
+
+from outlive.cli import context
+from outlive.cli.formatting import print_json
+from outlive.cli.parser import Command, Given, Option
+from outlive.domain.errors import OutliveError, UserError
+from outlive.keeper.spawn import launch_adopter
+from outlive.service.clock import utc_now
+from outlive.service.maintenance.reconcile import reconcile
+from outlive.service.tasks.read import find
+from outlive.service.tasks.retry import lost_tasks, retry
+
+
+def act(given: Given) -> int:
+    """Retry one task, or all lost tasks that may be run again."""
+    if given.lost or given.all:
+        return _revive(given)
+    if len(given.words) != 1:
+        raise UserError("retry takes one id", "outlive retry ID")
+    home = context.here()
+    task = find(home, given.words, launch_adopter)[0]
+    again = retry(home, task, context.surroundings({}, foreground=task.launch.mode == "foreground"), utc_now())
+    if given.json:
+        from outlive.service.tasks.task_document import task_document
+
+        print_json(task_document(home, find(home, [again], launch_adopter)[0], utc_now()))
+    else:
+        print(again)
+    return 0
+
+
+def _revive(given: Given) -> int:
+    """Start the lost tasks that may be run again without harm, as many as can start."""
+    if given.words or not given.lost:
+        raise UserError("retry takes one id, or --lost", "outlive retry --lost, with --all of every project")
+    home = context.here()
+    reconcile(home, utc_now(), None, launch_adopter)
+    revived, errors = [], []
+    for task in lost_tasks(home, None if given.all else context.project()):
+        around = context.surroundings({}, foreground=task.launch.mode == "foreground")
+        try:
+            revived.append(retry(home, task, around, utc_now()))
+        except OutliveError as error:
+            errors.append(error)
+            sys.stderr.write(f"outlive: {error.message}\nhint: {error.hint}\n")
+    if given.json:
+        from outlive.service.tasks.task_document import task_document
+
+        print_json({"tasks": [task_document(home, task, utc_now()) for task in find(home, revived, launch_adopter)]})
+    else:
+        print("\n".join(revived) or "no lost task can be started again without being named")
+    return errors[0].exit_code if errors else 0
+
+
+COMMAND = Command(
+    name="retry",
+    summary="a new attempt of a task that has ended",
+    usage="outlive retry ID    or    outlive retry --lost",
+    takes="task",
+    details="Same command and directory, today's environment. Earlier attempts keep their output and ending.",
+    options=(
+        Option(
+            name="--lost",
+            help="all lost tasks of this project that never began, as after a reboot, or that have --retries",
+        ),
+        Option(name="--all", help="with --lost: of every project"),
+    ),
+    examples=(
+        ("outlive retry t7k2", "prints the same id: it is the same task"),
+        ("outlive retry --lost", "after a reboot: what waited for its turn waits again"),
+    ),
+    act=act,
+)

@@ -1,0 +1,285 @@
+"""`outlive run`: launch a task and print its id."""
+
+from __future__ import annotations
+
+import sys
+
+from outlive.cli import context
+from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.domain.errors import UserError
+from outlive.domain.tasks.command import check_environment, from_argv, from_shell_text, quote
+from outlive.domain.tasks.lifecycle import LIVE
+from outlive.domain.tasks.task import NOTIFY
+from outlive.domain.text.units import parse_duration, parse_size
+from outlive.linux.sandbox import killing_sandbox
+from outlive.service.clock import utc_now
+from outlive.service.tasks.run import (
+    DEFAULT_OUTPUT_CAP,
+    DEFAULT_RETENTION,
+    Launched,
+    Request,
+    check_not_waiting_for_itself,
+    run,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks import command
+    from outlive.domain.tasks.queueing import Claim
+    from outlive.keeper.plan import Surroundings
+
+
+def act(given: Given) -> int:
+    """Launch a task, and print its id, its result or its JSON document."""
+    home = context.here()
+    request = Request(
+        command=_command(given),
+        cwd=context.directory(given.cwd),
+        surroundings=_surroundings(home, given),
+        description=given.description,
+        session=given.session,
+        session_project=context.project() if given.cwd else None,
+        group=given.group,
+        key=given.key,
+        key_scope=given.key_scope or "succeeded",
+        mode="foreground" if given.foreground else "background",
+        timeout=given.timeout,
+        idle_timeout=given.idle_timeout,
+        queue_timeout=given.queue_timeout,
+        retries=given.retries or 0,
+        after=tuple(given.after),
+        after_any=tuple(given.after_any),
+        claims=_claims(given),
+        max_output=DEFAULT_OUTPUT_CAP if given.max_output is None else given.max_output,
+        notify=given.notify or "end",
+        observe=given.observe or "auto",
+        takes_input=bool(given.stdin),
+        touches=tuple(given.touches),
+        retain=DEFAULT_RETENTION if given.retain is None else given.retain,
+    )
+    if given.wait is not None and (given.after or given.after_any):
+        check_not_waiting_for_itself(home, request)
+    if (maker := killing_sandbox()) is not None:
+        sys.stderr.write(
+            f"note: this runs in a sandbox of {maker}, and everything in it is killed when that ends: the task, too\n"
+            "hint: launch it from outside, or let `outlive` run without the sandbox; `outlive doctor` tells more\n"
+        )
+    launched = run(home, request, utc_now())
+    task = launched.task
+    if request.key is not None:
+        _say_what_the_key_did(home, launched, request.key)
+    if not home.can_punch:
+        sys.stderr.write(
+            f"note: the file system of {home.path} cannot give back space from the middle of a file,\n"
+            "so the task ends when its output reaches the limit (--max-output)\n"
+        )
+    if given.wait is not None:
+        return _answer_inline(home, launched, given.wait, given)
+    if given.json:
+        from outlive.cli.formatting import print_json
+        from outlive.keeper.spawn import launch_adopter
+        from outlive.service.tasks.read import find
+        from outlive.service.tasks.task_document import task_document
+
+        found = find(home, [task], launch_adopter)[0]
+        print_json({"started": launched.started, **task_document(home, found, utc_now())})
+    else:
+        sys.stdout.write(task + "\n")
+    return 0
+
+
+def _say_what_the_key_did(home: Home, launched: Launched, key: str) -> None:
+    """Print on stderr whether a task with the key existed before."""
+    from outlive.keeper.spawn import launch_adopter
+    from outlive.service.tasks.read import find
+
+    found = find(home, [launched.task], launch_adopter)[0]
+    if not launched.started:
+        again = "" if found.state in LIVE else f"; `outlive retry {found.id}` starts it again"
+        sys.stderr.write(
+            f"note: nothing was started: task {found.id} has the key {key!r} and is {found.state}{again}\n"
+        )
+    elif len(found.attempts) > 1:
+        before = found.attempts[-2]
+        sys.stderr.write(
+            f"note: task {found.id} has the key {key!r} and was started again as attempt {len(found.attempts)}: "
+            f"attempt {before.number} was {before.state.replace('_', ' ')}\n"
+        )
+
+
+def _surroundings(home: Home, given: Given) -> Surroundings:
+    """Return the properties of this process that the task inherits."""
+    around = context.surroundings(check_environment(given.env), foreground=given.foreground)
+    session = context.session(given.session)
+    if not given.foreground or session is None:
+        return around
+    from outlive.service.sessions.lineage import owner_of
+
+    owner = owner_of(home, session, context.project())
+    return around if owner is None else around.but(owner=owner)
+
+
+def _claims(given: Given) -> tuple[Claim, ...]:
+    if not given.slots and not given.lock:
+        return ()
+    from outlive.domain.tasks import queueing
+
+    claims = (*map(queueing.slots, given.slots), *map(queueing.lock, given.lock))
+    if len({claim.name for claim in claims}) < len(claims):
+        raise UserError("one name is given twice", "each of --slots and --lock names something else")
+    return claims
+
+
+def _command(given: Given) -> command.Command:
+    if given.rest is not None:
+        if given.words:
+            raise UserError(f"{given.words[0]!r} stands before `--`", "options first, then --, then the command")
+        return from_argv(given.rest)
+    if len(given.words) > 1:
+        raise UserError(
+            "the command has several words and no `--` before them",
+            f"outlive run -- {' '.join(map(quote, given.words))}, or one text for a shell: outlive run 'CMD ARG'",
+        )
+    return from_shell_text(given.words[0] if given.words else "")
+
+
+def _answer_inline(home: Home, launched: Launched, patience: timedelta, given: Given) -> int:
+    from outlive.cli.commands.result import print_result
+    from outlive.cli.progress import Progress
+    from outlive.keeper.spawn import launch_adopter
+    from outlive.linux.reader_gone import has_departed, reader_of_output, watch_departures
+    from outlive.service.tasks.read import find
+    from outlive.service.tasks.wait import wait_for
+
+    task = launched.task
+    with Progress(home, find(home, [task], launch_adopter), wanted=not given.json) as progress:
+        departures = watch_departures(ends=(reader_of_output(),))
+        in_time = wait_for(
+            home, [task], timeout=patience, adopter=launch_adopter, tick=progress.tick, departures=departures
+        )
+    if not in_time and has_departed(departures):
+        return 4
+    if in_time:
+        found = find(home, [task], launch_adopter)[0]
+        return print_result(home, found, context.session(given.session), given, {"started": launched.started})
+    from outlive.cli.formatting import print_json, tail_lines
+    from outlive.domain.text.units import show_duration
+    from outlive.service.tasks.read import output_view
+    from outlive.service.tasks.task_document import task_document
+
+    found = find(home, [task], launch_adopter)[0]
+    if given.json:
+        print_json({"started": launched.started, **task_document(home, found, utc_now())})
+    else:
+        print(task)
+        for line in tail_lines(output_view(home, found)):
+            print(line, file=sys.stderr)
+        print(
+            f"still {found.state} after {show_duration(patience)}; it goes on in the background: outlive wait {task}",
+            file=sys.stderr,
+        )
+    return 4
+
+
+COMMAND = Command(
+    name="run",
+    summary="launch a task; prints its id once it runs",
+    usage="outlive run [options] -- CMD...    or    outlive run [options] 'shell text'",
+    has_command=True,
+    takes="command",
+    details=(
+        "The task has your rights, limits and environment, no input and no terminal. It lives on when\n"
+        "this session, its terminal or its client ends."
+    ),
+    options=(
+        Option(name="--cwd", metavar="DIR", takes="directory", help="run there instead of here"),
+        Option(name="--env", metavar="K=V", help="set a variable for the command", repeat=True),
+        Option(name="--description", metavar="TEXT", help="what it is for, in your words, at most 10,000 characters"),
+        Option(name="--session", metavar="ID", help="the session to tell (default: the one we run in)"),
+        Option(
+            name="--group",
+            metavar="NAME",
+            takes="group",
+            help="list, wait for and cancel it with others of this name",
+        ),
+        Option(
+            name="--key",
+            metavar="KEY",
+            help="same key, same task; a new attempt, if it has ended without success",
+        ),
+        Option(
+            name="--key-scope",
+            metavar="SCOPE",
+            help="which ended tasks keep their key (default succeeded)",
+            choices=("succeeded", "ended"),
+        ),
+        Option(name="--foreground", help="end it when the terminal or client that launched it ends"),
+        Option(name="--timeout", metavar="D", help="end it after this long", parse=parse_duration),
+        Option(
+            name="--idle-timeout",
+            metavar="D",
+            help="end it when it has neither written nor worked for this long",
+            parse=parse_duration,
+        ),
+        Option(name="--after", metavar="ID", help="begin when that task has succeeded", repeat=True, takes="task"),
+        Option(name="--after-any", metavar="ID", help="begin when it has ended in any way", repeat=True, takes="task"),
+        Option(name="--slots", metavar="NAME=N", help="at most N at once under this name", repeat=True),
+        Option(name="--lock", metavar="NAME", help="one at a time under this name", repeat=True),
+        Option(name="--queue-timeout", metavar="D", help="give up waiting after this long", parse=parse_duration),
+        Option(name="--retries", metavar="N", help="try again so often if it fails", parse=whole_number),
+        Option(
+            name="--wait",
+            metavar="D",
+            help="answer inline if it ends in time",
+            parse=parse_duration,
+        ),
+        Option(
+            name="--max-output",
+            metavar="SIZE",
+            help="keep so much output (default 64M)",
+            parse=parse_size,
+        ),
+        Option(
+            name="--notify",
+            metavar="WHEN",
+            help="which endings to tell (default end; output: silent successes wait for the next turn)",
+            choices=NOTIFY,
+        ),
+        Option(
+            name="--observe",
+            metavar="HOW",
+            help="how to see what it touches (default auto)",
+            choices=("auto", "syscalls", "watch", "compare", "off"),
+        ),
+        Option(name="--stdin", help="let it be sent input (`outlive send`); without this it reads nothing"),
+        Option(
+            name="--touches",
+            metavar="PATH",
+            help="say what it is going to touch; others are warned, and its repository is compared",
+            repeat=True,
+        ),
+        Option(
+            name="--retain",
+            metavar="D",
+            help="keep the record this long (default 7d)",
+            parse=parse_duration,
+        ),
+    ),
+    examples=(
+        ("outlive run -- pytest -q", "run the tests; prints an id such as t7k2m9q4"),
+        (
+            "outlive run 'make && make install' --timeout 20m",
+            "a line of shell, ended after 20 minutes",
+        ),
+        ("outlive run --slots gpu=2 --retries 3 -- python train.py", "two at a time; three more tries if it fails"),
+        ("outlive run --after t7k2 -- ./deploy", "begins when t7k2 has succeeded, is cancelled if that fails"),
+        (
+            "outlive run --wait 90s -- npm test",
+            "the result now if it takes less than 90 s, else its id",
+        ),
+    ),
+    act=act,
+)

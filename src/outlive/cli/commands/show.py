@@ -1,0 +1,135 @@
+"""`outlive show`: print everything about one task."""
+
+from __future__ import annotations
+
+from outlive.cli import context
+from outlive.cli.formatting import ago, coloured, ending, lasted, print_json, tail_lines
+from outlive.cli.parser import Command, Given
+from outlive.domain.effects.describe import summary_of, window_words
+from outlive.domain.effects.path_summary import without_filled
+from outlive.domain.errors import UserError
+from outlive.domain.notices.notice_text import adopted_line, overlap_lines
+from outlive.domain.tasks.lost_meaning import lost_clause, lost_hint
+from outlive.domain.text.sanitize import one_line, shown
+from outlive.domain.text.units import show_size
+from outlive.domain.timestamps import iso
+from outlive.keeper.spawn import launch_adopter
+from outlive.service.clock import utc_now
+from outlive.service.effects.effects import effects_of
+from outlive.service.tasks.queue_reason import waiting_for
+from outlive.service.tasks.read import find, history_of, output_view
+from outlive.service.tasks.task_document import drift_now, full_document, overlaps_now
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from outlive.bundle.home import Home
+    from outlive.domain.effects.effects import Effects
+    from outlive.domain.tasks.task import Launch, Task
+
+_MOST_WINDOWS, _MOST_NAMED = 3, 5
+
+
+def act(given: Given) -> int:
+    """Print one task."""
+    if len(given.words) != 1:
+        raise UserError("show takes one id", "outlive show ID")
+    home, now = context.here(), utc_now()
+    task = find(home, given.words, launch_adopter)[0]
+    if given.json:
+        print_json(full_document(home, task, now))
+    else:
+        print("\n".join(_lines(home, task, now)))
+    return 0
+
+
+def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
+    launch, attempt = task.launch, task.current
+    output = output_view(home, task)
+    yield f"task      {task.id}  {coloured(attempt.state)}  {ending(attempt)}"
+    if launch.description:
+        yield f"what      {one_line(launch.description, 200)}"
+    yield from _launched(launch, now)
+    yield f"took      {lasted(attempt, now)}"
+    yield from _why(home, task)
+    if attempt.settled_at:
+        yield f"settled   {iso(attempt.settled_at)} by the {attempt.settled_by}; kept until {iso(attempt.delete_after)}"
+    for left in attempt.left_running:
+        yield f"left      process {left.pid} was still running: {one_line(left.command, 120)}"
+    for each in task.attempts[:-1]:
+        yield f"attempt {each.number} {each.state}  {ending(each)}  {lasted(each, now)}"
+    effects = effects_of(home, task)
+    if attempt.started_at is None and len(task.attempts) == 1 and attempt.state in ("queued", "cancelled"):
+        yield "touched   nothing: it has not begun"
+    else:
+        yield f"touched   {effects.level}: {one_line(summary_of(effects, now), 300)}"
+    yield from _windows(effects, now)
+    yield from (f"overlap   {line}" for line in overlap_lines(overlaps_now(home, task), launch.project))
+    drift = drift_now(home, task)
+    if drift is not None and drift.later:
+        yield f"since     {one_line('; '.join(drift.later), 300)}"
+    history = history_of(home, task)
+    for number, seen_at, seen in history.evidence:
+        known = ", ".join(
+            f"{name} {fact}"
+            for name, fact in (
+                ("exit", seen.exit_code),
+                ("signal", seen.signal),
+                ("started", seen.started),
+                ("cause", seen.cause),
+            )
+            if fact is not None
+        )
+        yield f"evidence  {iso(seen_at)} attempt {number}: {seen.kind} ({known}), seen by the {seen.seen_by}"
+    for notice in history.notices:
+        yield f"notice    {notice.id} {notice.state}"
+    for delivery in history.deliveries:
+        why = f" ({delivery.last_error})" if delivery.last_error else ""
+        yield f"sink      {delivery.sink}: {delivery.state} after {delivery.tries} tries{why}"
+    yield f"output    {show_size(output.size)}  {shown(output.path)}"
+    yield from (f"  | {line}" for line in tail_lines(output)[-15:])
+
+
+def _launched(launch: Launch, now: datetime) -> Iterator[str]:
+    """Yield lines with the command, its directory, its launch and its session."""
+    yield f"command   {shown(launch.command)}"
+    yield f"in        {shown(launch.cwd)}"
+    yield f"launched  {iso(launch.created_at)} ({ago(launch.created_at, now)} ago)"
+    if launch.adopted_pid is not None:
+        yield adopted_line(launch).replace("adopted:", "adopted  ", 1)
+    yield f"session   {shown(launch.session or '-')}"
+
+
+def _why(home: Home, task: Task) -> Iterator[str]:
+    """Yield lines with what the task waits for, what its loss means, or why it ended."""
+    attempt = task.current
+    if (waiting := waiting_for(home, task)) is not None:
+        yield f"waiting   {waiting.text}"
+    if attempt.state == "lost":
+        yield f"lost      {lost_clause(attempt)}; {lost_hint(task)}"
+    if attempt.detail:
+        yield f"because   {shown(attempt.detail)}"
+
+
+def _windows(effects: Effects, now: datetime) -> Iterator[str]:
+    """Yield lines for the first windows, with paths relative to their tree."""
+    for window in effects.windows[:_MOST_WINDOWS]:
+        paths = without_filled(window.paths)
+        names = ", ".join(one_line(path.removeprefix(window.scope + "/"), 80) for path in paths[:_MOST_NAMED])
+        more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
+        words = window_words(window, now, is_now=False).removeprefix("window ")
+        yield f"window    {words}, by {one_line(window.by, 80)}: {names}{more}"
+    if (left_out := len(effects.windows) - _MOST_WINDOWS) > 0:
+        yield f"window    and {left_out:,} more: outlive effects ID"
+
+
+COMMAND = Command(
+    name="show",
+    summary="everything about one task: attempts, evidence, effects, notices, output",
+    usage="outlive show ID",
+    takes="task",
+    examples=(("outlive show t7k", "any unique prefix of an id will do"),),
+    act=act,
+)

@@ -1,0 +1,124 @@
+"""`outlive sink`: manage sinks, which receive endings in addition to sessions."""
+
+from __future__ import annotations
+
+from outlive.cli import context
+from outlive.cli.formatting import print_json, table
+from outlive.cli.parser import Command, Given, Option
+from outlive.domain.errors import Conflict, UserError
+from outlive.domain.tasks.sink_config import POLICIES, Sink, check_sink, shown_target
+from outlive.domain.text.sanitize import shown
+from outlive.ledger.sinks import Sinks
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.sink_config import Kind
+
+_VERBS = ("add", "list", "remove")
+
+
+def act(given: Given) -> int:
+    """Run `add`, `list` or `remove`, as the first word says."""
+    verb = given.words[0] if given.words else ""
+    if verb not in _VERBS or len(given.words) != (1 if verb == "list" else 2):
+        raise UserError("sink takes add NAME, list, or remove NAME", "`outlive sink --help` shows what each takes")
+    home = context.here()
+    if verb == "list":
+        return _list(home, given)
+    return _add(home, given) if verb == "add" else _remove(home, given)
+
+
+def _add(home: Home, given: Given) -> int:
+    targets: dict[Kind, str | None] = {"run": given.run, "webhook": given.webhook, "apprise": given.apprise}
+    named = [(kind, target) for kind, target in targets.items() if target is not None]
+    if len(named) != 1:
+        raise UserError("a sink has one target", "--run COMMAND, --webhook URL or --apprise URL")
+    sink = check_sink(
+        Sink(
+            name=given.words[1],
+            kind=named[0][0],
+            target=named[0][1],
+            secret=None if given.secret_file is None else _read_secret(given.secret_file),
+            policy=given.on or "end",
+            project=context.project() if given.here else None,
+        )
+    )
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        if not Sinks(ledger).add(sink, utc_now()):
+            raise Conflict(f"there is a sink {sink.name} already", f"outlive sink remove {sink.name}")
+    if given.json:
+        print_json({"sink": _sink_json(sink)})
+    return 0
+
+
+def _read_secret(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            secret = file.read().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"the secret cannot be read: {error}", "a text file with the secret in it") from error
+    if not secret:
+        raise UserError(f"{path} is empty", "a text file with the secret in it")
+    return secret
+
+
+def _remove(home: Home, given: Given) -> int:
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        if not Sinks(ledger).remove(given.words[1]):
+            raise UserError(f"there is no sink {given.words[1]!r}", "`outlive sink list` shows them")
+    if given.json:
+        print_json({"removed": given.words[1]})
+    return 0
+
+
+def _list(home: Home, given: Given) -> int:
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        sinks = Sinks(ledger).all()
+    if given.json:
+        print_json({"sinks": [_sink_json(sink) for sink in sinks]})
+    elif not sinks:
+        print("no sinks; `outlive sink add` makes one")
+    else:
+        rows = [(sink.name, sink.policy, sink.project or "-", sink.kind, shown(shown_target(sink))) for sink in sinks]
+        print("\n".join(table(("NAME", "ON", "PROJECT", "KIND", "TARGET"), rows, may_go=("PROJECT",))))
+    return 0
+
+
+def _sink_json(sink: Sink) -> dict[str, object]:
+    return {
+        "name": sink.name,
+        "kind": sink.kind,
+        "target": shown(shown_target(sink)),
+        "signed": sink.secret is not None,
+        "on": sink.policy,
+        "project": sink.project,
+    }
+
+
+COMMAND = Command(
+    name="sink",
+    summary="further places where endings are told: a command, a webhook, a chat or desktop",
+    usage="outlive sink add NAME --run COMMAND | --webhook URL | --apprise URL;  sink list;  sink remove NAME",
+    takes=_VERBS,
+    details=(
+        "Notices that end together are told together, as JSON. A command gets them on its input; exit code 75 says\n"
+        "that it is busy. A webhook is signed as Standard Webhooks has it. What fails is tried again, and recorded\n"
+        "(`outlive show`); the inbox has it in any case. --apprise needs: pip install 'outlive[apprise]'."
+    ),
+    options=(
+        Option(name="--run", metavar="COMMAND", help="add: a line of shell to run"),
+        Option(name="--webhook", metavar="URL", help="add: an address to post to"),
+        Option(name="--apprise", metavar="URL", help="add: any of Apprise's channels, such as slack:// or gnome://"),
+        Option(name="--secret-file", metavar="PATH", help="add: the secret that webhooks are signed with"),
+        Option(name="--on", metavar="WHEN", help="add: what to tell (default end)", choices=POLICIES),
+        Option(name="--here", help="add: only of tasks of this project"),
+    ),
+    examples=(
+        ("outlive sink add desk --run 'notify-send \"$OUTLIVE_NOTICES\"' --on failure", "tells you of failures"),
+        ("outlive sink add ci --webhook https://example.org/hook --secret-file key", "posts every ending, signed"),
+    ),
+    act=act,
+)

@@ -1,0 +1,81 @@
+"""`outlive sweep`: show the tasks that are due for deletion, or delete them."""
+
+from __future__ import annotations
+
+from outlive.cli import context
+from outlive.cli.formatting import print_json, table
+from outlive.cli.parser import Command, Given, Option
+from outlive.domain.text.sanitize import masked
+from outlive.domain.text.units import parse_size, show_duration, show_size
+from outlive.domain.timestamps import iso, timedelta
+from outlive.service.clock import utc_now
+from outlive.service.maintenance.sweep import Swept, preview, sweep
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SHOWN = 40
+
+
+def act(given: Given) -> int:
+    """Show the tasks that are due for deletion; with `--apply`, delete them."""
+    home, now = context.here(), utc_now()
+    swept = (sweep if given.apply else preview)(home, now, given.max_disk)
+    if given.json:
+        print_json(_document(swept, applied=given.apply))
+        return 0
+    if not swept.tasks and not swept.strays:
+        print("nothing is due for deletion")
+        return 0
+    rows = [
+        (each.task, _overdue(now - each.delete_after), show_size(each.size), each.command)
+        for each in swept.tasks[:_SHOWN]
+    ]
+    for line in table(("ID", "OVERDUE", "OUTPUT", "WHAT"), rows) if rows else ():
+        print(line)
+    if len(swept.tasks) > _SHOWN:
+        print(f"... and {len(swept.tasks) - _SHOWN} more")
+    for stray in swept.strays:
+        print(f"{stray}  files without a record")
+    what = f"{_count(swept.tasks, 'record', 'records')} with {show_size(swept.size)} of output"
+    if swept.strays:
+        what += f" and {_count(swept.strays, 'directory', 'directories')} without a record"
+    print(f"deleted {what}" if given.apply else f"would delete {what}: outlive sweep --apply")
+    return 0
+
+
+def _overdue(span: timedelta) -> str:
+    """Return how overdue a task's deletion is, or that it is early, to make room."""
+    return show_duration(span) if span >= timedelta() else "no, for room"
+
+
+def _count(several: Sequence[object], one: str, more: str) -> str:
+    return f"{len(several)} {one if len(several) == 1 else more}"
+
+
+def _document(swept: Swept, *, applied: bool) -> dict[str, object]:
+    tasks = [
+        {"id": each.task, "command": masked(each.command), "delete_after": iso(each.delete_after), "bytes": each.size}
+        for each in swept.tasks
+    ]
+    return {"applied": applied, "tasks": tasks, "strays": list(swept.strays), "bytes": swept.size}
+
+
+COMMAND = Command(
+    name="sweep",
+    summary="what is due for deletion; deleted only with --apply",
+    usage="outlive sweep [--apply]",
+    refuses_words=True,
+    details=(
+        "A record goes when its retention is over and its ending was told; the oldest of those told go\n"
+        "earlier if all outputs together take more than OUTLIVE_MAX_DISK (default 8G). Keepers do a little\n"
+        "of this by themselves. Nothing that runs, waits or was not told is ever deleted."
+    ),
+    options=(
+        Option(name="--apply", help="delete it"),
+        Option(name="--max-disk", metavar="SIZE", help="keep at most so much output", parse=parse_size),
+    ),
+    examples=(("outlive sweep", "what would be deleted"), ("outlive sweep --apply --max-disk 1G", "make room")),
+    act=act,
+)

@@ -1,0 +1,43 @@
+"""`outlive uninstall`: remove what `outlive install` added, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+from outlive.cli import context
+from outlive.cli.commands.install import CLIENT, DRY_RUN, PLUGIN, YES, Plans, carry_out, named_targets
+from outlive.cli.parser import Command, Given
+from outlive.install.apply import plan_removal, plan_uninstall, uninstall
+from outlive.install.clients.registry import present
+from outlive.install.config.backup import plugins
+
+
+def act(given: Given) -> int:
+    """Plan the removal, show it, and make it if `--yes` is given or the user agrees."""
+    home, plans = context.here(), Plans(given)
+    if given.plugin is None and given.client in (None, "auto", "claude"):
+        # Plugins of Claude Code may be in any folder. The records of installed plugins name their folders, so the user
+        # need not name them.
+        for name in plugins(home):
+            plans.add(name, partial(plan_removal, home, name))
+    if not (plans.made or plans.skipped) or given.client == "claude" or present(os.environ):
+        for name, targets in named_targets(given, "advise", is_trusted=False):
+            plans.add(name, partial(plan_uninstall, home, name, targets))
+    return carry_out(given, plans, lambda name, changes: uninstall(home, name, changes), "uninstalled")
+
+
+COMMAND = Command(
+    name="uninstall",
+    summary="take out of agent clients what `install` added",
+    usage="outlive uninstall [options]",
+    details=(
+        "A file that nobody has touched since is given back as it was, to the byte. From one that was edited\n"
+        "meanwhile only our entries are removed. Folders that were made with --plugin go as well; a file\n"
+        "there that was edited is named, and left. Tasks that run go on.\n"
+        "Without a terminal nothing is changed unless --yes is given, as with install."
+    ),
+    options=(CLIENT, PLUGIN, DRY_RUN, YES),
+    examples=(("outlive uninstall --client claude", "its settings are as they were"),),
+    act=act,
+)

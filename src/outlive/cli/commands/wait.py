@@ -1,0 +1,188 @@
+"""`outlive wait`: block until tasks have ended, without polling."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import sys
+
+from outlive.cli import context
+from outlive.cli.formatting import ending_line, print_json, tail_lines
+from outlive.cli.parser import Command, Given, Option
+from outlive.cli.progress import Progress
+from outlive.domain.errors import UserError
+from outlive.domain.tasks.lifecycle import LIVE
+from outlive.domain.text.sanitize import shown
+from outlive.domain.text.units import parse_duration
+from outlive.keeper.spawn import launch_adopter
+from outlive.ledger.contract import Selection
+from outlive.linux.reader_gone import has_departed, reader_of_output, watch_departures
+from outlive.service.clock import utc_now
+from outlive.service.notices.inbox import result_was_read
+from outlive.service.tasks.read import find, output_view, select, select_group
+from outlive.service.tasks.wait import wait_for_all
+from outlive.service.tasks.wait_for_line import wait_until
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.task import Task
+
+
+_STILL_RUNNING = 4
+_SLACK = 0.5  # the wait has its own timeout; the alarm only ends a match that takes too long
+
+
+def act(given: Given) -> int:
+    """Wait for tasks, and print how they ended."""
+    home = context.here()
+    tasks = _meant(home, given)
+    departures = watch_departures(ends=(reader_of_output(),))
+    if given.until is not None:
+        return _wait_until(home, tasks, given, departures)
+    _allow_many_files()
+    with Progress(home, tasks, wanted=not given.json) as progress:
+        in_time, ids = _wait_for_all(home, tasks, given, progress, departures)
+    if not in_time and has_departed(departures):
+        return _STILL_RUNNING
+    now = utc_now()
+    after = find(home, ids, launch_adopter)
+    ended = [task for task in after if task.current.settled_at is not None]
+    if not given.no_ack:
+        for task in ended:
+            result_was_read(home, task, context.session(given.session), context.project())
+    if given.json:
+        from outlive.service.tasks.task_document import task_document
+
+        print_json({"tasks": [task_document(home, task, now) for task in after], "timed_out": not in_time})
+    else:
+        for task in ended:
+            print(ending_line(task, now))
+        if not ids:
+            print("nothing is running")
+        if not in_time:
+            left = [task.id for task in after if task.current.settled_at is None]
+            print(f"still running: {', '.join(left)}", file=sys.stderr)
+    if not in_time:
+        return _STILL_RUNNING
+    return 0 if all(task.state == "succeeded" for task in ended) else 1
+
+
+def _meant(home: Home, given: Given) -> list[Task]:
+    if given.words:
+        return find(home, given.words, launch_adopter)
+    if given.group is not None:
+        # Include the members that have ended, because one of them may have failed already.
+        members = Selection(project=context.project(), group=given.group, session=given.session)
+        return select_group(home, members, launch_adopter)
+    return select(home, context.session_or_project(home, given.session).but(states=LIVE), launch_adopter)
+
+
+def _wait_for_all(
+    home: Home, tasks: list[Task], given: Given, progress: Progress, departures: int
+) -> tuple[bool, list[str]]:
+    def members() -> list[Task]:
+        found = _meant(home, given)
+        progress.add(found)
+        return found
+
+    return wait_for_all(
+        home,
+        tasks,
+        None if given.group is None else members,
+        any_one=given.any,
+        timeout=given.timeout,
+        adopter=launch_adopter,
+        on_end=progress.remove,
+        tick=progress.tick,
+        departures=departures,
+    )
+
+
+def _wait_until(home: Home, tasks: list[Task], given: Given, departures: int) -> int:
+    if len(tasks) != 1:
+        raise UserError("--until looks at the output of one task", "outlive wait ID --until PATTERN")
+    line = _search(home, tasks[0], given, departures)
+    if line is None and has_departed(departures):
+        return _STILL_RUNNING
+    after = find(home, [tasks[0].id], launch_adopter)[0]
+    timed_out = line is None and after.current.settled_at is None
+    if given.json:
+        from outlive.service.tasks.task_document import task_document
+
+        print_json(
+            {
+                "tasks": [task_document(home, after, utc_now())],
+                "matched": None if line is None else shown(line),
+                "timed_out": timed_out,
+            }
+        )
+    elif line is not None:
+        print(shown(line))
+    else:
+        what = "still running" if timed_out else f"ended ({after.state})"
+        for last in tail_lines(output_view(home, after)):
+            print(last, file=sys.stderr)
+        print(f"{after.id} {what}, and no line matches {given.until!r}", file=sys.stderr)
+    return 0 if line is not None else _STILL_RUNNING if timed_out else 1
+
+
+def _search(home: Home, task: Task, given: Given, departures: int) -> str | None:
+    """Return the first matching line; None if the task ends or the time is up first."""
+    if given.timeout is not None:
+        signal.signal(signal.SIGALRM, _time_is_up)
+        signal.setitimer(signal.ITIMER_REAL, given.timeout.total_seconds() + _SLACK)
+    try:
+        return wait_until(home, task, given.until, timeout=given.timeout, adopter=launch_adopter, departures=departures)
+    except TimeoutError:
+        return None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _time_is_up(*_: object) -> None:
+    raise TimeoutError
+
+
+def _allow_many_files() -> None:
+    """Raise the limit of open files, because each awaited task needs a descriptor."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):
+            return
+
+
+COMMAND = Command(
+    name="wait",
+    summary="block until tasks have ended",
+    usage="outlive wait [ID...] [options]",
+    takes="task",
+    details=(
+        "Without ids: every running task of this session, or of this project outside of a session. When nobody reads\n"
+        "what it prints any more (a closed pipe or terminal, a broken connection), it ends with exit code 4."
+    ),
+    options=(
+        Option(name="--any", help="until one of them has ended"),
+        Option(
+            name="--timeout",
+            metavar="D",
+            help="give up after this long (exit code 4)",
+            parse=parse_duration,
+        ),
+        Option(
+            name="--until",
+            metavar="PATTERN",
+            help="until a line of output matches this regular expression",
+        ),
+        Option(name="--group", metavar="NAME", takes="group", help="the running tasks of this group"),
+        Option(name="--session", metavar="ID", help="the running tasks of this session"),
+        Option(name="--no-ack", help="do not count this as the session having been told"),
+    ),
+    examples=(
+        ("outlive wait t7k2 t8m3", "exit code 0 if both succeeded, 1 otherwise"),
+        ("outlive wait t7k2 --until 'listening on' --timeout 30s", "until the server is up"),
+    ),
+    act=act,
+)

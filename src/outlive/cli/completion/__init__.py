@@ -1,0 +1,1 @@
+"""Shell completion: one script per shell, and one function that answers them."""

@@ -1,0 +1,113 @@
+"""The candidates for the next word of a command line, for all shells.
+
+The answer is a list of lines. The first is `candidates`, `directories` (the shell finds them), or `command N` if the
+words from number N on are a command of their own. After `candidates`, each line is one candidate, with a tab and its
+meaning if it has one. The shell drops the candidates that do not begin with the current word.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.cli import context
+from outlive.cli.main import ALIASES, VERBS, load
+from outlive.cli.parser import HELP, JSON, Command, Option
+from outlive.domain.text.sanitize import one_line, plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from outlive.domain.tasks.task import Task
+
+_NEWEST = 50  # the number of tasks that are offered; a longer list would not help
+_NEWEST_OF_GROUPS = 500  # the number of tasks whose groups are offered; one group may have fifty tasks
+_GENERAL = ("--help\tlist the commands", "--version\tprint the version")
+_HELP = "help\texplain a command, or list them all"
+
+
+def answer(words: Sequence[str]) -> list[str]:
+    """Return the candidates for the last word; the first word is `outlive`."""
+    verb, current = words[1], words[-1]
+    if len(words) == 2:
+        return ["candidates", *(_GENERAL if current.startswith("-") else (*_verbs(current), _HELP))]
+    if verb == "help":
+        return ["candidates", *_verbs(current)]
+    return _after_verb(load(verb), words) if verb in VERBS or verb in ALIASES else ["candidates"]
+
+
+def _verbs(start: str) -> Iterator[str]:
+    """Yield the verbs with this beginning and their summaries; load no other verbs."""
+    for name in (*VERBS, *ALIASES):
+        if name.startswith(start):
+            yield f"{name}\t{load(name).summary}"
+
+
+def _after_verb(command: Command, words: Sequence[str]) -> list[str]:
+    """Return the answer for a word after a verb."""
+    options = {option.name: option for option in (*command.options, JSON, HELP)}
+    *before, current = words
+    option = None  # the option whose value is the next word
+    for number, word in enumerate(before[2:], 2):
+        if word == "=":
+            continue  # bash splits `--name=value` into three words
+        if option is not None:
+            option = None
+        elif word == "--":
+            return [f"command {number + 1}"] if command.takes == "command" else ["candidates"]
+        elif word in options and options[word].metavar:
+            option = options[word]
+    if option is not None:
+        return _values(option)
+    if "=" in (current, before[-1]):
+        return ["candidates"]  # bash has split a word that is not an option
+    name, equals, _ = current.partition("=")
+    if equals and name in options:
+        kind, *values = _values(options[name])
+        return [kind, *(f"{name}={value}" for value in values)]
+    return ["candidates", *_candidates(command, options.values(), is_option=current.startswith("-"))]
+
+
+def _candidates(command: Command, options: Iterable[Option], *, is_option: bool) -> Iterator[str]:
+    """Yield the candidates where no value of an option is expected."""
+    if command.takes == "task" and not is_option:
+        yield from tasks()
+    elif isinstance(command.takes, tuple) and not is_option:
+        yield from command.takes
+    else:
+        if command.takes == "command":
+            yield "--\tthen the command"
+        for option in options:
+            yield f"{option.name}\t{option.help}"
+
+
+def _values(option: Option) -> list[str]:
+    """Return the answer for the value of an option."""
+    if option.takes == "directory":
+        return ["directories"]
+    known = {"task": tasks, "group": groups}.get(option.takes or "")
+    return ["candidates", *(known() if known else option.choices)]
+
+
+def tasks() -> Iterator[str]:
+    """Yield the ids of this project's newest tasks, with state and command."""
+    for task in _newest(_NEWEST):
+        what = one_line(task.launch.description or task.launch.command, 60)
+        yield f"{task.id}\t{task.state}: {what}"
+
+
+def groups() -> Iterator[str]:
+    """Yield the names of groups that fit on one line of plain text, newest first."""
+    for name in dict.fromkeys(task.launch.group for task in _newest(_NEWEST_OF_GROUPS)):
+        if name and name == plain(name) and not {"\t", "\n"} & set(name):
+            yield name
+
+
+def _newest(limit: int) -> Sequence[Task]:
+    """Return the newest tasks of this project, from the ledger only; change nothing."""
+    from outlive.bundle.home import Home, locate
+    from outlive.ledger.contract import Selection
+    from outlive.ledger.read_only import ReadOnlyLedger
+
+    with ReadOnlyLedger(Home(locate(os.environ)).ledger) as ledger:
+        return ledger.tasks(Selection(project=context.project(), limit=limit))

@@ -1,0 +1,89 @@
+"""The context of a command: its state directory, project and session."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from outlive.bundle.home import open_home
+from outlive.domain.errors import UserError
+from outlive.keeper.plan import Surroundings
+from outlive.ledger import completeness
+from outlive.service.tasks.launch_context import current_directory, project_of, session_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+    from outlive.ledger.contract import Selection
+
+
+restored: list[str] = []
+"""Tasks with restored records that this command has not yet named in a JSON document."""
+
+
+def here() -> Home:
+    """Return the state directory of this user; restore incomplete ledgers from now on."""
+    completeness.restore_by(_restore)
+    return open_home(os.environ)
+
+
+def _restore(ledger: str) -> None:
+    from outlive.service.maintenance.rebuild import restore_incomplete, restored_sentences
+
+    found = restore_incomplete(ledger)
+    if found:
+        restored.extend(found)
+        sys.stderr.write("outlive: {}\nhint: {}\n".format(*restored_sentences(found)))
+
+
+def directory(given: str | None) -> str:
+    """Return the absolute path of the given directory, or of the current one."""
+    current = current_directory(os.environ)
+    return os.path.normpath(os.path.join(current, given)) if given else current
+
+
+def project(directory: str | None = None) -> str:
+    """Return the project of a directory, by default of the current one."""
+    return project_of(directory or current_directory(os.environ))
+
+
+def session(given: str | None) -> str | None:
+    """Return the given session, or the one in which this command runs."""
+    return given or session_of(os.environ)
+
+
+def session_or_project(home: Home, given: str | None) -> Selection:
+    """Return a selection by the given session, this command's, or else this project."""
+    from outlive.ledger.contract import Selection  # a launch and its keeper do not need it
+
+    name = session(given)
+    if name is None:
+        return Selection(project=project())
+    from outlive.service.sessions.lineage import number_of
+
+    # A session that is not recorded has no tasks: no session has the number 0. The number excludes a session of
+    # another project with the same name.
+    return Selection(session=name, origin=number_of(home, name, project()) or 0)
+
+
+def own_session(given: str | None) -> str:
+    """Return the given session, or this command's; raise `UserError` without one."""
+    found = session(given)
+    if found is None:
+        raise UserError("it is not known which session this is", "give --session ID, or set OUTLIVE_SESSION")
+    return found
+
+
+def begin_trace(*, wanted: bool) -> None:
+    """Record every later decision about the session in a trace, if wanted."""
+    if wanted:
+        os.environ["OUTLIVE_TRACE"] = "1"
+
+
+def surroundings(extra: dict[str, str], *, foreground: bool = False) -> Surroundings:
+    """Return the properties of this process that the task's command inherits."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    # getsid() is 0 if the leader of the Unix session is outside of this PID namespace.
+    owner = os.pidfd_open(os.getsid(0) or os.getppid() or os.getpid()) if foreground else None
+    return Surroundings(environ={**os.environ, **extra}, umask=umask, owner=owner)

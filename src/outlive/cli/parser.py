@@ -1,0 +1,194 @@
+"""Commands and their options, in one table for parsing, help and completion.
+
+A parser library would take as much time as `outlive run` may take in total (see ADR 0004).
+"""
+
+from __future__ import annotations
+
+from outlive.domain.errors import UserError
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+
+class Option(Value):
+    """One option; without a `metavar` it is a flag."""
+
+    name: str
+    help: str
+    metavar: str | None = None
+    parse: Callable[[str], Any] = str
+    choices: tuple[str, ...] = ()
+    repeat: bool = False
+    takes: str | None = None
+    """The kind of candidates that a shell offers for the value: `directory`, `group`, `task` or none."""
+
+    @property
+    def key(self) -> str:
+        """The option's name as an attribute of `Given`."""
+        return self.name.removeprefix("--").replace("-", "_")
+
+
+class Command(Value):
+    """One verb: its usage, its options and its function."""
+
+    name: str
+    summary: str
+    usage: str
+    details: str = ""
+    alias: str | None = None
+    options: tuple[Option, ...] = ()
+    takes: str | tuple[str, ...] | None = None
+    """The candidates that a shell offers for words: `task`, `command` after `--`, or exactly these words."""
+    has_command: bool = False
+    """Whether the words after `--` are a command to run. For other verbs, they are ordinary words."""
+    refuses_words: bool = False
+    """Whether the verb takes only options."""
+    examples: tuple[tuple[str, str], ...] = ()
+    act: Callable[[Given], int]
+
+
+class Given:
+    """The options and words that were given on the command line."""
+
+    def __init__(self, options: dict[str, Any], words: list[str], rest: list[str] | None) -> None:
+        self._options = options
+        self.words = words
+        self.rest = rest
+        """The command after `--`; None if there was no `--`."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._options[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+_HELP_COLUMN, _HELP_COLUMNS = 25, 80
+
+JSON = Option(name="--json", help="print JSON instead of text")
+HELP = Option(name="--help", help="print this help")
+
+
+def parse(command: Command, argv: list[str]) -> Given:
+    """Return the options and words of a command; raise `UserError` if one is wrong."""
+    known = {option.name: option for option in (*command.options, JSON, HELP)}
+    found: dict[str, Any] = {o.key: [] if o.repeat else None if o.metavar else False for o in known.values()}
+    words: list[str] = []
+    queue = list(argv)
+    while queue:
+        word = queue.pop(0)
+        if word == "--":
+            return _given(command, found, words, queue)
+        if word == "-h":
+            word = "--help"
+        if not word.startswith("-") or word == "-":
+            words.append(word)
+            continue
+        name, equals, attached = word.partition("=")
+        option = known.get(name)
+        if option is None:
+            raise _unknown(command, name, list(known), argv[argv.index(words[0]) :] if words else [])
+        if option.metavar is None:
+            if equals:
+                raise UserError(f"{name} takes no value", _see(command))
+            found[option.key] = True
+            continue
+        if not equals and not queue:
+            raise UserError(f"{name} needs a value: {option.metavar}", _see(command))
+        value = _value(option, attached if equals else queue.pop(0))
+        if option.repeat:
+            found[option.key].append(value)
+        else:
+            found[option.key] = value
+    return _given(command, found, words, None)
+
+
+def _given(command: Command, found: dict[str, Any], words: list[str], after: list[str] | None) -> Given:
+    """Return the options and words; `after` is None if there was no `--`."""
+    if not command.has_command:
+        words, after = [*words, *(after or ())], None
+    if words and command.refuses_words and not found[HELP.key]:
+        raise UserError(f"{command.name} takes no words", _see(command))
+    return Given(found, words, after)
+
+
+def _value(option: Option, text: str) -> Any:
+    if option.choices and text not in option.choices:
+        raise UserError(f"{option.name} cannot be {text!r}", f"one of: {', '.join(option.choices)}")
+    try:
+        return option.parse(text)
+    except ValueError:
+        raise UserError(f"{option.name} cannot be {text!r}", f"it takes {option.metavar}: {option.help}") from None
+
+
+def _unknown(command: Command, name: str, known: list[str], after: list[str]) -> UserError:
+    """Return the error for an unknown option; `after` starts with the first word."""
+    close = nearest(name, known)
+    hint = f"did you mean {close}?" if close else _see(command)
+    if command.has_command and after and not close:
+        from outlive.domain.tasks.command import quote
+
+        line = " ".join(map(quote, after))
+        hint = f"if it belongs to the command, put `--` before that: outlive {command.name} -- {line}"
+    return UserError(f"outlive {command.name} has no option {name}", hint)
+
+
+def nearest(word: str, known: Sequence[str]) -> str | None:
+    """Return the known word that is most similar to a word; None if none is similar."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, known, 1)), None)
+
+
+def _see(command: Command) -> str:
+    return f"`outlive {command.name} --help` shows what it takes"
+
+
+def whole_number(text: str) -> int:
+    """Return a number of zero or more; raise `ValueError` for other texts."""
+    number = int(text)
+    if not 0 <= number < 1 << 62:
+        raise ValueError(text)
+    return number
+
+
+def help_text(command: Command) -> str:
+    """Return the help of a command, in lines of at most 80 columns."""
+    lines = [*wrapped(command.summary), "", *wrapped(command.usage, "  ", "    ")]
+    if command.alias:
+        lines.append(f"  (also: outlive {command.alias})")
+    if command.details:
+        lines += ["", *wrapped(command.details)]
+    lines += ["", "options"]
+    for option in (*command.options, JSON, HELP):
+        left = f"  {option.name} {option.metavar}" if option.metavar else f"  {option.name}"
+        lines += wrapped(option_help(option), left.ljust(_HELP_COLUMN - 1) + " ", " " * _HELP_COLUMN)
+    if command.examples:
+        lines += ["", "examples"]
+        for line, meaning in command.examples:
+            lines += [f"  {line}", *wrapped(meaning, "      ", "      ")]
+    return "\n".join(lines)
+
+
+def option_help(option: Option) -> str:
+    """Return the help of an option, with the values that it takes."""
+    choices = f" ({', '.join(option.choices)})" if option.choices else ""
+    return f"{option.help}{choices}{'; may be repeated' if option.repeat else ''}"
+
+
+def wrapped(text: str, first: str = "", later: str = "") -> list[str]:
+    """Return the text in lines of at most 80 columns, with these indents."""
+    from textwrap import wrap
+
+    return wrap(
+        text,
+        _HELP_COLUMNS,
+        initial_indent=first,
+        subsequent_indent=later,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

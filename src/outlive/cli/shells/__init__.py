@@ -1,1 +1,0 @@
-"""Completion scripts, one file per shell, each made from the one table of commands."""

@@ -1,1 +1,0 @@
-"""The Python SDK: what other programs import."""

@@ -1,0 +1,1 @@
+"""Effects: what a task changed, with drift and overlaps, as values."""

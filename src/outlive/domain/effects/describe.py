@@ -1,0 +1,202 @@
+"""Sentences that describe what a task touched."""
+
+from __future__ import annotations
+
+from outlive.domain.effects.path_summary import fold, largest, without_filled
+from outlive.domain.git.git_state import name_in_git, of_repository
+from outlive.domain.text.sanitize import one_line
+from outlive.domain.text.units import show_duration, show_files, them
+from outlive.domain.timestamps import timedelta
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from outlive.domain.effects.effects import Effects, Window
+
+_WHO, _BRIEF = "nobody knows who did it", "what lasted less than 0.1 s may be missed"
+_MOST_NAMED = 3
+_MANY = 20
+_WIDEST_NAME = 80
+# The words for files that were written, but that have the same content or may have it. Every other file is called
+# "changed".
+_WRITTEN = {"rewritten": "written with the same content", "touched": "written, nobody knows whether changed,"}
+
+
+def summary_of(effects: Effects, now: datetime) -> str:
+    """Return one sentence that describes all effects of a task."""
+    if effects.level == "unknown":
+        why = _why_unknown(effects)
+        return "what it touched is not known" + (f": {why}" if why else "")
+    if effects.level == "compared":
+        return _compared(effects)
+    words = [*_windows(effects, now), *_net(effects), *_rewritten(effects), *_in_further_trees(effects)]
+    words += [f"git: {_few(sorted({what for _, what, _ in effects.git}))}"] * bool(effects.git)
+    words += [f"{show_files(len(effects.outside))} {effects.is_outside_of}"] * bool(effects.outside)
+    words += [f"connections, made or tried: {_few(effects.remotes)}"] * bool(effects.remotes)
+    if effects.level == "watched":
+        words += unattributed_words(effects)
+        unsure = (_WHO if words else "", _BRIEF, effects.why_unseen, *effects.gaps[:1])
+        said = "; ".join(words or [_nothing(effects, "nothing tracked was touched")])
+        return f"{said} (watched only: {'; '.join(word for word in unsure if word)})"
+    said = "; ".join((*(words or ["nothing shared was touched"]), *unattributed_words(effects)))
+    return f"{said} (a lower bound: {effects.gaps[0]})" if effects.gaps else said
+
+
+def _why_unknown(effects: Effects) -> str:
+    """Return why the task's system calls were not observed; empty if not known."""
+    return effects.why_unseen or next(iter(effects.gaps), "")
+
+
+def how_long(window: Window, now: datetime) -> str:
+    """Return how long a window was open, or has been open so far."""
+    span = window.lasted(now)
+    return "an unknown time (the clock was set back)" if span is None else show_duration(span)
+
+
+def window_words(window: Window, now: datetime, *, is_now: bool) -> str:
+    """Return a window in words: `window of 3 files, open for 12s now`.
+
+    Without `is_now`, a window that an ended task left is called `left open`: its paths were not checked since.
+    """
+    span = how_long(window, now)
+    how = f"open for {span} now" if window.is_open else f"{span}, all as before again"
+    if window.is_left and not is_now:
+        how = "left open"
+    return f"window of {_count(window.paths)}, {how}"
+
+
+def none_open(effects: Effects) -> str:
+    """Return a sentence that no window is open now, or that this is not known."""
+    if effects.level in ("unknown", "compared"):
+        return f"not known: nobody sees what it holds ({_why_unknown(effects) or 'nobody looks'})"
+    if effects.outside and not effects.is_in_repository:
+        return "not known: what files hold is looked at in repositories only, and it works in none"
+    return "no window is open now"
+
+
+def few_names(paths: Sequence[str], tree: str, scopes: Mapping[str, str] = {}) -> str:
+    """Return words for some paths: the first names, and the number of the others."""
+    names = [one_line(_name_of(path, tree, scopes.get(path, tree)), _WIDEST_NAME) for path in paths[:_MOST_NAMED]]
+    more = len(paths) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+
+
+def _name_of(path: str, tree: str, scope: str) -> str:
+    kept = name_in_git(path)
+    if kept is None:
+        return path.removeprefix(tree.rstrip("/") + "/")
+    return kept if scope == tree else f"{kept}{of_repository(scope)}"
+
+
+def unattributed_words(effects: Effects) -> Iterator[str]:
+    """Yield words about the changes that no process was seen making."""
+    who = "by somebody else, or unseen" if effects.is_attributed else "unseen"
+    listed: dict[str, list[str]] = {}
+    for each in effects.unattributed or ():
+        listed.setdefault(_WRITTEN.get(each.how, "changed"), []).append(each.name)
+    more = effects.unattributed_in_all - len(effects.unattributed or ())
+    for what, names in listed.items():
+        in_all = len(names) + (more if len(listed) == 1 else 0)
+        few = [one_line(name, _WIDEST_NAME) for name in names[:_MOST_NAMED]]
+        rest = f" and {in_all - len(few):,} more" if in_all > len(few) else ""
+        yield f"{show_files(in_all)} {what} {who}: {', '.join(few)}{rest}"
+    if more > 0 and len(listed) > 1:
+        yield f"{show_files(more)} more not as before"
+    if effects.moved:
+        yield f"{effects.moved}, {who}"
+
+
+def _compared(effects: Effects) -> str:
+    """Return a sentence about effects that are known from two snapshots only."""
+    found = effects.unattributed
+    words = [effects.moved] if effects.moved else []
+    words += [*_net(effects), *_rewritten(effects)]
+    touched = sum(each.how == "touched" for each in found or ())
+    words += [f"{show_files(touched)} written, nobody knows whether changed"] * bool(touched)
+    more = effects.unattributed_in_all - len(found or ())
+    words += [f"{show_files(more)} more not as before"] * (more > 0)
+    unsure = ["its files were not compared" if found is None else _WHO if words else ""]
+    unsure += [effects.why_unseen or "", *effects.gaps[:1]]
+    words = words or [_nothing(effects, "what is tracked is as before")]
+    return f"{'; '.join(words)} (compared only: {'; '.join(word for word in unsure if word) or 'two looks'})"
+
+
+def _nothing(effects: Effects, certain: str) -> str:
+    """Return words for a task without known changes: `certain` if all was compared."""
+    return "nothing is known to have changed" if effects.unattributed is None or effects.uncompared else certain
+
+
+def _windows(effects: Effects, now: datetime) -> Iterator[str]:
+    for window in effects.windows:
+        if window.is_open:
+            yield _open(window, now)
+    closed = [window for window in effects.windows if window.closed_at is not None]
+    were_away = {path for window in closed for path in window.paths}
+    # Leave out paths without a closed window, such as a directory that was removed and made again: the paths in it
+    # show whether its content is restored.
+    if restored := [path for path in effects.restored if path in were_away]:
+        span = sum((w.closed_at - w.opened_at for w in closed if w.closed_at is not None), timedelta())
+        yield f"{_count(restored)} changed and restored, window {show_duration(span)}"
+    if effects.possible:
+        count = sum(len(window.paths) for window in effects.possible)
+        yield f"{show_files(count)} being written for a while, the same before and after"
+
+
+def _open(window: Window, now: datetime) -> str:
+    """Return words for an open window: its files, how long, and by which command.
+
+    Another process may have restored the files that an ended task left changed.
+    """
+    count = len(without_filled(window.paths))
+    other = f"{show_files(count)} not as it found {them(count)}"
+    by = f" ({one_line(window.by, 60)})" if window.is_attributed else ""
+    if not window.is_left:
+        return f"{other}, for {how_long(window, now)} now{by}"
+    return f"left {other}{by}" if window.is_attributed else f"{other} at its end"
+
+
+def _net(effects: Effects) -> Iterator[str]:
+    left = {path for each in effects.windows if each.is_open for path in each.paths}
+    # Paths of open windows and removed paths are named elsewhere in the sentence.
+    changed = [path for path in effects.changed if path not in left.union(effects.gone)]
+    gone = without_filled(effects.gone, effects.whole)
+    for paths, what in ((changed, "changed"), (gone, "removed"), (effects.created, "created")):
+        if paths:
+            count = f"{len(paths):,} of these" if left.issuperset(paths) else show_files(len(paths))
+            yield f"{count} {what}{_where(paths)}"
+
+
+def _rewritten(effects: Effects) -> Iterator[str]:
+    """Yield how many files were rewritten unchanged: builds take them for changed."""
+    told = {path for window in effects.possible for path in window.paths}
+    count = sum(path not in told for path in effects.rewritten)
+    if count:
+        yield f"{show_files(count)} written, same content"
+
+
+def _in_further_trees(effects: Effects) -> Iterator[str]:
+    """Yield how many of the touched files lie in each tree outside of the project."""
+    touched = {*effects.changed, *effects.created, *effects.restored, *effects.rewritten}
+    for tree in effects.further:
+        count = sum(path.startswith(tree) for path in touched)
+        if count:
+            yield f"{count:,} of these in {one_line(tree.rstrip('/'), _WIDEST_NAME)}"
+
+
+def _count(paths: Sequence[str]) -> str:
+    """Return words for the number of files, without directories that contain others."""
+    kept = [name for path in paths if (name := name_in_git(path))]
+    files = len(without_filled(paths)) - len(kept)
+    return " and ".join((*([show_files(files)] if files or not kept else ()), *kept))
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(one_line(name, _WIDEST_NAME) for name in names[:6]) + (", ..." if len(names) > 6 else "")
+
+
+def _where(paths: Sequence[str]) -> str:
+    """Return words for the directory of most paths; empty for a few paths."""
+    most = largest(fold(paths, _MANY)) if len(paths) > _MANY else None
+    return "" if most is None else f" ({most.count:,} below {'/'.join(most.path.split('/')[-3:])})"

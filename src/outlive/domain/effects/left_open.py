@@ -1,0 +1,77 @@
+"""Paths that a task has changed and not restored, with the data to check them."""
+
+from __future__ import annotations
+
+from outlive.domain.effects.effects import Window
+from outlive.domain.effects.replay.path_history import ABSENT, UNREADABLE, is_as_found
+from outlive.domain.timestamps import from_micros
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from outlive.domain.effects.replay.path_history import Look
+
+
+class LeftPath(Value):
+    """One path that is not as the task found it."""
+
+    path: str
+    name: str
+    """The path that is reported. If a directory around the path was moved with its content, this is the directory."""
+    scope: str
+    """The top of the tree that the path belongs to."""
+    is_stash: bool
+    opened_at: int
+    """Since when the path differs from how the task found it, in microseconds since 1970."""
+    by: str
+    """The command that changed the path then."""
+    found: str
+    """The state in which the task found the path."""
+    left: str
+    """The state in which the task left the path."""
+    must_be_same: bool
+    """Whether another directory of the same name does not count as restored."""
+    written: int
+    """When the file had been written last when the task ended. 0 if that is not known or does not matter."""
+
+    def is_left(self, look: Look, written_at: Callable[[str], int]) -> bool:
+        """Return whether the path is still as the task left it."""
+        now = look(self.path, self.found)
+        if is_as_found(now, self.found, must_be_same=self.must_be_same):
+            return False
+        # The second `look` reads the file again, so it comes last. It is needed only if git gave the left state
+        # in another form of id.
+        is_same = self.left == now or UNREADABLE in (now, self.left) or self.left == look(self.path, self.left)
+        if not is_same:
+            return False
+        if not self.written:
+            return True
+        written = written_at(self.path)
+        return written in (0, self.written)
+
+
+def can_be_left(found: str) -> bool:
+    """Return whether a path is known to have existed, so that it counts if changed."""
+    return found not in (UNREADABLE, "s", ABSENT)
+
+
+def windows_left(paths: Iterable[LeftPath]) -> tuple[Window, ...]:
+    """Return the open windows of some paths: one for each tree and each stash."""
+    groups: dict[tuple[str, bool], list[LeftPath]] = {}
+    for each in paths:
+        groups.setdefault((each.scope, each.is_stash), []).append(each)
+    found = []
+    for (scope, _), group in groups.items():
+        first = min(group, key=lambda each: each.opened_at)
+        found.append(
+            Window(
+                scope=scope,
+                paths=tuple(sorted({each.name for each in group})),
+                opened_at=from_micros(first.opened_at),
+                closed_at=None,
+                by=first.by,
+            )
+        )
+    return tuple(sorted(found, key=lambda window: window.opened_at))

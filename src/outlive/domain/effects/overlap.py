@@ -1,0 +1,146 @@
+"""Overlaps: changes by a task and by others in the same span of time."""
+
+from __future__ import annotations
+
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from outlive.domain.effects.effects import Effects, Window
+    from outlive.domain.sessions.client_task import ClientTask
+    from outlive.domain.tasks.task import Attempt, Task
+
+    Span = tuple[datetime, datetime | None]
+
+
+class Edit(Value):
+    """A file that a session changed itself."""
+
+    session: str
+    path: str
+    at: datetime
+
+
+class Overlap(Value):
+    """Activity of another task, a session or a client in a task's tree while it ran."""
+
+    task: str | None
+    session: str | None = None
+    """The session that made the edits, or whose client ran the command. None if it was a task."""
+    paths: tuple[str, ...]
+    """Paths that both changed. Empty if both wrote in one tree, but not to the same files so far."""
+    since: datetime
+    until: datetime | None
+    """When the first of the two ended, or the time of the last edit. None if both still run."""
+    foreign: ClientTask | None = None
+    """The command that a client ran in its own background. What the command wrote is not known."""
+    windows: tuple[Window, ...] = ()
+    """Windows of the other task that were open while this task ran. This task may have read the changed content."""
+
+
+def shared_span(one: Task, other: Task) -> Span | None:
+    """Return when two tasks, with all their retries, ran at the same time, or None."""
+    starts = [start for task in (one, other) if (start := task.first_try(task.current.number).started_at) is not None]
+    if len(starts) < 2:
+        return None
+    since = max(starts)
+    ends = [end for end in (_end(one.current), _end(other.current)) if end is not None]
+    until = min(ends, default=None)
+    return None if until is not None and until <= since else (since, until)
+
+
+def _end(attempt: Attempt) -> datetime | None:
+    return attempt.ended_at or attempt.settled_at
+
+
+def shared_tree(one: str, other: str) -> str | None:
+    """Return the tree that two projects share: the inner one; None if they share none."""
+    outer, inner = sorted((one.rstrip("/") + "/", other.rstrip("/") + "/"), key=len)
+    return inner if inner.startswith(outer) else None
+
+
+def lie_in(tree: str, paths: Iterable[str]) -> bool:
+    """Return whether any of the paths lies in a tree."""
+    return any(path.startswith(tree) for path in paths)
+
+
+def changed_paths(effects: Effects, span: Span | None = None) -> frozenset[str]:
+    """Return every path that a task changed, even if the task restored it.
+
+    With a `span`, only changes that existed during the span count. The result is empty for unattributed changes.
+    """
+    if not effects.is_attributed:
+        return frozenset()
+    found = {*effects.changed, *effects.created, *effects.restored}
+    away: dict[str, list[Window]] = {}
+    for window in effects.windows:
+        for path in window.paths:
+            away.setdefault(path, []).append(window)
+    return frozenset((*found, *away)) - {path for path, windows in away.items() if span and not _meet(windows, span)}
+
+
+def _meet(windows: Sequence[Window], span: Span) -> bool:
+    """Return whether the windows of a path overlap with a span.
+
+    The windows count as one, because windows between the first and the last one may have been dropped.
+    """
+    since, until = span
+    ends = [window.closed_at for window in windows if window.closed_at is not None]
+    is_over = len(ends) == len(windows) and max(ends) < since
+    return not is_over and (until is None or min(window.opened_at for window in windows) <= until)
+
+
+def windows_meanwhile(task: Task, other: Task, effects: Effects) -> tuple[Window, ...]:
+    """Return the windows of another task that were open while a task ran.
+
+    `effects` are those of the other task. The changes that a succeeded task has left are its result and do not count.
+    """
+    span = shared_span(task, other)
+    tree = task.launch.project.rstrip("/") + "/"
+    if span is None or not effects.is_attributed:
+        return ()
+    since, until = span
+    return tuple(
+        window
+        for window in effects.windows
+        if window.opened_at <= (until or window.opened_at)
+        and (window.closed_at is None or window.closed_at > since)
+        and not (window.is_left and other.state == "succeeded")
+        # The path of a HEAD may lie in another worktree's git directory, so its scope is compared as well.
+        # A submodule is a tree of its own.
+        and (lie_in(tree, window.paths) or window.scope.rstrip("/") + "/" == tree)
+    )
+
+
+def restored_since(effects: Effects, ended_at: datetime) -> Iterator[tuple[str, datetime]]:
+    """Yield each path that a task changed and restored after `ended_at`, and when."""
+    if effects.is_attributed:
+        for window in effects.windows:
+            if window.closed_at is not None and window.opened_at >= ended_at:
+                yield from ((path, window.closed_at) for path in window.paths)
+
+
+def in_both(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
+    """Return the sorted paths that both collections contain."""
+    return tuple(sorted(frozenset(one) & frozenset(other)))
+
+
+def by_hand(mine: frozenset[str], edits: Iterable[Edit]) -> list[Overlap]:
+    """Return the overlaps of a task's paths with edits, one for each session."""
+    found: dict[str, list[Edit]] = {}
+    for edit in edits:
+        if edit.path in mine:
+            found.setdefault(edit.session, []).append(edit)
+    return [
+        Overlap(
+            task=None,
+            session=session,
+            paths=in_both(mine, (edit.path for edit in theirs)),
+            since=min(edit.at for edit in theirs),
+            until=max(edit.at for edit in theirs),
+        )
+        for session, theirs in found.items()
+    ]

@@ -1,0 +1,84 @@
+"""Summaries of many paths as directories with counts.
+
+A reader who learns that a task made 20,000 files needs to know where they are. As long as the summary stays short
+enough, a directory is replaced by its entries, beginning with the directory that has the fewest. So three source files
+are named next to `node_modules`.
+"""
+
+from __future__ import annotations
+
+from _heapq import heappop, heappush
+
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+
+class Summary(Value):
+    """One path, or a directory (with a final slash) and the number of paths below it."""
+
+    path: str
+    count: int = 1
+
+
+def fold(paths: Sequence[str], most: int) -> list[Summary]:
+    """Return the paths, each in exactly one of at most `most` sorted entries."""
+    if len(paths) <= most:
+        return [Summary(path=path) for path in sorted(paths)]
+    whole = _below(sorted(paths))
+    found = {whole.path: whole}
+    waiting: list[tuple[int, str, list[list[str]]]] = []
+    _wait(waiting, whole.path, sorted(paths))
+    while waiting and len(found) - 1 + waiting[0][0] <= most:
+        _, directory, parts = heappop(waiting)
+        del found[directory]
+        for part in parts:
+            entry = Summary(path=part[0]) if len(part) == 1 else _below(part)
+            found[entry.path] = entry
+            if entry.count > 1:
+                _wait(waiting, entry.path, part)
+    return [found[path] for path in sorted(found)]
+
+
+def without_filled(paths: Iterable[str], whole: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the paths without the directories that contain others of the paths.
+
+    A directory in `whole` is kept instead of the paths in it.
+    """
+    found = tuple(path for path in paths if not whole or told_as(path, whole) == path)
+    filled = {above for path in found if (above := path.rpartition("/")[0]) not in whole}
+    return tuple(path for path in found if path not in filled)
+
+
+def told_as(path: str, whole: Collection[str]) -> str:
+    """Return the outermost directory in `whole` around a path, or the path itself."""
+    found = above = path
+    while above := above.rpartition("/")[0]:
+        if above in whole:
+            found = above
+    return found
+
+
+def largest(folds: Sequence[Summary]) -> Summary | None:
+    """Return the directory that stands for the most paths; None if there is none."""
+    return max((entry for entry in folds if entry.count > 1), key=lambda entry: entry.count, default=None)
+
+
+def _below(paths: list[str]) -> Summary:
+    """Return the deepest directory that contains all of the sorted paths."""
+    first, last = paths[0].split("/"), paths[-1].split("/")
+    shared = 0
+    while shared < len(first) - 1 and shared < len(last) - 1 and first[shared] == last[shared]:
+        shared += 1
+    return Summary(path="/".join(first[:shared]) + "/", count=len(paths))
+
+
+def _wait(waiting: list[tuple[int, str, list[list[str]]]], directory: str, paths: list[str]) -> None:
+    """Add a directory to the queue, with its paths grouped by entry of the directory."""
+    parts: dict[str, list[str]] = {}
+    for path in paths:
+        name, slash, _ = path[len(directory) :].partition("/")
+        parts.setdefault(name + slash, []).append(path)
+    heappush(waiting, (len(parts), directory, list(parts.values())))

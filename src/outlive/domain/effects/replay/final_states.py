@@ -1,0 +1,172 @@
+"""The states in which a task left its paths, without later changes by others."""
+
+from __future__ import annotations
+
+from outlive.domain.effects.replay.path_history import ABSENT, UNREADABLE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from outlive.domain.effects.replay.path_history import PathHistory, Span
+
+_SHORTEST_POSSIBLE_US = 50_000
+_KERNELS_CLOCK_LAGS_US = 20_000
+
+
+class FinalStates:
+    """The final state of each path, its last write and the kernel's time of change."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, tuple[int, str]] = {}
+        """When each path was checked, and its state then."""
+        self._written: dict[str, int] = {}
+        self._touched: dict[str, int] = {}
+        self._late_of: dict[str, int] = {}
+        """When the task ended, for each path that changed between this end and the check."""
+        self.taken: set[str] = set()
+        """Paths that the task moved or removed with its last call about them."""
+        self.late: set[str] = set()
+        """Paths that another process changed after the task's end, so that it is not known how the task left them."""
+        self._ended: int | None = None
+        self._changed_at: Callable[[str], int] = lambda _: 0
+        self.is_watched = False
+        """Whether file events were watched instead of calls. Then the last change of a path may have been missed."""
+
+    def add(self, at: int, state: str, path: str, *moments: str) -> None:
+        """Record the check of a path.
+
+        `moments` are up to three times: the file's last write, the kernel's time of its last change, and the task's
+        end. The task's end is given only if the path changed between it and the check.
+        """
+        written, touched, ended = (*moments, "", "", "")[:3]
+        self.held[path] = at, state
+        self._late_of.pop(path, None)
+        if ended.isdecimal():
+            self._late_of[path] = int(ended)
+        if written.isdecimal() and int(written) <= at:
+            self._written[path] = int(written)
+        if touched.isdecimal():
+            self._touched[path] = int(touched)
+
+    def end(self, at: int | None, changed_at: Callable[[str], int]) -> None:
+        """Record when the task ended; None if it still runs."""
+        self._ended, self._changed_at = at, changed_at
+
+    def as_left(self, path: str, history: PathHistory, found: str) -> str:
+        """Return the state in which the task left a path that is in the state `found` now.
+
+        Returns `UNREADABLE` if another process has changed the path and its earlier state is not known.
+        """
+        if not self._is_anothers(path, history.last_at, found):
+            return found
+        if path in self.taken:
+            return ABSENT
+        if self.is_watched:
+            return history.state
+        self.late.add(path)
+        return UNREADABLE
+
+    def is_removed_late(self, path: str, state: str) -> bool:
+        """Return whether another process removed an outside path after the task's end."""
+        is_late = state == ABSENT and path not in self.taken and self._is_anothers(path, 0, state)
+        if is_late:
+            self.late.add(path)
+        return is_late
+
+    def _is_anothers(self, path: str, last_at: int, found: str) -> bool:
+        """Return whether another process made the state `found` after the task's end.
+
+        A process that the task left running counts as the task. A directory that was not checked gives False: a change
+        of its entries changes its time, but not its state.
+        """
+        if path in self.held or self._ended is None:
+            return last_at <= self._late_of.get(path, -1)
+        return last_at <= self._ended < self._changed_at(path) and found[:1] != "d"
+
+    def find_unseen_end(self, path: str, history: PathHistory, final: str) -> None:
+        """Record when a path was restored, if the observation had stopped before.
+
+        The time of a directory proves nothing, because it changes when its entries change.
+        """
+        at = self._changed_unseen(path, history.last_at)
+        if not at or not history.is_as_found(final) or final[:1] == "d":
+            return
+        if path in self.taken:
+            history.found(ABSENT)
+        if history.is_open:
+            history.last_at = at
+        else:
+            self._written[path] = at
+
+    def _changed_unseen(self, path: str, last_at: int) -> int:
+        """Return the kernel's time of a path's last change, if this is after `last_at`.
+
+        Returns 0 if there was no later change during the task, or if the path was checked at the task's end.
+        """
+        if path in self.held:
+            return 0
+        changed = self._changed_at(path)
+        return changed if last_at < changed and (self._ended is None or changed <= self._ended) else 0
+
+    def state_of(self, path: str) -> str:
+        """Return the state of a path at the end; empty if it was not checked."""
+        return self.held.get(path, (0, ""))[1]
+
+    def written_when_left(self, path: str, last_at: int) -> int:
+        """Return the time of a file's last write before the task's end; 0 if not known.
+
+        It is not known after a call later than the check: a process that the task left may have written again.
+        """
+        at, state = self.held.get(path, (0, ""))
+        return self._written.get(path, 0) if at >= last_at and state[:1] in ("f", "u") else 0
+
+    def written_at(self, path: str) -> int:
+        """Return when a path was written last; 0 if that is not known."""
+        return self._written.get(path, 0)
+
+    def forget_write(self, path: str) -> None:
+        """Forget the last write of a path, because another process made it."""
+        self._written.pop(path, None)
+
+    def was_touched(self, path: str, history: PathHistory) -> bool:
+        """Return whether the kernel's time shows a later change, or is not known."""
+        touched = self._touched.get(path, 0)
+        return not touched or touched >= history.first_at - _KERNELS_CLOCK_LAGS_US
+
+    def possible(self, histories: Iterable[tuple[str, PathHistory]]) -> Iterable[tuple[str, Span]]:
+        """Yield files that may have had another content for a while, each with the span."""
+        for path, history in histories:
+            written = self._written.get(path, 0)
+            if (
+                not history.windows
+                and history.baseline[:1] in "fu"
+                and written - history.last_at > _SHORTEST_POSSIBLE_US
+            ):
+                yield path, (history.last_at, written, history.last_by)
+
+    def is_changed(self, path: str, history: PathHistory) -> bool:
+        """Return whether a path differs, or may differ, from how the task found it."""
+        if history.baseline in (ABSENT, "s"):
+            return False
+        return self.is_doubtful(path, history) or (history.baseline != UNREADABLE and history.is_open)
+
+    def is_doubtful(self, path: str, history: PathHistory) -> bool:
+        """Return whether a path changed, but its state before or after is not known."""
+        if history.baseline == UNREADABLE:
+            return self.is_watched or self.was_touched(path, history)
+        is_lost = history.state == UNREADABLE and history.baseline not in (ABSENT, "s")
+        return (is_lost and not history.is_open and self.was_touched(path, history)) or self.is_unsure(path, history)
+
+    def is_unsure(self, path: str, history: PathHistory) -> bool:
+        """Return whether a written file is too large to compare, with equal size and time."""
+        is_same = history.was_written and history.baseline[:1] == "u" and not history.is_open
+        return is_same and self.was_touched(path, history)
+
+    def is_rewritten(self, path: str, history: PathHistory) -> bool:
+        """Return whether a path was written and has the same content as before.
+
+        If the kernel's time shows no change, the write failed and does not count.
+        """
+        is_same = not history.windows and history.state != UNREADABLE
+        return is_same and history.baseline[:1] != "d" and self.was_touched(path, history)

@@ -1,0 +1,62 @@
+"""Changes of git's own state, in the order in which they were seen."""
+
+from __future__ import annotations
+
+from outlive.domain.git.git_state import of_repository, part_of_git
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Move = tuple[int, str, int]
+    """When, what, and by whom."""
+
+
+class GitChanges:
+    """The changes of git's state. Repeated changes by one process are recorded once."""
+
+    def __init__(self) -> None:
+        self._places: list[tuple[str, bool, str]] = []
+        """Each git directory's path, whether it is the worktree's own, and the suffix that names its repository."""
+        self._moves: list[Move] = []
+        self._tried: dict[int, tuple[str, str]] = {}
+        """The path and state of each directory that git tried to remove, by the index of the call in `_moves`."""
+
+    def begin(self, places: Sequence[str]) -> None:
+        """Set the repositories: top, git directory and common directory of each in turn.
+
+        The first repository is the task's own. Its changes are named without the repository.
+        """
+        self._places = []
+        for first in range(0, len(places), 3):
+            top, own, common = (*places[first : first + 3], "", "")[:3]
+            of = of_repository(top or own) if first else ""
+            both = ((own, True), (common, False))
+            self._places += [(git.rstrip("/") + "/", is_own, of) for git, is_own in both if git]
+
+    def add(self, at: int, by: int, path: str, state: str, *, is_directory: bool, is_tidying: bool = False) -> None:
+        """Record a change of a path in a git directory, with the state before it."""
+        git, is_own, of = next(each for each in self._places if path.startswith(each[0]))
+        part = part_of_git(path[len(git) :], is_own=is_own, is_directory=is_directory)
+        if is_tidying and part != "packed-refs":
+            return
+        what = f"{part}{of}"
+        last = len(self._moves) - 1
+        if part is None or (last >= 0 and last not in self._tried and self._moves[last][1:] == (what, by)):
+            return
+        if is_directory and state[:1] == "d":
+            self._tried[last + 1] = path, state
+        self._moves.append((at, what, by))
+
+    def told(self, is_there: Callable[[str, str], bool]) -> list[Move]:
+        """Return the changes to report, without failed removals of directories.
+
+        A worktree that was added or removed stands for all changes within it.
+        """
+        found = [move for number, move in enumerate(self._moves) if not self._is_in_vain(number, is_there)]
+        worktrees = {what for _, what, _ in found if what.startswith("worktree ")}
+        return [move for move in found if move[1].partition(" of ")[2] not in worktrees]
+
+    def _is_in_vain(self, number: int, is_there: Callable[[str, str], bool]) -> bool:
+        tried = self._tried.get(number)
+        return tried is not None and is_there(*tried)

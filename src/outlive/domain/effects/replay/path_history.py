@@ -1,0 +1,167 @@
+"""The history of one path while a task ran: its first state, and when it differed."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Span = tuple[int, int | None, int]
+    Look = Callable[[str, str], str]
+    """Returns the state of a path now, in the same form as the state that it is compared with."""
+
+ABSENT = "0"
+STAT = "o"
+"""The first letter of a state that consists of stat fields only."""
+UNREADABLE = "?"
+"""The state of a path that cannot be read."""
+_MOST_WINDOWS = 16
+
+
+class PathHistory:
+    """The history of a path whose state at the start of the task is known."""
+
+    __slots__ = (
+        *("baseline", "closed", "doubted", "first_at", "last_at", "last_by", "left_after", "must_be_same"),
+        *("opened_at", "opened_by", "state", "unseen", "untold", "was_written"),
+    )
+
+    def __init__(self, baseline: str, first_at: int = 0) -> None:
+        self.baseline = self.state = baseline
+        self.first_at = first_at
+        self.opened_at: int | None = None
+        self.opened_by = 0
+        self.closed: list[tuple[int, int, int]] = []
+        self.last_at = self.last_by = 0
+        self.doubted: tuple[int, int] | None = None
+        """The change after which the path could not be read. Before it, the path was as the task found it."""
+        self.unseen: tuple[int, int] | None = None
+        """The last change of the path. None once the state after this change is known."""
+        self.left_after: tuple[int, int] | None = None
+        """The last change before the path's directory moved away: its state is known when the directory is back."""
+        self.must_be_same = False
+        """Whether no other directory counts as restored, because no calls have named the content of the first one."""
+        self.was_written = False
+        """Whether the file was opened for writing, not only moved."""
+        self.untold = 0
+        """The number of windows that were dropped. Only the first windows and the last one are kept."""
+
+    @classmethod
+    def of_arrival(cls, at: int, by: int) -> PathHistory:
+        """Return the history of a path that came to a free name with its directory."""
+        history = cls(ABSENT)
+        history.last_at, history.last_by = at, by
+        return history
+
+    def change(self, at: int, by: int, before: str) -> None:
+        """Record a call that is about to change the path from the state `before`."""
+        self.found(before)
+        self.last_at, self.last_by = self.unseen = at, by
+
+    def leave(self, at: int, by: int) -> None:
+        """Record that the directory of the path was moved away."""
+        if not self.is_open:
+            self.left_after = self.unseen
+        self.last_at, self.last_by = at, by
+        self.found(ABSENT)
+
+    def found(self, state: str, written: int = 0) -> None:
+        """Record the state of the path after its last known change or write.
+
+        `written` is the time of the last write, or 0. Calls show only when a file was opened: `slow > a` empties the
+        file at once and may write much later. A state that cannot be read proves nothing.
+        """
+        self.state, self.unseen = state, None
+        if state == UNREADABLE:
+            self.doubted = self.doubted or (self.last_at, self.last_by)
+            return
+        is_same = self.is_as_found(state)
+        if not is_same and self.opened_at is None:
+            self.opened_at, self.opened_by = self.doubted or (self.last_at, self.last_by)
+        elif is_same and self.opened_at is not None:
+            if len(self.closed) == _MOST_WINDOWS:
+                self.closed.pop()
+                self.untold += 1
+            is_content = self.was_written and state[:1] in ("f", "u")
+            self.closed.append((self.opened_at, max(self.last_at, written if is_content else 0), self.opened_by))
+            self.opened_at = None
+        if state != ABSENT:
+            if self.is_open and self.left_after is not None:
+                self.opened_at, self.opened_by = self.left_after
+            self.left_after = None
+        self.doubted = None
+
+    def is_as_found(self, state: str) -> bool:
+        """Return whether a state equals the first state of the path."""
+        return is_as_found(state, self.baseline, must_be_same=self.must_be_same)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the path differs from its first state, as far as that is known."""
+        return self.opened_at is not None
+
+    @property
+    def windows(self) -> list[Span]:
+        """The spans in which the path differed from its first state, with who began each."""
+        still: list[Span] = [] if self.opened_at is None else [(self.opened_at, None, self.opened_by)]
+        return [*self.closed, *still]
+
+
+def is_as_found(state: str, found: str, *, must_be_same: bool) -> bool:
+    """Return whether a state equals `found`: directories do, unless `must_be_same`."""
+    return state == found or (state[:1] == found[:1] == "d" and not must_be_same)
+
+
+class DisplacedPathHistory(PathHistory):
+    """The history of a path under the old name of a directory that had moved away.
+
+    Until the content of the moved directory is known, the path counts as new, and all calls about it are kept.
+    """
+
+    __slots__ = ("heard", "heard_before_back", "home", "left_at", "left_by")
+
+    def __init__(self, home: str, left_at: int, left_by: int, first_at: int) -> None:
+        super().__init__(ABSENT, first_at)
+        self.home = home
+        self.left_at, self.left_by = left_at, left_by
+        self.heard: list[tuple[int, int, str | None]] = []
+        self.heard_before_back: int | None = None
+
+    def change(self, at: int, by: int, before: str) -> None:
+        """Record a change, and keep the call for `told_with`."""
+        super().change(at, by, before)
+        self.heard.append((at, by, before))
+
+    def leave(self, at: int, by: int) -> None:
+        """Record that the directory was moved away, and keep the call for `told_with`."""
+        super().leave(at, by)
+        self.heard.append((at, by, None))
+
+    def come_back(self, at: int, by: int) -> None:
+        """Record that the moved directory, with the path's first state, is back."""
+        self.change(at, by, ABSENT)
+        if self.heard_before_back is None:
+            self.heard_before_back = len(self.heard)
+
+    @property
+    def held_when_back(self) -> str | None:
+        """The state of the path when the directory was back; None if it never came back."""
+        if self.heard_before_back is None:
+            return None
+        later = self.heard[self.heard_before_back :]
+        return (later[0][2] or ABSENT) if later else self.state
+
+    def told_with(self, baseline: str) -> PathHistory:
+        """Return this history, rebuilt with `baseline` as the first state of the path."""
+        if baseline == ABSENT:
+            return self
+        history = PathHistory(baseline, self.left_at)
+        history.leave(self.left_at, self.left_by)
+        for at, by, before in self.heard:
+            if before is None:
+                history.leave(at, by)
+            else:
+                history.change(at, by, before)
+        history.must_be_same = self.must_be_same
+        history.found(self.state)
+        return history

@@ -1,0 +1,69 @@
+"""Command lines of the processes in a journal, which names them by thread number.
+
+The kernel reuses thread numbers, and a process may execute another program. So each change is recorded with an index,
+which identifies one program of one process.
+"""
+
+from __future__ import annotations
+
+NOBODY = 0
+_MOST_ABOVE = 64
+
+
+class _Process:
+    __slots__ = ("command", "parent")
+
+    def __init__(self) -> None:
+        self.command: str | None = None
+        self.parent = NOBODY
+
+
+class ProcessNames:
+    """All processes of a journal in their order; index 0 stands for no process."""
+
+    def __init__(self) -> None:
+        self._all = [_Process()]
+        self._now: dict[int, int] = {}
+
+    def with_number(self, thread: int) -> int:
+        """Return the index of the process that has a thread number now."""
+        if thread not in self._now:
+            self._now[thread] = len(self._all)
+            self._all.append(_Process())
+        return self._now[thread]
+
+    def begin(self, thread: int, command: str | None, parent: int | None) -> None:
+        """Record a process that began under a thread number, by a fork or by an exec.
+
+        `command` is None after a fork. `parent` is None after an exec that keeps the parent.
+        """
+        known = self._all[self.with_number(thread)]
+        if known.command is not None or known.parent != NOBODY:
+            del self._now[thread]
+        process = self._all[self.with_number(thread)]
+        process.command = command
+        process.parent = known.parent if parent is None else self.with_number(parent) if parent else NOBODY
+
+    def tidies_git(self, who: int) -> bool:
+        """Return whether a process rewrites git's files without moving a ref."""
+        program, _, rest = (self._all[who].command or "").partition(" ")
+        return _program(program) == "git" and rest.startswith(("pack-refs", "reflog expire"))
+
+    def command_of(self, who: int, unknown: str) -> str:
+        """Return the command line of a process or its nearest ancestor, or `unknown`.
+
+        If a program ran itself as a child (git does), the outermost process of this program is named.
+        """
+        found: str | None = None
+        for _ in range(_MOST_ABOVE):
+            process = self._all[who]
+            if process.command is not None:
+                if found is not None and _program(process.command) != _program(found):
+                    break
+                found = process.command
+            who = process.parent
+        return unknown if found is None else found
+
+
+def _program(command: str) -> str:
+    return command.partition(" ")[0].rpartition("/")[2]

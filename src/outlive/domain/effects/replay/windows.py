@@ -1,0 +1,102 @@
+"""Windows: spans in which single paths were changed, joined by tree and time."""
+
+from __future__ import annotations
+
+from outlive.domain.effects.effects import Window
+from outlive.domain.effects.path_summary import told_as
+from outlive.domain.effects.replay.path_history import ABSENT
+from outlive.domain.timestamps import from_micros
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from outlive.domain.effects.replay.path_history import PathHistory, Span
+
+    _CommandOf = Callable[[int], str]
+
+
+def spans_of(histories: Sequence[tuple[str, PathHistory]]) -> Iterator[tuple[str, Span]]:
+    """Yield the spans in which single paths were not as the task found them.
+
+    A directory that was made again has no closed span while a path below it has differed since before: its content is
+    not restored. A moved directory is kept, because no calls have named the paths in it.
+    """
+    since: dict[str, int] = {}
+    for path, history in histories:
+        above = path.rpartition("/")[0]
+        while history.opened_at is not None and above and history.opened_at < since.get(above, history.opened_at + 1):
+            since[above] = history.opened_at
+            above = above.rpartition("/")[0]
+    for path, history in histories:
+        for span in history.windows:
+            if span[1] is None or history.must_be_same or span[0] < since.get(path, span[0] + 1):
+                yield path, span
+
+
+def moved_whole(histories: Mapping[str, PathHistory], is_removed: Callable[[str], bool]) -> frozenset[str]:
+    """Return the old and new names of directories that were moved with their content.
+
+    A directory that was removed, or that the task made, is left out: its paths have all been named.
+    """
+    there = (
+        (path, history)
+        for path, history in histories.items()
+        if history.baseline[:1] == "d" and history.state == ABSENT
+    )
+    left = {history.baseline: path for path, history in there if not is_removed(history.baseline)}
+    came = (path for path, history in histories.items() if history.baseline == ABSENT and history.state in left)
+    return frozenset((*left.values(), *came)) if left else frozenset()
+
+
+def by_whole(spans: Iterable[tuple[str, Span]], whole: frozenset[str]) -> Iterator[tuple[str, Span]]:
+    """Yield the spans, with moved directories in place of the open paths in them."""
+    for path, span in spans:
+        yield (told_as(path, whole) if whole and span[1] is None else path), span
+
+
+def windows_of(
+    spans: Iterable[tuple[str, Span]], tops: tuple[str, ...], heads: Mapping[str, str], command_of: _CommandOf
+) -> tuple[Window, ...]:
+    """Return the windows of each tree and inner repository, ordered by beginning."""
+    by_top: dict[str, list[tuple[str, Span]]] = {}
+    for path, span in spans:
+        by_top.setdefault(tree_around(path, tops, heads), []).append((path, span))
+    found = [window for top, inside in by_top.items() for window in _windows_in(top, inside, command_of)]
+    return tuple(sorted(found, key=lambda window: window.opened_at))
+
+
+def tree_around(path: str, tops: tuple[str, ...], heads: Mapping[str, str]) -> str:
+    """Return the innermost tree around a path, a HEAD or a stash, with a final slash."""
+    around = [top for top in tops if path.startswith(top)] or [top for top in tops if top.startswith(path + "/")]
+    return heads.get(path, max(around, key=len, default="/")).rstrip("/") + "/"
+
+
+def _windows_in(top: str, found: list[tuple[str, Span]], command_of: _CommandOf) -> Iterable[Window]:
+    """Yield the windows of one tree: overlapping spans, or all open ones, are one."""
+    group: list[tuple[int, str, int]] = []
+    still: list[tuple[int, str, int]] = []
+    until = 0
+    for path, (opened, closed, by) in sorted(found, key=lambda each: each[1][0]):
+        if closed is None:
+            still.append((opened, path, by))
+            continue
+        if group and opened > until:
+            yield _window(top, group, until, command_of)
+            group = []
+        group.append((opened, path, by))
+        until = max(until, closed)
+    if group:
+        yield _window(top, group, until, command_of)
+    if still:
+        yield _window(top, still, None, command_of)
+
+
+def _window(top: str, spans: list[tuple[int, str, int]], until: int | None, command_of: _CommandOf) -> Window:
+    return Window(
+        scope=top.rstrip("/") or "/",
+        paths=tuple(sorted({path for _, path, _ in spans})),
+        opened_at=from_micros(spans[0][0]),
+        closed_at=None if until is None else from_micros(until),
+        by=command_of(spans[0][2]),
+    )

@@ -1,0 +1,1 @@
+"""The state of a git repository before and after a task."""

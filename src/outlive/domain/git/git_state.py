@@ -1,0 +1,115 @@
+"""The parts of git's own state, as paths in a git directory name them."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from outlive.domain.git.snapshot import GitState
+
+
+_FILES = {
+    **{name: name for name in ("HEAD", "index", "config", "config.worktree", "packed-refs", "shallow")},
+    **{f"info/{name}": f"info/{name}" for name in ("exclude", "attributes", "grafts", "sparse-checkout")},
+    # The log records every stash entry. The ref names only the newest, and has no file of its own if refs are packed.
+    **dict.fromkeys(("refs/stash", "logs/refs/stash"), "stash"),
+}
+_DIRECTORIES = {
+    "refs/heads/": "branch ",
+    "refs/tags/": "tag ",
+    "refs/remotes/": "remote branch ",
+    "refs/notes/": "notes ",
+    "refs/replace/": "replacement of ",
+    "refs/": "ref ",
+    "hooks/": "hook ",
+}
+_SAMPLE = ".sample"
+
+
+def is_gits_own(path: str) -> bool:
+    """Return whether a path is a HEAD or a stash instead of a file of a worktree."""
+    return name_in_git(path) is not None
+
+
+def name_in_git(path: str) -> str | None:
+    """Return the readable name of a HEAD or a stash; None for any other path."""
+    names = {"/HEAD": "HEAD", "/refs/stash": "the stash"}
+    return next((name for end, name in names.items() if path.endswith(end) and "/.git/" in path), None)
+
+
+def part_of_git(name: str, *, is_own: bool, is_directory: bool = False) -> str | None:
+    """Return the part of git's state that a path in a git directory belongs to.
+
+    Returns None for objects, locks, logs other than the stash's, and a directory of branches (`feature` of
+    `feature/x`). The directory of a linked worktree is a part.
+    """
+    if name.endswith(".lock") or name.startswith("objects/") or (is_directory and name.startswith("refs/")):
+        return None
+    if name in ("HEAD", "index") and not is_own:
+        return f"{name} of the main worktree"
+    if name in _FILES:
+        return _FILES[name]
+    for start, what in _DIRECTORIES.items():
+        if name.startswith(start):
+            return None if name.endswith(_SAMPLE) else what + name.removeprefix(start)
+    inside, _, rest = name.partition("/")
+    if inside == "modules":
+        return _part_of_submodule(rest.split("/"), is_directory=is_directory)
+    return _part_of_worktree(*rest.split("/")) if inside == "worktrees" and rest else None
+
+
+def of_repository(place: str) -> str:
+    """Return the suffix that a part of a further repository's state gets."""
+    return f" of {place}"
+
+
+def _part_of_submodule(names: list[str], *, is_directory: bool) -> str | None:
+    """Return the part of git's state of a path in `.git/modules`, or None.
+
+    `names` are the components below `modules`. A submodule's name may have slashes.
+    """
+    for end in range(1, len(names)):
+        if names[end] in ("objects", "logs"):
+            return None
+        part = part_of_git("/".join(names[end:]), is_own=True, is_directory=is_directory)
+        if part is not None:
+            return f"{part} of submodule {'/'.join(names[:end])}"
+    return None
+
+
+def _part_of_worktree(worktree: str, *names: str) -> str | None:
+    """Return the part of git's state of a linked worktree's directory or path in it."""
+    if not names:
+        return f"worktree {worktree}"
+    return f"{names[0]} of worktree {worktree}" if names in (("HEAD",), ("index",)) else None
+
+
+def but_for(parts: Collection[str], then: GitState | None, now: GitState | None) -> GitState | None:
+    """Return the later state `now`, with some parts as in the earlier state `then`."""
+    if not parts:
+        return now
+    if then is None or now is None or then.identity != now.identity:
+        # The repository was made, removed or replaced. The task touched a part of it, so the task may have done that,
+        # and no difference is reported.
+        return then
+    if "config" in parts:
+        now = now.but(config=then.config)
+    # Removing a packed ref writes `packed-refs` and no other path.
+    may_be_gone = "packed-refs" in parts
+    of_branch = _head_part(now) in parts or (may_be_gone and not now.head)
+    if "HEAD" in parts if then.branch != now.branch else of_branch:
+        now = now.but(branch=then.branch, head=then.head)
+    if now.refs is None or then.refs is None:
+        has_moved_refs = any(each == "packed-refs" or " " in each for each in parts)
+        return now.but(refs_mark=then.refs_mark) if has_moved_refs else now
+    own = {name for name in (*then.refs, *now.refs) if part_of_git(name, is_own=True) in parts}
+    if may_be_gone:
+        own.update(name for name in then.refs if name not in now.refs)
+    kept = {name: value for name, value in now.refs.items() if name not in own}
+    return now.but(refs={**kept, **{name: value for name, value in then.refs.items() if name in own}})
+
+
+def _head_part(git: GitState) -> str | None:
+    """Return the part that changes when HEAD gets another commit: the branch, or HEAD."""
+    return part_of_git(git.branch or "HEAD", is_own=True)

@@ -1,0 +1,1 @@
+"""Notices: which sessions they are delivered to, and how their text is written."""

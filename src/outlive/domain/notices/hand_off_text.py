@@ -1,0 +1,294 @@
+"""The hand-off: the text that a session receives at a boundary, before it acts.
+
+Ten tasks fit into 3 KB. With more tasks, each gets fewer words. With very many, some are only counted.
+"""
+
+from __future__ import annotations
+
+from outlive.domain.effects.describe import few_names, how_long, summary_of
+from outlive.domain.effects.path_summary import without_filled
+from outlive.domain.notices.notice_text import cut_bytes, frame, how_it_ended, ran_beside, ran_inside
+from outlive.domain.text.sanitize import one_line
+from outlive.domain.text.units import show_duration, them
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from outlive.domain.effects.drift import Drift
+    from outlive.domain.effects.effects import Effects, Window
+    from outlive.domain.effects.overlap import Overlap
+    from outlive.domain.effects.predicted import Declared
+    from outlive.domain.sessions.client_task import ClientTask
+    from outlive.domain.tasks.task import Task
+
+DIGEST_BYTES = 3000
+_NARROWEST, _WIDEST = 48, 400
+_FRAME = 900
+_MOST_WINDOWS, _MOST_FOREIGN, _FOREIGN_LINE = 3, 3, 260
+_MOST_BESIDE, _BESIDE_LINE = 3, 160
+_EARLIER_LINE, _TOLD_LINE = 200, 100
+_WIDEST_PLACE = 120
+
+
+class Line(Value):
+    """The data for one task's line in the hand-off."""
+
+    task: Task
+    last_line: str = ""
+    taking: Declared | None = None
+    """What the command's text shows, if it changes files that the command has not written."""
+    earlier: bool = False
+    """Whether the ending belongs to an earlier session of this project that no session continues."""
+    drift: Drift | None = None
+    """What has changed in the world since the task ended. None if nothing was compared."""
+    effects: Effects | None = None
+    """What an ended task touched. None if the caller did not request it."""
+    overlaps: tuple[Overlap, ...] = ()
+    """For an ended task: the tasks and sessions that changed the same tree, and the open windows in which it ran."""
+
+
+class HandOffText(Value):
+    """Everything that the text of a hand-off contains."""
+
+    running: tuple[Line, ...] = ()
+    ended: tuple[Line, ...] = ()
+    lost: tuple[Line, ...] = ()
+    more_running: int = 0
+    """The number of further running tasks without a line. The next two fields count ended and lost tasks."""
+    more_ended: int = 0
+    more_lost: int = 0
+    earlier: tuple[Line, ...] = ()
+    """Endings of earlier sessions' tasks for which there is no living recipient."""
+    earlier_more: int = 0
+    """The number of further endings of earlier sessions' tasks, which have no line."""
+    earlier_more_failed: int = 0
+    told: tuple[Line, ...] = ()
+    """Endings of the last hour that were delivered to the session before its history was summarised."""
+    elsewhere: int = 0
+    """The number of tasks that other living sessions, or no session, run in this project."""
+    beside: tuple[Line, ...] = ()
+    """The other sessions' tasks that declared paths they touch, or whose text shows that they move or remove files."""
+    foreign: tuple[ClientTask, ...] = ()
+    """Background commands run by the clients of this session and of the sessions whose notices it gets."""
+    foreign_elsewhere: tuple[ClientTask, ...] = ()
+    """Background commands that the clients of other living sessions run themselves in this project."""
+    windows: tuple[tuple[str, Window], ...] = ()
+    """Windows that are open on this tree now, each with the id of the task that opened it."""
+    windows_more: int = 0
+    """The number of ended tasks that left paths of this tree changed and were not compared."""
+    windows_unsure: tuple[str, ...] = ()
+    """Tasks that may have windows open on this tree, because not all of their changes were compared."""
+    tree: str | None = None
+    """The tree of the session that gets the hand-off. For paths in another tree, the text names that tree."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to report."""
+        return not (
+            self.running
+            or self.ended
+            or self.lost
+            or self.foreign
+            or self.foreign_elsewhere
+            or self.windows
+            or self.windows_unsure
+            or self.beside
+            or self.earlier
+            or self.told
+        )
+
+
+def shown_of(digest: HandOffText) -> int:
+    """Return the largest number of the session's tasks that the hand-off can name."""
+    return min(_room(digest) // _NARROWEST, len(digest.running) + len(digest.ended) + len(digest.lost))
+
+
+def _room(digest: HandOffText) -> int:
+    """Return the number of bytes that the hand-off has for the session's own tasks."""
+    return (
+        DIGEST_BYTES
+        - _FRAME
+        - _BESIDE_LINE * (len(digest.beside[:_MOST_BESIDE]) + len(digest.earlier))
+        - _TOLD_LINE * len(digest.told)
+    )
+
+
+def write_digest(digest: HandOffText, mark: str, now: datetime) -> str:
+    """Return the text of the hand-off for a model; empty if nothing is to report."""
+    if digest.is_empty:
+        return ""
+    shown = max(1, shown_of(digest))
+    width = min(max(_room(digest) // shown, _NARROWEST), _WIDEST)
+    parts: list[str] = []
+    left = shown
+    for head, lines, more in (
+        ("lost, nobody saw how it ended", digest.lost, digest.more_lost),
+        ("ended, and you have not been told", digest.ended, digest.more_ended),
+        ("still running", digest.running, digest.more_running),
+    ):
+        if not lines:
+            continue
+        parts.append(f"{head} ({len(lines) + more}):")
+        parts += [_line(line, width, now) for line in lines[:left]]
+        if (rest := len(lines) + more - left) > 0:
+            parts.append(f"  and {rest} more: outlive list")
+        left = max(0, left - len(lines))
+    if digest.earlier:
+        parts.append(f"ended, of sessions that are over ({len(digest.earlier) + digest.earlier_more}):")
+        parts += [_line(line, _EARLIER_LINE, now) for line in digest.earlier]
+        parts += _rest_of_earlier(digest)
+    if digest.told:
+        parts.append("ended within the last hour, and told before the summary:")
+        parts += [_line(line, _TOLD_LINE, now) for line in digest.told]
+    if digest.elsewhere:
+        parts.append(f"others run {digest.elsewhere} more in this project: outlive list")
+        parts += [_line(line, _BESIDE_LINE, now) for line in digest.beside[:_MOST_BESIDE]]
+    parts += _foreign_lines(digest, now)
+    parts += [held_line(task, window, now, digest.tree) for task, window in digest.windows[:_MOST_WINDOWS]]
+    parts += [unsure_line(task) for task in digest.windows_unsure[:_MOST_WINDOWS]]
+    if (more := len(digest.windows) + digest.windows_more - _MOST_WINDOWS) > 0:
+        parts.append(f"and {more} more not as they were found: outlive gate")
+    parts.append("more: outlive show ID; outlive output ID --tail 20; outlive wait ID; outlive result ID")
+    return frame(mark, "Hand-off of background tasks; it replaces every earlier hand-off.", parts)
+
+
+def _foreign_lines(digest: HandOffText, now: datetime) -> list[str]:
+    """Return the lines about clients' background commands, this client's first."""
+    parts = []
+    for head, found, width in (
+        ("not kept by Outlive, but by the client itself", digest.foreign, _FOREIGN_LINE),
+        (
+            "kept by the clients of other sessions in this project; what they write is not known",
+            digest.foreign_elsewhere,
+            _BESIDE_LINE,
+        ),
+    ):
+        if found:
+            parts.append(f"{head} ({len(found)}):")
+            parts += [cut_bytes(foreign_line(one, now), width) for one in found[:_MOST_FOREIGN]]
+    return parts
+
+
+def _rest_of_earlier(digest: HandOffText) -> list[str]:
+    """Return the line that counts the earlier endings, and so delivers them."""
+    if not digest.earlier_more:
+        return []
+    failed = f" ({digest.earlier_more_failed} without success)" if digest.earlier_more_failed else ""
+    return [f"  and {digest.earlier_more} more{failed}, which nobody is told again: outlive list"]
+
+
+def maybe_held_line(  # noqa: PLR0917 - each part of the line
+    task: str, window: Window, unread: tuple[str, ...], now: datetime, tree: str, unchecked: int = 0
+) -> str:
+    """Return the warning about an open window that a command may touch.
+
+    If words of the command cannot be read (`unread`), the warning says that this is not known.
+    """
+    line = held_line(task, window, now, tree, unchecked)
+    if not unread:
+        return line
+    return (
+        f"cannot tell whether it is touched, {', '.join(one_line(word, 40) for word in unread)} cannot be read: {line}"
+    )
+
+
+def held_line(task: str, window: Window, now: datetime, tree: str | None, unchecked: int = 0) -> str:
+    """Return the warning about an open window.
+
+    A window in another tree than the session's `tree` is named with its tree, because both may have files of the same
+    names. `unchecked` is the number of further paths that have not been compared with their present state.
+    """
+    paths, unchecked = without_filled(window.paths), unchecked or window.uncompared
+    names = few_names(paths, window.scope) + (f" (and up to {unchecked:,} that were not compared)" if unchecked else "")
+    is_shared = all(path.endswith("/refs/stash") for path in paths)  # all worktrees share one stash
+    if tree not in (None, window.scope) and not is_shared:
+        names += f" in {one_line(window.scope, _WIDEST_PLACE)}"
+    since, found = how_long(window, now), f"found {them(len(paths))}"
+    if not window.is_attributed:
+        return f"{names} not as task {task} {found}, since {since} (watched: nobody knows who did it)"
+    does = "has ended and left" if window.is_left else "holds"
+    return f"task {task} {does} {names} away from how it {found}, since {since} ({one_line(window.by, 60)})"
+
+
+def unsure_line(task: str) -> str:
+    """Return the warning about a task whose changes were not all compared."""
+    return f"cannot tell whether task {task} holds something here: it changed too much to compare all of it"
+
+
+def foreign_line(one: ClientTask, now: datetime) -> str:
+    """Return the line about a command that a client runs in its own background."""
+    words = {
+        "running": "runs",
+        "unknown": "may run, or have ended",
+        "lost": "has ended, nobody saw how (exit code unknown)",
+    }
+    where = f" in {one_line(one.seen.cwd, 60)}" if one.seen.cwd else ""
+    where += f", output in {one_line(one.seen.output, 100)}" if one.seen.output else ""
+    if one.state != "running" and one.written_at is not None:
+        where += f", last written {show_duration(now - one.written_at)} ago"
+    ago = show_duration(now - one.seen_at)
+    return f"  {one_line(one.seen.id, 40)} {words[one.state]}, told {ago} ago: {one_line(one.seen.command, 80)}{where}"
+
+
+def _line(line: Line, width: int, now: datetime) -> str:
+    task, attempt = line.task, line.task.current
+    if attempt.settled_at is None:
+        age = show_duration(now - (attempt.started_at or attempt.created_at))
+        how = f"{attempt.state} for {age}" + (f", {attempt.condition}" if attempt.condition else "")
+        how += "" if line.taking is None else f", {taking_words(line.taking)}"
+        how += _declared(task)
+    else:
+        how = how_it_ended(attempt)
+    head = f"  {task.id}{' (of an earlier session)' if line.earlier else ''} {how}: "
+    room = width - len(head)
+    what = one_line(task.launch.command, max(room // 2, 20))
+    news = [ran_inside(each, task.launch.project) for each in line.overlaps if each.windows][:1]
+    news += [ran_beside(each.foreign) for each in line.overlaps if each.foreign is not None][:1]
+    news += [line.drift.summary] if line.drift is not None and line.drift.moved else []
+    if line.effects is not None and not line.effects.is_empty:
+        news.append(f"{line.effects.level}: {summary_of(line.effects, now)}")
+    told = [f"; {_whole_parts(each, max(room // 3, 52))}" for each in news]
+    words = [what, *told, f"{';' if told else ''} in {one_line(task.launch.cwd, max(room // 4, 12))}"]
+    if line.last_line:
+        words.append(f', last line "{one_line(line.last_line, max(room // 4, 12))}"')
+    text = head
+    for word in words:
+        if len(text) + len(word) <= width or text == head:
+            text += word
+    return cut_bytes(text, width)
+
+
+def _whole_parts(sentence: str, width: int) -> str:
+    """Return the whole parts of a sentence that fit: `26m…` would misstate `26ms`."""
+    parts = one_line(sentence, _WIDEST).split("; ")
+    while len(parts) > 1 and len("; ".join(parts)) > width:
+        parts.pop()
+    return one_line("; ".join(parts), width)
+
+
+def taking_words(taking: Declared) -> str:
+    """Return words about a command that moves or removes files, and may restore them."""
+    by = one_line(taking.taken_away[0].by, 60)
+    if taking.opens_window:
+        return f"by its text takes files away for a while ({by})"
+    return f"by its text takes files away and does not put them back ({by})"
+
+
+def _declared(task: Task) -> str:
+    """Return a warning with the paths that the launch declared as touched."""
+    paths = task.launch.touches
+    return f", touches {few_names(paths, task.launch.project)} by its launch" if paths else ""
+
+
+def named_in(digest: HandOffText) -> Sequence[str]:
+    """Return the ids of the session's tasks that have a line in the hand-off."""
+    return [line.task.id for line in (*digest.lost, *digest.ended, *digest.running)][: shown_of(digest)]
+
+
+def running_beside(digest: HandOffText) -> Sequence[str]:
+    """Return the ids of other sessions' running tasks in the warnings of the hand-off."""
+    windows = [task for task, window in digest.windows[:_MOST_WINDOWS] if not window.is_left]
+    return [*(line.task.id for line in digest.beside[:_MOST_BESIDE]), *windows]

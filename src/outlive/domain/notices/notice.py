@@ -1,0 +1,129 @@
+"""Notices: events that are reported to a session, and the rules of their delivery."""
+
+from __future__ import annotations
+
+from outlive.domain.timestamps import timedelta
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+OPEN = ("pending", "claimed", "presented")
+_ENDINGS = ("ended", "lost", "retrying")
+# A notice is presented once, and at most twice more at later boundaries, until it is acknowledged.
+MOST_PRESENTATIONS = 3
+# How many seconds a wake may wait for related endings, and for a busy target.
+COALESCE_S = 0.25
+DEFERRAL_CEILING_S = 60.0
+# An ending of this age that was delivered before the history was summarised is repeated after the summary.
+TOLD_LATELY = timedelta(hours=1)
+
+
+class Notice(Value):
+    """One event that is reported to a session."""
+
+    seq: int
+    id: str
+    task: str
+    attempt: int
+    kind: str
+    origin: int
+    state: str
+    created_at: datetime
+    claimer: str | None = None
+    tries: int = 0
+    presented_to: int | None = None
+    last_error: str | None = None
+    is_quiet: bool = False
+    """Whether the notice waits for the session's next turn, and neither wakes nor holds the session."""
+
+
+class Telling(Value):
+    """A notice with the notices whose content it includes."""
+
+    notice: Notice
+    covers: tuple[Notice, ...] = ()
+
+    @property
+    def all(self) -> tuple[Notice, ...]:
+        """This notice, and every notice that is delivered as part of it."""
+        return (self.notice, *self.covers)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all of these notices wait for the next turn."""
+        return all(notice.is_quiet for notice in self.all)
+
+
+def may_be_claimed(notice: Notice, *, at_boundary: bool, is_held: Callable[[str], bool]) -> bool:
+    """Return whether a notice can be delivered now.
+
+    A notice cannot be delivered while the process that claimed it lives. A presented notice can be presented again at a
+    boundary only, and at most `MOST_PRESENTATIONS` times in all.
+    """
+    if notice.state == "pending":
+        return True
+    if notice.state == "claimed":
+        # If the claiming process died before it presented the notice, another process may claim the notice.
+        return notice.claimer is None or not is_held(notice.claimer)
+    return at_boundary and notice.state == "presented" and notice.tries < MOST_PRESENTATIONS
+
+
+def told_together(notices: Sequence[Notice], members_of: Callable[[str], frozenset[str]]) -> list[Telling]:
+    """Return the notices as delivered: a group's ending includes its members' endings."""
+    covered: dict[str, list[Notice]] = {}
+    taken: set[str] = set()
+    # An ending reports its task's overlaps, so an earlier overlap notice of the same attempt would repeat them.
+    endings = {(each.task, each.attempt): each for each in notices if each.kind in _ENDINGS}
+    for notice in notices:
+        ending = endings.get((notice.task, notice.attempt))
+        if notice.kind == "overlap" and ending is not None:
+            covered.setdefault(ending.id, []).append(notice)
+            taken.add(notice.id)
+    # The latest ending of a group comes first, because it includes the earlier ones.
+    for notice in reversed(notices):
+        if notice.kind == "group_ended" and notice.id not in taken:
+            members = members_of(notice.task)
+            parts = [each for each in notices if each.id not in taken and _is_part(each, notice, members)]
+            covered[notice.id] = [one for part in parts for one in (part, *covered.pop(part.id, ()))]
+            taken.update(each.id for each in parts)
+    return [
+        Telling(notice=notice, covers=tuple(covered.get(notice.id, ()))) for notice in notices if notice.id not in taken
+    ]
+
+
+def _is_part(notice: Notice, whole: Notice, members: frozenset[str]) -> bool:
+    """Return whether a group's ending includes another, perhaps earlier, notice."""
+    return notice.seq <= whole.seq and notice.id != whole.id and notice.task in members
+
+
+def count_running(spans: Sequence[tuple[int, int | None]]) -> tuple[int, int]:
+    """Return how many tasks of a session run, and how many count as its tasks.
+
+    A task counts if it was launched after the last time at which no task ran. `spans` holds the launch and the end
+    (None if running) of each task in the order of launch.
+    """
+    running, launched, latest = 0, 0, 0
+    for begin, end in spans:
+        if not running and begin > latest:
+            launched = 0
+        launched += 1
+        if end is None:
+            running += 1
+        else:
+            latest = max(latest, end)
+    return running, launched
+
+
+def may_wait(kind: str, state: str, remaining: int) -> bool:
+    """Return whether a success need not wake a session, because its group still runs."""
+    return kind == "ended" and state == "succeeded" and remaining > 0
+
+
+def needs_answer(kind: str, state: str | None, *, is_failure_urgent: bool) -> bool:
+    """Return whether a notice is delivered at once to a session that collects notices."""
+    if kind in ("stalled", "input_required"):
+        return True
+    return is_failure_urgent and (kind == "lost" or (kind == "ended" and state in ("failed", "timed_out", "lost")))

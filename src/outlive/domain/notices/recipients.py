@@ -1,0 +1,73 @@
+"""Recipients: the sessions to which a task's ending is reported.
+
+The first rule that finds a living session decides:
+
+1. the session that launched the task, or the first of its heirs that lives;
+2. the nearest living ancestor: the session whose task launched that session, and so on, or its heir;
+3. every session that was shown the task as running, or its heir;
+4. the session whose hand-off reported the ending when the session began, or its heir.
+
+If none of these sessions lives, the ending is reported to the next new session of the project.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from outlive.domain.sessions.session import Lineage, Session
+
+    LineageOf = Callable[[int], Lineage]
+    Lives = Callable[[Session], bool]
+
+
+def living_heir(session: int, lineage: Lineage, lives: Lives) -> int | None:
+    """Return the session itself if it lives, else the first heir that lives, or None.
+
+    The heirs of an heir come before the next heir.
+    """
+    waiting, seen = [session], set()
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        if lives(lineage.sessions[one]):
+            return one
+        seen.add(one)
+        waiting += reversed(lineage.heirs.get(one, ()))
+    return None
+
+
+def recipients(origin: int, shown_to: Sequence[int], lineage_of: LineageOf, lives: Lives) -> tuple[int, ...]:
+    """Return the sessions to which the ending of a task of `origin` is reported.
+
+    `shown_to` are the sessions that were shown the task while it ran, then the session whose hand-off reported the
+    ending. An empty tuple means the next new session of the project.
+    """
+    seen: set[int] = set()
+    ancestor: int | None = origin
+    while ancestor is not None and ancestor not in seen:
+        seen.add(ancestor)
+        lineage = lineage_of(ancestor)
+        living = living_heir(ancestor, lineage, lives)
+        if living is not None:
+            return (living,)
+        ancestor = lineage.sessions[ancestor].parent
+    found = (living_heir(one, lineage_of(one), lives) for one in shown_to)
+    return tuple(dict.fromkeys(one for one in found if one is not None))
+
+
+def is_recipient(session: int, origin: int, shown_to: Sequence[int], lineage_of: LineageOf, lives: Lives) -> bool:
+    """Return whether an ending is reported to a session that asks now.
+
+    A session that is over counts only if no living session is a recipient.
+    """
+
+    def lives_or_asks(each: Session) -> bool:
+        return each.seq == session or lives(each)
+
+    if session not in recipients(origin, shown_to, lineage_of, lives_or_asks):
+        return False
+    living = recipients(origin, shown_to, lineage_of, lives)
+    return not living or session in living

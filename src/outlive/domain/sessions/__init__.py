@@ -1,0 +1,1 @@
+"""Sessions: which one continues which, and commands that clients run themselves."""

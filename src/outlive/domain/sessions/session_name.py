@@ -1,0 +1,14 @@
+"""The rules for a session's name, apart because every hook must load them fast."""
+
+from __future__ import annotations
+
+from outlive.domain.errors import UserError
+from outlive.domain.text.sanitize import is_encodable
+
+_LONGEST_NAME = 500
+
+
+def check_name(name: str) -> None:
+    """Raise `UserError` if a text cannot be the name of a session."""
+    if not 0 < len(name) <= _LONGEST_NAME or "\0" in name or not is_encodable(name):
+        raise UserError("the session is not usable", f"1 to {_LONGEST_NAME} characters, no NUL byte")

@@ -1,0 +1,1 @@
+"""Tasks and attempts: their states, endings, retries and the queue."""

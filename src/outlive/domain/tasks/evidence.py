@@ -1,0 +1,112 @@
+"""Evidence of an attempt's end, and the verdict that follows from it.
+
+Evidence is what a process observed: the command exited, was ended by a signal, never started or vanished. An intent is
+an earlier decision, for example to cancel the attempt. The verdict follows from both alone. So a keeper, the reconciler
+and a person who reads the record all reach the same verdict.
+"""
+
+from __future__ import annotations
+
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+    from typing import Literal
+
+    from outlive.domain.tasks.lifecycle import State
+
+    EvidenceKind = Literal["exited", "signalled", "not_started", "vanished"]
+    IntentKind = Literal[
+        "cancel", "timeout", "idle_timeout", "queue_timeout", "dependency", "output_limit", "session_ended"
+    ]
+    Started = Literal["yes", "no", "unknown"]
+
+
+INSTALLATION_GONE = "installation_gone"
+"""The cause of evidence and the reason of a failure: the keeper of a queued task found no installation of Outlive."""
+EXIT_UNKNOWN = "exit_unknown"
+"""The cause of evidence and the reason of a failure: the end was observed, but the exit code is not known."""
+
+
+UNANSWERED = (
+    "its keeper and its witness were killed while it ran: it was not observed from then on, and calls of it that"
+    " change files may have failed"
+)
+"""The detail of an ending, if keeper and witness of an observed command died before the command ended."""
+
+
+class Evidence(Value):
+    """What a process observed of an attempt's end; unknown fields are None."""
+
+    kind: EvidenceKind
+    seen_by: str
+    exit_code: int | None = None
+    signal: int | None = None
+    started: Started = "yes"
+    cause: str | None = None
+    detail: str | None = None
+    at: datetime | None = None
+
+
+class Intent(Value):
+    """A decision that an attempt must end, made before its end was observed."""
+
+    kind: IntentKind
+    at: datetime
+
+
+class Verdict(Value):
+    """How an attempt ended: `reason` for programs, `detail` for people."""
+
+    state: State
+    exit_code: int | None
+    signal: int | None
+    reason: str | None
+    detail: str | None
+
+
+_WHEN_INTENDED: dict[str, tuple[State, str]] = {
+    "cancel": ("cancelled", "requested"),
+    "session_ended": ("cancelled", "session_ended"),
+    "timeout": ("timed_out", "timeout"),
+    "idle_timeout": ("timed_out", "idle_timeout"),
+    "queue_timeout": ("timed_out", "queue_timeout"),
+    "dependency": ("cancelled", "dependency_failed"),
+    "output_limit": ("failed", "output_limit"),
+}
+
+
+def refused(intent: Intent, seen_by: str, detail: str | None = None) -> Evidence:
+    """Return the evidence of an attempt that never began because of an intent."""
+    return Evidence(kind="not_started", seen_by=seen_by, started="no", cause=intent.kind, detail=detail, at=intent.at)
+
+
+def decide(evidence: Evidence, intent: Intent | None, survivors: int = 0) -> Verdict:
+    """Return the verdict on an attempt.
+
+    If processes of the tree were alive after an intended end (`survivors`), the attempt counts as failed. The reason is
+    then the intent with `_incomplete`.
+    """
+    if evidence.kind == "vanished":
+        return _verdict(evidence, "lost", evidence.cause or "unknown")
+    if evidence.kind == "not_started" and intent is None:
+        return _verdict(evidence, "failed", INSTALLATION_GONE if evidence.cause == INSTALLATION_GONE else "not_started")
+    if evidence.kind == "exited" and evidence.exit_code is None and intent is None:
+        return _verdict(evidence, "failed", EXIT_UNKNOWN)
+    if intent is not None:
+        if survivors:
+            return _verdict(evidence, "failed", f"{intent.kind}_incomplete")
+        state, reason = _WHEN_INTENDED[intent.kind]
+        return _verdict(evidence, state, reason)
+    return _verdict(evidence, "succeeded" if evidence.exit_code == 0 else "failed", None)
+
+
+def _verdict(evidence: Evidence, state: State, reason: str | None) -> Verdict:
+    return Verdict(
+        state=state,
+        exit_code=evidence.exit_code,
+        signal=evidence.signal,
+        reason=reason,
+        detail=evidence.detail,
+    )

@@ -1,0 +1,111 @@
+"""The queue: when a queued attempt may begin, by its dependencies and claims.
+
+A *dependency* is a task that must end before another one begins. A *claim* is a name with a limit: at most `room`
+attempts with this claim run at once, in the order of their tickets. An attempt draws its ticket when its dependencies
+are met. So it waits only for attempts with earlier tickets, whose number never grows.
+"""
+
+from __future__ import annotations
+
+from outlive.domain.errors import UserError
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.domain.tasks.task import Attempt
+
+MOST_WAITING = 256
+_LONGEST_NAME = 200
+_MOST_ROOM = 10_000
+
+
+class Dependency(Value):
+    """A task that must have ended successfully, or in any way with `any_ending`."""
+
+    task: str
+    any_ending: bool = False
+
+
+class Claim(Value):
+    """A name for which at most `room` attempts run at once."""
+
+    name: str
+    room: int
+
+
+class Holder(Value):
+    """An attempt that other attempts wait for."""
+
+    task: str
+    attempt: int
+    has_begun: bool = True
+
+
+class Obstacles(Value):
+    """A queued attempt and the attempts that it waits for, as the ledger knows them."""
+
+    attempt: Attempt
+    claims: tuple[Claim, ...]
+    pending: tuple[Holder, ...]
+    """The dependencies that have not ended."""
+    failed: tuple[tuple[str, str], ...]
+    """The dependencies that did not end as required, each with its state."""
+    ahead: tuple[tuple[Holder, ...], ...]
+    """For each claim, the attempts with earlier tickets that have not ended."""
+
+
+class Turn(Value):
+    """The next step of a queued attempt: to wait, to join the line, or to end."""
+
+    must_begin: Holder | None = None
+    """The last attempt with an earlier ticket that has not begun, for which this attempt waits."""
+    must_end: tuple[Holder, ...] = ()
+    how_many: int = 0
+    """How many of the attempts in `must_end` have to end."""
+    refused: str | None = None
+    """Why the attempt will never begin."""
+    should_join: bool = False
+    """Whether the attempt's dependencies are met, so that it can draw its ticket. Then its turn is planned again."""
+
+    @property
+    def has_come(self) -> bool:
+        """Whether the attempt may begin now."""
+        return not (self.must_begin or self.must_end or self.refused or self.should_join)
+
+
+def plan_turn(obstacles: Obstacles) -> Turn:
+    """Return the next step of a queued attempt."""
+    if obstacles.failed:
+        task, state = obstacles.failed[0]
+        return Turn(refused=f"task {task}, which it was to run after, is {state}")
+    if obstacles.pending:
+        # Wake after any one of the dependencies: if it failed, the attempt will never begin, and need not wait for
+        # the others.
+        return Turn(must_end=obstacles.pending, how_many=1)
+    if obstacles.claims and obstacles.attempt.ticket is None:
+        return Turn(should_join=True)
+    for claim, ahead in zip(obstacles.claims, obstacles.ahead, strict=True):
+        if waiting := [holder for holder in ahead if not holder.has_begun]:
+            return Turn(must_begin=waiting[-1])
+        if len(ahead) >= claim.room:
+            return Turn(must_end=ahead, how_many=len(ahead) - claim.room + 1)
+    return Turn()
+
+
+def slots(text: str) -> Claim:
+    """Return the claim of `--slots NAME=N`; raise `UserError` if it is not valid."""
+    name, equals, number = text.rpartition("=")
+    if not equals or not number.isascii() or not number.isdecimal() or not 0 < int(number[:9]) <= _MOST_ROOM:
+        raise UserError(f"--slots cannot be {text!r}", f"NAME=N, with N from 1 to {_MOST_ROOM}")
+    return Claim(name="slots:" + _checked(name), room=int(number))
+
+
+def lock(name: str) -> Claim:
+    """Return the claim of `--lock NAME`: a name for which one attempt runs at a time."""
+    return Claim(name="lock:" + _checked(name), room=1)
+
+
+def _checked(name: str) -> str:
+    if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable() or name != name.strip():
+        raise UserError(f"{name!r} is no name for slots or a lock", f"1 to {_LONGEST_NAME} printable characters")
+    return name

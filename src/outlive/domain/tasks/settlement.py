@@ -1,0 +1,113 @@
+"""Settling: the one way a task ends.
+
+A task ends in three writes that are only ever true together: its terminal state, the notice that tells the session, and
+the date from which its record may be deleted. This module decides all three without touching a database.
+`Ledger.settle` makes them true in one transaction.
+"""
+
+from __future__ import annotations
+
+from outlive.domain.tasks.evidence import decide
+from outlive.domain.tasks.task import AWAITED
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from outlive.domain.tasks.evidence import Evidence, Intent, Verdict
+    from outlive.domain.tasks.task import Launch, LeftRunning, Notify
+
+
+class OutputSize(Value):
+    """The number of bytes that the command wrote, and how many of them were dropped."""
+
+    written: int | None = None
+    dropped: int = 0
+    truncated: bool = False
+
+
+class Settlement(Value):
+    """Everything that is recorded when an attempt ends."""
+
+    task: str
+    attempt: int
+    verdict: Verdict
+    evidence: Evidence
+    settled_at: datetime
+    settled_by: str
+    delete_after: datetime
+    notice_id: str
+    notice_kind: str
+    notice_state: str
+    is_quiet: bool = False
+    """Whether the notice waits for the next turn and wakes no session."""
+    session: str | None
+    group: str | None = None
+    left_running: tuple[LeftRunning, ...]
+    output: OutputSize
+
+
+def plan_settlement(
+    launch: Launch,
+    attempt: int,
+    evidence: Evidence,
+    intent: Intent | None,
+    *,
+    now: datetime,
+    settled_by: str,
+    left_running: Sequence[LeftRunning] = (),
+    output: OutputSize | None = None,
+) -> Settlement:
+    """Return the settlement of an attempt, from the evidence of its end."""
+    verdict = decide(evidence, intent, len(left_running) if intent else 0)
+    kind = "lost" if verdict.state == "lost" else "ended"
+    output = output or OutputSize()
+    return Settlement(
+        task=launch.id,
+        attempt=attempt,
+        verdict=verdict,
+        evidence=evidence,
+        settled_at=now,
+        settled_by=settled_by,
+        delete_after=now + launch.retain,
+        notice_id=notice_id(launch.id, attempt, kind),
+        notice_kind=kind,
+        notice_state="pending" if _is_wanted(launch.notify, verdict.state) else "dismissed",
+        is_quiet=_is_quiet(launch.notify, verdict.state, output),
+        session=launch.session,
+        group=launch.group,
+        left_running=tuple(left_running),
+        output=output,
+    )
+
+
+def told_as_retrying(settlement: Settlement, launch: Launch) -> Settlement:
+    """Return the settlement of an attempt whose task is retried automatically.
+
+    The task has not ended, so its notice is delivered only with the policy `all`.
+    """
+    return settlement.but(
+        notice_id=notice_id(launch.id, settlement.attempt, "retrying"),
+        notice_kind="retrying",
+        notice_state="pending" if launch.notify == "all" else "dismissed",
+    )
+
+
+def _is_wanted(policy: Notify, state: str) -> bool:
+    """Return whether the launcher's policy asks for a notice of an ending."""
+    return policy in AWAITED or (policy == "failure" and state != "succeeded")
+
+
+def _is_quiet(policy: Notify, state: str, output: OutputSize) -> bool:
+    """Return whether a notice waits for the session's next turn.
+
+    With the policy `output`, a success waits only if it is known to have no output.
+    """
+    return policy == "output" and state == "succeeded" and output.written == 0
+
+
+def notice_id(task: str, attempt: int, kind: str) -> str:
+    """Return the id of a notice, which is the same for every delivery of the notice."""
+    return f"n{task}{attempt:02d}{kind.replace('_', '')}"

@@ -1,0 +1,71 @@
+"""Sinks: places where endings are reported in addition to the inbox."""
+
+from __future__ import annotations
+
+from outlive.domain.errors import UserError
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Kind = Literal["run", "webhook", "apprise"]
+    Policy = Literal["all", "end", "failure"]
+    Outcome = Literal["delivered", "busy", "failed"]
+
+KINDS = ("run", "webhook", "apprise")
+POLICIES = ("all", "end", "failure")
+MOST_TRIES = 8
+_LONGEST_PAUSE_S = 60.0
+_LONGEST_NAME = 40
+# The exit code with which a sink's command asks for the notice to be delivered later: EX_TEMPFAIL of sysexits.h.
+BUSY_EXIT_CODE = 75
+
+
+class Sink(Value):
+    """A place where endings are reported, and which endings are reported there."""
+
+    name: str
+    kind: Kind
+    target: str
+    secret: str | None = None
+    policy: Policy = "end"
+    project: str | None = None
+    """The project whose endings are reported. None means all projects."""
+
+
+class Delivery(Value):
+    """The delivery of one notice to one sink, and its result so far."""
+
+    notice: str
+    sink: str
+    state: str
+    tries: int = 0
+    last_error: str | None = None
+
+
+def pause_after(tries: int) -> float:
+    """Return the seconds before the next try: 1, 2, 4 and so on, at most a minute."""
+    return float(min(2 ** (tries - 1), _LONGEST_PAUSE_S))
+
+
+def check_sink(sink: Sink) -> Sink:
+    """Return the sink; raise `UserError` if its configuration can never work."""
+    if not 0 < len(sink.name) <= _LONGEST_NAME or not sink.name.replace("-", "").replace("_", "").isalnum():
+        raise UserError(f"{sink.name[:60]!r} is not a name for a sink", "letters, digits, - and _, at most 40")
+    if not sink.target.strip() or "\0" in sink.target:
+        raise UserError("the sink has no target", "--run COMMAND, --webhook URL or --apprise URL")
+    if sink.kind == "webhook" and not sink.target.startswith(("https://", "http://")):
+        raise UserError(f"{sink.target[:60]!r} is not a web address", "it begins with https:// (or http://)")
+    if sink.secret is not None and sink.kind != "webhook":
+        raise UserError("only a webhook is signed", "leave out --secret-file")
+    return sink
+
+
+def shown_target(sink: Sink) -> str:
+    """Return the beginning of the sink's target: the rest of a URL often gives access."""
+    if sink.kind == "run":
+        return sink.target
+    scheme, mark, rest = sink.target.partition("://")
+    host = rest.partition("/")[0].rpartition("@")[2].partition("?")[0]
+    return f"{scheme}://{host}/…" if sink.kind == "webhook" else f"{scheme}{mark}…"

@@ -1,0 +1,172 @@
+"""The parts of a task: the request (`Launch`) and its attempts (`Attempt`)."""
+
+from __future__ import annotations
+
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+    from typing import Literal
+
+    from outlive.domain.tasks.evidence import Evidence
+    from outlive.domain.tasks.lifecycle import Condition, State
+    from outlive.domain.tasks.queueing import Claim, Dependency
+    from outlive.domain.tasks.sink_config import Delivery
+
+    Mode = Literal["background", "foreground"]
+    KeyScope = Literal["succeeded", "ended"]
+    Notify = Literal["all", "end", "output", "failure", "never"]
+    Observe = Literal["auto", "syscalls", "watch", "compare", "off"]
+
+NOTIFY: tuple[Notify, ...] = ("all", "end", "output", "failure", "never")
+AWAITED: tuple[Notify, ...] = ("all", "end", "output")
+"""The policies that also report a success, so that a session waits for the task."""
+
+
+class Launch(Value):
+    """The request of a task, without the environment, which may hold secrets."""
+
+    id: str
+    command: str
+    argv: tuple[str, ...]
+    cwd: str
+    project: str
+    host: str
+    created_at: datetime
+    description: str | None = None
+    session: str | None = None
+    session_project: str | None = None
+    """The project in which the session works, if it is not the task's own."""
+    parent: str | None = None
+    group: str | None = None
+    key: str | None = None
+    mode: Mode = "background"
+    engine: str = "local"
+    timeout: timedelta | None = None
+    idle_timeout: timedelta | None = None
+    queue_timeout: timedelta | None = None
+    retries: int = 0
+    after: tuple[Dependency, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    max_output: int
+    notify: Notify = "end"
+    observe: Observe = "auto"
+    takes_input: bool = False
+    """Whether input may be sent to the task. Otherwise its standard input is empty."""
+    touches: tuple[str, ...] = ()
+    """Absolute paths that the task is going to touch, as its launcher declared."""
+    retain: timedelta
+    adopted_pid: int | None = None
+    """The process that the task adopted. None for a command that Outlive started."""
+    adopted_output: str | None = None
+    """The file that the adopted process's output is copied from. None if its output cannot be read."""
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether the task may have to wait for other tasks before it begins."""
+        return bool(self.after or self.claims)
+
+
+class LeftRunning(Value):
+    """A process of the task's tree that still ran when the command itself had ended."""
+
+    pid: int
+    command: str
+    start: int = 0
+    inode: int = 0
+    """Distinguishes the process from a later one with the same number (see `bundle.processes`). 0 in older records."""
+
+
+class Attempt(Value):
+    """One attempt of a task. The fields about its ending are set when it has ended."""
+
+    number: int
+    state: State
+    created_at: datetime
+    condition: Condition | None = None
+    boot: str
+    pid_namespace: int
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    settled_at: datetime | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str | None = None
+    detail: str | None = None
+    settled_by: str | None = None
+    delete_after: datetime | None = None
+    left_running: tuple[LeftRunning, ...] = ()
+    output_bytes: int | None = None
+    output_dropped: int | None = None
+    output_truncated: bool = False
+    ticket: int | None = None
+    """The attempt's place in the queue. None until the attempt has drawn it."""
+    not_before: datetime | None = None
+    automatic: bool = False
+    """Whether the attempt is an automatic retry, which a keeper started."""
+
+
+class NoticeRow(Value):
+    """One notice for a session, and the state of its delivery."""
+
+    id: str
+    task: str
+    attempt: int
+    kind: str
+    session: str | None
+    state: str
+    created_at: datetime
+    tries: int = 0
+    last_error: str | None = None
+
+
+class Origin(Value):
+    """The session that launched a task, as the ledger records it."""
+
+    session: int
+    lineage: str
+    boundary: int
+    """How many boundaries the session had crossed when it launched the task."""
+
+
+class Task(Value):
+    """A task with its attempts; its state is that of the newest attempt."""
+
+    launch: Launch
+    attempts: tuple[Attempt, ...]
+    lineage: str | None = None
+    """The id of the lineage that gets the task's notices: the launching session and the sessions that continue it."""
+
+    @property
+    def id(self) -> str:
+        """The task's id."""
+        return self.launch.id
+
+    @property
+    def current(self) -> Attempt:
+        """The newest attempt."""
+        return self.attempts[-1]
+
+    def first_try(self, number: int) -> Attempt:
+        """Return the attempt of which the attempt `number` is an automatic retry.
+
+        This is the first attempt before all retries, or the attempt itself. Their effects are reported together.
+        """
+        while number > 1 and self.attempts[number - 1].automatic:
+            number -= 1
+        return self.attempts[number - 1]
+
+    @property
+    def state(self) -> State:
+        """The state of the newest attempt."""
+        return self.current.state
+
+
+class History(Value):
+    """The changes of state, evidence, notices and deliveries of a task."""
+
+    moves: tuple[tuple[int, str | None, str, datetime], ...]
+    evidence: tuple[tuple[int, datetime, Evidence], ...]
+    notices: tuple[NoticeRow, ...]
+    deliveries: tuple[Delivery, ...] = ()

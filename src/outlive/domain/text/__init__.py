@@ -1,0 +1,1 @@
+"""Text that is sanitized, masked and shortened for people and models."""

@@ -1,0 +1,201 @@
+"""The conversion of untrusted text into harmless text, and of JSON."""
+
+from __future__ import annotations
+
+from _json import encode_basestring_ascii as _quoted
+from _json import make_scanner
+
+from outlive.domain.text.wrapper_tags import without_wrapper_tags
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# C0 without tab and newline, DEL and C1. Then characters that reorder or hide text: bidirectional controls,
+# zero-width characters, tag characters, line and paragraph separators, the byte order mark.
+_INVISIBLE = (
+    *range(0x9),
+    *range(0xB, 0x20),
+    *range(0x7F, 0xA0),
+    0xAD,
+    0x61C,
+    *range(0x200B, 0x2010),
+    *range(0x2028, 0x202F),
+    *range(0x2060, 0x2070),
+    0xFEFF,
+    *range(0xFFF9, 0xFFFC),
+    # format characters of shorthand and of musical notation
+    *range(0x1BCA0, 0x1BCA4),
+    *range(0x1D173, 0x1D17B),
+    # fillers, joiners and selectors, which are invisible and can carry a hidden message
+    *(0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0),
+    *range(0x180B, 0x1810),
+    *range(0xFE00, 0xFE10),
+    # tags, further selectors, and code points that Unicode reserves for more: fonts show nothing for them
+    *range(0xFFF0, 0xFFF9),
+    *range(0xE0000, 0xE1000),
+)
+_STRIP = dict.fromkeys(_INVISIBLE)
+# The parts of escape sequences: the characters that begin a string, a CSI's parameters, and the
+# intermediate characters, which select a character set.
+_STRINGS = "]PX^_"
+_INTERMEDIATES = "".join(map(chr, range(0x20, 0x30)))
+_PARAMETERS = "".join(map(chr, range(0x20, 0x40)))
+
+
+class _Reading:
+    """The settings of the JSON scanner, which are the defaults of the `json` module."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int = float, int
+    parse_constant = float
+
+
+_scan = make_scanner(_Reading)  # type: ignore[arg-type]
+
+
+def plain(text: str) -> str:
+    """Return the text without escape sequences, invisible and reordering characters."""
+    if "\x1b" in text or "\x9b" in text:
+        text = "".join(_without_escapes(text))
+    if text.isascii():
+        return text.translate(_STRIP)
+    # The text is translated line by line, because most lines are ASCII, which is much faster.
+    text = "\n".join([line.translate(_STRIP) for line in text.split("\n")])
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def shown(text: str) -> str:
+    """Return the text as it may be shown to a person or a model.
+
+    Characters that hide or reorder text are removed first, because they could hide a secret or a tag.
+    """
+    from outlive.domain.text.redact import redact  # noqa: PLC0415 - a launch shows nothing
+
+    return without_wrapper_tags(redact(plain(text)))
+
+
+def masked(text: str) -> str:
+    """Return the text for programs: without its secrets, but otherwise unchanged.
+
+    If a secret has a color or an invisible character in the middle, all such characters are removed.
+    """
+    from outlive.domain.text.redact import redact  # noqa: PLC0415 - a launch shows nothing
+
+    bare = plain(text)
+    if bare == text:
+        return redact(text)
+    kept, safe = redact(text), redact(bare)
+    return kept if plain(kept) == safe else safe
+
+
+def visible(text: str) -> str:
+    """Return the text with invisible characters as escapes and with harmless tags.
+
+    This is for names and paths: `plain` would remove characters, and the name of another file could result.
+    """
+    if not text.isascii() or not text.isprintable():
+        text = "".join(_escaped(each) if ord(each) in _STRIP else each for each in text)
+        text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return without_wrapper_tags(text)
+
+
+def _escaped(character: str) -> str:
+    """Return the character as an ASCII escape."""
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def is_encodable(text: str) -> bool:
+    """Return whether the text has no lone surrogate that stands for no byte."""
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# How many characters are read in addition to those that may be shown. Masks and joined spaces make a text shorter, so
+# the line would otherwise not be filled.
+_BEYOND_WIDTH = 2000
+
+
+def one_line(text: str, width: int) -> str:
+    """Return the text's beginning as one harmless line of at most `width` characters."""
+    most = 4 * max(width, 0) + _BEYOND_WIDTH
+    flat = " ".join(shown(text[:most]).split())
+    if len(text) > most:  # the cut may have removed the end of a secret from the last word
+        flat = (flat.rpartition(" ")[0] or flat) + "…"
+    return flat if len(flat) <= width else flat[: width - 1] + "…" if width > 0 else ""
+
+
+def _without_escapes(text: str) -> Iterator[str]:
+    """Yield the text between ECMA-48 escape sequences.
+
+    A malformed sequence ends where it becomes malformed, so that an escape cannot hide a line. The text is split only
+    once, so the time does not grow with the number of sequences.
+    """
+    first, *rest = text.replace("\x9b", "\x1b[").split("\x1b")
+    yield first
+    is_in_string = False
+    for piece in rest:
+        kind = piece[:1]
+        if is_in_string and kind == "\\":
+            is_in_string = False
+            yield piece[1:]
+        elif is_in_string or (kind and kind in _STRINGS):
+            ends = [at for end in "\x07\x9c\n" if (at := piece.find(end)) >= 0]
+            is_in_string = not ends
+            if ends:
+                yield piece[min(ends) :]  # the terminator itself is invisible, and a newline stays
+        elif kind == "[":
+            yield _without_final(piece[1:].lstrip(_PARAMETERS), "@")
+        elif kind and kind in _INTERMEDIATES:
+            yield _without_final(piece.lstrip(_INTERMEDIATES), "0")
+        else:
+            yield _without_final(piece, "0")
+
+
+def _without_final(text: str, lowest: str) -> str:
+    """Return the text without its first character, if this character ends a sequence."""
+    return text[1:] if lowest <= text[:1] <= "~" else text
+
+
+def to_json(value: object) -> str:
+    """Return a value as JSON, written without the `json` module.
+
+    Importing `json` costs two thirds of an interpreter start. Lone surrogates survive as ASCII escapes.
+    """
+    if value is None:
+        return "null"
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, float) and value - value != 0:
+        return "null"  # JSON has no value for infinity or NaN
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_quoted(str(k))}: {to_json(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(to_json, value)) + "]"
+    raise TypeError(f"not a JSON value: {type(value).__name__}")
+
+
+def from_json(text: str) -> object:
+    """Return the value of a JSON text, read by the C part of the `json` module.
+
+    The Python part of `json` imports `re`. It is loaded only to report an error.
+    """
+    begin = len(text) - len(text.lstrip(" \t\n\r"))
+    try:
+        value, end = _scan(text, begin)
+    except (StopIteration, SystemError):
+        value, end = None, -1
+    if end < 0 or text[end:].strip(" \t\n\r"):
+        from json import loads  # noqa: PLC0415 - it raises an error that says what is wrong
+
+        parsed: object = loads(text)
+        return parsed
+    return value

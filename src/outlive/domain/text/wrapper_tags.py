@@ -1,0 +1,117 @@
+"""The tags of agent clients' own messages, made harmless in other text.
+
+An output that contains `</system-reminder>` would end the client's message there, and the text after it would read as
+if the user had written it. So such a tag becomes `[/system-reminder]`. Other markup is kept, because people search
+outputs for it.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Characters that look like angle brackets: full-width and small forms, quotation marks, mathematical brackets.
+_OPENING = "<\uff1c\ufe64\u2039\u3008\u27e8\u2329\u276e\u2770\u276c\u29fc\u1438\u02c2"
+_CLOSING = ">\uff1e\ufe65\u203a\u3009\u27e9\u232a\u276f\u2771\u276d\u29fd\u1433\u02c3"
+# Letters of other scripts that look like Latin ones; Unicode has no decomposition for them.
+_CONFUSABLE = str.maketrans(
+    "\u0430\u0435\u0456\u043e\u0440\u0441\u0443\u0445\u0455\u0458\u0501\u051b\u04bb\u03b1\u03b9\u03bd\u03bf\u03c1"
+    "\u03c5\u0442\u043c\u043a\u043d\u0432\u0131\u0261\u2044\u2215\u29f8",
+    "aeiopcyxsjdlhaivopytmkhbig///",
+)
+# Replaces an accent or a stroke in a folded text. No text that is shown has this character.
+_MARK = "\0"
+_DASHES = dict.fromkeys((*range(0x2010, 0x2016), 0x2212, 0x2043, 0xFE58, 0xFE63, 0xFF0D), "-")
+_BRACKETS = {**dict.fromkeys(map(ord, _OPENING), "<"), **dict.fromkeys(map(ord, _CLOSING), ">")}
+
+# The tags of Claude Code, Codex, Gemini CLI, OpenCode and OpenClaw. The words of a tag may be separated by
+# spaces, dashes or underscores, or by nothing.
+_NAMES = (
+    "system(?=\\s{0,20}>)",
+    "system (?:reminder|notification|note|message|prompt|update|instructions?|event|warning|info)",
+    "task (?:notification|state|result|reminder)",
+    "(?:local )?command (?:name|message|args|contents|stdout|stderr|caveat)",
+    "bash (?:input|stdout|stderr)",
+    "user (?:prompt submit hook|memory input|instructions?|query|action|message|input|shell command|claude md)",
+    "user verification notice",
+    "(?:tool|function) (?:use|call|result|output|response)s?(?: (?:error|id|masked))?",
+    "antml:[a-z_]+",
+    "(?:hook|session|environment|global|extension|project|loaded|startup|untrusted|developer) context",
+    "context window(?: (?:reminder|guidance))?",
+    "(?:state|memory) (?:snapshot|updates|listing)",
+    "turn aborted",
+    "(?:persisted|truncated|interrupted|background) output",
+    "(?:pasted|channel) content",
+    "new diagnostics",
+    "(?:sub ?agent|agent message board) notification",
+    "conversation (?:history|checkpoint)",
+    "(?:previous|shared) conversation",
+    "invoke(?=\\s+name)",
+    "proposed plan",
+    "(?:collaboration|persistent) mode",
+    "(?:permissions|skills|plugins|apps|mcp|model|managed developer|environments|custom) instructions",
+    "(?:begin|end) (?:openclaw internal context|untrusted child result)",
+    "(?:end )?external untrusted content",
+    "[|](?:im start|im end|im sep|endoftext|eot id|(?:start|end) header id|system|user|assistant)[|]",
+)
+_NAME = "|".join(_NAMES).replace(" ?", "[-_\\s]{0,4}").replace(" ", "[-_\\s]{0,4}")
+# In JSON a newline may stand as `\n` and the slash as `\/`.
+_GAP = r"(?:\s|\\[nrt/]){0,20}"
+# `List<UserMessage>` contains a type, no tag. So directly after a word, a tag must have a slash or several words.
+_START = rf"(?:(?<!\w)<|<(?={_GAP}/|[a-z]+[-_:\s]|[|]))"
+TAG = rf"{_START}(?={_GAP}/?{_GAP}(?:{_NAME})(?![\w.:-])[^<>]{{0,200}}(?P<end>>)?)"
+
+
+def without_wrapper_tags(text: str) -> str:
+    """Return the text with square brackets around the tags of all clients."""
+    if text.isascii():
+        return _squared(text, text) if "<" in text else text
+    if not any(bracket in text for bracket in _OPENING):
+        return text
+    folded = _folded(text)
+    if _MARK not in folded:
+        return _squared(text, folded)
+    places = [at for at, character in enumerate(folded) if character != _MARK]
+    return _squared(text, folded.replace(_MARK, ""), places)
+
+
+def json_without_wrapper_tags(document: str) -> str:
+    r"""Return an ASCII JSON document with the same values and escaped tags (`\u003c`)."""
+    if "<" not in document:
+        return document
+    from re import IGNORECASE, sub  # noqa: PLC0415 - a launch shows nothing and could not afford it
+
+    return sub(TAG, r"\\u003c", document, flags=IGNORECASE)
+
+
+def _squared(text: str, folded: str, places: Sequence[int] | None = None) -> str:
+    """Return the text with square brackets where the folded text has a tag.
+
+    `places` has each folded character's place in the text. None means the same places.
+    """
+    from re import IGNORECASE, finditer  # noqa: PLC0415 - see above
+
+    characters: list[str] | None = None
+    for match in finditer(TAG, folded, IGNORECASE):
+        characters = list(text) if characters is None else characters
+        for group, bracket in ((0, "["), ("end", "]")):
+            if match[group] is not None:
+                at = match.start(group)
+                characters[at if places is None else places[at]] = bracket
+    return text if characters is None else "".join(characters)
+
+
+def _folded(text: str) -> str:
+    """Return the text with each character as the ASCII one that it resembles."""
+    from unicodedata import category, combining, normalize  # noqa: PLC0415 - only text with such characters needs it
+
+    table: dict[int, str] = {**_DASHES, **_BRACKETS}
+    for character in set(text):
+        if category(character) in {"Mn", "Me"}:
+            table[ord(character)] = _MARK
+        elif not character.isascii() and ord(character) not in table:
+            parts = normalize("NFKD", character.lower()) or character
+            if all(map(combining, parts[1:])):
+                table[ord(character)] = parts[0].translate(_CONFUSABLE)
+    return text.translate(table)

@@ -1,0 +1,36 @@
+"""The conversion of times: `datetime`, the ledger's microseconds and ISO text.
+
+Other modules import `datetime` and `timedelta` from here: importing the public module slows down every launch.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import UTC, datetime, timedelta
+else:
+    from _datetime import datetime, timedelta, timezone
+
+    UTC = timezone.utc
+
+__all__ = ["UTC", "datetime", "from_micros", "iso", "timedelta", "to_micros"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def to_micros(moment: datetime) -> int:
+    """Return microseconds since 1970, which sort by time; ISO texts may not."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def from_micros(micros: int) -> datetime:
+    """Return the aware datetime of a stored number."""
+    return _EPOCH + micros * _MICROSECOND
+
+
+def iso(moment: datetime | None) -> str | None:
+    """Return a moment as `2026-06-21T13:58:02.113Z`; None stays None."""
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,51 @@
+"""Functions that running processes of ours import by name, even after an upgrade.
+
+A process from before an upgrade passes code to a new interpreter, and this code imports functions of this module. So
+the names of this module, its functions and their arguments never change. The passed code names no other module of ours,
+which `tests/architecture/test_layers.py` checks.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+
+def load_keeper() -> Callable[[int], NoReturn]:
+    """Return the function that makes a keeper again, from the descriptor of its note."""
+    _import_quickly()
+    if "outlive.code_copy" not in sys.modules:
+        # Without a copy of the code, a module that is imported later may have been deleted.
+        import outlive.keeper.supervise  # noqa: F401, PLC0415
+        from outlive.keeper.observation.observation import load  # noqa: PLC0415
+
+        load()
+    from outlive.service.tasks.wait_turn import wake  # noqa: PLC0415
+
+    return wake
+
+
+def serve_spawner(fd: int) -> None:
+    """Serve launches for the program at the other end of a socket, which uses the SDK."""
+    _import_quickly()
+    from outlive.sdk.spawner.serve_launches import serve  # noqa: PLC0415
+
+    serve(fd)
+
+
+def deliver_to_sinks(home: str) -> NoReturn:
+    """Deliver the notices that the sinks of a state directory have not received."""
+    _import_quickly()
+    from outlive.service.notices.deliver import deliver_and_exit  # noqa: PLC0415
+
+    deliver_and_exit(home)
+
+
+def _import_quickly() -> None:
+    from outlive.quick_import import install  # noqa: PLC0415
+
+    install()

@@ -1,0 +1,80 @@
+"""The client process that called a hook, and detached processes of a hook."""
+
+from __future__ import annotations
+
+import os
+from stat import S_ISCHR
+
+from outlive.domain.errors import UserError
+from outlive.domain.tasks.shells_and_wrappers import SHELLS
+from outlive.linux.processes import name_of, stat_fields
+from outlive.service.sessions.liveness import mark_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_FARTHEST = 8
+# The major device numbers of terminals: consoles, serial lines, /dev/tty, pseudo-terminals. /dev/null has another one.
+_TERMINALS = (4, 5, 204, *range(136, 144))
+
+
+def nearest_client() -> int | None:
+    """Return the nearest ancestor process that is not a shell; None if there is none."""
+    pid = os.getppid()
+    for _ in range(_FARTHEST):
+        if pid <= 1:
+            return None
+        if name_of(pid) not in SHELLS:
+            return pid
+        fields = stat_fields(pid)
+        pid = int(fields[1]) if fields else 0
+    return None
+
+
+def mark(pid: int | None) -> str | None:
+    """Return the text that identifies a client's process; None if it cannot be seen."""
+    try:
+        return None if pid is None else mark_of(pid)
+    except UserError:
+        return None
+
+
+def lacks_terminal(pid: int) -> bool:
+    """Return whether stdin or stdout of a process is known not to be a terminal."""
+    try:
+        os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return False
+    return not (_is_terminal(pid, 0) and _is_terminal(pid, 1))
+
+
+def _is_terminal(pid: int, fd: int) -> bool:
+    try:
+        found = os.stat(f"/proc/{pid}/fd/{fd}")
+    except OSError:  # the descriptor is closed: Node closes a pipe after reading it to its end
+        return False
+    return S_ISCHR(found.st_mode) and os.major(found.st_rdev) in _TERMINALS
+
+
+def detach(function: Callable[[], None]) -> None:
+    """Run a function in a detached process, without the client's pipes.
+
+    A client waits until its hook has closed the pipes, and then kills the hook's child processes.
+    """
+    first = os.fork()
+    if first:
+        os.waitpid(first, 0)
+        return
+    try:
+        os.setsid()
+        # Close the client's pipes before the second fork. On a busy machine the new process may wait for the CPU, and
+        # the client would wait with it.
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        if os.fork() == 0:
+            os.chdir("/")
+            function()
+    finally:
+        os._exit(0)

@@ -1,0 +1,162 @@
+"""Claude Code: its payloads, its environment variables and its answers."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+
+from outlive.domain.sessions.client_task import ClientReport
+from outlive.hooks.client_process import lacks_terminal
+from outlive.hooks.clients.payload import text
+from outlive.hooks.event import as_read, as_told, reads_of
+from outlive.linux.processes import words_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Literal
+
+    from outlive.hooks.event import Answer, Event, Kind
+
+# PostToolBatch comes once between two requests to the model. So the model has read the hook's previous answer.
+# PostToolUse must not confirm notices: it comes for each call of a batch, before the model has read an answer.
+KINDS: dict[str, Kind] = {
+    "SessionStart": "begin",
+    "SessionEnd": "end",
+    "UserPromptSubmit": "prompt",
+    "PreToolUse": "tool",
+    "PostToolUse": "results",
+    "PostToolBatch": "results",
+    "Stop": "stop",
+    "SubagentStop": "results",
+    "PreCompact": "compact",
+    "Wake": "wake",
+}
+# The tools that change a file, each with the field of its input that has the path.
+EDITORS = {"Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
+# The tools that only read files.
+READERS = ("Read", "Grep", "Glob")
+_STARTED, _WRITTEN_TO = "Command running in background with ID: ", "Output is being written to: "
+# The beginning of the result of a call that was refused.
+_REFUSED = "<tool_use_error>"
+_MOST_BLOCKS = 8
+
+
+def read(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) -> Event:
+    """Return the event of a payload of Claude Code."""
+    event = as_told("claude", KINDS[name], payload, "Bash")
+    given = environ.get("CLAUDE_PID", "")
+    process = int(given) if given.isascii() and given.isdigit() else None
+    mode = _mode(process, environ) if name in {"Stop", "Wake"} else "unknown"
+    foreign = _foreign(name, payload)
+    return event.but(
+        cwd=environ.get("CLAUDE_PROJECT_DIR") or event.cwd,
+        is_sub_agent=bool(payload.get("agent_id")) or name == "SubagentStop",
+        is_turn=name in {"PostToolBatch", "Stop"},
+        process=process,
+        most_blocks=_most_blocks(environ),
+        woken_by="hook" if mode == "conversation" else "nobody",
+        is_headless=name == "Stop" and mode == "headless",
+        waits_itself=name == "Stop" and any(_waits_for_tasks(each.command) for each in foreign),
+        is_background=event.tool_input.get("run_in_background") is True,
+        edits=_edits(name, payload, event.tool_input),
+        # Searches run in the shell's current directory, which may differ from the directory in which the session
+        # started.
+        reads=tuple(os.path.join(event.cwd, path) for path in reads_of(event, READERS, "file_path", "path")),
+        foreign=foreign,
+        foreign_are_all=name == "Stop" and isinstance(payload.get("background_tasks"), list),
+        asks_nobody=payload.get("permission_mode") == "bypassPermissions",
+    )
+
+
+def _calls(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    given = payload.get("tool_calls")
+    return [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+
+
+def _waits_for_tasks(text: str) -> bool:
+    """Return whether a text runs `outlive wait` or `outlive gate --wait`."""
+    from outlive.observe.shell.split_text import pieces_within, program  # noqa: PLC0415 - few Stop events list commands
+
+    found = [program(piece) for piece in pieces_within(text)]
+    return any(
+        words[:2] == ("outlive", "wait") or (words[:2] == ("outlive", "gate") and "--wait" in words) for words in found
+    )
+
+
+def _edits(name: str, payload: Mapping[str, Any], tool_input: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the files that a tool is about to change or that a batch has changed."""
+    calls: list[tuple[Any, Any]] = [(text(payload, "tool_name"), tool_input)] if name == "PreToolUse" else []
+    if name == "PostToolBatch":
+        done = (each for each in _calls(payload) if not _was_refused(each.get("tool_response")))
+        calls = [(text(each, "tool_name"), each.get("tool_input")) for each in done]
+    found = (given.get(EDITORS[tool]) for tool, given in calls if tool in EDITORS and isinstance(given, dict))
+    return tuple(path for path in found if isinstance(path, str) and path)
+
+
+def _was_refused(response: object) -> bool:
+    """Return whether a tool refused a call, for example the edit of a changed file."""
+    said = response[0] if isinstance(response, list) and response else response
+    words = said.get("text") if isinstance(said, dict) else said
+    return isinstance(words, str) and words.startswith(_REFUSED)
+
+
+def _foreign(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
+    """Return the client's shells: at a stop all, after a batch those that it started."""
+    listed = payload.get("background_tasks") if name == "Stop" else None
+    found = [
+        ClientReport(id=str(each["id"]), command=str(each.get("command") or each.get("description") or "?"))
+        for each in (listed if isinstance(listed, list) else ())
+        if isinstance(each, dict) and each.get("id") and not _is_ours(each)
+    ]
+    for call in _calls(payload) if name == "PostToolBatch" else ():
+        given, said = call.get("tool_input"), call.get("tool_response")
+        words = said if isinstance(said, str) else ""
+        if call.get("tool_name") == "Bash" and isinstance(given, dict) and _STARTED in words:
+            shell, _, rest = words.partition(_STARTED)[2].partition(".")
+            output = rest.partition(_WRITTEN_TO)[2].partition(".output")
+            found.append(
+                ClientReport(
+                    id=shell.strip(),
+                    command=str(given.get("command", "?")),
+                    description=None if given.get("description") is None else str(given["description"]),
+                    output=output[0] + output[1] if output[1] else None,
+                    cwd=text(payload, "cwd"),
+                )
+            )
+    return tuple(found)
+
+
+def _is_ours(listed: Mapping[str, Any]) -> bool:
+    """Return whether a task is ours; our server's name may follow that of a plugin."""
+    kind = str(listed.get("type", "")).lower().replace(" ", "_")
+    return kind == "mcp_task" and str(listed.get("server", "")).rpartition(":")[2] == "outlive"
+
+
+def _most_blocks(environ: Mapping[str, str]) -> int:
+    given = environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "")
+    cap = int(given) if given.isascii() and given.isdigit() else _MOST_BLOCKS
+    return cap or 1_000_000  # 0 means that there is no cap
+
+
+def _mode(process: int | None, environ: Mapping[str, str]) -> Literal["conversation", "headless", "unknown"]:
+    """Return whether the client takes further prompts or exits after its only prompt.
+
+    The command line takes precedence, because programs that Claude starts inherit `CLAUDE_CODE_ENTRYPOINT`.
+    """
+    words = [] if process is None else words_of(process)
+    if "--input-format=stream-json" in words or ("--input-format", "stream-json") in pairwise(words):
+        return "conversation"
+    if "-p" in words or "--print" in words:
+        return "headless"
+    entry = environ.get("CLAUDE_CODE_ENTRYPOINT")
+    if entry == "cli":
+        return "conversation"
+    if entry != "sdk-cli" or process is None or not words:
+        return "unknown"
+    return "headless" if lacks_terminal(process) else "conversation"
+
+
+def write(name: str, answer: Answer) -> dict[str, object]:
+    """Return the answer as Claude Code reads it."""
+    return as_read(name, answer, "updatedInput")

@@ -1,0 +1,70 @@
+"""Gemini CLI: its payloads and answers."""
+
+from __future__ import annotations
+
+from outlive.hooks.client_process import lacks_terminal, nearest_client
+from outlive.hooks.event import as_read, as_reason, as_told, reads_of
+from outlive.linux.processes import words_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from outlive.hooks.event import Answer, Event, Kind
+
+# The answers to `/clear`, to `/compress` and to BeforeTool do not reach the model (as of Gemini CLI 0.61.0). `advise`
+# is not an event of Gemini CLI. The client calls this hook after a tool has run.
+KINDS: dict[str, Kind] = {
+    "SessionStart": "begin",
+    "SessionEnd": "end",
+    "BeforeAgent": "prompt",
+    "BeforeTool": "tool",
+    "advise": "tool",
+    "AfterTool": "results",
+    "AfterAgent": "stop",
+    "PreCompress": "compact",
+}
+# PreCompress comes before every request, even if the client will not compress. After compressing, the client continues
+# with the summary like a resumed session and writes this line into its transcript (as of 0.61.0). No message can
+# contain the line, because newlines and quotes are escaped in messages.
+_GOES_ON = b'\n{"$set":{"sessionId":'
+_EDITORS = ("write_file", "replace")
+READERS = ("read_file", "grep_search", "glob", "list_directory")
+
+
+def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
+    """Return the event of a payload of Gemini CLI."""
+    event, process = as_told("gemini", KINDS[name], payload, "run_shell_command"), nearest_client()
+    path, response = event.tool_input.get("file_path"), payload.get("tool_response")
+    is_done = event.kind == "tool" or not (isinstance(response, dict) and response.get("error"))
+    if name == "PreCompress" and payload.get("trigger") == "manual":
+        event = event.but(kind="begin", source="compact")
+    return event.but(
+        is_turn=name == "AfterAgent",
+        is_unheard=event.source in ("clear", "compact"),
+        summary_mark=_GOES_ON,
+        process=process,
+        is_headless=name == "AfterAgent" and process is not None and _is_one_turn(process),
+        is_background=event.tool_input.get("is_background") is True,
+        edits=(path,) if event.tool in _EDITORS and isinstance(path, str) and path and is_done else (),
+        reads=reads_of(event, READERS, "file_path", "dir_path"),
+    )
+
+
+def _is_one_turn(process: int) -> bool:
+    """Return whether the client ends with this turn.
+
+    With ACP the client keeps running without a terminal, because an editor sends prompts through a pipe.
+    """
+    words = words_of(process)
+    if any(word in ("-p", "--prompt") or word.startswith("--prompt=") for word in words):
+        return True
+    return not any(word.startswith(("--acp", "--experimental-acp")) for word in words) and lacks_terminal(process)
+
+
+def write(name: str, answer: Answer) -> dict[str, object]:
+    """Return the answer as Gemini CLI reads it."""
+    if name == "advise":
+        return as_read("AfterTool", answer.but(tool_input=None), "tool_input")
+    return as_read(name, as_reason(answer) if name == "AfterAgent" else answer, "tool_input")

@@ -1,0 +1,28 @@
+"""Readers of payload fields. A field of the wrong type counts as missing."""
+
+from __future__ import annotations
+
+from outlive.domain.text.sanitize import is_encodable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+
+def text(payload: Mapping[str, Any], name: str) -> str | None:
+    """Return the text in a field; None if the field is missing, empty or not a text."""
+    found = payload.get(name)
+    return found if isinstance(found, str) and found else None
+
+
+def path(payload: Mapping[str, Any], name: str) -> str | None:
+    """Return the text in a field; None if the system would not accept it as a path."""
+    found = text(payload, name)
+    return found if found is not None and "\0" not in found and is_encodable(found) else None
+
+
+def texts(payload: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Return the texts in a list, without empty ones; empty if the field is no list."""
+    found = payload.get(name)
+    return tuple(each for each in found if isinstance(each, str) and each) if isinstance(found, list) else ()

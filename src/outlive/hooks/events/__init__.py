@@ -1,0 +1,1 @@
+"""One module per event of an agent client."""

@@ -1,0 +1,41 @@
+"""The record of a client's own activity: its edits and its background tasks."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.hooks.state import session_files
+from outlive.ledger.session_edits import SessionEdits
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import changed_at, utc_now
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+    from outlive.hooks.event import Event
+
+
+def is_worth_noting(home: Home, event: Event) -> bool:
+    """Return whether an event has edits or a change in the client's background tasks."""
+    is_over = event.foreign_are_all and session_files.word(home, event.session, "foreign") != ""
+    return bool(event.kind != "tool" and (event.edits or event.foreign or is_over))
+
+
+def note(home: Home, event: Event, project: str) -> None:
+    """Record the client's background tasks and its edits.
+
+    Edits count only if a task of any project ran since the first of them and may have changed the same files.
+    """
+    if event.foreign or event.foreign_are_all:
+        from outlive.service.sessions.note_client_tasks import note_foreign  # noqa: PLC0415 - few clients run tasks of their own
+
+        note_foreign(home, event.session, project, event.client, event.foreign, are_all=event.foreign_are_all)
+        session_files.set_word(home, event.session, "foreign", "some" if event.foreign else "")
+    if event.edits:
+        first = min(changed_at(os.path.join(event.cwd, path)) for path in event.edits)
+        with SqliteLedger(home.ledger, utc_now()) as ledger:
+            may_matter = SessionEdits(ledger).may_matter(first)
+        if may_matter:
+            from outlive.service.sessions.lineage import note_edits  # noqa: PLC0415 - usually no task runs
+
+            note_edits(home, event.session, project, event.cwd, event.edits)

@@ -1,0 +1,45 @@
+"""The event between two model requests: notices are confirmed and presented.
+
+The ends of a client's background commands are reported here if the process that ran them has exited.
+"""
+
+from __future__ import annotations
+
+from outlive.hooks.event import Answer
+from outlive.hooks.state.pending import abandoned_for
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+from outlive.service.notices.inbox import claim
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+    from outlive.domain.sessions.client_task import ClientTask
+    from outlive.hooks.event import Event, Put
+    from outlive.service.notices.find_recipients import OwedBy
+
+
+def deliver(home: Home, event: Event, project: str, put: Put) -> None:
+    """Deliver the session's notices as context for the model's next input."""
+    with claim(home, event.session, project, is_turn=event.is_turn) as claimed:
+        if claimed.owed is None:
+            return
+        lost = _lost_of(home, claimed.owed)
+        if not claimed.tellings and not lost:
+            return
+        from outlive.service.notices.compose import lost_text_of, text_of  # noqa: PLC0415 - usually there are no notices
+
+        texts = [text_of(home, claimed.tellings, claimed.owed.session)] if claimed.tellings else []
+        put(Answer(context="\n".join([*texts, *([lost_text_of(lost)] if lost else [])])))
+        claimed.presented()
+        if lost:
+            from outlive.service.sessions.note_client_tasks import tell_lost  # noqa: PLC0415 - few clients run tasks of their own
+
+            with SqliteLedger(home.ledger, utc_now()) as ledger:
+                tell_lost(ledger, lost)
+
+
+def _lost_of(home: Home, owed: OwedBy) -> list[ClientTask]:
+    """Return the client's own background commands whose end no client has reported."""
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        return [one for one in abandoned_for(ledger, owed) if one.state == "lost"]

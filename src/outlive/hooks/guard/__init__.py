@@ -1,0 +1,1 @@
+"""Advice and warnings before a tool runs."""

@@ -1,0 +1,81 @@
+"""The answer and the diagnosis of one hook, each written at most once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from errno import EBADF
+
+from outlive.domain.text.sanitize import one_line, to_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from outlive.hooks.event import Answer, Event
+
+WAKE_CODE = 2
+
+
+class Response:
+    """The output of a hook: at most one JSON document and one line of diagnosis."""
+
+    def __init__(self) -> None:
+        self.code = 0
+        self._event: Event | None = None
+        self._name = ""
+        self._has_answered = False
+        self._has_reported = False
+
+    def set_event(self, event: Event, name: str) -> None:
+        """Set the event that is answered, and its name in the client."""
+        self._event, self._name = event, name
+
+    def put(self, answer: Answer) -> None:
+        """Write the whole answer to the client.
+
+        Raises `OSError` if the answer cannot be written. The caller must not count the notices as presented then.
+        """
+        assert self._event is not None  # noqa: S101 - only a hook with an event answers
+        # If stdout or stderr was closed when this process began, its descriptor number may now belong to another file.
+        if (sys.__stderr__ if answer.wake else sys.__stdout__) is None:
+            raise OSError(EBADF, "nobody reads the answer")
+        if answer.wake:
+            _write_all(2, answer.wake.encode("utf-8", "backslashreplace") + b"\n")
+            self.code = WAKE_CODE
+            return
+        module: Any = __import__(f"outlive.hooks.clients.{self._event.client}", fromlist=["write"])
+        if document := module.write(self._name, answer):
+            self._has_answered = True
+            _write_all(1, to_json(document).encode("ascii") + b"\n")
+
+    def report_failure(self, why: str) -> None:
+        """Report a failure on stderr, and at the session's beginning to the person too."""
+        self.code = 0
+        line = self.report(why)
+        if self._event is not None and self._event.kind == "begin" and not self._has_answered:
+            from outlive.hooks.event import Answer  # noqa: PLC0415 - for failures only
+
+            try:
+                self.put(Answer(note=line))
+            except OSError:
+                pass
+
+    def report(self, why: str) -> str:
+        """Return a line of diagnosis, and write it to stderr if it is the first.
+
+        Later failures have the same cause. A failure to write is ignored.
+        """
+        line = f"outlive: {one_line(why, 400)}"
+        if not self._has_reported:
+            self._has_reported = True
+            try:
+                _write_all(2, line.encode("utf-8", "backslashreplace") + b"\n")
+            except OSError:
+                pass
+        return line
+
+
+def _write_all(fd: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(fd, content) :]

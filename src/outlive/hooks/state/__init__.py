@@ -1,0 +1,1 @@
+"""Values that hooks store between two events, and fast checks of the ledger."""

@@ -1,0 +1,43 @@
+"""Compactions that no event of the client reports, found in its transcript."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.hooks.state import session_files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+    from outlive.hooks.event import Event
+
+_MOST_BYTES = 16 << 20
+
+
+def has_compressed(home: Home, event: Event) -> bool:
+    """Return whether a summary has replaced the history since the last check."""
+    mark = event.summary_mark
+    if event.kind not in ("prompt", "results") or not event.transcript:
+        return False
+    try:
+        fd = os.open(event.transcript, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        size, before = os.fstat(fd).st_size, session_files.word(home, event.session, "read")
+        # The last check may have read only a part of the line, because the client was writing it. Read that part again.
+        begin = max(int(before) - len(mark), size - _MOST_BYTES, 0) if before.isdigit() else size
+        found = mark in os.pread(fd, size - begin, begin)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    if not found and str(size) != before:
+        session_files.set_count(home, event.session, "read", size)
+    return found
+
+
+def remember_answered(home: Home, event: Event) -> None:
+    """Remember that a hand-off followed every compaction in the transcript so far."""
+    if event.transcript and os.path.isfile(event.transcript):
+        session_files.set_count(home, event.session, "read", os.path.getsize(event.transcript))

@@ -1,0 +1,73 @@
+"""Checks of the ledger for events that do not open it themselves.
+
+At the end of a session and before a compaction, a detached process does the work, and it cannot report an error to the
+client. An event of a sub-agent reads no notices.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.bundle.home import open_home
+from outlive.domain.errors import DiskFull
+from outlive.hooks.state import session_files
+from outlive.hooks.state.unchanged import stamp_of
+from outlive.ledger.completeness import had_ledger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+
+# The size of the smallest commit: a few pages of the log, and the log's index.
+_LEAST_ROOM = 64 << 10
+
+
+def has_ledger(home: Home) -> bool:
+    """Return whether the state directory has or had a ledger.
+
+    A deleted ledger counts, because its tasks keep running. Raises `Unavailable` if the state directory cannot be used.
+    """
+    try:
+        os.lstat(home.ledger)
+    except FileNotFoundError:
+        return had_ledger(home.ledger)
+    except OSError:
+        open_home(os.environ)  # raises an error that names the cause
+    return True
+
+
+def check_readable(home: Home, session: str, patience_s: float) -> None:
+    """Raise the error that a reader would get; do nothing if the stamp is unchanged."""
+    stamp = stamp_of(home)
+    if not has_ledger(home) or (stamp and session_files.word(home, session, "readable") == stamp):
+        return
+    _open(home, patience_s, is_written=False)
+    if stamp:
+        session_files.set_word(home, session, "readable", stamp)
+
+
+def check_writable(home: Home, patience_s: float) -> None:
+    """Raise the error that a writer to the ledger would get."""
+    _open(home, patience_s, is_written=True)
+
+
+def check_room(home: Home) -> None:
+    """Raise `DiskFull` if the disk of the state directory has no room for a commit."""
+    try:
+        disk = os.statvfs(home.path)
+    except OSError:
+        return
+    # ramfs reports 0 blocks, which does not mean that it is full.
+    if disk.f_blocks and disk.f_bavail * disk.f_frsize < _LEAST_ROOM:
+        raise DiskFull(f"the disk under {home.path} is full", "free some space; nothing that was recorded is lost")
+
+
+def _open(home: Home, patience_s: float, *, is_written: bool) -> None:
+    from outlive.ledger.connection import LedgerFile, hurry  # noqa: PLC0415 - usually the stamp is the same
+    from outlive.service.clock import utc_now  # noqa: PLC0415
+
+    hurry(patience_s)
+    with LedgerFile(home.ledger, utc_now()) as ledger:
+        if is_written:
+            with ledger.write():
+                pass

@@ -1,0 +1,76 @@
+"""A fast check whether there are notices for a session; usually there are none."""
+
+from __future__ import annotations
+
+from outlive.bundle.attempt import AttemptFiles, keeper_lives
+from outlive.hooks.state import unchanged
+from outlive.ledger.client_tasks import ClientTasks
+from outlive.ledger.notices import Notices
+from outlive.ledger.sessions import Sessions
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+from outlive.service.notices.inbox import awaited_by, owed_to
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from outlive.bundle.home import Home
+    from outlive.domain.sessions.client_task import ClientTask
+    from outlive.hooks.event import Event
+    from outlive.service.notices.find_recipients import OwedBy
+
+    Seen = Literal["nothing", "running", "owed", "unbegun"]
+
+
+def find_pending(home: Home, event: Event, project: str, stamp: str) -> Seen:
+    """Return what must be done for a session; settle tasks whose keeper died.
+
+    - `owed`: there are notices to present or to confirm now.
+    - `running`: there are none now, but tasks run or presented notices wait for their confirmation.
+    - `unbegun`: the session's beginning was never recorded, because the ledger was locked or Outlive not yet installed.
+    - `nothing`: none of these. If only a commit can change this, later hooks need not open the ledger.
+    """
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        owed = owed_to(ledger, event.session, project)
+        found = set() if owed is None else Notices(ledger).open_states(owed.origins, owed.tasks)
+        running = [] if owed is None else awaited_by(ledger, owed)
+        abandoned = [] if owed is None else abandoned_for(ledger, owed)
+        is_forsaken = any(not _is_kept(home, task.id, task.current.number) for task in running)
+    if event.kind == "prompt" and (owed is None or owed.session.source is None):
+        return "unbegun"
+    if event.kind != "stop" and any(one.state == "lost" for one in abandoned):
+        return "owed"
+    if not found and not running:
+        # When another session dies, this session may become the recipient of its notices. When a command that a client
+        # left running ends, this session must be notified. Neither changes the ledger's stamp, so check again next
+        # time.
+        if owed is None or not (owed.may_grow or abandoned):
+            unchanged.remember(home, event.session, stamp)
+        return "nothing"
+    if is_forsaken:
+        from outlive.keeper.spawn import launch_adopter  # noqa: PLC0415 - rarely needed
+        from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415
+
+        reconcile(home, utc_now(), None, launch_adopter)
+        return "owed"
+    if found - {"presented"} or (found and event.is_turn):
+        return "owed"
+    return "running"
+
+
+def abandoned_for(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
+    """Return the client's own commands whose end no client will report to the session."""
+    with_any = set(ClientTasks(ledger).origins()).intersection(owed.origins)
+    if not with_any:
+        return []
+    from outlive.service.sessions.note_client_tasks import abandoned_of  # noqa: PLC0415 - few clients run tasks of their own
+
+    return abandoned_of(ledger, [Sessions(ledger).get(origin) for origin in sorted(with_any)])
+
+
+def _is_kept(home: Home, task: str, attempt: int) -> bool:
+    try:
+        return keeper_lives(AttemptFiles(home.bundle(task), attempt))
+    except OSError:
+        return False

@@ -1,0 +1,169 @@
+"""Small files in which hooks store values of a session until the session ends.
+
+If the files are lost, no notice is lost: some advice, or one block of a stop, comes a second time.
+"""
+
+from __future__ import annotations
+
+import os
+from fcntl import F_OFD_SETLK, F_WRLCK, LOCK_EX, LOCK_NB, fcntl, flock
+
+from outlive.bundle.home import open_home
+from outlive.bundle.trace import path_of
+from outlive.domain.errors import Unavailable
+from outlive.linux.syscalls import read_small, watch_modifications
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_KINDS = (
+    "blocks",
+    "advised",
+    "advised_below",
+    "coming",
+    "coming_below",
+    "left_told",
+    "left_told_below",
+    "quiet",
+    "foreign",
+    "begins",
+    "heard",
+    "missed",
+    "read",
+    "readable",
+    "sleeper",
+    "unawaited",
+)
+
+
+def word(home: Home, session: str, kind: str) -> str:
+    """Return the stored text of a kind; empty if none is stored."""
+    try:
+        return read_small(_path(home, session, kind)).decode("ascii", "replace")
+    except OSError:
+        return ""
+
+
+def set_word(home: Home, session: str, kind: str, text: str) -> None:
+    """Store a text of a kind. A failure to write is ignored."""
+    try:
+        try:
+            fd = os.open(_path(home, session, kind), _FLAGS | os.O_TRUNC, 0o600)
+        except FileNotFoundError:
+            make_place(home)
+            fd = os.open(_path(home, session, kind), _FLAGS | os.O_TRUNC, 0o600)
+        os.write(fd, text.encode("ascii"))
+        os.close(fd)
+    except (OSError, Unavailable):
+        pass
+
+
+def listen(home: Home, session: str, kind: str) -> int | None:
+    """Empty a stored text, and return a descriptor.
+
+    The descriptor becomes readable when a new text is stored. Returns None if the user has no inotify instance left.
+    """
+    set_word(home, session, kind, "")
+    return watch_modifications(_path(home, session, kind))
+
+
+def replace(home: Home, session: str, kind: str) -> int | None:
+    """Take a role over from another process; return a descriptor as `listen` does.
+
+    The descriptor becomes readable when another process takes the role over from this process.
+    """
+    set_word(home, session, kind, str(os.getpid()))
+    return watch_modifications(_path(home, session, kind))
+
+
+def count(home: Home, session: str, kind: str) -> int:
+    """Return the stored number of a kind; 0 if none is stored."""
+    found = word(home, session, kind)
+    return int(found) if found.isdigit() else 0
+
+
+def set_count(home: Home, session: str, kind: str, number: int) -> None:
+    """Store a number of a kind. A failure to write is ignored."""
+    set_word(home, session, kind, str(number))
+
+
+def forget(home: Home, session: str) -> None:
+    """Delete all stored values of a session."""
+    for kind in _KINDS:
+        try:
+            os.unlink(_path(home, session, kind))
+        except OSError:
+            pass
+
+
+def watch(home: Home, session: str, client: int, departures: int) -> int | None:
+    """Become the only watcher of a session, once the previous watcher has left.
+
+    This process is the watcher as long as the returned descriptor stays open. Returns None if the process `client` has
+    a watcher already, or if `departures` (a descriptor of `watch_departures`) becomes readable first.
+    """
+    make_place(home)
+    fd = os.open(_path(home, session, "watch"), _FLAGS, 0o600)
+    if _is_only_one_of(client, fd) and _wait_for_turn(fd, departures):
+        return fd
+    os.close(fd)
+    return None
+
+
+def _is_only_one_of(client: int, fd: int) -> bool:
+    """Lock the client's byte; return False if the client has a watcher already."""
+    import struct  # noqa: PLC0415 - only where no client waits
+
+    # Without the lock, each turn of the client would add a waiting watcher.
+    try:
+        fcntl(fd, F_OFD_SETLK, struct.pack("hhqqi0q", F_WRLCK, os.SEEK_SET, client, 1, 0))
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _wait_for_turn(fd: int, departures: int) -> bool:
+    """Wait until no other process is the watcher; return False on a departure."""
+    try:
+        flock(fd, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        pass
+    else:
+        return True
+    from select import POLLIN, poll  # noqa: PLC0415 - only where no client waits
+    from threading import Thread  # noqa: PLC0415
+
+    # poll() cannot wait for a lock, so a thread blocks on it and closes a pipe. The thread ends with the process.
+    turn, ready = os.pipe()
+
+    def take() -> None:
+        flock(fd, LOCK_EX)
+        os.close(ready)
+
+    taker = Thread(target=take, daemon=True)
+    taker.start()
+    waiting = poll()
+    for each in (turn, departures):
+        waiting.register(each, POLLIN)
+    if any(each == departures for each, _ in waiting.poll()):
+        return False
+    taker.join()
+    os.close(turn)
+    return True
+
+
+def make_place(home: Home) -> None:
+    """Create the directory of these files, and the state directory if it is missing."""
+    if not os.path.isdir(home.path):
+        open_home(os.environ)
+    try:
+        os.mkdir(home.path + "/hooks", 0o700)
+    except FileExistsError:
+        pass
+
+
+def _path(home: Home, session: str, kind: str) -> str:
+    name = os.path.basename(path_of(home, session)).removesuffix(".jsonl")
+    return f"{home.path}/hooks/{name}.{kind}"

@@ -1,0 +1,1 @@
+"""Waking a session when a task has ended."""

@@ -1,0 +1,90 @@
+"""The message that wakes an idle session, and the handling of its prompt.
+
+Claude Code takes the message as a prompt on a socket, Codex from its queue. The message contains no notice: the hook of
+the prompt claims the notices and adds them. That hook also stores the message's nonce, so that the sender knows that
+the message has arrived. It blocks the prompt of a stale message if no notice is left.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.domain.text.sanitize import to_json
+from outlive.hooks.event import POKE, Answer
+from outlive.hooks.state import session_files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from outlive.bundle.home import Home
+    from outlive.hooks.event import Event, Put
+
+_WORDS = "] A background task of this session has ended: an automated event. What is known of it stands beside this."
+_PATIENCE_S = 5.0
+
+
+def message(mark: str) -> str:
+    """Return the message that wakes an idle session; `mark` is its nonce."""
+    return POKE + mark + _WORDS
+
+
+def poke(home: Home, session: str, environ: Mapping[str, str]) -> bool:
+    """Send a wake message to a session; return whether its prompt's hook was called."""
+    from outlive.hooks.wake.wait_for_change import wait_until  # noqa: PLC0415 - only where no client waits
+    from outlive.service.notices.compose import new_mark  # noqa: PLC0415
+
+    path, mark = environ.get("CLAUDE_CODE_MESSAGING_SOCKET"), new_mark()
+    if not path:
+        return False
+    changes = session_files.listen(home, session, "heard")
+    try:
+        if not _send(path, environ.get("CLAUDE_CODE_MESSAGING_TOKEN"), message(mark)):
+            return False
+        is_heard = wait_until(lambda: session_files.word(home, session, "heard") == mark, changes, _PATIENCE_S)
+    finally:
+        if changes is not None:
+            os.close(changes)
+    if not is_heard:
+        session_files.set_word(home, session, "missed", mark)
+    return is_heard
+
+
+def hear(home: Home, event: Event, put: Put, deliver: Callable[[Home, Event, Put], None]) -> None:
+    """Store a wake message's nonce; block a stale one whose notices were presented."""
+    if not event.text.endswith(_WORDS):
+        deliver(home, event, put)
+        return
+    mark = event.text.removeprefix(POKE).partition("]")[0]
+    told: list[Answer] = []
+
+    def tell(answer: Answer) -> None:
+        put(answer)
+        told.append(answer)
+
+    deliver(home, event, tell)
+    # Store the nonce only after the notices are presented. The sender exits when it sees the nonce. If notices were
+    # still open then, the next watcher would send another message for them.
+    session_files.set_word(home, event.session, "heard", mark)
+    # Block the prompt only if its message may be stale: the sender waited too long for the nonce and presented the
+    # notices itself, or the client keeps messages in a queue. Otherwise another hook may be presenting the notices now.
+    is_stale = event.keeps_messages or session_files.word(home, event.session, "missed") == mark
+    if not told and is_stale:
+        put(Answer(block="outlive: what this was about has been told already"))
+
+
+def _send(path: str, token: str | None, text: str) -> bool:
+    import socket  # noqa: PLC0415 - only where no client waits
+
+    message = {"type": "user", "message": {"role": "user", "content": text}}
+    lines = [{"type": "auth", "token": token}, message] if token else [message]
+    try:
+        if os.stat(path).st_uid != os.getuid():
+            return False
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(_PATIENCE_S)
+            connection.connect(path)
+            connection.sendall("".join(to_json(line) + "\n" for line in lines).encode("ascii"))
+    except OSError:
+        return False
+    return True

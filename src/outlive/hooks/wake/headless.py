@@ -1,0 +1,125 @@
+"""The end of a headless session's turn: the hook waits until no task of it runs.
+
+A client that answers one prompt exits after its turn, possibly before its tasks end. If the hook blocked the stop at
+once instead of sleeping, the model would take one turn after another without news.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.domain.errors import UserError
+from outlive.domain.notices.notice_text import frame
+from outlive.domain.text.sanitize import one_line
+from outlive.domain.text.units import parse_duration
+from outlive.hooks.event import Answer
+from outlive.hooks.state import session_files
+from outlive.keeper.spawn import launch_adopter
+from outlive.ledger.connection import stop_hurrying
+from outlive.linux.reader_gone import has_departed, watch_departures
+from outlive.linux.syscalls import signal
+from outlive.service.notices.compose import new_mark, text_of
+from outlive.service.sessions.gather_endings import Gathering
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from outlive.bundle.home import Home
+    from outlive.hooks.event import Event, Put
+    from outlive.service.notices.inbox import Claim
+
+CEILING = "OUTLIVE_HEADLESS_WAIT"
+_CEILING_S = 600.0
+_SERVER_HEAD = "This session does not wait for a server."
+
+
+def sleep_and_tell(home: Home, event: Event, project: str, put: Put) -> bool:
+    """Sleep until no task runs; return whether endings were presented."""
+    ceiling_s = _ceiling_s(os.environ)
+    pidfd = _open(event.process)
+    if pidfd is None:
+        return False
+    # No client waits for a fast answer here, so remove the hook's deadline and its short limit for waits on locks.
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
+    stop_hurrying()
+    departures = watch_departures(
+        ends=(1,), processes=(pidfd,), changes=(session_files.replace(home, event.session, "sleeper"),)
+    )
+    wait = Gathering(
+        home,
+        event.session,
+        project,
+        departures=departures,
+        ceiling_s=ceiling_s,
+        ignored=frozenset(session_files.word(home, event.session, "unawaited").split()),
+        is_failure_urgent=not event.is_again,
+    )
+    with wait:
+        for claimed in wait.claims(launch_adopter):
+            # If the client has exited, no model reads the answer, so the notices must not count as presented.
+            if not has_departed(departures):
+                _present(home, claimed, _server_text(wait), put)
+                _remember_unawaited(home, event, wait)
+                return True
+            return False
+        text = "" if has_departed(departures) else _server_text(wait)
+        if text:
+            put(Answer(context=text))
+        _remember_unawaited(home, event, wait)
+        return bool(text)
+
+
+def _present(home: Home, claimed: Claim, more: str, put: Put) -> None:
+    assert claimed.owed is not None  # noqa: S101 - a claim with notices has a session
+    text = text_of(home, claimed.tellings, claimed.owed.session)
+    put(Answer(context=f"{text}\n\n{more}" if more else text))
+    claimed.presented()
+
+
+def _remember_unawaited(home: Home, event: Event, wait: Gathering) -> None:
+    """Remember tasks that no later stop awaits: servers, or all after the time limit."""
+    given_up = [*wait.servers, *(task.id for task in wait.awaited if wait.is_late)]
+    if given_up:
+        known = session_files.word(home, event.session, "unawaited").split()
+        session_files.set_word(home, event.session, "unawaited", " ".join([*known, *given_up]))
+
+
+def _server_text(wait: Gathering) -> str:
+    """Return the text about tasks that turned out to be servers; empty if none did."""
+    if not wait.servers:
+        return ""
+    commands = {task.id: one_line(task.launch.command, 60) for task in wait.launched}
+    lines = [
+        f"task {task} ({commands.get(task, '?')}) listens on port {port} and has printed nothing for a minute"
+        for task, port in wait.servers.items()
+    ]
+    ids = " ".join(wait.servers)
+    return frame(
+        new_mark(),
+        _SERVER_HEAD,
+        (
+            *lines,
+            f"it runs on after this session; end it: outlive cancel {ids}",
+            f"if it is no server, and you need its ending: outlive wait {ids}",
+            "a server that is launched with `outlive run --notify failure` is never waited for",
+        ),
+    )
+
+
+def _ceiling_s(environ: Mapping[str, str]) -> float:
+    """Return how many seconds a headless session waits at most; 0 if it does not wait."""
+    text = environ.get(CEILING, "").strip()
+    if not text:
+        return _CEILING_S
+    try:
+        return 0.0 if text == "0" else parse_duration(text).total_seconds()
+    except UserError as error:
+        raise UserError(f"{CEILING}: {error.message}", "write it as 90s, 10m or 1h; 0 means not to wait") from error
+
+
+def _open(process: int | None) -> int | None:
+    try:
+        return None if process is None else os.pidfd_open(process)
+    except OSError:
+        return None

@@ -1,0 +1,200 @@
+"""Codex: hooks in their own file, their trust, a skill, and the MCP server.
+
+Codex runs a hook only if its configuration has the hash of the hook, which `codex app-server` reports.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.domain.errors import UserError
+from outlive.domain.value import Value
+from outlive.install.clients.claude import add_groups, is_our_hook, strip_groups
+from outlive.install.clients.skill import skill_target
+from outlive.install.config import toml_edit
+from outlive.install.config.target_file import Target, edited, read
+from outlive.install.outlive_command import hook_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+NAME = "codex"
+_TIMEOUTS_S = {
+    "SessionStart": 10,
+    "SessionEnd": 3,
+    "UserPromptSubmit": 5,
+    "PostToolUse": 5,
+    "PreCompact": 5,
+    # In a headless session this hook sleeps until no task runs. In all others it answers at once.
+    "Stop": 86_400,
+}
+# Codex passes few variables to MCP servers. Without these, our server would use another state directory than the shell,
+# and would not know its session and the task that it runs in.
+_PASSED_ON = (
+    "OUTLIVE_HOME",
+    "XDG_STATE_HOME",
+    "OUTLIVE_SESSION",
+    "OUTLIVE_TASK",
+    "OUTLIVE_DEPTH",
+    "OUTLIVE_INHERITED_SESSIONS",
+    "OUTLIVE_MCP_RUN",
+    "OUTLIVE_TRACE",
+)
+_SERVER, _STATE = ("mcp_servers", "outlive"), ("hooks", "state")
+
+
+class Trusted(Value):
+    """The key of a hook in Codex, and the hash with which Codex trusts it."""
+
+    key: str
+    hash: str
+
+
+def directory(environ: Mapping[str, str]) -> str:
+    """Return the directory of the client's configuration."""
+    return environ.get("CODEX_HOME") or os.path.join(environ.get("HOME", "/"), ".codex")
+
+
+def groups(guard: str) -> dict[str, list[dict[str, object]]]:
+    """Return the groups of hooks for each event."""
+    found: dict[str, list[dict[str, object]]] = {
+        event: [{"hooks": [_hook(event, timeout=timeout)]}] for event, timeout in _TIMEOUTS_S.items()
+    }
+    if guard != "off":
+        found["PreToolUse"] = [{"matcher": "Bash|apply_patch", "hooks": [_hook("PreToolUse", timeout=5)]}]
+    return found
+
+
+def _hook(event: str, timeout: int) -> dict[str, object]:
+    return {"type": "command", "command": hook_text(NAME, event), "timeout": timeout}
+
+
+def targets(
+    environ: Mapping[str, str],
+    guard: str,
+    server: Sequence[str] | None,
+    trust: Callable[[str, str], list[Trusted]] | None = None,
+) -> list[Target]:
+    """Return the files to change; `server` is our MCP server's command, or None.
+
+    `trust` returns the keys and hashes of the hooks in a `hooks.json`. Without `trust`, the hooks stay untrusted.
+    """
+    top = directory(environ)
+    config, hooks = f"{top}/config.toml", f"{top}/hooks.json"
+
+    def add_trust(text: str) -> str:
+        toml_edit.parse(text)
+        planned = edited(hooks, lambda there: add_groups(strip_groups(there, NAME), groups(guard)), read(hooks) or "")
+        trusted = {each.key: each.hash for each in (trust(planned, hooks) if trust is not None else ())}
+        # A key names a position in the file. An old entry with this key belongs to the former hook at this position.
+        text = toml_edit.without_tables(text, lambda names, _: names[:2] == _STATE and names[-1] in trusted)
+        for key, value in trusted.items():
+            text = toml_edit.with_table(text, toml_edit.header(*_STATE, key), {"trusted_hash": value})
+        return text if server is None or _why_no_server(text, config) else _with_server(text, server)
+
+    def strip_trust(text: str) -> str:
+        there = read(hooks) or ""
+        theirs, moved = (keys_of(hooks, each, are_ours=False) for each in (there, strip_groups(there, NAME)))
+        has_server = any(_is_our_server(names, "".join(lines)) for names, lines in toml_edit.tables(text))
+
+        are_here = has_server or bool(keys_of(hooks, there))
+
+        def is_ours_here(names: tuple[str, ...], table: str) -> bool:
+            if names[:2] == _STATE and len(names) == 3:
+                # If our hooks or server are in the files, also remove entries whose key names no hook. Our hooks had
+                # these positions before.
+                return are_here and names[2].startswith(f"{hooks}:") and names[2] not in theirs
+            return _is_our_server(names, table) or (has_server and names[:2] == _SERVER and len(names) > 2)
+
+        # Removing our hooks moves the user's later hooks up. Rename their entries, so that they stay trusted.
+        places: dict[tuple[str, ...], tuple[str, ...]] = {
+            (*_STATE, old): (*_STATE, new) for old, new in zip(theirs, moved, strict=True) if old != new
+        }
+        return toml_edit.renamed(toml_edit.without_tables(text, is_ours_here), places)
+
+    return [
+        Target(
+            path=config,
+            add=add_trust,
+            strip=strip_trust,
+            left_out=lambda text: _why_no_server(text, config) if server is not None else "",
+            carry=_carry_server,
+        ),
+        Target(
+            path=hooks,
+            add=lambda text: add_groups(text, groups(guard)),
+            strip=lambda text: strip_groups(text, NAME),
+            is_nothing=lambda text: text.strip() == "{}",
+        ),
+        skill_target(top),
+    ]
+
+
+def _with_server(text: str, words: Sequence[str]) -> str:
+    values = {"command": words[0], "args": list(words[1:]), "env_vars": list(_PASSED_ON)}
+    return toml_edit.with_table(text, toml_edit.header(*_SERVER), values)
+
+
+def _carry_server(there: str, text: str) -> str:
+    """Copy settings that a user added to our server into the last table of `text`."""
+    try:
+        old, new = _server_in(there), _server_in(text)
+    except UserError:
+        return text  # the present file is not TOML, so it has nothing to copy
+    if not new or not old.keys() - new.keys():
+        return text
+    shorter = toml_edit.without_tables(text, _is_our_server)
+    return toml_edit.with_table(
+        shorter, toml_edit.header(*_SERVER), {**new, **{key: old[key] for key in old if key not in new}}
+    )
+
+
+def _why_no_server(text: str, path: str) -> str:
+    """Return why our server cannot be added; empty if it can."""
+    if _server_in(text):
+        return f"{path} has another MCP server named outlive, which is left alone; ours is not added"
+    try:
+        _with_server(text, ["outlive"])
+    except UserError:
+        return f"{path} has its MCP servers in a form that takes no more of them; ours is not added"
+    return ""
+
+
+def _is_our_server(names: tuple[str, ...], table: str) -> bool:
+    """Return whether a table is our server, written by any version of Outlive."""
+    if names != _SERVER:
+        return False
+    try:
+        return _server_in(table).get("args") == ["-I", "-m", "outlive", "mcp"]
+    except UserError:
+        return False
+
+
+def _server_in(text: str) -> dict[str, object]:
+    """Return the values of the server with our name; empty if there is none."""
+    servers = toml_edit.parse(text).get("mcp_servers")
+    found = servers.get("outlive") if isinstance(servers, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def keys_of(path: str, text: str, *, are_ours: bool = True) -> list[str]:
+    """Return Codex's keys of our or all other hooks: path, event and position."""
+    from outlive.install.config import jsonc  # noqa: PLC0415 - rarely needed
+
+    if not text.strip():
+        return []
+    hooks = jsonc.find(jsonc.parse(text), ("hooks",))
+    found = []
+    for event in hooks.members if hooks is not None else ():
+        for group, each in enumerate(event.node.members):
+            value = jsonc.value_of(text, each.node)
+            entries = value.get("hooks") if isinstance(value, dict) else None
+            for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+                if isinstance(entry, dict) and is_our_hook(entry, NAME) == are_ours:
+                    found.append(f"{path}:{_snake(event.key)}:{group}:{index}")
+    return found
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")

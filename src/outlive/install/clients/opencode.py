@@ -1,0 +1,118 @@
+"""OpenCode: a plugin that calls our hooks, a skill, and the MCP server."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.domain.text.sanitize import from_json, to_json
+from outlive.install.clients.claude import why_no_server
+from outlive.install.clients.skill import skill_target
+from outlive.install.config import jsonc
+from outlive.install.config.target_file import Target, read, whole
+from outlive.install.outlive_command import hook_words, names_us
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+NAME = "opencode"
+_SCHEMA = "https://opencode.ai/config.json"
+_SOURCE = os.path.join(os.path.dirname(__file__), "opencode_plugin.js")
+_FIRST_WORDS = "// Outlive in OpenCode:"
+_COMMAND, _GUARD = "const COMMAND = ", "const GUARD = "
+# By default OpenCode gives up on a tool after 30 s. One call of our `wait` tool may take longer.
+_TIMEOUT_MS = 60_000
+
+
+def directory(environ: Mapping[str, str]) -> str:
+    """Return the directory of the client's configuration."""
+    above = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME", "/"), ".config")
+    return environ.get("OPENCODE_CONFIG_DIR") or os.path.join(above, "opencode")
+
+
+def plugin_path(environ: Mapping[str, str]) -> str:
+    """Return the path of our plugin."""
+    return f"{directory(environ)}/plugin/outlive.js"
+
+
+def plugin_text(guard: str) -> str:
+    """Return the text of the plugin, with the command that it calls."""
+    words = {_COMMAND: to_json(hook_words(NAME, "")[:-1]), _GUARD: to_json(guard)}
+    with open(_SOURCE, encoding="utf-8") as file:
+        lines = file.read().splitlines(keepends=True)
+    for index, line in enumerate(lines):
+        for head, value in words.items():
+            if line.startswith(head):
+                lines[index] = f"{head}{value}\n"
+    return "".join(lines)
+
+
+def plugin_words(text: str) -> list[str]:
+    """Return the command that our plugin calls; empty if the text is not our plugin."""
+    line = next((line for line in text.splitlines() if line.startswith(_COMMAND)), "")
+    try:
+        words = from_json(line.removeprefix(_COMMAND)) if is_plugin(text) else []
+    except ValueError:
+        return []
+    return [str(word) for word in words] if isinstance(words, list) else []
+
+
+def is_plugin(text: str) -> bool:
+    """Return whether a file is our plugin, written by any version of Outlive."""
+    return text.startswith(_FIRST_WORDS)
+
+
+def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
+    """Return the files to change; `server` is our MCP server's command, or None."""
+    top = directory(environ)
+    # OpenCode reads both files. `opencode.jsonc` has precedence, and OpenCode creates it if both are missing.
+    plain, commented = f"{top}/opencode.json", f"{top}/opencode.jsonc"
+    chosen = plain if read(plain) is not None and read(commented) is None else commented
+    return [
+        whole(plugin_path(environ), plugin_text(guard), is_plugin),
+        skill_target(top),
+        *(
+            Target(
+                path=path,
+                add=(lambda text: _with_server(text, server)) if path == chosen else (lambda text: text),
+                strip=_without_server,
+                give_back=_without_our_schema,
+                is_nothing=lambda text: text.strip() in ("", "{}"),
+                left_out=lambda text, path=path: (  # type: ignore[misc]
+                    why_no_server(text, path, server, under=("mcp",)) if path == chosen else ""
+                ),
+                carry=lambda there, text: jsonc.carry(there, text, ("mcp", "outlive")),
+            )
+            for path in (plain, commented)
+        ),
+    ]
+
+
+def _with_server(text: str, words: Sequence[str] | None) -> str:
+    """Add our MCP server, if it is installed and its name is free."""
+    path = ("mcp", "outlive")
+    if words is None or (text.strip() and jsonc.find(jsonc.parse(text), path) is not None):
+        return text
+    if not text.strip():
+        text = jsonc.set_member("", ("$schema",), _SCHEMA)  # otherwise OpenCode would add this itself
+    entry = {"type": "local", "command": list(words), "enabled": True, "timeout": _TIMEOUT_MS}
+    return jsonc.set_member(text, path, entry)
+
+
+def _without_server(text: str) -> str:
+    shorter = jsonc.cut(text, ("mcp",), _is_our_server) if names_us(text) else text
+    return jsonc.cut_empty(shorter, ("mcp",)) if shorter != text else text
+
+
+def _without_our_schema(text: str, before: str) -> str:
+    """Remove the `$schema` that installing added, if the file has nothing else.
+
+    In a file with entries of the user, `$schema` stays, because OpenCode would add it again.
+    """
+    is_ours = not before.strip() and jsonc.value_of(text, jsonc.parse(text)) == {"$schema": _SCHEMA}
+    return jsonc.cut_key(text, ("$schema",)) if is_ours else text
+
+
+def _is_our_server(value: object) -> bool:
+    words = value.get("command") if isinstance(value, dict) else None
+    return isinstance(words, list) and words[1:] == ["-I", "-m", "outlive", "mcp"]

@@ -1,0 +1,81 @@
+"""Backups of configuration files in the state directory, restored byte for byte."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+
+from outlive.domain.text.sanitize import from_json, to_json
+from outlive.domain.value import Value
+from outlive.install.config import target_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from outlive.bundle.home import Home
+
+
+PLUGIN = "plugin-"
+
+
+class Before(Value):
+    """The text of a file before an installation, and the hash of the text after it."""
+
+    path: str
+    text: str | None
+    after: str
+    made: tuple[str, ...] = ()
+    """The directories that the installation created for the file."""
+
+
+def mark_of(text: str | None) -> str:
+    """Return the hash of a file's text, or `none` if there is no file."""
+    return "none" if text is None else sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def recall(home: Home, client: str) -> dict[str, Before]:
+    """Return the backups of a client's files by path; empty if there are none."""
+    text = target_file.read(_path(home, client))
+    kept = from_json(text) if text else []
+    if not isinstance(kept, list):
+        return {}
+    return {
+        each["path"]: Before(path=each["path"], text=each["text"], after=each["after"], made=tuple(each["made"]))
+        for each in kept
+    }
+
+
+def keep(home: Home, client: str, paths: Iterable[str], files: Iterable[Before]) -> None:
+    """Replace a client's backups of some paths by these; leave backups of other paths.
+
+    Outlive may also be installed into another configuration directory of the client.
+    """
+    about = set(paths)
+    files = [*(each for path, each in recall(home, client).items() if path not in about), *files]
+    if not files:
+        target_file.write(_path(home, client), None)
+        return
+    rows = [{"path": each.path, "text": each.text, "after": each.after, "made": list(each.made)} for each in files]
+    target_file.write(_path(home, client), to_json(rows))
+
+
+def is_anywhere(home: Home) -> bool:
+    """Return whether any client has backups."""
+    return bool(_names(home))
+
+
+def plugins(home: Home) -> list[str]:
+    """Return the names of the backups of plugin folders, which may lie anywhere."""
+    return sorted(name.removesuffix(".json") for name in _names(home) if name.startswith(PLUGIN))
+
+
+def _names(home: Home) -> list[str]:
+    try:
+        return os.listdir(os.path.join(home.path, "install"))
+    except FileNotFoundError:
+        return []
+
+
+def _path(home: Home, client: str) -> str:
+    return os.path.join(home.path, "install", f"{client}.json")

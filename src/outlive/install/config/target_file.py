@@ -1,0 +1,114 @@
+"""A file of a client's configuration: what installing adds, and how it is removed."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from outlive.bundle.atomic_file import write_whole
+from outlive.domain.errors import UserError
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LONGEST = 16 << 20
+
+
+class Target(Value):
+    """A file of a client, with the edits of its text; an empty text means no file."""
+
+    path: str
+    add: Callable[[str], str]
+    """Adds our entries to a text without them."""
+    strip: Callable[[str], str]
+    """Removes our entries from a text. A text without our entries stays as it is."""
+    give_back: Callable[[str, str], str] = lambda text, _: text
+    """Removes other text that installing added. Gets the stripped text and the text before the installation."""
+    is_nothing: Callable[[str], bool] = lambda text: not text
+    """Returns whether a stripped text has no content. A file with such a text is deleted if installing created it."""
+    left_out: Callable[[str], str] = lambda _: ""
+    """Returns a message that names the entries which cannot be added, and why. Empty if all can be added."""
+    carry: Callable[[str, str], str] = lambda _, text: text
+    """Copies settings that a user has added to our entries from the present text to the new text, and returns it."""
+
+
+def whole(path: str, text: str, is_ours: Callable[[str], bool]) -> Target:
+    """Make a target for a file that is ours; a foreign file in its place stays."""
+
+    def add(there: str) -> str:
+        if there.strip():
+            raise UserError(f"{path} was written by somebody else", "move it away first; nothing was changed")
+        return text
+
+    return Target(path=path, add=add, strip=lambda there: "" if is_ours(there) else there)
+
+
+def edited(path: str, edit: Callable[[str], str], text: str) -> str:
+    """Return an edited text. A `UserError` of the edit gets the name of the file."""
+    try:
+        return edit(text)
+    except UserError as error:
+        if error.message.startswith("/"):
+            raise  # the message already names the file with the error, which may be another file
+        raise UserError(f"{path}: {error.message}", error.hint) from error
+
+
+def begins_like(text: str, lines: int) -> Callable[[str], bool]:
+    """Return a function that recognises our texts of any version by the first lines."""
+    known = "".join(text.splitlines(keepends=True)[:lines])
+    return lambda there: there.startswith(known)
+
+
+def read(path: str) -> str | None:
+    """Return the text of a file, with every byte kept; None if there is no file.
+
+    Raises `UserError` if the file cannot be read, is not a regular file, or is longer than 16 MB.
+    """
+    try:
+        # Without O_NONBLOCK, opening a pipe would wait for a writer.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UserError(f"{path} is no regular file", "nothing was changed")
+            content = file.read(_LONGEST + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}", "nothing was changed") from error
+    if len(content) > _LONGEST:
+        raise UserError(f"{path} is longer than any configuration", "nothing was changed")
+    return content.decode("utf-8", "surrogateescape")
+
+
+def missing_directories(path: str) -> list[str]:
+    """Return the directories that must be made before the file can be written."""
+    found: list[str] = []
+    above = os.path.dirname(os.path.realpath(path))
+    while not os.path.isdir(above):
+        found.insert(0, above)
+        above = os.path.dirname(above)
+    return found
+
+
+def is_writable(path: str) -> bool:
+    """Return whether the permissions allow a file at a path."""
+    missing = missing_directories(path)
+    above = os.path.dirname(missing[0] if missing else os.path.realpath(path))
+    return os.access(above, os.W_OK | os.X_OK)
+
+
+def write(path: str, text: str | None) -> None:
+    """Replace the text of a file atomically, and keep its mode; None removes the file.
+
+    The target of a symbolic link is replaced, because people keep their configuration in other places.
+    """
+    real = os.path.realpath(path)
+    if text is None:
+        if os.path.exists(real):
+            os.unlink(real)
+        return
+    for each in missing_directories(real):
+        os.mkdir(each, 0o700)
+    mode = os.stat(real).st_mode & 0o7777 if os.path.exists(real) else 0o600
+    write_whole(real, text.encode("utf-8", "surrogateescape"), mode=mode, is_durable=True)

@@ -1,0 +1,302 @@
+"""Checks of the installed hooks, with real tasks, clients and hook commands.
+
+A finding is "untried" if only a person in front of the client can check it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+
+from outlive.domain.errors import UserError
+from outlive.domain.text.sanitize import from_json, to_json
+from outlive.domain.value import Value
+from outlive.install.doctor.installed_hooks import context_of, installed_hooks, shortest_timeout_s, why_blocked
+from outlive.install.doctor.start_client import shell_of, start_once
+from outlive.install.doctor.system_limits import init_that_reaps_nothing, is_wsl
+from outlive.install.outlive_command import program
+from outlive.linux.sandbox import killing_sandbox
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any, Self
+
+_PATIENCE_S = 30
+_SLEEPS_IN_HOOK = ("claude", "codex", "gemini")
+_LONG_ENOUGH_S = 3600
+_WOKEN_BY_HOOK = ("claude", "opencode")
+_STARTS = {"opencode": "chat.message", "openclaw": "session_start", "cursor": "sessionStart"}
+_RESULTS = {
+    "claude": "PostToolBatch",
+    "codex": "PostToolUse",
+    "gemini": "AfterTool",
+    "opencode": "tool.execute.after",
+    "openclaw": "after_tool_call",
+    "cursor": "postToolUse",
+}
+_STOPS = {
+    "claude": "Stop",
+    "codex": "Stop",
+    "gemini": "AfterAgent",
+    "opencode": "session.idle",
+    "openclaw": "before_agent_finalize",
+    "cursor": "stop",
+}
+_WAKES = {
+    "codex": "by `codex queue`, which only a session in a terminal could show",
+    "gemini": "nobody can wake it; the next prompt tells",
+    "openclaw": "the plugin asks the gateway for a turn, without a webhook or a token; only a gateway could show it",
+    "cursor": "it has no way; what ended is told beside its next result or at the end of its turn",
+}
+
+
+# On this architecture the seccomp filter covers 64-bit calls only. A 32-bit program causes no event, so a task's
+# effects cannot name this gap.
+_SAID_OF_ARM = ", except for programs of 32 bits" if os.uname().machine == "aarch64" else ""
+
+
+class Finding(Value):
+    """The result of one check: what was checked works, fails, or is untried (None)."""
+
+    of: str
+    what: str
+    works: bool | None
+    why: str = ""
+    hint: str = ""
+
+
+class Canary:
+    """A test session in a temporary directory. Its end removes the directory."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._place = tempfile.mkdtemp(prefix="outlive-doctor-")
+        self._session = f"doctor-{os.urandom(6).hex()}"
+        # No hook may sleep here, even if the doctor runs inside a headless session.
+        own = {"OUTLIVE_SESSION": self._session, "CLAUDE_PROJECT_DIR": self._place, "OUTLIVE_HEADLESS_WAIT": "0"}
+        self._environ = {**environ, **own}
+        self._tasks: list[str] = []
+        self._refused = ("", "")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for task in self._tasks:
+            self._outlive("cancel", task)
+        self._outlive("session", "end", "--reason", "the examination is over")
+        shutil.rmtree(self._place, ignore_errors=True)
+
+    def look_here(self) -> Iterator[Finding]:
+        """Check whether a task runs, survives its launcher and is observed."""
+        task = self._launch("true")
+        ended = self._task(task) if task else {}
+        done = ended.get("state") == "succeeded"
+        why, hint = (f"it {ended['state']}", "") if ended else self._refused
+        yield Finding(of="outlive", what="launch", works=done, why=why, hint="" if done else hint)
+        yield _lasting()
+        if (init := init_that_reaps_nothing()) is not None:
+            yield Finding(
+                of="outlive",
+                what="process 1",
+                works=None,
+                why=f"{init} reaps nothing: two zombies stay for every task, until no process can be made",
+                hint="start the container with an init, for example `docker run --init`",
+            )
+        effects = ended.get("effects") or {}
+        level = effects.get("level", "unknown")
+        yield Finding(
+            of="outlive",
+            what="observing",
+            works=level in ("observed", "partial"),
+            why=f"tasks are {level}{_SAID_OF_ARM}" if level != "unknown" else str(effects.get("summary", "")),
+        )
+
+    def look_at(self, client: str) -> Iterator[Finding]:
+        """Check the hooks, the shell and the notices of one client.
+
+        A configuration that cannot be read is a finding, so that the other clients are still checked.
+        """
+        try:
+            yield from self._paths_of(client)
+        except UserError as error:
+            yield Finding(of=client, what="hooks", works=False, why=error.message, hint="mend that file")
+
+    def _paths_of(self, client: str) -> Iterator[Finding]:
+        hooks = installed_hooks(client, self._environ)
+        if not hooks:
+            yield Finding(
+                of=client, what="hooks", works=None, why="not installed", hint=f"outlive install --client {client}"
+            )
+            return
+        called = self._is_called(client)
+        yield called
+        yield self._shell(client)
+        for found in self._paths(client, hooks):
+            # If the client does not call the hooks, their answers reach no model.
+            yield (
+                found if called.works is not False else found.but(works=False, why="the client does not call its hook")
+            )
+
+    def _is_called(self, client: str) -> Finding:
+        """Check whether the client calls our hooks, by starting it."""
+        blocked = why_blocked(client, self._environ)
+        untried = start_once(client, self._place, self._environ)
+        listed: Any = from_json(self._outlive("session", "list", "--all", "--json").stdout or "{}")
+        here = os.path.realpath(self._place)
+        if any(each["project"] == here and each["client"] == client for each in listed.get("sessions", ())):
+            return Finding(of=client, what="hooks", works=True, why="the client calls them")
+        if untried is not None and blocked is None:
+            return Finding(of=client, what="hooks", works=None, why=untried)
+        why, hint = blocked or (
+            "the client was started, and called none",
+            f"`outlive install --client {client}`; look for settings that disable hooks",
+        )
+        return Finding(of=client, what="hooks", works=False, why=why, hint=hint)
+
+    def _shell(self, client: str) -> Finding:
+        """Check whether a task survives that the client's sandboxed shell launches."""
+        shell = shell_of(client, self._environ)
+        if shell is None:
+            return Finding(of=client, what="launch", works=True, why="its shell has no sandbox that is known of")
+        hint = "let it run `outlive` outside of its sandbox, or launch from a terminal"
+        if isinstance(shell, str):
+            return Finding(of=client, what="launch", works=False, why=f"its shell is sandboxed: {shell}", hint=hint)
+        done = self._run([*shell, *program(), "run", "--session", self._session, "--retain", "1h", "sleep 300"], "")
+        task = done.stdout.strip()
+        if not task:
+            said = next(iter(done.stderr.strip().splitlines()[-2:]), "nothing")
+            return Finding(of=client, what="launch", works=False, why=f"in its sandbox: {said}", hint=hint)
+        self._tasks.append(task)
+        state = self._task(task).get("state")
+        works = state == "running"
+        why = "its sandbox lets a task live on" if works else f"its sandbox ended the task: {state}"
+        return Finding(of=client, what="launch", works=works, why=why, hint="" if works else hint)
+
+    def _paths(self, client: str, hooks: Mapping[str, list[list[str]]]) -> Iterator[Finding]:
+        start = _STARTS.get(client, "SessionStart")
+        self._call(hooks, start, source="startup")
+        ended = self._launch("true")
+        said = self._call(hooks, _STOPS[client], is_one_turn=True)
+        yield self._gate(client, ended, said)
+        endless = self._launch("sleep 300")
+        said = self._call(hooks, start, source="resume")
+        yield _finding_of_report(client, "hand-off", endless, said, "a beginning session is told of it")
+        if client in _WOKEN_BY_HOOK:
+            woken = self._wake(hooks, endless)
+            yield _finding_of_report(client, "wake", endless, woken, "an idle session is woken by its end")
+        else:
+            self._outlive("cancel", endless)
+            yield Finding(of=client, what="wake", works=None, why=_WAKES[client])
+        self._call(hooks, _RESULTS[client])
+        short = self._launch("true")
+        said = self._call(hooks, _RESULTS[client])
+        yield _finding_of_report(client, "delivery", short, said, "its end is told beside the next results")
+
+    def _gate(self, client: str, task: str, said: str) -> Finding:
+        """Check that a stop reports an ending, and that its timeout is long enough."""
+        found = _finding_of_report(client, "gate", task, said, "the end of a turn tells what has ended")
+        allowed_s = shortest_timeout_s(client, _STOPS[client], self._environ)
+        if not found.works or allowed_s is None or client not in _SLEEPS_IN_HOOK or allowed_s >= _LONG_ENOUGH_S:
+            return found
+        return found.but(
+            works=False,
+            why=f"the client ends this hook after {allowed_s:.0f} s: a headless session does not wait for its tasks",
+            hint=f"`outlive install --client {client}` gives it a day",
+        )
+
+    def _launch(self, text: str) -> str:
+        """Launch a task and return its id; wait for its end if the command is `true`."""
+        done = self._outlive("run", "--session", self._session, "--retain", "1h", text)
+        task = done.stdout.strip()
+        fact, hint, *_ = (*done.stderr.splitlines(), "", "")
+        self._refused = (fact.removeprefix("outlive: ") or "it was not started", hint.removeprefix("hint: "))
+        if task:
+            self._tasks.append(task)
+            if text == "true":
+                self._outlive("wait", task, "--no-ack", "--timeout", f"{_PATIENCE_S}s")
+        return task
+
+    def _task(self, task: str) -> dict[str, Any]:
+        found = self._outlive("show", task, "--json").stdout
+        document: Any = from_json(found) if found.strip() else {}
+        return dict(document)
+
+    def _outlive(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return self._run([*program(), *words], "")
+
+    def _call(self, hooks: Mapping[str, list[list[str]]], event: str, **fields: object) -> str:
+        """Call the hooks of an event, and return their texts for the model."""
+        payload = to_json({"session_id": self._session, "cwd": self._place, "hook_event_name": event, **fields})
+        ours = [words for words in hooks.get(event, ()) if "Wake" not in words]
+        return " ".join(context_of(self._run(words, payload).stdout) for words in ours)
+
+    def _wake(self, hooks: Mapping[str, list[list[str]]], task: str) -> str:
+        """Run the watcher of an idle session, end a task, and return the watcher's text."""
+        ours = [words for words in (*hooks.get("Stop", ()), *hooks.get("Wake", ())) if "Wake" in words]
+        if not ours:
+            return ""
+        payload = {"session_id": self._session, "cwd": self._place, "hook_event_name": "Stop"}
+        environ = {**self._environ, "CLAUDE_PID": str(os.getpid()), "CLAUDE_CODE_ENTRYPOINT": "cli"}
+        try:
+            watcher = subprocess.Popen(
+                ours[0], env=environ, cwd=self._place, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+        except OSError:
+            return ""
+        try:
+            assert watcher.stdin is not None  # noqa: S101 - Popen was called with a pipe
+            watcher.stdin.write(to_json(payload))
+            watcher.stdin.close()
+            self._outlive("cancel", task)
+            watcher.stdin = None
+            said = watcher.communicate(timeout=_PATIENCE_S)[1]
+        except (OSError, subprocess.TimeoutExpired):
+            watcher.kill()
+            watcher.wait()
+            return ""
+        return said if watcher.returncode == 2 else ""
+
+    def _run(self, words: list[str], given: str) -> subprocess.CompletedProcess[str]:
+        try:
+            return subprocess.run(
+                words,
+                input=given,
+                env=self._environ,
+                cwd=self._place,
+                capture_output=True,
+                text=True,
+                timeout=_PATIENCE_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return subprocess.CompletedProcess(words, 1, "", str(error))
+
+
+def _lasting() -> Finding:
+    """Check whether tasks survive their launcher on this system."""
+    lasting = Finding(of="outlive", what="lasting", works=True, why="nothing here ends a task with its launcher")
+    if (maker := killing_sandbox()) is not None:
+        hint = "launch from outside of the sandbox, or allow `outlive` to run unsandboxed"
+        return lasting.but(works=False, why=f"all ends here with {maker}", hint=hint)
+    if is_wsl():
+        return lasting.but(
+            works=None,
+            why="WSL stops the distribution, and every task in it, soon after its last shell has closed",
+            hint="keep a shell of it open while tasks run, or a process that `wsl.exe --exec` started",
+        )
+    return lasting
+
+
+def _finding_of_report(client: str, what: str, task: str, said: str, works: str) -> Finding:
+    if task and task in said:
+        return Finding(of=client, what=what, works=True, why=works)
+    return Finding(
+        of=client,
+        what=what,
+        works=False,
+        why="its hook did not name the canary" if task else "no canary could be launched",
+        hint=f"`outlive install --client {client}` writes it anew; OUTLIVE_TRACE=1 tells what it decides",
+    )

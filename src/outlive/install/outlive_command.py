@@ -1,0 +1,65 @@
+"""The commands that clients are configured to call.
+
+Absolute paths and `-I` keep a repository and the client's environment from replacing our code.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from outlive.domain.tasks.command import quote
+
+
+def program() -> list[str]:
+    """Return the command that runs this Outlive; its script starts faster than `-m`."""
+    script = _script()
+    return [sys.executable, "-I", *([script] if script else ["-m", "outlive"])]
+
+
+def hook_words(client: str, event: str, *more: str) -> list[str]:
+    """Return the command that a client calls as the hook of an event."""
+    return [*program(), "hook", client, event, *more]
+
+
+def hook_text(client: str, event: str, *more: str) -> str:
+    """Return the command that a client calls as the hook of an event, as a shell line."""
+    return " ".join(map(quote, hook_words(client, event, *more)))
+
+
+def mcp_words() -> list[str] | None:
+    """Return the command of our MCP server; None if it or `mcp` is not installed."""
+    from importlib.util import find_spec  # noqa: PLC0415 - only installing asks
+
+    if find_spec("outlive.mcp") is None or find_spec("mcp") is None:
+        return None
+    return [sys.executable, "-I", "-m", "outlive", "mcp"]
+
+
+def is_ours(words: object, client: str) -> bool:
+    """Return whether some version of Outlive wrote a hook's command (words or text)."""
+    text = " ".join(map(str, words)) if isinstance(words, list) else str(words)
+    return "outlive" in text and f" hook {client} " in text and " -I " in text
+
+
+def names_us(text: str) -> bool:
+    """Return whether a configuration may have entries of ours.
+
+    Uninstalling parses only such a text, so a broken file without our entries causes no error.
+    """
+    return "outlive" in text
+
+
+def command_path() -> str:
+    """Return the path of the `outlive` command; the bare name if there is no script."""
+    return _script() or "outlive"
+
+
+def _script() -> str | None:
+    from sysconfig import get_path  # noqa: PLC0415 - only installing asks
+
+    called = os.path.abspath(sys.argv[0]) if os.path.basename(sys.argv[0]) == "outlive" else ""
+    for path in (called, os.path.join(os.path.dirname(sys.executable), "outlive"), get_path("scripts") + "/outlive"):
+        if path and os.path.isfile(path):
+            return path
+    return None

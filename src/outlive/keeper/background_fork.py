@@ -1,0 +1,80 @@
+"""Work during a running command, in a low-priority fork of the keeper.
+
+A fork frees its memory when it ends, and a thread would delay the processes whose calls are observed. The fork closes
+every descriptor on which other processes wait. It keeps the record open, which shows that the fork is not a process of
+the task.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock, start_new_thread
+
+from outlive.linux.processes import close_all_but
+from outlive.linux.syscalls import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NICE = 5
+
+
+class BackgroundFork:
+    """One piece of work, from its fork to its end."""
+
+    def __init__(self, work: Callable[[], None], keep: tuple[int, ...], *, is_idle: bool = False) -> None:
+        """Start the work in a fork that keeps the descriptors in `keep`.
+
+        With `is_idle`, the fork runs only when no other process wants the processor.
+        """
+        self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                close_all_but(keep)
+                if is_idle:
+                    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+                os.nice(_NICE)
+                work()
+            finally:
+                os._exit(0)
+        # After the fork has ended, another process may get its pid. With the pidfd, `give_up` cannot kill that process.
+        self._pidfd = os.pidfd_open(self._pid)
+        self._done = allocate_lock()
+        self._done.acquire()
+        start_new_thread(self._reap, ())
+
+    def _reap(self) -> None:
+        try:
+            os.waitpid(self._pid, 0)
+        except ChildProcessError:
+            pass  # another wait of the keeper has reaped the fork
+        finally:
+            self._done.release()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the work has ended."""
+        return not self._done.locked()
+
+    def is_done_within(self, seconds: float) -> bool:
+        """Wait for the work, at most `seconds`. Return whether the work has ended."""
+        if not self._done.acquire(timeout=seconds):
+            return False
+        self._done.release()
+        return True
+
+    def give_up(self) -> None:
+        """Kill the fork, because its result is not needed any more."""
+        try:
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # the work has ended already
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait until the work has ended."""
+        with self._done:
+            if self._pidfd >= 0:
+                os.close(self._pidfd)
+                self._pidfd = -1

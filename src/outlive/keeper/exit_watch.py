@@ -1,0 +1,263 @@
+"""The ways in which a keeper sees the end of its command.
+
+The first class learns most about the end, and the last one least:
+
+- `OwnWitness`: the witness that this keeper forked reports the end.
+- `OrphanedCommand`: that witness was killed, and the kernel made the command a child of the keeper.
+- `SurvivingWitness`: the keeper adopted the task, and the witness of the dead keeper reports the end.
+- `ReparentedCommand`: the command is a child of a foreign process.
+
+When a watch's descriptor is ready, `look` returns the evidence of the end or the next watch.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from outlive.bundle import record
+from outlive.domain.tasks.evidence import EXIT_UNKNOWN, INSTALLATION_GONE, Evidence
+from outlive.domain.timestamps import from_micros
+from outlive.keeper.witness import write_exit, write_unbegun
+from outlive.linux.processes import Identity, has_executed, has_exited, open_verified
+from outlive.linux.syscalls import exit_status_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from outlive.domain.tasks.evidence import Started
+else:
+    Protocol = object
+
+_KERNEL_TELLS_WITHIN, _A_MOMENT = 5.0, 0.001
+_STEPS = {
+    "chdir": "the directory cannot be entered",
+    "fork": "no process can be made",
+    "exec": "the command cannot be executed",
+}
+
+
+class ExitWatch(Protocol):
+    """A descriptor to poll, and a method to call when the descriptor is ready."""
+
+    fd: int
+
+    def look(self) -> Evidence | ExitWatch:
+        """Return the evidence of the end, or the next watch (possibly this one)."""
+
+
+class OwnWitness:
+    """The witness that this keeper forked, and the pipe through which it reports."""
+
+    def __init__(self, voice: int, record_fd: int) -> None:
+        self.fd = voice
+        self._record = record_fd
+
+    def look(self) -> Evidence | ExitWatch:
+        word = os.read(self.fd, 64)
+        seen = read_evidence(self._record, "witness")
+        if seen is not None:
+            return seen
+        if word:
+            return self
+        return _without_witness(self._record)
+
+
+class OrphanedCommand:
+    """The command as a child of the keeper, which is the subreaper above its witness."""
+
+    def __init__(self, pidfd: int, pid: int, record_fd: int) -> None:
+        self.fd = pidfd
+        self._pid = pid
+        self._record = record_fd
+        self._not_ours_since = 0.0
+
+    def wait_for_begin(self) -> bool:
+        """Wait until the command is executed. Return False if its process ends before."""
+        while has_executed(self._pid) is False:
+            if has_exited(self.fd):
+                return has_executed(self._pid) is not False
+            time.sleep(_A_MOMENT)
+        confirm_begin(self._record)
+        return True
+
+    def reap_others(self) -> None:
+        """Wait for ended orphans of the keeper, so that they do not stay as zombies."""
+        try:
+            while seen := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                if seen.si_pid == self._pid:
+                    return  # the command's own descriptor is ready too, and `look` reaps the command
+                os.waitpid(seen.si_pid, os.WNOHANG)
+        except ChildProcessError:
+            pass
+
+    def look(self) -> Evidence | ExitWatch:
+        try:
+            seen = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        except ChildProcessError:
+            seen = None  # the kernel closes a dying witness's pipe before it makes the command our child
+            self._not_ours_since = self._not_ours_since or time.monotonic()
+            if has_exited(self.fd) and time.monotonic() - self._not_ours_since > _KERNEL_TELLS_WITHIN:
+                return ReparentedCommand(self.fd, self._record).look()  # another process has reaped the command
+            time.sleep(0.001)
+        if seen is None:
+            return self
+        began = _started(self._record, self._pid)
+        # A command-to-be that could not execute the command has already written the reason into the record.
+        if read_evidence(self._record, "keeper") is None and began != "unknown":
+            (write_exit if began == "yes" else write_unbegun)(self._record, seen.si_code, seen.si_status)
+        os.waitpid(self._pid, 0)
+        found = read_evidence(self._record, "keeper")
+        return _vanished("keeper", began, "witness_killed") if found is None or found.kind == "vanished" else found
+
+
+class SurvivingWitness:
+    """A witness that outlived its keeper: it writes the record, and then it exits."""
+
+    def __init__(self, witness: int, command: int | None, record_fd: int) -> None:
+        self.fd = witness
+        self._command = command
+        self._record = record_fd
+
+    def look(self) -> Evidence | ExitWatch:
+        seen = read_evidence(self._record, "witness")
+        if seen is not None:
+            return seen
+        if self._command is None:
+            return _vanished("adopter", _started(self._record), "keeper_killed")
+        return ReparentedCommand(self._command, self._record)
+
+
+class ReparentedCommand:
+    """A command that a foreign process reaps. Newer kernels report its exit status."""
+
+    def __init__(self, pidfd: int, record_fd: int) -> None:
+        self.fd = pidfd
+        self._record = record_fd
+        self._was_adopted = read_identity(record_fd, "witness") is None
+
+    def look(self) -> Evidence | ExitWatch:
+        # The kernel has the status once the parent has reaped the process, which takes a moment.
+        ended, until = time.time_ns() // 1000, time.monotonic() + _KERNEL_TELLS_WITHIN
+        while (status := exit_status_of(self.fd)) is None and time.monotonic() < until:
+            time.sleep(0.01)
+        own = read_evidence(self._record, "adopter")
+        if own is not None:
+            return own  # a command-to-be that could not execute the command has written this evidence
+        if status is None and self._was_adopted:
+            detail = "it has ended, and its exit code is known to its parent only: read its output"
+            return Evidence(kind="exited", seen_by="adopter", cause=EXIT_UNKNOWN, detail=detail, at=from_micros(ended))
+        began = _started(self._record)
+        # If the command may not have been executed, the status of the process is not the command's exit status.
+        if status is None or began != "yes":
+            return _vanished("adopter", began, "keeper_killed")
+        at = time.time_ns() // 1000
+        if os.WIFSIGNALED(status):
+            record.write_slot(self._record, "exit", signal=os.WTERMSIG(status), began="yes", at=at)
+        else:
+            record.write_slot(self._record, "exit", code=os.WEXITSTATUS(status), at=at)
+        return read_evidence(self._record, "adopter") or _vanished("adopter", "yes", "keeper_killed")
+
+
+def read_evidence(record_fd: int, seen_by: str) -> Evidence | None:
+    """Return the evidence in the exit record. Return None while the record is empty."""
+    slot = record.read_slot(record_fd, "exit")
+    if slot is None:
+        return None
+    if slot.get("what") == "wake":
+        return Evidence(
+            kind="not_started",
+            seen_by="keeper",
+            started="no",
+            cause=INSTALLATION_GONE,
+            detail="Outlive was removed or replaced while the task waited, so nothing ran; `outlive retry` starts it",
+        )
+    at = from_micros(int(slot["at"]))
+    if slot.get("what") == "go":
+        # The keeper or the command-to-be was killed before the command began. So the command itself did not fail.
+        return never_begun("killed_at_start" if "signal" in slot else "keeper_killed")
+    if "error" in slot:
+        detail = f"{_STEPS[slot['what']]}: {os.strerror(int(slot['error']))}"
+        return Evidence(
+            kind="not_started",
+            seen_by=seen_by,
+            started="no",
+            cause=slot["what"],
+            detail=detail,
+            at=at,
+        )
+    if slot.get("began") == "unknown":
+        return _vanished(seen_by, "unknown", "killed_at_start")  # written by an earlier version
+    if "signal" in slot:
+        return Evidence(kind="signalled", seen_by=seen_by, signal=int(slot["signal"]), at=at)
+    return Evidence(kind="exited", seen_by=seen_by, exit_code=int(slot["code"]), at=at)
+
+
+def read_identity(record_fd: int, who: str = "") -> tuple[Identity, dict[str, str]] | None:
+    """Return the process that the record names, if any, and the record.
+
+    A process that Outlive did not start has no witness.
+    """
+    slot = record.read_slot(record_fd, "process")
+    if slot is None or (who and who not in slot):
+        return None
+    identity = Identity(
+        pid=int(slot[who or "pid"]),
+        inode=int(slot[f"{who}_inode" if who else "inode"]),
+        start=int(slot[f"{who}_start" if who else "start"]),
+        boot=slot["boot"],
+        namespace=int(slot["namespace"]),
+    )
+    return identity, slot
+
+
+def command_of(record_fd: int) -> int:
+    """Return the pid of the command or of the command-to-be; 0 if it is unknown."""
+    found = read_identity(record_fd)
+    return found[0].pid if found else 0
+
+
+def confirm_begin(record_fd: int) -> None:
+    """Record the exec if the kernel shows it and the witness died before recording it."""
+    found = read_identity(record_fd)
+    if found is None or found[1]["started"] == "yes":
+        return
+    pidfd = open_verified(found[0])
+    if pidfd is None:
+        return
+    try:
+        if has_executed(found[0].pid) is True:
+            record.write_slot(record_fd, "process", durable=False, **{**found[1], "started": "yes"})
+    finally:
+        os.close(pidfd)
+
+
+def _started(record_fd: int, child: int | None = None) -> Started:
+    """Return whether the command was executed. `child` must not be reaped yet."""
+    found = read_identity(record_fd)
+    if found is not None and found[1]["started"] == "yes":
+        return "yes"
+    told = None if child is None else has_executed(child)
+    return "unknown" if told is None else "yes" if told else "no"
+
+
+def _without_witness(record_fd: int) -> Evidence | ExitWatch:
+    """Return the evidence or the next watch after the death of the keeper's witness."""
+    found = read_identity(record_fd)
+    if found is None:
+        return never_begun()
+    identity = found[0]
+    pidfd = open_verified(identity)
+    if pidfd is None:
+        return _vanished("keeper", "unknown", "witness_killed")
+    return OrphanedCommand(pidfd, identity.pid, record_fd)
+
+
+def never_begun(cause: str = "witness_killed") -> Evidence:
+    """Return the evidence of a command that was never executed and never will be."""
+    return _vanished("keeper", "no", cause)
+
+
+def _vanished(seen_by: str, started: Started, cause: str) -> Evidence:
+    return Evidence(kind="vanished", seen_by=seen_by, started=started, cause=cause)

@@ -1,0 +1,37 @@
+"""The owner of a foreground task: the process whose end also ends the task.
+
+The first keeper has a pidfd of the owner. A keeper that adopts the task reads the owner's identity from the record.
+"""
+
+from __future__ import annotations
+
+from outlive.bundle import record
+from outlive.linux.processes import Identity, identify, open_verified
+
+
+def remember(record_fd: int, pidfd: int) -> None:
+    """Record the owner's identity, unless it has ended: the pidfd shows that already."""
+    try:
+        with open(f"/proc/self/fdinfo/{pidfd}", encoding="ascii") as file:
+            pid = next(int(line.split()[1]) for line in file if line.startswith("Pid:"))
+        owner = identify(pid)
+    except (OSError, StopIteration):
+        return
+    record.write_slot(record_fd, "owner", durable=False, **owner.__dict__)
+
+
+def find(record_fd: int) -> tuple[int | None, bool]:
+    """Return a pidfd of the recorded owner, if any, and whether the owner is gone."""
+    slot = record.read_slot(record_fd, "owner")
+    if slot is None:
+        return None, False
+    pidfd = open_verified(
+        Identity(
+            pid=int(slot["pid"]),
+            inode=int(slot["inode"]),
+            start=int(slot["start"]),
+            boot=slot["boot"],
+            namespace=int(slot["namespace"]),
+        )
+    )
+    return pidfd, pidfd is None

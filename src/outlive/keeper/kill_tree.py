@@ -1,0 +1,161 @@
+"""The end of a process tree, by signals to its processes only, until none lives."""
+
+from __future__ import annotations
+
+import os
+import time
+from select import POLLIN, poll
+
+from outlive.domain.value import Value
+from outlive.keeper.process_tree import Member, descendants, heirs_children, keeps_another_task, look
+from outlive.linux.processes import start_ticks, stat_fields
+from outlive.linux.syscalls import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# SIGINT lets a program clean up as at a terminal. SIGKILL cannot be refused.
+STEPS = ((signal.SIGINT, 2.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 2.0))
+_LOOK_AGAIN_MS = 50
+_MOST_WATCHED = 64
+_GLANCES, _BETWEEN_GLANCES = 5, 0.002
+_CHASE_S = 2.0
+
+
+class Ended(Value):
+    """The result of ending a tree."""
+
+    told: frozenset[int]
+    """The pids that one of our signals has reached."""
+    hiding: frozenset[int] = frozenset()
+    """The pids that still appeared and vanished at the end, because a process forks and exits in turn."""
+
+
+def end_tree(
+    members: Callable[[], list[Member]],
+    is_foreign: Callable[[int], bool] | None = None,
+    meanwhile: Callable[[], object] = lambda: None,
+    heirs: tuple[int, ...] = (),
+) -> Ended:
+    """Interrupt, terminate and kill all members of a tree, including new ones.
+
+    `meanwhile` is called repeatedly while members live. A member that was seen once is remembered, because it is harder
+    to find when its parents have ended.
+    """
+    known: dict[Member, None] = {}
+    reached: set[int] = set()
+    for number, grace in STEPS:
+        until = time.monotonic() + grace
+        told: set[Member] = set()
+        while alive := _still_alive(known, members, is_foreign):
+            if time.monotonic() >= until:
+                break
+            for member in alive:
+                if member not in told or number == signal.SIGKILL:
+                    told.add(member)
+                    if _tell(member, number):
+                        reached.add(member.pid)
+            meanwhile()
+            _await_any_end(alive)
+    # Call this even if members are still found: each check may find another process, which forks and exits in turn.
+    return Ended(told=frozenset(reached), hiding=_kill_forking(heirs, is_foreign or keeps_another_task))
+
+
+def _kill_forking(heirs: tuple[int, ...], is_foreign: Callable[[int], bool]) -> frozenset[int]:
+    """Kill processes that fork and exit in turn. Return those that are left.
+
+    Only children of an heir, a process that inherits orphans, are killed. So no foreign process is killed.
+    """
+    until = time.monotonic() + _CHASE_S
+    before = heirs_children(heirs, is_foreign)
+    quiet = 0
+    while quiet < _GLANCES:
+        time.sleep(_BETWEEN_GLANCES)
+        now = heirs_children(heirs, is_foreign) - frozenset(heirs)
+        # A new child means that a process is still forking, even if the child itself is gone when it is checked.
+        suspects = frozenset(pid for pid in now if pid not in before or look(pid) is not None)
+        before = now
+        quiet = 0 if suspects else quiet + 1
+        if suspects and time.monotonic() > until:
+            return suspects
+        for pid in suspects:
+            _kill_child(pid, heirs)
+    return frozenset()
+
+
+def _kill_child(pid: int, heirs: tuple[int, ...]) -> None:
+    """Kill a child of an heir. If it is our own child, kill its whole process group.
+
+    No member of a group escapes by forking. Other processes cannot get the group's number while it has a member that
+    only we can reap.
+    """
+    try:
+        pidfd = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        fields = stat_fields(pid)
+        parent, group = (int(fields[1]), int(fields[2])) if fields else (0, 0)
+        if parent == os.getpid() and group != os.getpgrp():
+            os.killpg(group, signal.SIGKILL)
+        elif parent in heirs:
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    except OSError:
+        pass  # the child has ended, and perhaps has forked another process
+    finally:
+        os.close(pidfd)
+
+
+def _still_alive(
+    known: dict[Member, None], members: Callable[[], list[Member]], is_foreign: Callable[[int], bool] | None
+) -> list[Member]:
+    """Return the living members. Check several times, because forks hide members."""
+    for glance in range(_GLANCES):
+        if glance:
+            time.sleep(_BETWEEN_GLANCES)
+        known.update(dict.fromkeys(members()))
+        for member in list(known):
+            # The process may have become a keeper of another task since it was seen first.
+            if look(member.pid) == member and not (is_foreign or keeps_another_task)(member.pid):
+                known.update(dict.fromkeys(descendants(member.pid, is_foreign=is_foreign)))
+            else:
+                del known[member]
+        if known:
+            break
+    return list(known)
+
+
+def _tell(member: Member, number: int) -> bool:
+    """Signal this member, and no later process. Return whether the signal was sent."""
+    try:
+        pidfd = os.pidfd_open(member.pid)
+    except OSError:
+        return False
+    try:
+        # The number may have been reused between the check and the open. The pidfd now refers to one
+        # fixed process. The signal is sent only if that is the process that was seen.
+        if os.fstat(pidfd).st_ino != member.inode or start_ticks(member.pid) != member.start:
+            return False
+        signal.pidfd_send_signal(pidfd, number)
+    except OSError:
+        return False  # the member has ended, or we may not signal it
+    finally:
+        os.close(pidfd)
+    return True
+
+
+def _await_any_end(members: list[Member]) -> None:
+    """Sleep until a member ends, but only briefly, because new ones may be born."""
+    waiting, opened = poll(), []
+    try:
+        for member in members[:_MOST_WATCHED]:
+            try:
+                opened.append(os.pidfd_open(member.pid))
+            except OSError:
+                continue
+            waiting.register(opened[-1], POLLIN)
+        waiting.poll(_LOOK_AGAIN_MS)
+    finally:
+        for pidfd in opened:
+            os.close(pidfd)

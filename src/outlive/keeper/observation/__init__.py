@@ -1,0 +1,1 @@
+"""The observation of one attempt, as the keeper starts and ends it."""

@@ -1,0 +1,85 @@
+"""Programs that could not do their work because they were observed.
+
+They gain privileges by their exec, or supervise system calls themselves. Their next launch is not observed. A program
+is recognized by its name, or by a checksum of a command's text and directory, if the text does not name the program.
+"""
+
+from __future__ import annotations
+
+import os
+from zlib import crc32
+
+from outlive.bundle.atomic_file import write_whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Literal
+
+    from outlive.keeper.plan import Plan
+
+    What = Literal["gaining", "supervising"]
+    """Programs that gain privileges when they are executed, or that supervise the system calls of others."""
+
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_BYTES = 1 << 16
+
+
+def met_before(plan: Plan, what: What) -> tuple[list[str], bool]:
+    """Return the known program names, and whether this very command is known."""
+    lines = _lines(plan, what)
+    return [line for line in lines if line and " " not in line], bool(lines) and _line_of_command(plan) in lines
+
+
+def remember(plan: Plan, *, gaining: Collection[str], supervising: Collection[str]) -> None:
+    """Store the names of the programs at these paths, and a checksum of this command."""
+    from outlive.observe.seccomp.tracer_conflicts import name_to_remember  # noqa: PLC0415 - already loaded
+
+    if gaining:
+        _add(plan, "gaining", {path.rpartition("/")[2] for path in gaining})
+    if supervising:
+        _add(plan, "supervising", {name for path in supervising if (name := name_to_remember(path)) is not None})
+
+
+def _line_of_command(plan: Plan) -> str:
+    """Return the line that stands for this command. No program name has its form."""
+    text = "\0".join((plan.launch.cwd, *plan.launch.argv))
+    return f"command {crc32(text.encode('utf-8', 'surrogateescape')):08x}"
+
+
+def _lines(plan: Plan, what: What) -> list[str]:
+    try:
+        fd = os.open(f"{plan.home.path}/{what}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return []
+    try:
+        return os.read(fd, 2 * _MOST_BYTES).decode("utf-8", "replace").split("\n")
+    finally:
+        os.close(fd)
+
+
+def _add(plan: Plan, what: What, names: set[str]) -> None:
+    lines = _lines(plan, what)
+    fresh = sorted({*names, _line_of_command(plan)}.difference(lines))
+    if not fresh:
+        return
+    path = f"{plan.home.path}/{what}"
+    try:
+        if sum(map(len, lines)) < _MOST_BYTES:
+            _append(path, _text_of(fresh))
+        else:  # the file is full: drop its older half, which is learned again if it still matters
+            write_whole(path, _text_of([*lines[len(lines) // 2 : -1], *fresh]))
+    except OSError:
+        pass
+
+
+def _text_of(lines: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+
+
+def _append(path: str, text: bytes) -> None:
+    fd = os.open(path, _WRITE | os.O_APPEND, 0o600)
+    try:
+        os.write(fd, text)
+    finally:
+        os.close(fd)

@@ -1,0 +1,168 @@
+"""The keeper's thread that answers the observed system calls of its command.
+
+It answers the exec at once. It answers no other call before it has taken the quick snapshots and loaded the observer,
+so it sees every change that the command makes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import allocate_lock, start_new_thread
+from select import POLLIN, poll
+
+from outlive.keeper.observation.eligibility import CANNOT
+from outlive.linux.shared_listener import answer_all, let_continue_what_waits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from outlive.keeper.observation.observation import JournalFile
+    from outlive.keeper.observation.task_snapshots import TaskSnapshots
+    from outlive.keeper.plan import Plan
+    from outlive.linux.shared_listener import SharedListener
+    from outlive.observe.seccomp.observer import Observer
+
+_OTHER_NAMES = "the locale is not UTF-8: names that are not ASCII may be told wrongly"
+
+
+class ListenerThread:
+    """The listener thread of one attempt. The keeper calls its methods in this order."""
+
+    _snapshots: TaskSnapshots
+
+    def __init__(self, plan: Plan, shared_listener: SharedListener, journal: JournalFile) -> None:
+        """Start the thread. Raise RuntimeError if the limit of processes forbids it."""
+        self._plan, self._shared_listener, self._journal = plan, shared_listener, journal
+        self.observer: Observer | None = None
+        self.unseen: str | None = None
+        """Why no calls are observed. None if calls are observed."""
+        self.is_shared = False
+        """Whether the command runs in a repository, or that is unknown."""
+        self._page: Any = None
+        self._command = 0
+        self._listener: int | None = None
+        self._is_out_of_reach = False
+        self._has_begun, self._may_load, self._is_loaded, self._is_over = (allocate_lock() for _ in range(4))
+        for lock in (self._has_begun, self._may_load, self._is_loaded, self._is_over):
+            lock.acquire()
+        start_new_thread(self._answer_calls, ())
+
+    def take_listener(self, command: int, snapshots: TaskSnapshots) -> None:
+        """Copy the listener before the go, after which the command-to-be closes its own."""
+        self._command, self._snapshots = command, snapshots
+        try:
+            self._listener = self._shared_listener.of_keeper(command)
+        except OSError:
+            self._is_out_of_reach = True
+
+    def answer_exec(self) -> None:
+        """Let the thread answer the exec of the command, which has received its go."""
+        if self._is_out_of_reach:
+            os._exit(1)  # this keeper cannot answer the command's calls, but its witness can once the keeper is gone
+        self._has_begun.release()
+
+    def observe(self) -> None:
+        """Let the thread load the observer, and answer every other call."""
+        self._may_load.release()
+
+    def wait_until_loaded(self) -> None:
+        """Wait until `observer`, `unseen` and `is_shared` have their final values."""
+        self._is_loaded.acquire()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a filtered process may still live."""
+        return self._is_over.locked()
+
+    def wait(self) -> None:
+        """Wait until no filtered process lives, and close everything."""
+        self._is_over.acquire()
+        if self._page is not None:
+            self._page.close()
+
+    def _answer_calls(self) -> None:
+        self._has_begun.acquire()
+        listener = self._listener
+        if listener is not None:
+            self._page = self._shared_listener.page()
+            self._answer_first(listener)
+        self._may_load.acquire()
+        try:
+            if listener is None:
+                self.unseen, self.is_shared = CANNOT, True
+                self._journal.note("unseen", CANNOT)
+                self._snapshots.take_before()
+            else:
+                self.observer = self._load_observer(listener)
+        finally:
+            self._is_loaded.release()
+        try:
+            if self.observer is not None:
+                self.observer.run()
+            elif listener is not None:
+                answer_all(listener, self._page)
+        except Exception as error:  # noqa: BLE001 - after any error the command still waits for an answer
+            self._journal.append(self._journal.gap(f"the observer failed: {type(error).__name__}"))
+            if listener is not None:
+                let_continue_what_waits(listener, self._page)
+        finally:
+            self._is_over.release()
+
+    def _answer_first(self, listener: int) -> None:
+        """Let the command be executed."""
+        from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - already loaded
+
+        waiting = poll()
+        waiting.register(listener, POLLIN)
+        waiting.poll()
+        try:
+            receive(listener, self._page)
+        except OSError:
+            return  # the command-to-be is gone
+        let_continue(listener, received(self._page))
+
+    def _load_observer(self, listener: int) -> Observer | None:
+        """Return the observer of the calls. None if it cannot be loaded."""
+        try:
+            from outlive.linux.seccomp import prepare_filter  # noqa: PLC0415
+            from outlive.observe.git.repository import find_repository  # noqa: PLC0415
+            from outlive.observe.journal import Journal  # noqa: PLC0415
+            from outlive.observe.seccomp.observer import Observer  # noqa: PLC0415
+            from outlive.observe.seccomp.scope import Scope  # noqa: PLC0415
+
+            prepare_filter()
+            found = [find_repository(directory) for directory in self._snapshots.directories()]
+            repositories = [each for each in found if each is not None]
+            self.is_shared = bool(repositories)
+            roots = (("", "", "") if each is None else each.roots for each in found)
+            self._journal.note("begin", *(root for each in roots for root in each))
+            if sys.getfilesystemencoding() != "utf-8":
+                self._journal.note("gap", _OTHER_NAMES)
+            self._snapshots.take_before()
+            observer = Observer(
+                listener,
+                self._page,
+                Journal(self._journal.fd, self._journal.wall, self._shared_listener.note_unwritten),
+                Scope(repositories),
+                loses_privileges=not self._shared_listener.keep_privileges,
+                on_first_write=self._notify_of_overlap,
+            )
+            argv = self._plan.launch.argv
+            observer.write_exec(self._journal.now(), self._command, " ".join(argv), argv[0])
+        except Exception:  # noqa: BLE001 - the command must go on, even if the installation was deleted meanwhile
+            self._journal.append(self._journal.gap("the observer could not begin"))
+            return None
+        return observer
+
+    def _notify_of_overlap(self, top: str) -> None:
+        """Search in a further thread for tasks that write in the same worktree."""
+        try:
+            from outlive.keeper.observation.overlap_notice import notify_of_overlap  # noqa: PLC0415 - most tasks write to no shared file
+        except ImportError:
+            return  # the installation was deleted while the task ran
+        try:
+            start_new_thread(notify_of_overlap, (self._plan, top))
+        except RuntimeError:
+            return  # the sessions are not notified while the tasks run, but the notices of the endings mention it

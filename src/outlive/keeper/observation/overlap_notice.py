@@ -1,0 +1,51 @@
+"""The notice of an overlap: two running tasks that write in one tree.
+
+Every keeper checks once, right after its task's first write to a file that existed before. By then its own journal has
+that write, so the later of two tasks finds the write of the other.
+"""
+
+from __future__ import annotations
+
+from outlive.bundle.attempt import AttemptFiles
+from outlive.domain.effects.overlap import shared_tree
+from outlive.domain.errors import OutliveError
+from outlive.domain.timestamps import UTC, datetime
+from outlive.keeper.settle import deliver_if_owed
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.observe.journal import first_write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.domain.tasks.task import Launch, Task
+    from outlive.keeper.plan import Plan
+
+
+def notify_of_overlap(plan: Plan, top: str) -> None:
+    """Notify the sessions of all tasks that write in a tree, including our own task."""
+    try:
+        with SqliteLedger(plan.home.ledger, datetime.now(UTC), create=False) as ledger:
+            for other in ledger.unsettled():
+                if not _may_overlap(plan.launch, other):
+                    continue
+                files = AttemptFiles(plan.home.bundle(other.id), other.current.number)
+                # A submodule is a tree of its own: a task that writes only outside of it does not overlap.
+                tree = shared_tree(top, other.launch.project) or top
+                if first_write(files.effects, tree) and (tree == top or first_write(plan.files.effects, tree)):
+                    for task, attempt in _attempts_to_notify(plan, other):
+                        ledger.note_overlap(task, attempt)
+            deliver_if_owed(plan.home, ledger)
+    except (OSError, OutliveError):
+        pass  # the notices of the endings will mention the overlap
+
+
+def _may_overlap(launch: Launch, other: Task) -> bool:
+    """Return whether the other task runs, and neither task launched the other."""
+    is_kin = other.launch.parent == launch.id or launch.parent == other.id
+    return other.id != launch.id and other.state == "running" and not is_kin
+
+
+def _attempts_to_notify(plan: Plan, other: Task) -> list[tuple[str, int]]:
+    """Return the attempts to notify: the greater id if one session launched both."""
+    found = [(plan.launch.id, plan.files.number), (other.id, other.current.number)]
+    is_one = plan.launch.session is not None and plan.launch.session == other.launch.session
+    return [max(found)] if is_one else found

@@ -1,0 +1,65 @@
+"""The ledger's record of paths that a task left changed: readers need no replay."""
+
+from __future__ import annotations
+
+from outlive.bundle.attempt import AttemptFiles
+from outlive.domain.errors import OutliveError
+from outlive.domain.timestamps import UTC, datetime
+from outlive.ledger.left_open_paths import LeftOpenPaths
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.observe.journal import is_bare
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.task import Task
+    from outlive.keeper.plan import Plan
+
+# For a task that left more, readers replay the journal: so many rows would make the ledger slow for every process.
+_MOST = 50_000
+
+
+def changed_nothing(plan: Plan) -> bool:
+    """Return whether a task was observed to change nothing in its first attempt."""
+    try:
+        return plan.files.number == 1 and is_bare(plan.files.effects)
+    except OSError:
+        return False
+
+
+def record_left_open(home: Home, ledger: SqliteLedger, task: Task) -> bool:
+    """Record the paths that an unsuccessful task left changed.
+
+    Returns False for a task that runs or has succeeded, or that left too many paths.
+    """
+    number = task.current.number
+    if task.current.settled_at is None or task.state == "succeeded":
+        return False
+    try:
+        tries = range(task.first_try(number).number, number + 1)
+        if all(is_bare(AttemptFiles(home.bundle(task.id), each).effects) for each in tries):
+            LeftOpenPaths(ledger).record(task.id, number, ())
+            return True
+        from outlive.observe.path_state import state_like  # noqa: PLC0415 - most failures changed nothing
+        from outlive.observe.replay_journal import replay_of  # noqa: PLC0415
+
+        paths = replay_of(home, task, number).left_open(state_like)
+        if len(paths) > _MOST:
+            return False
+        LeftOpenPaths(ledger).record(task.id, number, paths)
+    except (ImportError, OSError, OutliveError):
+        return False  # readers replay the journal instead
+    return True
+
+
+def record_at_end(plan: Plan) -> None:
+    """Record what the keeper's task left changed, after all files are compared."""
+    try:
+        with SqliteLedger(plan.home.ledger, datetime.now(UTC), create=False) as ledger:
+            task = ledger.task(plan.launch.id)
+            if task is not None and task.current.number == plan.files.number:
+                # A power failure may lose these rows, which costs a replay. A sync would slow down every failure.
+                ledger.be_hasty()
+                record_left_open(plan.home, ledger, task)
+    except OutliveError:
+        return  # readers replay the journal instead

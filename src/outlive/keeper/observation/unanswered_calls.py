@@ -1,0 +1,50 @@
+"""The note on an observed command whose keeper and witness are both dead.
+
+Its calls that change files fail from then on, because no process has the listener that answers them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from mmap import ACCESS_READ, mmap
+
+from outlive.domain.tasks.evidence import UNANSWERED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.attempt import AttemptFiles
+
+_OBSERVED = re.compile(rb"^\d+\t(?:begin|unobserved)\t", re.MULTILINE)
+_NOT_OBSERVED = re.compile(rb"^\d+\tunseen\t", re.MULTILINE)
+_SINCE = re.compile(rb"^\d+\tunobserved\t", re.MULTILINE)
+
+
+def note_unanswered(files: AttemptFiles) -> str | None:
+    """Note in the journal that the attempt's calls are not answered any more.
+
+    Returns the sentence for the ending, or None if the calls were not observed. The time of both deaths is unknown, but
+    the calls were observed until the last line of the journal. A keeper that does not observe writes an `unseen` line
+    first. So an empty journal belongs to an observed command.
+    """
+    try:
+        fd = os.open(files.effects, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        last_line_at = os.fstat(fd).st_mtime_ns // 1000
+        operation, is_told = "unobserved", False
+        if os.fstat(fd).st_size:
+            with mmap(fd, 0, access=ACCESS_READ) as journal:
+                if _NOT_OBSERVED.search(journal) is not None and _OBSERVED.search(journal) is None:
+                    return None
+                operation = "unobserved" if _SINCE.search(journal) is None else "gap"
+                is_told = journal.find(UNANSWERED.encode("ascii")) >= 0
+        if not is_told:
+            # A kill may tear the line that the keeper was writing. The NUL ends that line and makes it invalid.
+            os.write(fd, f"\0\n{last_line_at}\t{operation}\t0\t-\t{UNANSWERED}\n".encode("ascii"))
+    except OSError:
+        pass  # the disk is full, and the ending still has the sentence
+    finally:
+        os.close(fd)
+    return UNANSWERED

@@ -1,0 +1,1 @@
+"""The output file of a running task: its limit, and its other writers."""

@@ -1,0 +1,101 @@
+"""The output cap of a running command, enforced without polling.
+
+The kernel signals the next write in the attempt's directory once (`F_NOTIFY`, which has no per-user limit). Then the
+size is checked until it stays the same, and the signal is requested again. So a silent task does not wake the keeper.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from outlive.bundle.output import Hole, enforce_cap
+from outlive.bundle.record import clear_slot, read_slot
+from outlive.domain.tasks.settlement import OutputSize
+from outlive.linux.syscalls import signal
+
+_FAST, _SLOW = 0.05, 0.25
+_FAST_GROWTH = 1 << 20
+
+
+class OutputCap:
+    """The output cap of one attempt. It also notices when the output is truncated."""
+
+    def __init__(self, directory: str, output: int, record_fd: int, cap: int, *, can_punch: bool) -> None:
+        self._path = directory
+        self._output = output
+        self._record = record_fd
+        self._cap = cap
+        self._can_punch = can_punch
+        recorded = read_slot(record_fd, "hole")
+        self._hole = Hole(start=int(recorded["start"]), end=int(recorded["end"])) if recorded else Hole()
+        self._seen = 0
+        self._truncated = False
+        self.over_limit = False
+        self.wake: int | None = None
+        self.next_look: float | None = None
+
+    def begin(self) -> None:
+        """Watch the output from now on. Only for long commands: a shorter one needs none."""
+        if self.wake is not None:
+            return
+        self._directory = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.wake, wake_write = os.pipe()
+        os.set_blocking(self.wake, False)
+        os.set_blocking(wake_write, False)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGIO, lambda *_: None)
+        self.next_look = None if self._arm() else _SLOW
+
+    def _arm(self) -> bool:
+        """Request a signal at the next write. Return False if the kernel cannot send it."""
+        try:
+            fcntl.fcntl(self._directory, fcntl.F_NOTIFY, fcntl.DN_MODIFY)
+        except OSError:
+            return False
+        return True
+
+    def notice_write(self) -> None:
+        """Schedule a check soon, because the kernel reported a write."""
+        try:
+            os.read(self.wake or 0, 4096)
+        except BlockingIOError:
+            pass
+        self.next_look = _FAST
+
+    def look(self) -> None:
+        """Compare the size with the cap, and decide when to check again."""
+        before = self._seen
+        size = self._check()
+        grown = size - before
+        if grown or not self._arm():
+            self.next_look = _FAST if grown > _FAST_GROWTH else _SLOW
+        else:
+            # The signal was requested before this last check, so a write since then is either seen here or signalled.
+            self.next_look = None if os.fstat(self._output).st_size == size else _FAST
+
+    def _check(self) -> int:
+        """Compare the size with the last size, the command's position and the cap."""
+        # The position is read first. If it were read last, a command that prints meanwhile would move it beyond the
+        # size, which would look like a truncation.
+        position = os.lseek(self._output, 0, os.SEEK_CUR)
+        size = os.fstat(self._output).st_size
+        if size < self._seen or position > size:
+            self._truncated = True
+            if self._hole.end > size:
+                self._hole = Hole()
+                clear_slot(self._record, "hole")
+        self._seen = size
+        if size > self._cap and self._can_punch:
+            self._hole = enforce_cap(self._output, self._record, self._cap, self._hole)
+        elif size > self._cap:
+            self.over_limit = True
+        return size
+
+    def final(self) -> OutputSize:
+        """Apply the cap a last time, and return the size at the end."""
+        try:
+            size = self._check()
+        except OSError:
+            return OutputSize(written=None, dropped=self._hole.end - self._hole.start, truncated=self._truncated)
+        return OutputSize(written=size, dropped=self._hole.end - self._hole.start, truncated=self._truncated)

@@ -1,0 +1,61 @@
+"""The output cap after the end of a task, while leftover processes still write.
+
+The settled task's keeper stays, without any lock, until no process of the task has the output open.
+"""
+
+from __future__ import annotations
+
+import os
+from select import POLLIN, poll
+
+from outlive.linux.processes import opened_by
+from outlive.linux.syscalls import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from outlive.keeper.output.cap import OutputCap
+    from outlive.keeper.process_tree import Member
+
+_MOST_WATCHED = 64
+
+
+def keep_cap(watch: OutputCap, path: str, members: Callable[[], list[Member]]) -> None:
+    """Apply the cap until no leftover process has the output open."""
+    watch.begin()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps children: their exit status is not needed
+    while writers := [member for member in members() if _has_open(member.pid, path)]:
+        waiting, opened = poll(), []
+        waiting.register(watch.wake or 0, POLLIN)
+        try:
+            for member in writers[:_MOST_WATCHED]:
+                try:
+                    opened.append(os.pidfd_open(member.pid))
+                except OSError:
+                    continue
+                waiting.register(opened[-1], POLLIN)
+            _watch_until(watch, waiting, opened)
+        finally:
+            for pidfd in opened:
+                os.close(pidfd)
+    watch.final()
+
+
+def _watch_until(watch: OutputCap, waiting: poll, ends: list[int]) -> None:
+    """Apply the cap until one of the writing processes ends."""
+    while True:
+        ready = {fd for fd, _ in waiting.poll(None if watch.next_look is None else watch.next_look * 1000)}
+        if watch.wake in ready:
+            watch.notice_write()
+        elif not ready:
+            watch.look()
+        if not ends or any(end in ready for end in ends):
+            return
+
+
+def _has_open(pid: int, path: str) -> bool:
+    try:
+        return path in opened_by(pid)
+    except OSError:
+        return False

@@ -1,0 +1,1 @@
+"""Idle keepers and witnesses that wait for the next attempt."""

@@ -1,0 +1,56 @@
+"""The deliverer: a process that delivers notices to sinks until none is owed.
+
+The process that settles an attempt starts a deliverer, if notices are owed and none runs. A deliverer is a fresh
+interpreter, so the keeper neither waits for it nor holds its memory. If it dies, the next ending starts another one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from fcntl import LOCK_EX, LOCK_NB, flock
+
+from outlive.package_paths import package_directories
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+
+_DELIVER = (
+    "import sys; sys.path[:0] = {packages!r};"
+    "from outlive.entry_points import deliver_to_sinks; deliver_to_sinks(sys.argv[1])"
+)
+
+
+def start_deliverer(home: Home) -> bool:
+    """Start a deliverer unless one is running. Return whether one was started."""
+    turn = take_turn(home)
+    if turn is None:
+        return False
+    os.close(turn)
+    program = _DELIVER.format(packages=package_directories())
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-c", program, home.path],
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, nothing, fd) for fd in (0, 1, 2)],
+            setsid=True,
+        )
+    except OSError:
+        return False
+    finally:
+        os.close(nothing)
+    return True
+
+
+def take_turn(home: Home) -> int | None:
+    """Take the deliverer's lock and return it. Return None if another process has it."""
+    fd = os.open(home.path + "/deliverer", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        flock(fd, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd

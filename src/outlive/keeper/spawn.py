@@ -1,0 +1,182 @@
+"""The start of a keeper: two forks, a new session, and an answer to the launcher.
+
+Only a small process with a single thread may do this: the CLI, or the spawner of a larger program.
+"""
+
+from __future__ import annotations
+
+import os
+from select import POLLIN, poll
+
+from outlive.keeper.keeper import keep
+from outlive.keeper.plan import Plan, Surroundings
+from outlive.linux.syscalls import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Literal, NoReturn, Self
+
+    from outlive.bundle.attempt import AttemptFiles, HeldFiles
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.task import Launch
+    from outlive.keeper.pool.idle_keeper import IdleKeepers
+
+    Answer = Literal["running", "queued", "ended", "died", "silent"]
+    Life = Callable[[Plan, HeldFiles, int, int], NoReturn]
+
+
+_CONFIRMING_TAKES_AT_MOST_MS = 30_000
+_is_detached = False
+_keepers: IdleKeepers | None = None
+
+
+def become_detached() -> IdleKeepers:
+    """Make this detached process a spawner, the parent of the keepers in its pool."""
+    global _is_detached, _keepers  # noqa: PLW0603 - facts about this process
+    from outlive.keeper.pool.idle_keeper import IdleKeepers  # noqa: PLC0415 - a launch of one task needs no pool
+
+    _is_detached = True
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    _keepers = IdleKeepers()
+    return _keepers
+
+
+def _fork_away(life: Callable[[], NoReturn], wake: int, not_for_it: int) -> None:
+    """Fork a process, in a session of its own, that does not remain our child.
+
+    A client that kills our caller with all descendants, because a call takes too long, must not find it. In a spawner
+    one fork is enough, because the spawner is not a descendant of the client.
+    """
+    if not _is_detached:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # with SIGCHLD ignored, waitpid would find no child
+        first = os.fork()
+        if first:
+            os.waitpid(first, 0)
+            return
+    elif os.fork():
+        return
+    try:
+        os.setsid()
+        os.close(not_for_it)  # with a copy of this end, the keeper would not notice our death
+        if _is_detached or os.fork() == 0:
+            # A new process shares the processor of its parent until the parent sleeps. A process that
+            # is woken gets an idle processor. So the new process sleeps first, and is woken at once.
+            os.read(wake, 1)
+            life()
+    finally:
+        os._exit(0)
+
+
+class NewKeeper:
+    """A keeper that prepares itself while its row is written, and begins at the go.
+
+    A keeper that is dismissed, or whose launcher dies, starts no command, and settles the attempt if it has a row.
+    """
+
+    def __init__(self, held: HeldFiles, life: Callable[[int, int], NoReturn], give: Callable[[int, int], bool]) -> None:
+        """Send the attempt to an idle keeper (`give`), or fork a keeper that runs `life`."""
+        self._held = held
+        pipes: list[int] = []
+        try:
+            pipes += os.pipe()
+            pipes += os.pipe()
+            go_read, self._go, self._answer, answer_write = pipes
+            if not give(go_read, answer_write):
+                _fork_away(lambda: life(go_read, answer_write), go_read, self._go)
+                self._tell(b"w")
+        except OSError:
+            for fd in pipes:
+                os.close(fd)
+            raise
+        os.close(go_read)
+        os.close(answer_write)
+        self._is_ours = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Dismiss the keeper, unless `begin` was called."""
+        if self._is_ours:
+            self._let_go(b"")
+            os.close(self._answer)
+
+    def begin(self, within_ms: int = _CONFIRMING_TAKES_AT_MOST_MS) -> Answer:
+        """Send the go to the keeper, and return the keeper's answer.
+
+        `died` means that no process is left that could finish the attempt, so reconciling must find out how far it
+        came. `silent` means no answer in time: the keeper may be stopped, or wait for a disk.
+        """
+        self._let_go(b"g")
+        waiting = poll()
+        waiting.register(self._answer, POLLIN)
+        try:
+            if not waiting.poll(within_ms):
+                return "silent"
+            word = os.read(self._answer, 64).strip()
+        finally:
+            os.close(self._answer)
+        answers: dict[bytes, Answer] = {b"running": "running", b"queued": "queued", b"ended": "ended"}
+        return answers.get(word, "died")
+
+    def _let_go(self, word: bytes) -> None:
+        """Send a message. Close our files, or else a dead attempt would seem alive."""
+        self._is_ours = False
+        self._held.close()
+        self._tell(word)
+        os.close(self._go)
+
+    def _tell(self, word: bytes) -> None:
+        try:
+            os.write(self._go, word)
+        except BrokenPipeError:
+            pass  # the keeper was killed, which shows when its answer is read
+
+
+def stand_by(plan: Plan, held: HeldFiles, life: Life = keep) -> NewKeeper:
+    """Return a new keeper for a locked attempt, which begins once the row is written."""
+    if _keepers is None or not _keepers.have_room or life is not keep or not _frees_its_keeper(plan):
+        return NewKeeper(held, lambda go, ready: life(plan, held, go, ready), _give_to_none)
+    return _from_pool(_keepers, plan, held)
+
+
+def _give_to_none(_: int, __: int) -> bool:
+    return False
+
+
+def _frees_its_keeper(plan: Plan) -> bool:
+    """Return whether the keeper is free again after the command's end."""
+    launch = plan.launch
+    return plan.surroundings.owner is None and not launch.retries and not launch.takes_input
+
+
+def _from_pool(keepers: IdleKeepers, plan: Plan, held: HeldFiles) -> NewKeeper:
+    """Return an idle keeper of the pool, or a new one that joins the pool."""
+    from outlive.keeper.pool.idle_keeper import keep_repeatedly  # noqa: PLC0415 - already loaded
+
+    channel: list[int] = []
+
+    def live(go: int, ready: int) -> NoReturn:
+        keep_repeatedly(channel[0], plan, held, go, ready)
+
+    def give(go: int, ready: int) -> bool:
+        if keepers.give(plan, held, go, ready):
+            return True
+        channel.append(keepers.new_channel())
+        return False
+
+    try:
+        return NewKeeper(held, live, give)
+    finally:
+        for fd in channel:
+            os.close(fd)
+
+
+def launch_adopter(home: Home, launch: Launch, files: AttemptFiles, held: HeldFiles) -> Answer:
+    """Pass a living attempt, whose keeper is dead, to a new keeper."""
+    from outlive.keeper.take_over import adopt  # noqa: PLC0415 - a launch does not need it
+
+    around = Surroundings(environ={}, umask=0o077)
+    plan = Plan(home=home, launch=launch, files=files, surroundings=around)
+    return NewKeeper(held, lambda go, ready: adopt(plan, held, go, ready), _give_to_none).begin()

@@ -1,0 +1,298 @@
+"""The supervision of a running attempt, in one poll() until its settlement."""
+
+from __future__ import annotations
+
+import os
+import time
+from select import POLLIN, poll
+
+from outlive.bundle import record
+from outlive.domain.tasks.evidence import Evidence, Intent, refused
+from outlive.domain.tasks.settlement import plan_settlement, told_as_retrying
+from outlive.domain.tasks.task import LeftRunning
+from outlive.domain.timestamps import UTC, datetime
+from outlive.keeper import foreground_owner, process_tree
+from outlive.keeper.exit_watch import ExitWatch, OrphanedCommand, ReparentedCommand, read_identity
+from outlive.keeper.intent import read_intent, write_intent
+from outlive.keeper.kill_tree import end_tree
+from outlive.keeper.output.cap import OutputCap
+from outlive.keeper.settle import SettlementWriter
+from outlive.linux.processes import has_exited, open_verified
+from outlive.linux.syscalls import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from outlive.bundle.attempt import HeldFiles
+    from outlive.domain.tasks.evidence import IntentKind
+    from outlive.domain.tasks.settlement import Settlement
+    from outlive.keeper.idle_timeout import IdleTimeout
+    from outlive.keeper.next_attempt import NextAttempt
+    from outlive.keeper.output.copy import OutputCopy
+    from outlive.keeper.plan import Plan
+
+_REHEARSES_AFTER = 0.05
+
+
+class Supervision:
+    """A running attempt under supervision by its own keeper or by an adopter."""
+
+    def __init__(
+        self, plan: Plan, held: HeldFiles, sight: ExitWatch, role: str, on_settled: Callable[[], None] = lambda: None
+    ) -> None:
+        self._plan = plan
+        self._held = held
+        self.sight = sight
+        """The exit watch that now sees the end of the command."""
+        self._role = role
+        self._output = OutputCap(
+            plan.files.path,
+            held.output,
+            held.record,
+            plan.launch.max_output,
+            can_punch=plan.home.can_punch,
+        )
+        self._intent = read_intent(held.record)
+        found = read_identity(held.record)
+        self._command: int | None = None
+        self._pid = found[0].pid if found else 0
+        self._deadline = self._find_deadline(int(found[1]["monotonic"]) if found else time.monotonic_ns())
+        self._owner, self._is_abandoned = plan.surroundings.owner, False
+        if self._owner is None:
+            self._owner, self._is_abandoned = foreground_owner.find(held.record)
+        self._idleness = self._watch_idleness() if plan.launch.idle_timeout is not None else None
+        self._retrying = _retrying(plan) if role == "keeper" and plan.retries_left else None
+        self._ledger = SettlementWriter(plan, held, on_settled)
+        self._is_unkept = False
+        self._detail: str | None = None
+        self._seen_exit = self._is_watching = self._is_stalled = False
+        self.has_failed = False
+        """Whether the attempt was settled without success, and is not tried again."""
+        self._hiding: frozenset[int] = frozenset()
+        self._rehearsal: float | None = time.monotonic() + _REHEARSES_AFTER
+        self.copying: OutputCopy | None = None
+        """The copy of the output of a process that Outlive did not start."""
+        self.on_rest: Callable[[], None] = lambda: None
+        """Called once, when the command has run for a moment and the keeper has nothing else to do."""
+        self.on_end: Callable[[], None] = lambda: None
+        """Called once, when the command has ended, before any waiter is notified."""
+
+    def _find_deadline(self, started_ns: int) -> float | None:
+        """Return the deadline, on a clock that stands still while the machine sleeps."""
+        timeout = self._plan.launch.timeout
+        return None if timeout is None else started_ns / 1e9 + timeout.total_seconds()
+
+    def _watch_idleness(self) -> IdleTimeout:
+        from outlive.keeper.idle_timeout import IdleTimeout  # noqa: PLC0415 - few tasks have an idle timeout
+
+        limit = self._plan.launch.idle_timeout
+        assert limit is not None  # noqa: S101 - for the type checker
+        return IdleTimeout(limit, self._held.output, self._pids)
+
+    def see_through(self, seen: Evidence | ExitWatch) -> NextAttempt | None:
+        """Supervise and settle the attempt. Return the next attempt, if there is one."""
+        self._resume()
+        while not isinstance(seen, Evidence):
+            self._switch_to(seen)
+            ready = self._wait()
+            if self.sight.fd in ready:
+                seen = self.sight.look()
+                if isinstance(seen, OrphanedCommand):
+                    signal.signal(signal.SIGCHLD, lambda *_: None)  # wakes us for each orphan that ends
+                    seen.reap_others()
+                continue
+            if self._command in ready:
+                self._seen_exit = True
+                self._ledger.prepare()
+            self._notice_output(ready)
+            if self._held.control in ready:
+                self._handle_messages(os.read(self._held.control, 4096))
+            if self._owner in ready:
+                self._owner = None
+                self._end("session_ended")
+            self._check_limits()
+        return self.settle(seen)
+
+    def _switch_to(self, sight: ExitWatch) -> None:
+        """Watch the command through `sight` from now on.
+
+        No process answers the observed calls of a reparented command, so the ending mentions that the calls may have
+        failed.
+        """
+        self.sight = sight
+        if isinstance(sight, ReparentedCommand) and not self._is_unkept:
+            from outlive.keeper.observation.unanswered_calls import note_unanswered  # noqa: PLC0415 - already loaded in an adopter
+
+            self._is_unkept, self._detail = True, note_unanswered(self._plan.files)
+
+    def _notice_output(self, ready: set[int]) -> None:
+        """Copy new output, and enforce the cap."""
+        if self.copying is not None and self.copying.wake in ready:
+            self.copying.copy()
+        if self._output.wake in ready:
+            self._output.notice_write()
+            if isinstance(self.sight, OrphanedCommand):
+                self.sight.reap_others()
+        elif self._output.next_look is not None and not ready:
+            self._output.look()
+
+    def _watch(self) -> None:
+        """Open the descriptors that wake the keeper, once."""
+        if not self._is_watching:
+            self._is_watching = True
+            found = read_identity(self._held.record)
+            self._command = open_verified(found[0]) if found else None
+            self._output.begin()
+
+    def _check_limits(self) -> None:
+        """End the task if it has written too much, or was idle or running for too long."""
+        if self._output.over_limit and self._intent is None:
+            self._end("output_limit")
+        if self._idleness is not None and self._idleness.is_over():
+            self._idleness = None
+            self._end("idle_timeout")
+        elif self._idleness is not None and self._idleness.is_stalled != self._is_stalled:
+            self._is_stalled = self._idleness.is_stalled
+            self._ledger.say("stalled" if self._is_stalled else None)
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            self._deadline = None
+            self._end("timeout")
+
+    def _resume(self) -> None:
+        """Continue an ending by a killed keeper, or end a task whose owner is gone."""
+        if self._intent is not None:
+            self._end(self._intent.kind)
+        elif self._is_abandoned:
+            self._end("session_ended")
+
+    def _wait(self) -> set[int]:
+        if not self._is_watching and has_exited(self.sight.fd):
+            return {self.sight.fd}  # the command has ended already, so no other descriptor is needed
+        self._watch()
+        waiting = poll()
+        command = None if self._seen_exit else self._command
+        copying = None if self.copying is None else self.copying.wake
+        for fd in (self.sight.fd, self._held.control, self._output.wake, self._owner, command, copying):
+            if fd is not None:
+                waiting.register(fd, POLLIN)
+        spans = [] if self._output.next_look is None else [self._output.next_look]
+        if self._rehearsal is not None:
+            spans.append(max(0.0, self._rehearsal - time.monotonic()))
+        if self._idleness is not None:
+            spans.append(min(self._idleness.next_look, 86400.0))
+        if self._deadline is not None:
+            # poll() counts milliseconds in 32 bits, which a month exceeds, so the wait is split into days.
+            spans.append(min(max(0.0, self._deadline - time.monotonic()), 86400.0))
+        ready = {fd for fd, _ in waiting.poll(min(spans) * 1000 if spans else None)}
+        if not ready and self._rehearsal is not None and time.monotonic() >= self._rehearsal:
+            self._rehearsal = None
+            self.on_rest()
+            self._ledger.rehearse()  # after `on_rest`, because a fork would close the ledger again
+        return ready
+
+    def _handle_messages(self, words: bytes) -> None:
+        for word in words.decode("ascii", "replace").split():
+            if word in ("cancel", "session_ended"):
+                self._end("cancel" if word == "cancel" else "session_ended")
+
+    def _end(self, kind: IntentKind) -> None:
+        """Record the reason, then end the whole tree, unless the command has ended."""
+        self._watch()
+        if self._command is not None and has_exited(self._command):
+            return
+        is_new = self._intent is None
+        if is_new:
+            now = _now()
+            write_intent(self._held.record, kind, now)
+            if self._command is not None and has_exited(self._command):
+                record.clear_slot(self._held.record, "intent")
+                return
+            self._intent = Intent(kind=kind, at=now)
+        heirs = tuple(self._own_pids()) if self._role == "keeper" else ()
+        ended = end_tree(self._members, self._is_foreign, self._output.look, heirs)
+        self._hiding = ended.hiding
+        if is_new and self._pid not in ended.told:
+            # No signal reached the command, so its end was not caused by us.
+            self._intent = None
+            record.clear_slot(self._held.record, "intent")
+
+    def _members(self) -> list[process_tree.Member]:
+        """Return the task's living processes. An adopter must search for them."""
+        ours = self._own_pids()
+        if self._role == "keeper":
+            found = process_tree.descendants(os.getpid(), ours, self._is_foreign)
+        else:
+            found = process_tree.remnants(self._plan.launch.id, self._held.record, self._is_foreign)
+        return [member for member in found if member.pid not in ours]
+
+    def _own_pids(self) -> frozenset[int]:
+        """Return the keeper and its witness, which inherit the orphans of the tree."""
+        witness = read_identity(self._held.record, "witness")
+        return frozenset((os.getpid(), witness[0].pid if witness else os.getpid()))
+
+    def _pids(self) -> list[int]:
+        """Return the members, and the witness, which has the times of reaped members."""
+        witness = read_identity(self._held.record, "witness")
+        return [*(member.pid for member in self._members()), *((witness[0].pid,) if witness else ())]
+
+    def _is_foreign(self, pid: int) -> bool:
+        return process_tree.keeps_another_task(pid) or process_tree.runs_another_task(
+            pid, self._plan.home, self._plan.launch.id
+        )
+
+    def settle(self, evidence: Evidence) -> NextAttempt | None:
+        """Settle the attempt. Return the next attempt, or None if there is none."""
+        if evidence.started != "no":
+            self.on_end()
+            evidence = evidence.but(detail=evidence.detail or self._detail)
+        elif self._intent is not None:
+            evidence = refused(self._intent, evidence.seen_by)  # we killed the fork before it executed the command
+        if self.copying is not None:
+            self.copying.copy()
+        settlement = plan_settlement(
+            self._plan.launch,
+            self._plan.files.number,
+            evidence,
+            self._intent,
+            now=_now(),
+            settled_by=self._role,
+            left_running=() if evidence.started == "no" else self._left_running(),
+            output=self._output.final(),
+        )
+        again = self._retrying(settlement) if self._retrying is not None else None
+        if again is None:
+            self._ledger.write(settlement, None)
+            self.has_failed = settlement.verdict.state != "succeeded"
+            if settlement.left_running:
+                self._care_for_output()
+        elif not self._ledger.write(told_as_retrying(settlement, self._plan.launch), again.attempt):
+            again.discard()
+            return None
+        return again
+
+    def _left_running(self) -> tuple[LeftRunning, ...]:
+        """Return the processes that outlived the command, also any that hid by forking."""
+        found = process_tree.describe(self._members())
+        return found or tuple(LeftRunning(pid=pid, command="[forks and exits in turn]") for pid in self._hiding)
+
+    def _care_for_output(self) -> None:
+        try:
+            from outlive.keeper.output.leftover import keep_cap  # noqa: PLC0415 - few tasks leave processes behind
+        except ImportError:
+            return  # the installation was deleted, so the cap cannot be enforced any more
+        keep_cap(self._output, self._plan.files.output, self._members)
+
+
+def _retrying(plan: Plan) -> Callable[[Settlement], NextAttempt | None]:
+    """Copy the code for a retry, and return the function that prepares the retry."""
+    from outlive.code_copy import carry  # noqa: PLC0415 - most tasks are not retried
+    from outlive.keeper import hibernate  # noqa: F401, PLC0415
+    from outlive.keeper import next_attempt as again  # noqa: PLC0415
+
+    carry(plan.home.path)
+    return lambda settlement: again.prepare_next_attempt(plan, settlement)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,116 @@
+"""Background tasks that clients run themselves, as each client last reported them."""
+
+from __future__ import annotations
+
+from outlive.domain.sessions.client_task import ClientReport, ClientTask
+from outlive.domain.timestamps import from_micros, to_micros
+from outlive.ledger import rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from typing import Any
+
+    from outlive.ledger.sqlite import SqliteLedger
+
+_NOTE = """
+    INSERT INTO foreign_task (origin, client, id, command, description, output, seen_at, cwd, started_at, process)
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, process FROM session WHERE seq = ?1
+    ON CONFLICT (origin, id) DO UPDATE SET seen_at = excluded.seen_at, state = 'running', absent = NULL,
+        ended_at = NULL,
+        process = excluded.process,
+        command = excluded.command, description = coalesce(excluded.description, description),
+        output = coalesce(excluded.output, output), cwd = coalesce(excluded.cwd, cwd)"""
+_COLUMNS = """
+    SELECT foreign_task.seq, foreign_task.client, foreign_task.id, command, description, output, foreign_task.process,
+        seen_at, absent, cwd, foreign_task.started_at, foreign_task.ended_at"""
+_OPEN = f"{_COLUMNS} FROM foreign_task WHERE origin = ? AND state = 'running' ORDER BY seq"
+_NEWEST = f"""
+    {_COLUMNS}, session.id, session.project FROM foreign_task JOIN session ON session.seq = origin
+    WHERE foreign_task.started_at IS NOT NULL AND (foreign_task.ended_at IS NOT NULL OR foreign_task.state = 'running')
+    ORDER BY foreign_task.seq DESC LIMIT ?"""
+_CLOSE = "UPDATE foreign_task SET state = ?, ended_at = ? WHERE seq = ?"
+_FORGET = "DELETE FROM foreign_task WHERE state != 'running' AND coalesce(ended_at, seen_at) < ?"
+_MOST = 500
+_COMMANDS = "SELECT command FROM foreign_task WHERE state = 'running'"
+_ORIGINS = "SELECT DISTINCT origin FROM foreign_task WHERE state = 'running' ORDER BY origin"
+
+
+class ClientTasks:
+    """The part of the ledger that records the tasks of clients."""
+
+    def __init__(self, ledger: SqliteLedger) -> None:
+        self._ledger = ledger
+
+    def note(self, origin: int, client: str, seen: ClientReport, now: datetime) -> None:
+        """Record that the client of a session reports a running task."""
+        cells = (
+            origin,
+            client,
+            rows.text(seen.id),
+            rows.text(seen.command),
+            rows.text(seen.description),
+            rows.text(seen.output),
+            to_micros(now),
+            rows.text(seen.cwd),
+            to_micros(now),
+        )
+        with self._ledger.write():
+            self._ledger.db.execute(_NOTE, cells)
+
+    def running(self, origin: int) -> list[ClientTask]:
+        """Return the client tasks of a session that are not known to have ended."""
+        return [_from_row(row) for row in self._ledger.select(_OPEN, (origin,))]
+
+    def newest(self) -> list[tuple[str, str, ClientTask]]:
+        """Return the client tasks that run or have a known end, newest first.
+
+        Their starts are known. Each comes with its session and that session's project.
+        """
+        found = self._ledger.select(_NEWEST, (_MOST,))
+        return [(rows.from_text(row[-2]), rows.from_text(row[-1]), _from_row(row[:-2])) for row in found]
+
+    def commands(self) -> list[str]:
+        """Return the commands of all running client tasks of all sessions."""
+        return [rows.from_text(row[0]) for row in self._ledger.select(_COMMANDS)]
+
+    def origins(self) -> list[int]:
+        """Return the numbers of the sessions that have running client tasks."""
+        return [row[0] for row in self._ledger.select(_ORIGINS)]
+
+    def close(self, ones: Sequence[ClientTask], state: str, now: datetime) -> None:
+        """Record that client tasks `ended` or are `lost`; they are not checked any more."""
+        with self._ledger.write():
+            for one in ones:
+                self._ledger.db.execute(_CLOSE, (state, to_micros(now), one.seq))
+
+    def forget(self, before: datetime) -> None:
+        """Delete the client tasks that ended before a moment."""
+        with self._ledger.write():
+            self._ledger.db.execute(_FORGET, (to_micros(before),))
+
+    def set_absent(self, one: ClientTask, since: str | None) -> None:
+        """Record since when no process of a client task is found; None if one is found."""
+        with self._ledger.write():
+            self._ledger.db.execute("UPDATE foreign_task SET absent = ? WHERE seq = ?", (since, one.seq))
+
+
+def _from_row(row: tuple[Any, ...]) -> ClientTask:
+    seq, client, id_, command, description, output, process, seen_at, absent, cwd, started_at, ended_at = row
+    return ClientTask(
+        seq=seq,
+        client=client,
+        seen=ClientReport(
+            id=rows.from_text(id_),
+            command=rows.from_text(command),
+            description=rows.optional(description),
+            output=rows.optional(output),
+            cwd=rows.optional(cwd),
+        ),
+        process=process,
+        seen_at=from_micros(seen_at),
+        absent_since=absent,
+        started_at=None if started_at is None else from_micros(started_at),
+        ended_at=None if ended_at is None else from_micros(ended_at),
+    )

@@ -1,0 +1,165 @@
+"""The check that a ledger has all tasks of its state directory.
+
+A ledger that was moved away, deleted, or overwritten by another copy is readable, but lacks tasks. So each ledger has a
+name and a count of all attempts ever recorded, and the file `fingerprint` in its directory has both as well. A ledger
+with another name or a smaller count than the file is incomplete.
+
+The file is written before the commit that it counts. A process killed in between leaves a count that is one too high:
+the next process that opens the ledger reads all bundles once and corrects the count.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from _thread import get_ident
+from fcntl import LOCK_EX, LOCK_NB, flock
+
+from outlive.domain.errors import LedgerIncomplete
+from outlive.linux.syscalls import read_small
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+NEW = "new"
+_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+_LONGEST = 64
+_TURN_S = 0.01
+_restorer: Callable[[str], object] | None = None
+_restoring_thread: int | None = None
+
+
+def file_of(ledger: str) -> str:
+    """Return the path of the fingerprint that belongs to the ledger at this path."""
+    return os.path.dirname(ledger) + "/fingerprint"
+
+
+def read_fingerprint(ledger: str) -> str:
+    """Return the text of the fingerprint: `NAME COUNT`, `new`, or empty if unknown.
+
+    `new` means that no ledger was made yet. A missing file means `new` if there is no directory of tasks either.
+    """
+    try:
+        return read_small(file_of(ledger)).decode("ascii", "replace").strip()
+    except OSError:
+        return "" if os.path.isdir(os.path.dirname(ledger) + "/tasks") else NEW
+
+
+def had_ledger(ledger: str) -> bool:
+    """Return whether this state directory had a ledger before, or may have had one."""
+    return read_fingerprint(ledger) != NEW
+
+
+def is_complete(ledger: str, name: str, attempts: int) -> bool:
+    """Return whether this ledger has all recorded attempts; True without any tasks."""
+    known, count = _parse(read_fingerprint(ledger))
+    return (known == name and count <= attempts) or not os.path.isdir(os.path.dirname(ledger) + "/tasks")
+
+
+def begin_fingerprint(ledger: str, name: str, attempts: int) -> None:
+    """Write a new fingerprint, which declares the ledger of this name complete."""
+    fd = os.open(file_of(ledger), _FLAGS | os.O_CREAT, 0o600)
+    try:
+        _write(fd, name, attempts)
+    finally:
+        os.close(fd)
+
+
+def count_attempt(ledger: str, name: str, attempts: int) -> None:
+    """Write the new count of attempts, in the transaction that records the attempt.
+
+    An older copy of the ledger does not lower the count. A ledger of another name makes the fingerprint unknown,
+    because one of the two lacks this attempt. If the file cannot be written, the fingerprint stays unknown or one too
+    low, which is safe, and the commit reports the failure of the disk.
+    """
+    try:
+        fd = os.open(file_of(ledger), _FLAGS)
+    except OSError:
+        return
+    try:
+        known, count = _parse(os.pread(fd, _LONGEST, 0).decode("ascii", "replace").strip())
+        if known != name:
+            os.ftruncate(fd, 0)
+        elif count < attempts:
+            _write(fd, name, attempts)
+    except OSError:
+        pass
+    finally:
+        os.close(fd)
+
+
+def restore_by(restorer: Callable[[str], object] | None) -> None:
+    """Set the function that this process calls with the path of an incomplete ledger."""
+    global _restorer  # noqa: PLW0603 - a fact about this process
+    _restorer = restorer
+
+
+def restore(ledger: str) -> bool:
+    """Restore the ledger; return False if this process cannot restore it now.
+
+    Returns False without a restorer, or if this thread already restores the ledger and would wait for itself.
+    """
+    if _restorer is None or is_restoring():
+        return False
+    _restorer(ledger)
+    return True
+
+
+def is_restoring() -> bool:
+    """Return whether this thread restores the ledger, and may use it while incomplete."""
+    return _restoring_thread == get_ident()
+
+
+class Restoring:
+    """The lock under which one thread of one process restores a ledger.
+
+    Raises `LedgerIncomplete` if the lock is still taken at the monotonic time `until`.
+    """
+
+    def __init__(self, ledger: str, until: float | None = None) -> None:
+        self._ledger = ledger
+        self._until = until
+        self._fd = os.open(file_of(ledger), _FLAGS | os.O_CREAT, 0o600)
+
+    def __enter__(self) -> Self:
+        global _restoring_thread  # noqa: PLW0603 - the lock lets one thread through
+        try:
+            self._lock()
+        except BaseException:
+            os.close(self._fd)
+            raise
+        _restoring_thread = get_ident()
+        return self
+
+    def _lock(self) -> None:
+        if self._until is None:
+            flock(self._fd, LOCK_EX)
+            return
+        while not self._try_lock():
+            if time.monotonic() > self._until:
+                raise LedgerIncomplete.at(self._ledger)
+            time.sleep(_TURN_S)
+
+    def _try_lock(self) -> bool:
+        try:
+            flock(self._fd, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def __exit__(self, *_: object) -> None:
+        global _restoring_thread  # noqa: PLW0603
+        _restoring_thread = None
+        os.close(self._fd)
+
+
+def _parse(text: str) -> tuple[str, int]:
+    name, _, count = text.partition(" ")
+    return (name, int(count)) if count.isdigit() else ("", 0)
+
+
+def _write(fd: int, name: str, attempts: int) -> None:
+    """Write a text of fixed length, so that no reader sees digits of an older count."""
+    os.pwrite(fd, f"{name} {attempts:019d}\n".encode("ascii"), 0)

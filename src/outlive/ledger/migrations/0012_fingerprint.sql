@@ -1,0 +1,11 @@
+-- What tells this ledger from any other one, and from an older copy of itself.
+CREATE TABLE fingerprint (
+    name     TEXT NOT NULL,
+    attempts INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO fingerprint SELECT lower(hex(randomblob(8))), count(*) FROM attempt;
+
+CREATE TRIGGER attempt_counted AFTER INSERT ON attempt BEGIN
+    UPDATE fingerprint SET attempts = attempts + 1;
+END;

@@ -1,0 +1,297 @@
+"""The notices in the ledger: recipients, claims and states."""
+
+from __future__ import annotations
+
+from outlive.domain.notices.notice import MOST_PRESENTATIONS, Notice, count_running
+from outlive.domain.tasks.task import AWAITED, Origin
+from outlive.domain.timestamps import from_micros, to_micros
+from outlive.ledger import rows
+from outlive.ledger.sqlite import MEMBERS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from datetime import datetime
+    from typing import Literal
+
+    from outlive.ledger.sqlite import SqliteLedger
+
+    When = Literal["ever", "boundary", "now", "wake"]
+
+OPEN = "state IN ('pending', 'claimed', 'presented')"
+_NOTICE = """
+    SELECT notice.seq, notice.id, notice.task, notice.attempt, kind, notice.origin, state, notice.created_at, claimer,
+        tries, presented_to, last_error, is_quiet
+    FROM notice"""
+# Conditions for notices that may be presented at a boundary, at other moments, or by waking a session. `ever` selects
+# all notices that are not acknowledged.
+_WHEN = {
+    "ever": "1",
+    "boundary": f"(state <> 'presented' OR tries < {MOST_PRESENTATIONS})",
+    "now": "state <> 'presented'",
+    "wake": "state <> 'presented' AND NOT is_quiet",
+}
+_CLAIM = f"UPDATE notice SET state = 'claimed', claimer = ? WHERE id = ? AND {OPEN}"
+_PRESENT = """
+    UPDATE notice SET state = 'presented', claimer = NULL, tries = tries + 1, presented_to = ?, presented_at = ?,
+        last_error = NULL
+    WHERE id = ? AND claimer = ?"""
+_RELEASE = """
+    UPDATE notice SET state = 'pending', claimer = NULL, last_error = coalesce(?, last_error)
+    WHERE id = ? AND claimer = ?"""
+_CLOSE = f"UPDATE notice SET state = ?, claimer = NULL, closed_at = ? WHERE id = ? AND {OPEN}"
+_CONFIRM = """
+    UPDATE notice SET state = 'acked', closed_at = ? WHERE state = 'presented' AND presented_to = ? RETURNING id"""
+_PRESENT_ALL = """
+    UPDATE notice SET state = 'presented', claimer = NULL, tries = tries + 1, presented_to = ?, presented_at = ?,
+        last_error = NULL
+    WHERE state = 'claimed' AND claimer = ?"""
+# Reading a task's result acknowledges all its open notices: its ending, the end of its group, and earlier ones.
+_READ = f"UPDATE notice SET state = 'acked', claimer = NULL, closed_at = ? WHERE task = ? AND {OPEN} RETURNING id"
+_SHOWN_TO = f"""
+    SELECT DISTINCT shown.task, task.origin FROM shown JOIN task ON task.id = shown.task
+    WHERE shown.session IN ({{}}) AND task.origin IS NOT NULL AND (
+        EXISTS (SELECT 1 FROM notice WHERE notice.task = task.id AND notice.{OPEN})
+        OR EXISTS (SELECT 1 FROM attempt WHERE attempt.task = task.id AND settled_at IS NULL))"""
+# The ending of a task's newest attempt, and the ending of a group if the task was the last of it.
+_ENDING = """
+    JOIN task ON task.id = notice.task AND task.attempt = notice.attempt
+    WHERE notice.task = ? AND kind IN ('ended', 'lost', 'group_ended') ORDER BY notice.seq"""
+# Endings of tasks that the session's lineage launched, and endings of other sessions' tasks presented to the
+# lineage.
+_TOLD_SINCE = """
+    SELECT task.id FROM task JOIN attempt newest ON newest.task = task.id AND newest.number = task.attempt
+    JOIN notice ON notice.task = task.id AND notice.attempt = task.attempt
+    WHERE notice.kind IN ('ended', 'lost') AND notice.state = 'acked'
+        AND ((task.origin IN ({origins}) AND newest.settled_at >= ?1)
+            OR (notice.presented_to IN ({kin}) AND notice.presented_at >= ?1))
+    ORDER BY newest.settled_at DESC LIMIT ?2"""
+_LIVE_MEMBERS = f"""
+    SELECT count(*) FROM task JOIN attempt newest ON newest.task = task.id AND newest.number = task.attempt
+    WHERE newest.settled_at IS NULL AND task.id IN ({MEMBERS})"""
+_SPANS = f"""
+    SELECT task.created_at, newest.settled_at FROM task
+    JOIN attempt newest ON newest.task = task.id AND newest.number = task.attempt
+    WHERE task.notify IN {AWAITED} AND task.origin IN (
+        SELECT kin.seq FROM session own JOIN session kin ON kin.lineage = own.lineage WHERE own.seq = ?)
+    ORDER BY task.seq DESC LIMIT ?"""
+# The newest tasks of a long batch are enough. Counting all would make a notice cost more with each task.
+_MOST_SPANS = 400
+_ORIGIN = """
+    SELECT task.origin, session.lineage, task.boundary FROM task JOIN session ON session.seq = task.origin
+    WHERE task.id = ?"""
+
+
+class Notices:
+    """The part of the ledger that records notices."""
+
+    def __init__(self, ledger: SqliteLedger) -> None:
+        self._ledger = ledger
+
+    def owed(
+        self,
+        origins: Sequence[int],
+        tasks: Sequence[str] = (),
+        *,
+        when: When = "ever",
+        kind: str | None = None,
+        after: int = 0,
+        limit: int = -1,
+    ) -> list[Notice]:
+        """Return the open notices of the given sessions and tasks, oldest first.
+
+        Only notices that may be presented at `when`, and whose number is above `after`, are returned.
+        """
+        where = f"{OPEN} AND {_WHEN[when]} AND seq > ?" + ("" if kind is None else " AND kind = ?")
+        cells = (after, *(() if kind is None else (kind,)), limit)
+        found: list[Notice] = []
+        keys: list[tuple[str, rows.Cell]] = [*(("origin", one) for one in origins), *(("task", one) for one in tasks)]
+        for column, value in keys:
+            query = f"{_NOTICE} WHERE {column} = ? AND {where} ORDER BY seq LIMIT ?"
+            found += self._notices(query, (value, *cells))
+        found.sort(key=lambda notice: notice.seq)
+        return found if limit < 0 else found[:limit]
+
+    def count(self, origins: Sequence[int], tasks: Sequence[str] = (), when: When = "ever") -> dict[str, int]:
+        """Return how many open notices the given sessions and tasks have, by kind."""
+        inside, named = ", ".join(str(int(origin)) for origin in origins), ", ".join("?" * len(tasks))
+        query = f"""
+            SELECT kind, count(*) FROM notice WHERE {OPEN} AND {_WHEN[when]}
+            AND (origin IN ({inside}) OR task IN ({named})) GROUP BY kind"""
+        return dict(self._ledger.select(query, tuple(tasks)))
+
+    def open_states(self, origins: Sequence[int], tasks: Sequence[str] = (), when: When = "ever") -> set[str]:
+        """Return the states of the open notices that may be presented at `when`."""
+        inside, named = ", ".join(str(int(origin)) for origin in origins), ", ".join("?" * len(tasks))
+        query = f"""
+            SELECT DISTINCT state FROM notice WHERE {OPEN} AND {_WHEN[when]}
+            AND (origin IN ({inside}) OR task IN ({named}))"""
+        return {row[0] for row in self._ledger.select(query, tuple(tasks))}
+
+    def parts_of(self, whole: Notice, origins: Sequence[int], tasks: Sequence[str], when: When) -> list[Notice]:
+        """Return the open notices of a group's members made before the group's notice.
+
+        The members' other notices are left out, because they may belong to another session.
+        """
+        inside, named = ", ".join(str(int(origin)) for origin in origins), ", ".join("?" * len(tasks))
+        query = f"""
+            {_NOTICE} WHERE {OPEN} AND {_WHEN[when]} AND seq < ? AND task IN ({MEMBERS})
+            AND (origin IN ({inside}) OR task IN ({named})) ORDER BY seq"""
+        return self._notices(query, (whole.seq, whole.task, *tasks))
+
+    def told_since(self, origins: Sequence[int], kin: Collection[int], since: datetime, limit: int) -> list[str]:
+        """Return the newest tasks whose ending was acknowledged.
+
+        These are tasks of `origins` that ended since `since`, and others whose ending a session of `kin` was shown
+        since then.
+        """
+        inside, told = (", ".join(str(int(one)) for one in each) for each in (origins, kin))
+        found = self._ledger.select(_TOLD_SINCE.format(origins=inside, kin=told), (to_micros(since), limit))
+        return [row[0] for row in found]
+
+    def presented_to(self, session: int, limit: int) -> list[Notice]:
+        """Return the newest notices presented to a session that it has not confirmed."""
+        query = f"{_NOTICE} WHERE presented_to = ? AND state = 'presented' ORDER BY seq DESC LIMIT ?"
+        return self._notices(query, (session, limit))
+
+    def note_shown(self, tasks: Sequence[str], session: int) -> None:
+        """Record that a session was shown tasks of an earlier session as running."""
+        with self._ledger.write():
+            for task in tasks:
+                self._ledger.db.execute("INSERT OR IGNORE INTO shown (task, session) VALUES (?, ?)", (task, session))
+
+    def tasks_shown_to(self, sessions: Collection[int]) -> list[tuple[str, int]]:
+        """Return the tasks that one of the given sessions was shown as running.
+
+        Each comes with the session that launched it. Only tasks that still run or have an open notice are returned.
+        """
+        inside = ", ".join(str(int(session)) for session in sessions)
+        return [(row[0], row[1]) for row in self._ledger.select(_SHOWN_TO.format(inside))]
+
+    def sessions_shown(self, task: str) -> list[int]:
+        """Return the sessions that were shown a task as running."""
+        return [
+            row[0] for row in self._ledger.select("SELECT session FROM shown WHERE task = ? ORDER BY session", (task,))
+        ]
+
+    def last_told(self, task: str) -> list[int]:
+        """Return the sessions to which the open notices of a task were presented."""
+        query = f"SELECT DISTINCT presented_to FROM notice WHERE task = ? AND {OPEN} AND presented_to IS NOT NULL"
+        return [row[0] for row in self._ledger.select(query, (task,))]
+
+    def find(self, prefix: str) -> list[Notice]:
+        """Return at most two notices whose id begins with a prefix; two mean an ambiguity."""
+        return self._notices(f"{_NOTICE} WHERE id >= ? AND id < ? ORDER BY id LIMIT 2", (prefix, prefix + "{"))
+
+    def claim(self, notices: Sequence[Notice], claimer: str) -> None:
+        """Claim notices in the name of a lease that is held."""
+        with self._ledger.write():
+            for notice in notices:
+                self._ledger.db.execute(_CLAIM, (claimer, notice.id))
+
+    def present(self, notices: Sequence[Notice], claimer: str, session: int, now: datetime) -> None:
+        """Record that claimed notices were presented to a session."""
+        with self._ledger.write():
+            for notice in notices:
+                self._ledger.db.execute(_PRESENT, (session, to_micros(now), notice.id, claimer))
+
+    def release(self, notices: Sequence[Notice], claimer: str, error: str | None) -> None:
+        """Make claimed notices pending again, because they could not be delivered."""
+        with self._ledger.write():
+            for notice in notices:
+                self._ledger.db.execute(_RELEASE, (rows.sentence(error), notice.id, claimer))
+
+    def present_all(self, claimer: str, session: int, now: datetime) -> None:
+        """Record that all notices claimed by a lease were presented to a session."""
+        with self._ledger.write():
+            self._ledger.db.execute(_PRESENT_ALL, (session, to_micros(now), claimer))
+
+    def confirm(self, session: int, now: datetime) -> list[str]:
+        """Acknowledge the notices presented to a session, and return their ids."""
+        with self._ledger.write():
+            return [row[0] for row in self._ledger.select(_CONFIRM, (to_micros(now), session))]
+
+    def acknowledge(self, notices: Sequence[Notice], now: datetime) -> list[str]:
+        """Acknowledge notices; return the ids of those that were open."""
+        return self._each(notices, _CLOSE, lambda notice: ("acked", to_micros(now), notice.id))
+
+    def dismiss(self, notices: Sequence[Notice], now: datetime) -> list[str]:
+        """Dismiss notices; return the ids of those that were open."""
+        return self._each(notices, _CLOSE, lambda notice: ("dismissed", to_micros(now), notice.id))
+
+    def read(self, task: str, now: datetime) -> list[str]:
+        """Acknowledge the open notices of a task whose result was read; return their ids."""
+        with self._ledger.write():
+            return [row[0] for row in self._ledger.select(_READ, (to_micros(now), task))]
+
+    def ending_of(self, task: str) -> list[Notice]:
+        """Return the notices, open or not, about the end of a task's newest attempt.
+
+        The notice of the attempt comes before the notice of its group.
+        """
+        return self._notices(_NOTICE + _ENDING, (task,))
+
+    def reserved_by(self, task: str) -> str | None:
+        """Return the lease that an ending is reserved for, even a released one, or None."""
+        found = self._ledger.select("SELECT reserved_by FROM task WHERE id = ?", (task,))
+        return found[0][0] if found else None
+
+    def reserve(self, task: str, claimer: str) -> None:
+        """Reserve a task's ending for a lease, which claims the notice from the start."""
+        with self._ledger.write():
+            self._ledger.db.execute("UPDATE task SET reserved_by = ? WHERE id = ?", (claimer, task))
+
+    def members_of(self, task: str) -> frozenset[str]:
+        """Return the tasks of a task's group, including the task; empty without a group."""
+        return frozenset(row[0] for row in self._ledger.select(MEMBERS, (task,)))
+
+    def remaining(self, task: str) -> int:
+        """Return how many tasks of a task's group have not ended."""
+        return int(self._ledger.select(_LIVE_MEMBERS, (task,))[0][0])
+
+    def running_of_session(self, origin: int) -> tuple[int, int]:
+        """Return how many tasks of a session's lineage run, and the size of their batch.
+
+        The batch is the tasks launched since the lineage last had no running task. Tasks that no session waits for do
+        not count.
+        """
+        newest = self._ledger.select(_SPANS, (origin, _MOST_SPANS))
+        return count_running([(row[0], row[1]) for row in reversed(newest)])
+
+    def origin_of(self, task: str) -> Origin | None:
+        """Return the session that launched a task; None if no session launched it."""
+        found = self._ledger.select(_ORIGIN, (task,))
+        return Origin(session=found[0][0], lineage=found[0][1], boundary=found[0][2]) if found else None
+
+    def _each(
+        self, notices: Sequence[Notice], statement: str, cells: Callable[[Notice], tuple[rows.Cell, ...]]
+    ) -> list[str]:
+        changed = []
+        with self._ledger.write():
+            for notice in notices:
+                self._ledger.db.execute(statement, cells(notice))
+                if self._ledger.db.changes():
+                    changed.append(notice.id)
+        return changed
+
+    def _notices(self, query: str, cells: tuple[rows.Cell, ...]) -> list[Notice]:
+        return [_notice_from(row) for row in self._ledger.select(query, cells)]
+
+
+def _notice_from(row: rows.Row) -> Notice:
+    seq, id_, task, attempt, kind, origin, state, created, claimer, tries, presented_to, last_error, quiet = row
+    return Notice(
+        seq=seq,
+        id=id_,
+        task=task,
+        attempt=attempt,
+        kind=kind,
+        origin=origin,
+        state=state,
+        created_at=from_micros(created),
+        claimer=claimer,
+        tries=tries,
+        presented_to=presented_to,
+        last_error=last_error,
+        is_quiet=bool(quiet),
+    )

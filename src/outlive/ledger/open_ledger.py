@@ -1,0 +1,339 @@
+"""Opening of the ledger's SQLite file: journal mode, schema, and damaged files."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from fcntl import LOCK_EX, flock
+
+from outlive.domain.errors import (
+    TOO_MANY_FILES,
+    Broken,
+    DiskFull,
+    LedgerIncomplete,
+    NewerLedger,
+    OutliveError,
+    Unavailable,
+    hint_after,
+)
+
+# apsw imports `collections.abc`, which would load all of `collections`. That takes a tenth of an interpreter's start.
+# apsw keeps only one class and not the package, so a stand-in is enough.
+if "collections" not in sys.modules:
+    import _collections_abc
+
+    sys.modules["collections"] = type(sys)("collections")
+    sys.modules["collections.abc"] = _collections_abc
+    try:
+        import apsw
+    finally:
+        del sys.modules["collections"], sys.modules["collections.abc"]
+else:
+    import apsw
+
+from outlive.ledger import completeness
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+    from typing import Self
+
+__all__ = ["apsw", "be_impatient", "connect", "fold_when_long", "journal_mode", "quarantine", "translated"]
+
+_MIGRATIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
+SCHEMA_VERSION = 16
+_REBUILD = "what runs goes on; the next command restores the records from the tasks' files (`outlive audit --rebuild`)"
+PATIENCE_S = 10
+_PATIENCE_TRIES = PATIENCE_S * 50
+_impatient_after: float | None = None
+_DESCRIPTORS = 6  # the file, its log, its index, their directory, and two spare ones
+
+# Usually no other process has the ledger open, so SQLite's defaults do not fit. The last process to close would
+# checkpoint the log at every launch, which costs three syncs. With that switched off, SQLite forgets how much was
+# checkpointed, and the log grows without limit. So Outlive checkpoints a log of this length. The next process to
+# open the ledger reads a log of this length in well under a millisecond.
+_LONGEST_LOG = 100
+
+
+def journal_mode(version: tuple[int, ...]) -> str:
+    """Return the journal mode: WAL only if this SQLite does not silently lose commits."""
+    mended = version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
+    return "wal" if mended else "truncate"
+
+
+def connect(path: str, now: datetime, *, create: bool = True) -> apsw.Connection:
+    """Return a connection to a ledger of the current schema.
+
+    A damaged file is moved aside, and an error reports that. Without `create` it stays, and a missing file is an error.
+    """
+    try:
+        return _connect(path, create=create) or _connect(path, create=create) or _raise_busy(path)
+    except apsw.Error as error:
+        if is_damage(error):
+            raise (quarantine(path, now, error) if create else damaged(path, error)) from error
+        if not os.path.lexists(path) and completeness.had_ledger(path):
+            raise LedgerIncomplete.at(path) from error
+        raise translated(error, path) from error
+    except OSError as error:
+        raise Unavailable(
+            f"the ledger {path} cannot be made: {error.strerror}", hint_after(error, "check the state directory")
+        ) from error
+
+
+def file_at(path: str) -> tuple[int, int] | None:
+    """Return device and inode of the file at a path; None if no file is there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _raise_busy(path: str) -> apsw.Connection:
+    raise Unavailable(f"the ledger {path} is deleted or emptied again and again", "find out by whom, then try again")
+
+
+def _connect(path: str, *, create: bool) -> apsw.Connection | None:
+    """Return a connection; None if the ledger was replaced and must be opened again."""
+    if create:
+        _create_private(path)
+    # Read the file's identity before opening. If the file is replaced in between, the connection counts as one to the
+    # old file, and the ledger is opened again.
+    place = file_at(path)
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
+    try:
+        connection.set_busy_handler(_wait_a_little)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1)
+        connection.execute("PRAGMA synchronous=FULL")
+        version = connection.pragma("user_version")
+        if version == 0 and not create:
+            raise Broken(f"the ledger {path} is empty", "the exit record waits to be read")
+        if version < SCHEMA_VERSION:
+            if not _migrate(connection, path, place):
+                connection.close()
+                return None
+        elif version > SCHEMA_VERSION:
+            raise NewerLedger(
+                f"the ledger {path} has schema {version}, this Outlive knows {SCHEMA_VERSION}",
+                "upgrade this Outlive; what runs goes on, and its exit record waits to be read",
+            )
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _wait_a_little(tries: int) -> bool:
+    """Sleep before the next try for a lock; return False once ten seconds are over.
+
+    `be_impatient` sets a lower limit. The first sleep is 0.2 ms, because a transaction takes about a millisecond, and
+    SQLite's own handler begins with one or two.
+    """
+    time.sleep(min(0.0002 * 2 ** min(tries, 7), 0.02))
+    if _impatient_after is not None and time.monotonic() > _impatient_after:
+        return False
+    return tries < _PATIENCE_TRIES
+
+
+def be_impatient(seconds: float | None) -> None:
+    """Limit this process's wait for locks, in total; None restores the usual limit."""
+    global _impatient_after  # noqa: PLW0603 - a fact about this process
+    _impatient_after = None if seconds is None else time.monotonic() + seconds
+
+
+def fold_when_long(connection: apsw.Connection, log_pages: int) -> None:
+    """Copy a long log into the file (a checkpoint), unless another process reads it."""
+    if log_pages > _LONGEST_LOG:
+        connection.set_busy_timeout(0)
+        try:
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.Error:
+            pass  # the commits are safe in the log; the next commit tries again
+        finally:
+            connection.set_busy_handler(_wait_a_little)
+
+
+def _create_private(path: str) -> None:
+    """Create the ledger's file with mode 0600; SQLite would use the umask."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
+
+
+class _Alone:
+    """The lock under which a process creates, upgrades or moves the ledger's file.
+
+    SQLite's own locks are not enough: switching to WAL fails at once while other processes connect, and a file that is
+    moved aside takes its locks with it.
+    """
+
+    def __init__(self, path: str) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._fd = os.open(path + ".alone", flags, 0o600)
+
+    def __enter__(self) -> Self:
+        flock(self._fd, LOCK_EX)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+
+def _migrate(connection: apsw.Connection, path: str, place: tuple[int, int] | None) -> bool:
+    """Create or upgrade the schema; return False if the ledger must be opened again.
+
+    Returns False if another process has replaced the file, or if a former ledger is empty because it was deleted or its
+    log is damaged. Then its remaining files are moved aside and never overwritten.
+    """
+    with _Alone(path):
+        if place is None or file_at(path) != place:
+            return False
+        if connection.pragma("user_version") == 0 and completeness.had_ledger(path):
+            connection.close()
+            _replace_emptied(path)
+            return False
+        _apply_migrations(connection, path)
+    return True
+
+
+def _replace_emptied(path: str) -> None:
+    """Replace an emptied ledger by a new one with nothing but the schema.
+
+    A process that opened the emptied file earlier holds a lock on it, and would block all others as long as it lives.
+    """
+    if _has_remains(path):
+        _move_aside(path, "empty")
+    for suffix in ("-wal", "-shm", ""):
+        if os.path.lexists(path + suffix):
+            os.unlink(path + suffix)
+    _create_private(path)
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
+    try:
+        connection.set_busy_handler(_wait_a_little)
+        _apply_migrations(connection, path)
+    finally:
+        connection.close()
+
+
+def _apply_migrations(connection: apsw.Connection, path: str) -> None:
+    """Apply the missing migrations in one transaction, under the lock `_Alone`."""
+    numbers = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+    is_new = connection.pragma("user_version") == 0
+    if is_new:
+        connection.execute(f"PRAGMA journal_mode={journal_mode(numbers)}")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = int(str(connection.pragma("user_version")))
+        names = sorted(name for name in os.listdir(_MIGRATIONS) if name.endswith(".sql"))
+        for name in names[version:]:
+            with open(os.path.join(_MIGRATIONS, name), encoding="utf-8") as file:
+                connection.execute(file.read())
+        connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        if is_new and completeness.read_fingerprint(path) == completeness.NEW:
+            completeness.begin_fingerprint(path, *fingerprint_in(connection))
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def fingerprint_in(connection: apsw.Connection) -> tuple[str, int]:
+    """Return the ledger's name, and how many attempts were ever recorded in it."""
+    name, attempts = connection.execute("SELECT name, attempts FROM fingerprint").fetchall()[0]
+    return str(name), int(str(attempts))
+
+
+def translated(error: apsw.Error, path: str) -> OutliveError:
+    """Return Outlive's error for an error of SQLite, with a hint for the user."""
+    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
+        return Unavailable(
+            f"the ledger {path} is locked by another process for longer than can be waited for",
+            "try again; if it stays so, a process that holds it may be stopped (state T in `ps`)",
+        )
+    if isinstance(error, apsw.FullError):
+        return DiskFull(f"the disk under {path} is full", "free some space; nothing that was recorded is lost")
+    if isinstance(error, (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError)):
+        hint = "check the permissions of the state directory, or set OUTLIVE_HOME"
+        return Unavailable(
+            f"the ledger {path} cannot be opened for writing: {error}",
+            TOO_MANY_FILES if _is_short_of_descriptors() else hint,
+        )
+    if isinstance(error, apsw.IOError):
+        return Unavailable(f"the disk under {path} failed: {error}", "check the disk, then try again")
+    return Broken(
+        f"the ledger {path} failed: {error}",
+        "this is a defect of Outlive or of the disk; please report it",
+    )
+
+
+def _is_short_of_descriptors() -> bool:
+    """Return whether a lack of descriptors may be the cause, which SQLite conceals."""
+    from resource import RLIMIT_NOFILE, getrlimit  # noqa: PLC0415 - only when something is wrong
+
+    try:
+        return getrlimit(RLIMIT_NOFILE)[0] - len(os.listdir("/proc/self/fd")) < _DESCRIPTORS
+    except OSError:
+        return True
+
+
+def is_damage(error: apsw.Error) -> bool:
+    """Return whether an error means that the ledger will never be readable again.
+
+    SQLite's I/O error for a short log counts: the log was deleted or emptied while open, and the error lasts as long as
+    the longest task.
+    """
+    if isinstance(error, apsw.IOError):
+        return getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_SHORT_READ
+    return isinstance(error, (apsw.NotADBError, apsw.CorruptError))
+
+
+def damaged(path: str, error: apsw.Error) -> OutliveError:
+    """Return the error for a damaged ledger that stays in place.
+
+    If a keeper moved the ledger aside, the next reader would find an empty ledger and no explanation.
+    """
+    return Broken(f"the ledger {path} is damaged ({error})", "whoever is asked next will move it aside")
+
+
+def quarantine(path: str, now: datetime, error: apsw.Error) -> OutliveError:
+    """Move a damaged ledger aside, never to be changed, and return the error for it."""
+    with _Alone(path):
+        # Another process may have moved the file and created a new one during the wait for the lock.
+        if not _is_damaged(path):
+            return Unavailable(
+                f"the ledger {path} was found damaged ({error}) and has been replaced by another process meanwhile",
+                "run the command again",
+            )
+        aside = _move_aside(path, f"{now:%Y%m%dT%H%M%S}")
+    return Broken(f"the ledger {path} is damaged ({error}); it was moved to {aside}", _REBUILD)
+
+
+def _has_remains(path: str) -> bool:
+    """Return whether the ledger's file or its log, not the log's index, has content."""
+    return any(os.path.exists(path + suffix) and os.path.getsize(path + suffix) for suffix in ("", "-wal"))
+
+
+def _move_aside(path: str, when: str) -> str:
+    from outlive.bundle.atomic_file import temporary_name  # noqa: PLC0415 - only for a broken ledger
+
+    aside = temporary_name(f"{path}.broken-{when}")
+    for suffix in ("-wal", "-shm", ""):
+        if os.path.exists(path + suffix):
+            os.rename(path + suffix, aside + suffix)
+    return aside
+
+
+def _is_damaged(path: str) -> bool:
+    if not os.path.exists(path):
+        return False
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        return bool(connection.pragma("quick_check", 1) != "ok")
+    except apsw.Error as error:
+        return is_damage(error)
+    finally:
+        connection.close()

@@ -1,0 +1,63 @@
+"""The queue in the ledger: which attempts are ahead of a queued one."""
+
+from __future__ import annotations
+
+from outlive.domain.tasks.queueing import Holder, Obstacles
+from outlive.ledger.sqlite import DRAW_TICKET
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.domain.tasks.queueing import Claim
+    from outlive.ledger.sqlite import SqliteLedger
+
+# Few attempts are live, and each has few claims, so this search needs no index on names.
+_AHEAD = """
+    SELECT attempt.task, attempt.number, attempt.state = 'running'
+    FROM attempt INDEXED BY attempt_unsettled JOIN task ON task.id = attempt.task
+    WHERE attempt.state IN ('queued', 'running') AND attempt.ticket < ?
+        AND EXISTS (SELECT 1 FROM json_each(task.claims) WHERE json_extract(value, '$[0]') = ?)
+    ORDER BY attempt.ticket"""
+
+
+class QueueOrder:
+    """The queued attempts, in the order of their tickets."""
+
+    def __init__(self, ledger: SqliteLedger) -> None:
+        self._ledger = ledger
+
+    def join(self, task: str, attempt: int) -> None:
+        """Draw a ticket for an attempt whose dependencies are met, unless it has one."""
+        with self._ledger.write():
+            self._ledger.db.execute(DRAW_TICKET, (task, attempt))
+
+    def obstacles(self, task: str) -> Obstacles | None:
+        """Return why a task's newest attempt cannot start yet; None if it is not queued."""
+        found = self._ledger.task(task)
+        if found is None or found.state != "queued":
+            return None
+        pending, failed = [], []
+        # A dependency that was met once stays met. So dependencies are checked only if no earlier attempt of the task
+        # has started.
+        has_begun = any(attempt.started_at is not None for attempt in found.attempts[:-1])
+        for dependency in () if has_begun else found.launch.after:
+            other = self._ledger.task(dependency.task)
+            if other is None:
+                failed.append((dependency.task, "gone"))
+            elif other.current.settled_at is None:
+                pending.append(Holder(task=other.id, attempt=other.current.number))
+            elif other.state != "succeeded" and not dependency.any_ending:
+                failed.append((other.id, other.state))
+        claims = found.launch.claims
+        return Obstacles(
+            attempt=found.current,
+            claims=claims,
+            pending=tuple(pending),
+            failed=tuple(failed),
+            ahead=tuple(self._ahead(claim, found.current.ticket) for claim in claims),
+        )
+
+    def _ahead(self, claim: Claim, ticket: int | None) -> tuple[Holder, ...]:
+        if ticket is None:
+            return ()
+        rows = self._ledger.select(_AHEAD, (ticket, claim.name))
+        return tuple(Holder(task=task, attempt=attempt, has_begun=bool(begun)) for task, attempt, begun in rows)

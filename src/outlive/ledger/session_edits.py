@@ -1,0 +1,56 @@
+"""The files that sessions changed themselves, in the ledger."""
+
+from __future__ import annotations
+
+from outlive.domain.effects.overlap import Edit
+from outlive.domain.timestamps import from_micros, to_micros
+from outlive.ledger import rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from outlive.ledger.sqlite import SqliteLedger
+
+_NOTE = "INSERT INTO edit (origin, project, path, at) VALUES (?, ?, ?, ?)"
+_BETWEEN = """
+    SELECT session.id, edit.path, edit.at FROM edit JOIN session ON session.seq = edit.origin
+    WHERE edit.at BETWEEN ? AND ? ORDER BY edit.at LIMIT ?"""
+# Every ending has a notice, so the newest such notice is found fast, however many attempts there are.
+_LAST_ENDED = "SELECT created_at FROM notice WHERE kind IN ('ended', 'lost', 'retrying') ORDER BY seq DESC LIMIT 1"
+_MOST = 10_000
+
+
+class SessionEdits:
+    """The part of the ledger that records edits."""
+
+    def __init__(self, ledger: SqliteLedger) -> None:
+        self._ledger = ledger
+
+    def note(self, origin: int, project: str, edits: Iterable[tuple[str, datetime]]) -> None:
+        """Record the files that a session has changed, each with its time."""
+        with self._ledger.write():
+            for path, at in edits:
+                self._ledger.db.execute(_NOTE, (origin, rows.text(project), rows.text(path), to_micros(at)))
+
+    def may_matter(self, since: datetime) -> bool:
+        """Return whether any task that may have changed the files has run since a moment."""
+        ended = self._ledger.select(_LAST_ENDED)
+        return bool(self._ledger.unsettled()) or any(at >= to_micros(since) for (at,) in ended)
+
+    def between(self, since: datetime, until: datetime) -> list[Edit]:
+        """Return the edits of sessions in a span of time, at most the first 10,000.
+
+        Edits in all projects count: a task in a submodule may overlap with edits made from the repository around it.
+        """
+        span = (to_micros(since), to_micros(until), _MOST)
+        return [
+            Edit(session=rows.from_text(session), path=rows.from_text(path), at=from_micros(at))
+            for session, path, at in self._ledger.select(_BETWEEN, span)
+        ]
+
+    def forget(self, before: datetime) -> None:
+        """Delete the edits made before a moment, which are not needed any more."""
+        with self._ledger.write():
+            self._ledger.db.execute("DELETE FROM edit WHERE at < ?", (to_micros(before),))

@@ -1,0 +1,115 @@
+"""The endings of a project that no living session receives, told to the next one."""
+
+from __future__ import annotations
+
+from outlive.domain.notices.notice import MOST_PRESENTATIONS
+from outlive.domain.value import Value
+from outlive.ledger import rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any
+
+    from outlive.ledger.sqlite import SqliteLedger
+
+_OPEN = "notice.state IN ('pending', 'claimed', 'presented')"
+# An attempt that was retried is not the ending of its task any more.
+_ENDINGS = """
+    FROM notice JOIN task ON task.id = notice.task AND task.attempt = notice.attempt
+    JOIN attempt ON attempt.task = notice.task AND attempt.number = notice.attempt
+    WHERE notice.kind IN ('ended', 'lost')"""
+
+
+class UnheardEnding(Value):
+    """The endings of a project that may be reported to a session that begins."""
+
+    project: str
+    origins: tuple[int, ...]
+    """The sessions that no living session continues."""
+    kept: tuple[str, ...] = ()
+    """Tasks of the sessions in `origins` whose endings another living session receives."""
+    claimers: tuple[str, ...] = ()
+    """Leases that are held now. Notices that are claimed in their name are being delivered."""
+    others: tuple[int, ...] = ()
+    """Living sessions that some of the endings were presented to."""
+    only: tuple[int, ...] | None = None
+    """If given, only endings that were presented to one of these sessions and that it has not confirmed."""
+
+
+class UnheardEndings:
+    """The part of the ledger that finds endings without a living recipient."""
+
+    def __init__(self, ledger: SqliteLedger) -> None:
+        self._ledger = ledger
+
+    def origins(self, project: str) -> list[int]:
+        """Return the sessions of a project with an ending that is not acknowledged."""
+        query = f"SELECT DISTINCT origin FROM notice WHERE project = ? AND {_OPEN}"
+        return [row[0] for row in self._ledger.select(query, (rows.text(project),))]
+
+    def told_to(self, project: str, origins: Collection[int]) -> list[int]:
+        """Return the sessions to which open notices of the given sessions were presented."""
+        return self._distinct("presented_to", project, origins)
+
+    def claimers(self, project: str, origins: Collection[int]) -> list[str]:
+        """Return the leases in whose name open notices of the given sessions are claimed."""
+        return self._distinct("claimer", project, origins)
+
+    def shown(self, origins: Collection[int]) -> list[str]:
+        """Return these sessions' unacknowledged tasks that another session saw as running."""
+        query = f"""
+            SELECT DISTINCT shown.task FROM shown JOIN notice ON notice.task = shown.task
+            WHERE notice.origin IN ({_listed(origins)}) AND {_OPEN}"""
+        return [row[0] for row in self._ledger.select(query)]
+
+    def count(self, unheard: UnheardEnding) -> tuple[int, int]:
+        """Return how many selected endings there are, and how many without success."""
+        where, cells = _where(unheard)
+        query = f"SELECT count(*), coalesce(sum(attempt.state <> 'succeeded'), 0) {_ENDINGS} AND {where}"
+        ended, failed = self._ledger.select(query, cells)[0]
+        return ended, failed
+
+    def first(self, unheard: UnheardEnding, limit: int) -> list[str]:
+        """Return the first `limit` tasks, those without success first, then the newest."""
+        where, cells = _where(unheard)
+        order = "ORDER BY attempt.state = 'succeeded', notice.seq DESC LIMIT ?"
+        return [
+            row[0] for row in self._ledger.select(f"SELECT notice.task {_ENDINGS} AND {where} {order}", (*cells, limit))
+        ]
+
+    def claim(self, unheard: UnheardEnding, claimer: str) -> None:
+        """Claim all selected notices in the name of a lease that is held."""
+        where, cells = _where(unheard)
+        with self._ledger.write():
+            self._ledger.db.execute(
+                f"UPDATE notice SET state = 'claimed', claimer = ? WHERE {where}", (claimer, *cells)
+            )
+
+    def _distinct(self, column: str, project: str, origins: Collection[int]) -> list[Any]:
+        query = f"""
+            SELECT DISTINCT {column} FROM notice
+            WHERE project = ? AND {_OPEN} AND origin IN ({_listed(origins)}) AND {column} IS NOT NULL"""
+        return [row[0] for row in self._ledger.select(query, (rows.text(project),))]
+
+
+def _where(unheard: UnheardEnding) -> tuple[str, tuple[rows.Cell, ...]]:
+    """Return the SQL condition that selects the notices, and its cells."""
+    where = f"""
+        notice.project = ? AND {_OPEN} AND notice.origin IN ({_listed(unheard.origins)})
+        AND notice.task NOT IN ({_places(unheard.kept)})
+        AND (notice.state = 'pending'
+            OR (notice.state = 'claimed' AND notice.claimer NOT IN ({_places(unheard.claimers)}))
+            OR (notice.state = 'presented' AND notice.tries < {MOST_PRESENTATIONS}
+                AND notice.presented_to NOT IN ({_listed(unheard.others)})))"""
+    if unheard.only is not None:
+        where += f" AND notice.state = 'presented' AND notice.presented_to IN ({_listed(unheard.only)})"
+    return where, (rows.text(unheard.project), *unheard.kept, *unheard.claimers)
+
+
+def _listed(numbers: Collection[int]) -> str:
+    return ", ".join(str(int(number)) for number in numbers)
+
+
+def _places(cells: Collection[str]) -> str:
+    return ", ".join("?" * len(cells))

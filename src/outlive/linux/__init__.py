@@ -1,0 +1,1 @@
+"""Linux kernel features that Python's standard library lacks."""

@@ -1,0 +1,190 @@
+"""Process identities that survive the reuse of a process id.
+
+The inode of a pidfd (kernel 6.9) is never given twice in one boot. For older kernels, an identity contains the start
+time as well. A signal is sent only through a pidfd whose identity was verified after it was opened.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from select import POLLIN, poll
+
+from outlive.domain.value import Value
+from outlive.linux.syscalls import boot_id, pid_namespace, read_proc, read_small
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# The names by which Outlive's own processes are distinguished from the processes of a task.
+KEEPER_NAME, WITNESS_NAME = "outlive-keeper", "outlive-witness"
+_MARKER = "outlive-own"
+_STOPPED = (b"T", b"Z", b"X")
+_FORKED_ONLY = 0x40  # PF_FORKNOEXEC, which the kernel clears at the point of no return of an exec
+_MOST_DESCRIPTORS = 1 << 30  # one call closes a whole range, however many numbers it has
+
+
+def close_all_but(keep: tuple[int, ...]) -> None:
+    """Close every descriptor except the first three, `keep` and those of code copies."""
+    # A process that uses a copy has loaded `outlive.code_copy`. Other processes need not import it here.
+    copied = sys.modules.get("outlive.code_copy")
+    kept = sorted({2, *keep, *(() if copied is None else copied.carried_fds())})
+    for before, after in zip(kept, (*kept[1:], _MOST_DESCRIPTORS), strict=True):
+        os.closerange(before + 1, after)
+
+
+class Identity(Value):
+    """One process, distinguished from every other that had or will have its pid."""
+
+    pid: int
+    inode: int
+    start: int
+    boot: str
+    namespace: int
+
+
+def identify(pid: int) -> Identity:
+    """Return the identity of this process or its child, whose pid cannot be reused."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        return Identity(
+            pid=pid,
+            inode=os.fstat(pidfd).st_ino,
+            start=start_ticks(pid) or 0,
+            boot=boot_id(),
+            namespace=pid_namespace(),
+        )
+    finally:
+        os.close(pidfd)
+
+
+def open_verified(identity: Identity) -> int | None:
+    """Return a pidfd of exactly the identified process or zombie; None if it is gone."""
+    if identity.boot != boot_id() or identity.namespace != pid_namespace():
+        return None
+    try:
+        pidfd = os.pidfd_open(identity.pid)
+    except OSError:
+        return None
+    if os.fstat(pidfd).st_ino != identity.inode or start_ticks(identity.pid) != identity.start:
+        os.close(pidfd)
+        return None
+    return pidfd
+
+
+def has_exited(pidfd: int) -> bool:
+    """Return whether the process behind a pidfd has ended, reaped or not."""
+    waiting = poll()
+    waiting.register(pidfd, POLLIN)
+    return bool(waiting.poll(0))
+
+
+def start_ticks(pid: int) -> int | None:
+    """Return a process's start in clock ticks since boot; None if there is no process."""
+    fields = stat_fields(pid)
+    return int(fields[19]) if fields else None
+
+
+def stat_fields(pid: int) -> list[bytes] | None:
+    """Return the fields of /proc/PID/stat after the name; None for no such process."""
+    try:
+        return read_small(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    except OSError:
+        return None
+
+
+def has_executed(pid: int) -> bool | None:
+    """Return whether a process has executed a program; None for no such process.
+
+    The process may be dead, but must not be reaped. During an exec, the kernel clears the flag before it closes
+    descriptors. So a parent that sees the end of a pipe gets the right answer, even if a signal killed the child then.
+    """
+    fields = stat_fields(pid)
+    return None if fields is None else not int(fields[6]) & _FORKED_ONLY
+
+
+def open_marker() -> int:
+    """Open a marker that shows that a process without a task belongs to Outlive."""
+    return os.memfd_create(_MARKER)
+
+
+def has_marker(opened: Iterable[str]) -> bool:
+    """Return whether one of a process's open files is the marker of `open_marker`."""
+    return any(path.startswith(f"/memfd:{_MARKER}") for path in opened)
+
+
+def is_stopped(pid: int) -> bool:
+    """Return whether a process is stopped or dead; False if a tracer has stopped it."""
+    return (stat_fields(pid) or [b"X"])[0] in _STOPPED
+
+
+def opened_by(pid: int) -> list[str]:
+    """Return all files that a process has open; raise OSError if that is forbidden."""
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except OSError:
+            continue
+    return found
+
+
+def is_held_open(path: str) -> bool:
+    """Return whether another process that this one may inspect has a file open."""
+    try:
+        wanted = os.stat(path)
+    except OSError:
+        return False
+    for pid in os.listdir("/proc"):
+        try:
+            fds = os.listdir(f"/proc/{pid}/fd") if pid.isdigit() and int(pid) != os.getpid() else ()
+        except OSError:
+            continue  # this process may not inspect the other process, or the other process is gone
+        for fd in fds:
+            try:
+                found = os.stat(f"/proc/{pid}/fd/{fd}")
+            except OSError:
+                continue
+            if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
+                return True
+    return False
+
+
+def name_of(pid: int) -> str:
+    """Return the kernel's short name of a process; empty if there is no such process."""
+    try:
+        return read_small(f"/proc/{pid}/comm").strip().decode("utf-8", "backslashreplace")
+    except OSError:
+        return ""
+
+
+def words_of(pid: int) -> list[str]:
+    """Return a process's arguments; empty if it is gone or shows none."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return [os.fsdecode(word) for word in file.read().split(b"\0")]
+    except OSError:
+        return []
+
+
+def setting_of(pid: int, name: str) -> str:
+    """Return a variable that a process was started with; empty if it cannot be read."""
+    try:
+        words = read_proc(f"/proc/{pid}/environ").split(b"\0")
+    except OSError:
+        return ""
+    start = f"{name}=".encode("ascii")
+    return next((os.fsdecode(word.removeprefix(start)) for word in words if word.startswith(start)), "")
+
+
+def command_line(pid: int) -> str:
+    """Return a process's command line, or its short name in brackets, for people."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read(4096).rstrip(b"\0").split(b"\0")
+        if words != [b""]:
+            return b" ".join(words).decode("utf-8", "backslashreplace")
+    except OSError:
+        pass
+    return f"[{name_of(pid) or '?'}]"

@@ -1,0 +1,331 @@
+"""The listener of a command's system calls, which keeper and witness share.
+
+The forked child that becomes the command (the command-to-be) installs the filter in itself. Keeper and witness both get
+a copy of the listener, so that either may die. The keeper receives calls into a memory page that it shares with the
+witness. If the keeper dies, the witness lets every call continue without inspection.
+
+Every launch makes a `SharedListener`, so this module imports little. Where a process may not copy a descriptor (Docker
+forbids this without the right to trace), the listener is sent through a socket.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from errno import ECHILD, EMFILE
+from select import POLLHUP, POLLIN, poll
+
+from outlive.linux.processes import stat_fields
+from outlive.linux.syscalls import borrow_descriptor, die_with, live_without_parent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from mmap import mmap
+
+_PAGE = 4096
+_REFUSED = b"n"
+_TAKEN = b"t"
+PROMISED, NOT_PROMISED = b"p", b"n"
+"""Whether the sender has a thread that answers calls. Without it, calls would hang, so no filter is installed."""
+_UNOBSERVED = "its keeper died: what it did afterwards was not seen"
+_UNWRITTEN_AT, _UNWRITTEN_SIZE = 2048, 8
+"""Where the page has the time of the keeper's first observation that is not in the journal yet."""
+_WRITING_TAKES_MS = 5
+_DESCRIPTORS = ("_journal", "_page", "_keeper", "_to_keeper", "_witness", "_to_witness", "_is_taken", "_taken")
+
+
+class SharedListener:
+    """The channels and the page to share a listener, made before the witness's fork."""
+
+    def __init__(self, journal: int, wall: int, *, keep_privileges: bool) -> None:
+        """Open the page and the channels.
+
+        The witness records the end of the observation in `journal`. `wall` is the difference between the journal's
+        clock and the monotonic clock.
+        """
+        self._journal, self._wall = journal, wall
+        self.keep_privileges = keep_privileges
+        self._page = os.memfd_create("outlive-page")
+        os.ftruncate(self._page, _PAGE)
+        copy = borrow_descriptor(os.getpid(), self._page)
+        self._sends = copy is None
+        if copy is not None:
+            os.close(copy)
+        self._keeper, self._to_keeper = self._channel()
+        self._witness, self._to_witness = self._channel()
+        self._is_taken, taken = os.pipe()
+        self._taken: int | None = taken
+
+    def _channel(self) -> tuple[int, int]:
+        """Open the channel of the listener or its number. Return its reading end first."""
+        if not self._sends:
+            return os.pipe()
+        from _socket import socketpair  # noqa: PLC0415 - few sandboxes need it
+
+        reading, writing = socketpair()
+        return reading.detach(), writing.detach()
+
+    def page(self) -> mmap:
+        """Map the shared page that calls are received into."""
+        from mmap import mmap  # noqa: PLC0415
+
+        return mmap(self._page, _PAGE)
+
+    def open(self, parent: int, keeper: int | None = None) -> int | None:
+        """Install the filter in the command-to-be, if both sides promise to answer.
+
+        Called in the command-to-be, a child of `parent`. Returns its own listener, or None if it is not observed. The
+        keeper's promise comes through `keeper`. The kernel kills the command-to-be if its parent dies, because without
+        an answer it would sleep in the kernel forever. Before an exec, `let_go` revokes this.
+        """
+        from outlive.linux.seccomp import install  # noqa: PLC0415 - already loaded in the witness
+
+        if not die_with(parent):
+            raise ChildProcessError(ECHILD, "the parent is dead")
+        if self._taken is not None:
+            os.close(self._taken)
+        promised = [os.read(each, 1) for each in (keeper, self._is_taken) if each is not None]
+        is_promised = all(word == PROMISED for word in promised)
+        listener = install(keep_privileges=self.keep_privileges) if is_promised else None
+        for channel in (self._to_keeper, self._to_witness):
+            try:
+                if self._sends and listener is not None:
+                    _send(channel, listener)
+                else:
+                    os.write(channel, _REFUSED if listener is None else b"%d" % listener)
+            except OSError:
+                pass  # the keeper or the witness is dead, but the other one may live
+            os.close(channel)
+        if listener is not None:
+            os.read(self._is_taken, 1)
+        return listener
+
+    @staticmethod
+    def let_go(listener: int | None) -> None:
+        """Close the command-to-be's own listener, right before its exec.
+
+        If keeper and witness die, a call that no process can answer fails. With its own listener, the exec would wait
+        forever for an answer from itself. From now on, the command-to-be also survives its parent.
+        """
+        if listener is not None:
+            os.close(listener)
+        live_without_parent()
+
+    def of_keeper(self, command: int) -> int | None:
+        """Return the keeper's copy of the listener; None if no filter is installed.
+
+        Called in the keeper. Raises OSError if the keeper cannot get the listener. Then the witness must answer the
+        calls.
+        """
+        for unused in (self._to_keeper, self._witness, self._to_witness, self._is_taken):
+            os.close(unused)
+        if self._taken is not None:
+            os.close(self._taken)
+        return self._listener_from(self._keeper, command)
+
+    def as_parts(self) -> tuple[dict[str, int], tuple[int, ...]]:
+        """Return the facts and descriptors from which another process can rebuild this."""
+        facts = {"_wall": self._wall, "keep_privileges": self.keep_privileges, "_sends": self._sends}
+        return facts, tuple(getattr(self, name) for name in _DESCRIPTORS)
+
+    @classmethod
+    def from_parts(cls, facts: dict[str, int], descriptors: Sequence[int]) -> SharedListener:
+        """Build the object from the parts that `as_parts` returned in another process."""
+        shared_listener = cls.__new__(cls)
+        shared_listener.__dict__.update(facts, **dict(zip(_DESCRIPTORS, descriptors, strict=True)))
+        return shared_listener
+
+    def stand_in(self, keeper: int) -> ListenerFallback:
+        """Return the fallback that takes over when the keeper's pipe hangs up.
+
+        Called in the witness, before it forks the command-to-be.
+        """
+        import outlive.linux.seccomp  # noqa: F401, PLC0415 - the command-to-be inherits it
+
+        os.close(self._keeper)
+        return ListenerFallback(self, keeper)
+
+    def note_unwritten(self, since: int) -> None:
+        """Write into the page since when observations are not in the journal, or 0.
+
+        Called in the keeper, whose death would lose these observations.
+        """
+        os.pwrite(self._page, since.to_bytes(_UNWRITTEN_SIZE, "little"), _UNWRITTEN_AT)
+
+    def unwritten_since(self) -> int:
+        """Return, in the witness, since when the keeper has unwritten observations, or 0."""
+        return int.from_bytes(os.pread(self._page, _UNWRITTEN_SIZE, _UNWRITTEN_AT), "little")
+
+    def note_taking_over(self) -> None:
+        """Write into the journal that no calls are observed from now on.
+
+        Called in the witness. The time is that of the first observation which the dead keeper lost, if any.
+        """
+        at = self.unwritten_since() or (self._wall + time.monotonic_ns()) // 1000
+        try:
+            # If the keeper was killed while it wrote a line, that line is incomplete. The NUL ends that line and makes
+            # it invalid, so that it is not taken for a complete one.
+            os.write(self._journal, f"\0\n{at}\tunobserved\t0\t-\t{_UNOBSERVED}\n".encode("ascii"))
+        except OSError:
+            pass  # the disk is full
+
+    def take(self, command: int) -> int | None:
+        """Return the witness's copy of the listener, if any; let the command-to-be go on."""
+        for unused in (self._to_keeper, self._to_witness, self._is_taken):
+            os.close(unused)
+        try:
+            return self._listener_from(self._witness, command)
+        except OSError:
+            return None  # then the witness cannot answer for the keeper
+        finally:
+            self.acknowledge()
+
+    def _listener_from(self, channel: int, command: int) -> int | None:
+        """Return a copy of the command-to-be's listener; None if it has none or died.
+
+        Raises OSError if it has a listener that this process cannot get.
+        """
+        if self._sends:
+            has_one, listener = _receive_from(channel)
+        else:
+            try:
+                number = os.read(channel, 16)
+            finally:
+                os.close(channel)
+            has_one = number.isdigit()
+            listener = borrow_descriptor(command, int(number)) if has_one else None
+        if has_one and listener is None and _may_ask(command):
+            raise OSError(EMFILE, "the command is observed, but not by us")
+        return listener
+
+    def promise(self) -> None:
+        """Promise, in the witness, to answer if the keeper dies."""
+        self._tell(PROMISED)
+
+    def acknowledge(self) -> None:
+        """Let the command-to-be go on."""
+        self._tell(_TAKEN)
+        if self._taken is not None:
+            os.close(self._taken)
+            self._taken = None
+
+    def _tell(self, word: bytes) -> None:
+        if self._taken is None:
+            return
+        try:
+            os.write(self._taken, word)
+        except OSError:
+            pass
+
+
+class ListenerFallback:
+    """The witness's thread that answers every call after the keeper's death."""
+
+    def __init__(self, shared_listener: SharedListener, keeper: int) -> None:
+        from _thread import allocate_lock  # noqa: PLC0415
+
+        self._shared_listener = shared_listener
+        self._keeper = keeper
+        self._done = allocate_lock()
+
+    def begin(self, command: int) -> None:
+        """Start the thread, and promise to answer only if that succeeds."""
+        from _thread import start_new_thread  # noqa: PLC0415
+
+        self._done.acquire()
+        try:
+            start_new_thread(self._stand_in, (command,))
+        except RuntimeError:  # the limit of processes allows no thread; without the promise no filter is installed
+            self._shared_listener.acknowledge()
+            self._done.release()
+        else:
+            self._shared_listener.promise()
+
+    def wait(self) -> None:
+        """Wait until no filtered process lives."""
+        self._done.acquire()
+
+    def _stand_in(self, command: int) -> None:
+        try:
+            listener = self._shared_listener.take(command)
+            if listener is not None:
+                self._watch(listener)
+        finally:
+            self._done.release()
+
+    def _watch(self, listener: int) -> None:
+        waiting = poll()
+        waiting.register(listener, 0)
+        waiting.register(self._keeper, 0)
+        page, is_over = self._shared_listener.page(), False
+        ready: dict[int, int] = {}
+        while self._keeper not in ready:
+            ready = dict(waiting.poll(_WRITING_TAKES_MS if is_over else None))
+            if ready.get(listener, 0) & POLLHUP:
+                is_over = True
+                waiting.unregister(listener)
+            # The keeper may still die before it has written its last observations, which would then be missing.
+            if is_over and not self._shared_listener.unwritten_since():
+                return
+        self._shared_listener.note_taking_over()
+        if not is_over:
+            let_continue_what_waits(listener, page)
+
+
+def let_continue_what_waits(listener: int, page: mmap) -> None:
+    """Let the last and every later call continue when no process can answer them."""
+    from outlive.linux.seccomp import let_continue, received  # noqa: PLC0415 - already loaded
+
+    # If the received call was answered already, this does nothing. If it was not, no other process would answer it.
+    let_continue(listener, received(page))
+    answer_all(listener, page)
+
+
+def answer_all(listener: int, page: mmap) -> None:
+    """Let every call continue until no filtered process lives."""
+    from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - already loaded
+
+    waiting = poll()
+    waiting.register(listener, POLLIN)
+    while True:
+        (_, happened), *_ = waiting.poll()
+        if not happened & POLLIN:
+            return
+        try:
+            receive(listener, page)
+        except OSError:
+            continue  # the calling process was killed meanwhile
+        let_continue(listener, received(page))
+
+
+def _may_ask(command: int) -> bool:
+    """Return whether the command-to-be may be alive; True if its pid is unknown."""
+    fields = stat_fields(command) if command else None
+    return not command or (fields is not None and fields[0] not in b"ZX")
+
+
+def _send(channel: int, descriptor: int) -> None:
+    """Send a descriptor through a socket. Both stay open."""
+    from _socket import socket  # noqa: PLC0415 - few sandboxes need it
+
+    from outlive.linux.fd_passing import give  # noqa: PLC0415
+
+    through = socket(fileno=channel)
+    try:
+        give(through, _TAKEN, (descriptor,))
+    finally:
+        through.detach()
+
+
+def _receive_from(channel: int) -> tuple[bool, int | None]:
+    """Return if a descriptor was sent, and its number; None if none was free."""
+    from _socket import MSG_PEEK, socket  # noqa: PLC0415 - few sandboxes need it
+
+    from outlive.linux.fd_passing import take  # noqa: PLC0415
+
+    through = socket(fileno=channel)
+    if through.recv(1, MSG_PEEK) in (b"", _REFUSED):
+        return False, None  # the command-to-be has no listener, or is dead
+    taken = take(through)
+    return True, None if taken is None else taken[1][0]

@@ -1,0 +1,105 @@
+"""The dispatcher of tool calls: it checks, runs in a thread, and answers them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from outlive.domain.errors import OutliveError
+from outlive.mcp.answer import error_answer
+from outlive.mcp.caller import without_session
+from outlive.mcp.restore_ledger import with_restored
+from outlive.mcp.tasks import followed_task
+from outlive.mcp.tasks.extension_2026_07 import TasksExtension
+from outlive.mcp.tasks.reservations import Reservations
+from outlive.mcp.threads import cross
+from outlive.mcp.tools.tool import Call
+from outlive.service.sessions.lineage import session_of_process, successor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mcp.server.context import HandlerResult, ServerRequestContext
+
+    from outlive.bundle.home import Home
+    from outlive.mcp.answer import Answer
+    from outlive.mcp.caller import Caller, Callers
+    from outlive.mcp.tasks.followed_task import Followed
+    from outlive.mcp.tools.tool import Tool
+
+
+class Dispatcher:
+    """The dispatcher of one server's tool calls."""
+
+    def __init__(self, home: Home, environ: Mapping[str, str], callers: Callers, tools: Sequence[Tool]) -> None:
+        self._home = home
+        self._environ = environ
+        self._callers = callers
+        self._extension = TasksExtension(self)
+        self.reservations = Reservations(home)
+        self.tools = {tool.name: tool for tool in tools}
+
+    async def call_of(self, ctx: ServerRequestContext[Any, Any]) -> Call:
+        """Return a `Call` for the caller of a request."""
+        return await self._call(await self._callers.of(ctx))
+
+    async def _call(self, caller: Caller) -> Call:
+        if caller.session is None and caller.process is not None:
+            # The client does not name its session, but the client's hooks may have recorded the session.
+            found = await cross(session_of_process, self._home, caller.process, caller.project)
+            caller = caller.but(session=found)
+        if caller.session is None:
+            caller = caller.but(session=caller.task_session)
+        if caller.session is not None:
+            # A client names a session when it starts this server, and may have begun another one since.
+            caller = caller.but(session=await cross(successor, self._home, caller.session, caller.project))
+        return Call(home=self._home, caller=caller, environ=self._environ)
+
+    async def read_result(self, call: Call, followed: Followed) -> Answer:
+        """Return the result of an ended task, and record that it was delivered."""
+        task, attempt = followed.task.id, followed.task.current.number
+        is_first = not self.reservations.has_delivered(task, attempt)
+        answer = await cross(partial(followed_task.result, is_first=is_first), call, followed)
+        self.reservations.deliver(task, attempt)
+        return answer
+
+    async def list_tools(self, _: object, __: object) -> types.ListToolsResult:
+        """Answer `tools/list`."""
+        return types.ListToolsResult(tools=[tool.definition() for tool in self.tools.values()])
+
+    async def call_tool(
+        self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+    ) -> HandlerResult:
+        """Answer `tools/call`, also after an error of the tool.
+
+        Raises `MCPError` if no tool has the requested name.
+        """
+        tool = self.tools.get(params.name)
+        if tool is None:
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {params.name}")
+        wants_task = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS and self._extension.wants_task(ctx, tool)
+        caller = await self._callers.of(ctx, params.arguments)
+        try:
+            call, given = await self._call(caller), tool.check(without_session(caller, params.arguments))
+            if wants_task:
+                return await self._extension.begin(call, tool, given)
+            answer = await cross(tool.act, call, given, patient=tool.name if tool.is_patient else None)
+        except Exception as error:  # noqa: BLE001 - a defect of Outlive is answered like other errors
+            answer = error_answer(as_ours(error))
+        return with_restored(answer).result(with_document=caller.wants_documents)
+
+
+def as_ours(error: Exception) -> OutliveError:
+    """Return an `OutliveError` for any error, so that every error has a hint."""
+    if isinstance(error, OutliveError):
+        return error
+    if isinstance(error, OSError):
+        return OutliveError(f"the system refused: {error}", "check open files, memory and disk, then try again")
+    return OutliveError(
+        f"unexpected {type(error).__name__}: {error}", "a defect of Outlive; try it on the command line"
+    )

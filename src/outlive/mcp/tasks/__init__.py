@@ -1,0 +1,1 @@
+"""MCP tasks, in the two revisions of the protocol that have them."""

@@ -1,0 +1,138 @@
+"""The MCP view of a task: its status for both revisions of MCP tasks.
+
+An MCP task is an Outlive task under a sealed id, without a record of its own. So it is durable before the client has
+its id, and survives the death of the server.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+
+from outlive.domain.errors import NotStarted, OutliveError
+from outlive.domain.notices.notice_text import how_it_ended
+from outlive.domain.tasks.evidence import INSTALLATION_GONE
+from outlive.domain.timestamps import iso
+from outlive.domain.value import Value
+from outlive.mcp.server_secret import read_secret, sealed, unsealed
+from outlive.mcp.tools.result import result_of
+from outlive.mcp.tools.visible_tasks import own_task
+from outlive.sdk.outlive import adopt
+from outlive.service.clock import utc_now
+from outlive.service.tasks.cancel import cancel
+from outlive.service.tasks.wait import wait_for
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from outlive.domain.tasks.task import Task
+    from outlive.mcp.answer import Answer
+    from outlive.mcp.tools.tool import Call, Tool
+
+# A long-running task is polled less often. This interval is the most by which a client can report an ending late.
+_SHORTEST_POLL_S, _LONGEST_POLL_S = 5.0, 60.0
+_POLLS_IN_A_LIFETIME = 10
+_LONGEST_MS = 365 * 86_400_000
+
+
+class Followed(Value):
+    """A task that a client follows by the methods of MCP tasks."""
+
+    task: Task
+    name: str
+    """The task's sealed id."""
+    poll_s: float
+    """After how many seconds the client should ask again."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the task has a result."""
+        return self.task.current.settled_at is not None
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the call itself failed: the command never ran, or its end is unknown."""
+        return self.task.state == "lost" or self.task.current.reason in ("not_started", INSTALLATION_GONE)
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the task succeeded."""
+        return self.task.state == "succeeded"
+
+    def times(self) -> dict[str, str]:
+        """Return when the task was created and when it last changed."""
+        attempt = self.task.current
+        changed = attempt.settled_at or attempt.started_at or attempt.created_at
+        return {"createdAt": str(iso(self.task.launch.created_at)), "lastUpdatedAt": str(iso(changed))}
+
+    def ttl_ms(self) -> int | None:
+        """Return how long the task is kept, from its creation; None while the task runs."""
+        until = self.task.current.delete_after
+        return None if until is None else int((until - self.task.launch.created_at).total_seconds() * 1000)
+
+    def words(self) -> str:
+        """Return the task's state as a short text."""
+        return f"task {self.task.id}: {how_it_ended(self.task.current)}"
+
+
+def begin(call: Call, tool: Tool, given: Any, keep_ms: int | None = None) -> Followed:
+    """Launch the task of a tool call; return it even if its command could not start."""
+    assert tool.launch is not None  # noqa: S101 - only tools that launch are followed
+    try:
+        task = tool.launch(call, given, None if keep_ms is None else timedelta(milliseconds=min(keep_ms, _LONGEST_MS)))
+    except NotStarted as error:
+        task = error.task
+    return followed(call, own_task(call, task))
+
+
+def find(call: Call, name: str) -> Followed:
+    """Return the task of a sealed id, or raise `MCPError` if it is not the caller's."""
+    task = unsealed(read_secret(call.home), name)
+    try:
+        found = None if task is None else own_task(call, task)
+    except OutliveError:
+        found = None
+    if found is None:
+        raise MCPError(code=INVALID_PARAMS, message="Failed to retrieve task: Task not found")
+    return followed(call, found)
+
+
+def wait_for_end(call: Call, one: Followed, seconds: float) -> Followed:
+    """Return the followed task when it has ended, or after some seconds."""
+    wait_for(call.home, [one.task.id], timeout=timedelta(seconds=seconds), adopter=adopt)
+    return find(call, one.name)
+
+
+def end(call: Call, one: Followed) -> Followed:
+    """Cancel the task with every process that it started, and return its new state."""
+    cancel(call.home, [one.task.id], adopt)
+    return find(call, one.name)
+
+
+def result(call: Call, one: Followed, *, is_first: bool) -> Answer:
+    """Return the answer that the call would have given if it had waited for the end.
+
+    Reading the result notifies the session. If another surface reported the ending before, and this server never gave
+    the full result, the answer is one line.
+    """
+    return result_of(call, one.task, is_asked_for=not is_first)
+
+
+def wire_result(call: Call, answer: Answer) -> dict[str, Any]:
+    """Return an answer as the JSON of the protocol."""
+    found = answer.result(with_document=call.caller.wants_documents)
+    return found.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+def followed(call: Call, task: Task) -> Followed:
+    """Return a task as a followed task, under its sealed id."""
+    return Followed(task=task, name=sealed(read_secret(call.home), task.id), poll_s=poll_interval_s(task, utc_now()))
+
+
+def poll_interval_s(task: Task, now: datetime) -> float:
+    """Return a tenth of the task's age, within bounds: when a client should ask again."""
+    age_s = (now - task.launch.created_at).total_seconds()
+    return min(max(age_s / _POLLS_IN_A_LIFETIME, _SHORTEST_POLL_S), _LONGEST_POLL_S)

@@ -1,0 +1,61 @@
+"""The tool `retry`: a new attempt of a task that has ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from outlive.mcp.answer import Answer
+from outlive.mcp.permission import check_may_run
+from outlive.mcp.tools.show import Id
+from outlive.mcp.tools.tool import Arguments, Call, Tool
+from outlive.mcp.tools.visible_tasks import own_task
+from outlive.sdk.outlive import Task, adopt
+from outlive.service.clock import utc_now
+from outlive.service.tasks.read import find
+from outlive.service.tasks.task_document import task_document
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+
+class Retry(Arguments):
+    """The arguments of `retry`."""
+
+    id: Id
+
+
+def launch(call: Call, given: Retry, _: timedelta | None = None) -> str:
+    """Start a new attempt of a task, and return the task's id.
+
+    Raises `RunRefused` if this server may not launch tasks.
+    """
+    check_may_run(call.caller, call.environ)
+    task = own_task(call, given.id)
+    return Task(call.home, task.id, task).retry().id
+
+
+def retry(call: Call, given: Retry) -> Answer:
+    """Start a new attempt, and answer at once."""
+    task = find(call.home, [launch(call, given)], adopt)[0]
+    head = f"Task {task.id} is {task.state}, attempt {task.current.number}."
+    return Answer(
+        text=f"{head} Its ending is kept, `wait` and `inbox` tell it.",
+        document=task_document(call.home, task, utc_now()),
+    )
+
+
+TOOL = Tool(
+    name="retry",
+    title="Try a background task again",
+    description=(
+        "A new attempt of a task that has ended: the same command and directory under the same id. Earlier attempts"
+        " keep their output and ending. Refuses where `run` does."
+    ),
+    takes=Retry,
+    act=retry,
+    launch=launch,
+    task_support="optional",
+    is_patient=True,
+    reads_only=False,
+    destroys=True,
+)

@@ -1,0 +1,57 @@
+"""The wait for a line of output, for the tool `wait`."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+from outlive.domain.errors import UserError
+from outlive.domain.text.sanitize import from_json
+
+if TYPE_CHECKING:
+    from outlive.mcp.tools.tool import Call
+
+# The time that the command line needs to begin and to end.
+_MARGIN_S = 10
+
+
+def check_pattern(pattern: str) -> None:
+    """Raise `UserError` for an invalid regular expression or one with a NUL byte."""
+    if "\0" in pattern:
+        raise UserError("until has a NUL byte in it, which no line shows", "leave it out")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise UserError(f"until is not a regular expression: {error}", "quote special characters with \\") from error
+
+
+def wait_for_line(call: Call, task: str, pattern: str, seconds: float) -> str | None:
+    """Return the first line of a task's output that matches a pattern.
+
+    Returns None if the task ended or the time was up without a match.
+
+    The search runs in a process of its own, by the command line. A pattern that takes very long to match would
+    block every other call of this server, but a process can be killed.
+    """
+    words = ("wait", task, "--no-ack", "--json", "--timeout", f"{seconds:.3f}s", f"--until={pattern}")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-m", "outlive", *words],
+            env=dict(call.environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=seconds + _MARGIN_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    answer: Any = from_json(done.stdout) if done.stdout.strip() else {}
+    if "matched" not in answer:
+        raise UserError(
+            f"the output of {task} cannot be looked at: {done.stderr.strip()[:200]}", "try `outlive wait --until`"
+        )
+    found = answer["matched"]
+    return None if found is None else str(found)

@@ -1,0 +1,1 @@
+"""Git repositories, read from their files without running git."""

@@ -1,0 +1,69 @@
+"""Directories below a top directory, entered one component at a time.
+
+No symbolic link is followed and no mount is crossed, so a planted link leads nowhere else, and an unreachable network
+file system does not block.
+"""
+
+from __future__ import annotations
+
+import os
+from errno import ELOOP, ENOENT, ENOTDIR
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_DEEPEST = 64
+_NOT_THERE = (ENOENT, ENOTDIR, ELOOP)
+
+
+class Barred(Exception):
+    """The directory may exist, but it must not or cannot be entered."""
+
+
+class Directories:
+    """The open directories from the top to the current one."""
+
+    def __init__(self, top: str) -> None:
+        self._names: list[bytes] = []
+        self._fds = [os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+        self._device = os.fstat(self._fds[0]).st_dev
+
+    def enter(self, directory: bytes) -> int | None:
+        """Return a descriptor, valid until the next call; None if there is no directory.
+
+        Raises `Barred` if the directory must not or cannot be entered.
+        """
+        wanted = directory.split(b"/") if directory else []
+        if len(wanted) > _DEEPEST or any(name in {b"", b".", b".."} for name in wanted):
+            raise Barred
+        shared = 0
+        while shared < min(len(wanted), len(self._names)) and wanted[shared] == self._names[shared]:
+            shared += 1
+        self._leave(shared)
+        for name in wanted[shared:]:
+            try:
+                fd = os.open(name, _OPEN, dir_fd=self._fds[-1])
+            except OSError as error:
+                if error.errno in _NOT_THERE:
+                    return None
+                raise Barred from error
+            self._fds.append(fd)
+            self._names.append(name)
+            if os.fstat(fd).st_dev != self._device:
+                self._leave(len(self._names) - 1)
+                raise Barred
+        return self._fds[-1]
+
+    def _leave(self, depth: int) -> None:
+        while len(self._names) > depth:
+            self._names.pop()
+            os.close(self._fds.pop())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for fd in self._fds:
+            os.close(fd)

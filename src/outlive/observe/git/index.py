@@ -1,0 +1,205 @@
+"""The git index, which lists every tracked file, read without running git.
+
+Versions 2 to 4 are read, for SHA-1 and SHA-256. Any other index raises `Unknown`.
+"""
+
+from __future__ import annotations
+
+import time
+from struct import Struct
+
+from outlive.domain.value import Value
+from outlive.observe.git.safe_read import Unknown, read_regular
+
+MOST_ENTRIES = 250_000
+_MOST_BYTES = 128 << 20
+_HEADER = 12
+_STAT = 40
+_LONG_NAME = 0xFFF
+_SHORTEST_ENTRY = 62
+_CHECK_EVERY = 1024
+
+ASSUME_UNCHANGED, EXTENDED, STAGE = 0x8000, 0x4000, 0x3000
+SKIP_WORKTREE, INTENT_TO_ADD = 0x4000 << 16, 0x2000 << 16
+
+_numbers = Struct(">3I").unpack_from
+_flags_at = Struct(">H").unpack_from
+
+
+class Entry(Value):
+    """The fields of one entry of an index."""
+
+    mode: int
+    content: bytes
+    changed_at_ns: int
+    written_at_ns: int
+    inode: int
+    size: int
+    stage: int
+    assume_unchanged: bool
+    skip_worktree: bool
+    intent_to_add: bool
+
+
+class Index(Value):
+    """A whole index: for each path its stamp (as in snapshots), content id and flags."""
+
+    version: int
+    id_bytes: int
+    entries: dict[bytes, tuple[bytes, bytes, int]]
+
+    def entry(self, path: bytes) -> Entry:
+        """Return the fields of one entry."""
+        stamp, content, flags = self.entries[path]
+        ctime, ctime_ns, mtime, mtime_ns, inode, mode, _, _, size = Struct(">9I").unpack(stamp)
+        return Entry(
+            mode=mode,
+            content=content,
+            changed_at_ns=ctime * 10**9 + ctime_ns,
+            written_at_ns=mtime * 10**9 + mtime_ns,
+            inode=inode,
+            size=size,
+            stage=(flags & STAGE) >> 12,
+            assume_unchanged=bool(flags & ASSUME_UNCHANGED),
+            skip_worktree=bool(flags & SKIP_WORKTREE),
+            intent_to_add=bool(flags & INTENT_TO_ADD),
+        )
+
+
+def read_index(path: str, id_bytes: int = 20, until: float | None = None) -> Index:
+    """Return the index in a file; an empty one if there is no file."""
+    content = read_regular(path, _MOST_BYTES)
+    if content is None:
+        return Index(version=2, id_bytes=id_bytes, entries={})
+    return parse_index(content, id_bytes, until)
+
+
+def parse_index(content: bytes, id_bytes: int = 20, until: float | None = None) -> Index:
+    """Return the index that these bytes encode.
+
+    `id_bytes`, the length of an object id, is used only if the index has no checksum.
+    """
+    if len(content) < _HEADER + 20 or content[:4] != b"DIRC":
+        raise Unknown("not an index")
+    _, version, count = _numbers(content)
+    if version not in (2, 3, 4):
+        raise Unknown(f"version {version}")
+    id_bytes = _checked_id_bytes(content, id_bytes)
+    end = len(content) - id_bytes
+    if count > MOST_ENTRIES:
+        raise Unknown(f"more than {MOST_ENTRIES} entries")
+    if count * (_SHORTEST_ENTRY - 20 + id_bytes) > end:
+        raise Unknown("damaged")
+    read = _read_compressed if version == 4 else _read_padded
+    entries, at = read(content, count, end, id_bytes, until)
+    _check_extensions(content, at, end)
+    if b"" in entries:  # only a split index has empty paths
+        raise Unknown("damaged")
+    return Index(version=version, id_bytes=id_bytes, entries=entries)
+
+
+def _checked_id_bytes(content: bytes, told: int) -> int:
+    """Return the length of the index's object ids: by its checksum, or else `told`."""
+    from hashlib import sha1, sha256  # noqa: PLC0415 - a quick snapshot does not need it
+
+    if content[-20:] == bytes(20):  # index.skipHash
+        return told
+    for length, digest in ((20, sha1), (32, sha256)):
+        if digest(content[:-length]).digest() == content[-length:]:
+            return length
+    raise Unknown("its checksum is wrong")
+
+
+def _read_padded(
+    content: bytes, count: int, end: int, id_bytes: int, until: float | None
+) -> tuple[dict[bytes, tuple[bytes, bytes, int]], int]:
+    """Read versions 2 and 3: whole paths, each entry padded with one to eight zeros."""
+    entries: dict[bytes, tuple[bytes, bytes, int]] = {}
+    at, fixed = _HEADER, _STAT + id_bytes
+    for number in range(count):
+        if not number % _CHECK_EVERY:
+            _check_time(until)
+        start = at
+        at += fixed
+        if at + 2 > end:
+            raise Unknown("damaged")
+        flags = _flags_at(content, at)[0]
+        name_at = at + 2
+        if flags & EXTENDED:
+            flags |= _flags_at(content, name_at)[0] << 16
+            name_at += 2
+        length = flags & _LONG_NAME
+        name_end = name_at + length if length < _LONG_NAME else content.find(b"\0", name_at, end)
+        if not name_at <= name_end < end:
+            raise Unknown("damaged")
+        entries[content[name_at:name_end]] = (
+            content[start : start + 16] + content[start + 20 : start + _STAT],
+            content[start + _STAT : at],
+            flags,
+        )
+        at = name_end + 8 - (name_end - start) % 8
+    return entries, at
+
+
+def _read_compressed(
+    content: bytes, count: int, end: int, id_bytes: int, until: float | None
+) -> tuple[dict[bytes, tuple[bytes, bytes, int]], int]:
+    """Read version 4: each path as a difference to the one before, no padding."""
+    entries: dict[bytes, tuple[bytes, bytes, int]] = {}
+    at, fixed, path = _HEADER, _STAT + id_bytes, b""
+    for number in range(count):
+        if not number % _CHECK_EVERY:
+            _check_time(until)
+        start = at
+        at += fixed
+        if at + 4 > end:
+            raise Unknown("damaged")
+        flags = _flags_at(content, at)[0]
+        name_at = at + 2
+        if flags & EXTENDED:
+            flags |= _flags_at(content, name_at)[0] << 16
+            name_at += 2
+        dropped, name_at = _varint(content, name_at, end)
+        name_end = content.find(b"\0", name_at, end)
+        if dropped > len(path) or name_end < 0:
+            raise Unknown("damaged")
+        path = path[: len(path) - dropped] + content[name_at:name_end]
+        entries[path] = (
+            content[start : start + 16] + content[start + 20 : start + _STAT],
+            content[start + _STAT : at],
+            flags,
+        )
+        at = name_end + 1
+    return entries, at
+
+
+def _varint(content: bytes, at: int, end: int) -> tuple[int, int]:
+    """Return a number in the encoding of pack offsets, and where it ends."""
+    byte = content[at]
+    number = byte & 0x7F
+    while byte & 0x80:
+        at += 1
+        if at >= end or number > 1 << 32:
+            raise Unknown("damaged")
+        byte = content[at]
+        number = ((number + 1) << 7) | (byte & 0x7F)
+    return number, at + 1
+
+
+def _check_extensions(content: bytes, at: int, end: int) -> None:
+    """Raise Unknown for an extension that changes what the entries mean."""
+    while at + 8 <= end:
+        name = content[at : at + 4]
+        if name == b"link":
+            raise Unknown("a split index")
+        # `sdir` is harmless: an entry may be a directory outside a sparse checkout, and such entries are skipped.
+        if not b"A" <= name[:1] <= b"Z" and name != b"sdir":
+            raise Unknown("an extension that nobody here knows")
+        at += 8 + int.from_bytes(content[at + 4 : at + 8], "big")
+    if at != end:
+        raise Unknown("damaged")
+
+
+def _check_time(until: float | None) -> None:
+    if until is not None and time.monotonic() > until:
+        raise Unknown("time was up")

@@ -1,0 +1,75 @@
+"""Object ids of file contents, computed from the bytes on disk without git.
+
+Git would run the programs that the repository configures as filters. Filters and conversions of line endings are not
+applied here.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha1, sha256
+from stat import S_IFDIR, S_IFMT, S_IFREG, S_ISLNK, S_ISREG
+from struct import Struct
+
+from outlive.domain.git.snapshot import GITLINK, GONE, HASHED, UNHASHED, UNSEEN
+from outlive.observe.git.safe_read import Unknown, read_regular
+
+MOST_HASHED = 4 << 20
+_pack = Struct(">9I").pack
+_MASK = 0xFFFFFFFF
+
+
+def stamp_from(found: os.stat_result) -> bytes:
+    """Return the stat fields as in the index, where far times wrap around."""
+    seconds, nanoseconds = divmod(found.st_ctime_ns, 10**9)
+    written, written_ns = divmod(found.st_mtime_ns, 10**9)
+    return _pack(
+        seconds & _MASK,
+        nanoseconds,
+        written & _MASK,
+        written_ns,
+        found.st_ino & _MASK,
+        _mode(found.st_mode),
+        found.st_uid & _MASK,
+        found.st_gid & _MASK,
+        0 if S_IFMT(found.st_mode) == S_IFDIR else found.st_size & _MASK,
+    )
+
+
+def _mode(mode: int) -> int:
+    kind = S_IFMT(mode)
+    if kind == S_IFREG:
+        return S_IFREG | (0o755 if mode & 0o100 else 0o644)
+    return GITLINK if kind == S_IFDIR else kind
+
+
+def content_id(name: bytes, mode: int, id_bytes: int, dir_fd: int | None = None) -> bytes | None:
+    """Return the blob id of a file or symbolic link; None if it cannot be read."""
+    try:
+        if S_ISREG(mode):
+            content = read_regular(name, MOST_HASHED, dir_fd)
+        elif S_ISLNK(mode):
+            content = os.readlink(name, dir_fd=dir_fd)
+        else:
+            return None
+    except (OSError, Unknown):
+        return None
+    if content is None:
+        return None
+    digest = sha1(b"blob %d\0" % len(content), usedforsecurity=False) if id_bytes == 20 else sha256()
+    if id_bytes != 20:
+        digest.update(b"blob %d\0" % len(content))
+    digest.update(content)
+    return digest.digest()
+
+
+def look_at(path: str) -> bytes:
+    """Return the state of any path, in the form that snapshots have."""
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return GONE
+    except (OSError, ValueError):
+        return UNSEEN
+    content = content_id(os.fsencode(path), found.st_mode, 20)
+    return (HASHED if content else UNHASHED) + stamp_from(found) + (content or b"")

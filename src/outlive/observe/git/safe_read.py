@@ -1,0 +1,81 @@
+"""Safe reading of files that any process may have created or replaced.
+
+Only regular files are read, up to a limit and not through a final symbolic link. A FIFO or a device does not block the
+reader. Reading any other file raises `Unknown` with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+from stat import S_ISLNK, S_ISREG
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+
+
+class Unknown(Exception):
+    """The file exists, or should exist, and cannot be read."""
+
+
+def read_regular(path: str | bytes, limit: int, dir_fd: int | None = None) -> bytes | None:
+    """Return the content of a regular file; None if the path does not exist."""
+    try:
+        # Opening a device can already have an effect, so check the type first. If the file is replaced after the
+        # check, the flags of the open prevent following a link or blocking.
+        if not S_ISREG(os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode):
+            raise Unknown("not a regular file")
+        fd = os.open(path, _READ, dir_fd=dir_fd)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise Unknown(_reason(error)) from error
+    try:
+        found = os.fstat(fd)
+        if not S_ISREG(found.st_mode):
+            raise Unknown("not a regular file")
+        if found.st_size > limit:
+            raise Unknown(f"larger than {limit} bytes")
+        # Read one byte more than the size. A file that grows or shrinks during the read has no consistent content.
+        content = os.read(fd, found.st_size + 1)
+    except OSError as error:
+        raise Unknown(_reason(error)) from error
+    finally:
+        os.close(fd)
+    if len(content) != found.st_size:
+        raise Unknown("being written")
+    return content
+
+
+def identity_of(path: str) -> str:
+    """Return a text that changes when the file is written; empty for a missing file."""
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except (OSError, ValueError) as error:
+        raise Unknown(_reason(error)) from error
+    return f"{found.st_ino:x} {found.st_size:x} {found.st_mtime_ns:x} {found.st_ctime_ns:x}"
+
+
+def names_in(path: str, most: int) -> list[os.DirEntry[str]]:
+    """Return the entries of a directory; none if it does not exist.
+
+    Raises `Unknown` for a symbolic link, or for more entries than `most`.
+    """
+    try:
+        if S_ISLNK(os.lstat(path).st_mode):
+            raise Unknown("a symbolic link")
+        with os.scandir(path) as entries:
+            found = []
+            for entry in entries:
+                found.append(entry)
+                if len(found) > most:
+                    raise Unknown(f"more than {most} names in a directory")
+            return found
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except (OSError, ValueError) as error:
+        raise Unknown(_reason(error)) from error
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "not a path"

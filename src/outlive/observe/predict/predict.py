@@ -1,0 +1,67 @@
+"""Prediction, from a command's text, of what the command is going to touch.
+
+The text names things that no tracer sees, such as a container or another machine. The result never proves that a
+command changes nothing: a part that cannot be read counts as `unknown`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from outlive.domain.effects.predicted import Declared, Touch
+from outlive.observe.predict.apply_rules import touches_of
+from outlive.observe.predict.window_ahead import find_window, takes_away
+from outlive.observe.shell.commands import LONGEST_TEXT, read
+
+MOST_TOUCHES = 500
+# Programs that are set-id on some system, or that start a daemon which would inherit no_new_privs.
+PRIVILEGED = frozenset(
+    (
+        *("sudo", "sudoedit", "su", "runuser", "doas", "pkexec", "newgrp", "sg", "run0", "gosu", "setpriv"),
+        *("ping", "ping6", "arping", "traceroute", "mtr", "fping", "dumpcap", "tshark", "wireshark"),
+        *("mount", "umount", "fusermount", "fusermount3", "sshfs", "mount.nfs", "ntfs-3g"),
+        *("passwd", "chsh", "chfn", "chage", "gpasswd", "expiry", "crontab", "at", "batch", "wall", "write", "locate"),
+        *("newuidmap", "newgidmap", "podman", "buildah", "bwrap", "firejail", "flatpak", "chrome", "chromium"),
+        *("google-chrome", "chromium-browser", "ssh-agent", "gpg-agent", "tmux", "screen", "zellij", "dtach", "abduco"),
+        *("daemonize", "daemon", "start-stop-daemon", "dockerd", "containerd", "emacs-daemon", "pm2", "capsh"),
+    )
+)
+# These words hardly ever mean anything else, so they count anywhere in the text.
+_PLAIN_WORDS = frozenset(("sudo", "doas", "pkexec", "newgrp"))
+_NAME = re.compile(r"[\w.-]+")
+
+
+def declare(argv: tuple[str, ...], cwd: str) -> Declared:
+    """Return what running `argv` in `cwd` will touch, according to its text."""
+    reader = read(argv, cwd)
+    touches: dict[Touch, None] = {}
+    for command in reader.commands:
+        touches.update(dict.fromkeys(touches_of(command, cwd)))
+        if len(touches) > MOST_TOUCHES:
+            reader.is_whole = False
+            break
+    closing = find_window(reader.commands)
+    takings = [command for command in reader.commands if takes_away(command)]
+    if closing is not None and not takings:
+        takings = [closing]
+    taken = (Touch(kind="git", what=command.directory, by=command.line) for command in takings)
+    found = tuple(touches)[:MOST_TOUCHES]
+    is_open = not reader.is_whole or any(touch.kind == "unknown" for touch in found)
+    return Declared(
+        touches=found,
+        level="declared" if reader.is_whole and argv else "unknown",
+        needs_privileges=_needs_privileges(argv, reader.programs, is_open=is_open),
+        opens_window=closing is not None,
+        taken_away=tuple(taken),
+    )
+
+
+def _needs_privileges(argv: tuple[str, ...], programs: set[str], *, is_open: bool) -> bool:
+    """Return whether a privileged program is called; if `is_open`, naming it counts.
+
+    A wrong True only leaves the command unobserved. A wrong False breaks it.
+    """
+    if programs & PRIVILEGED:
+        return True
+    names = {name.rpartition("/")[2] for word in argv for name in _NAME.findall(word[:LONGEST_TEXT])}
+    return not names.isdisjoint(PRIVILEGED if is_open else _PLAIN_WORDS)

@@ -1,0 +1,50 @@
+"""Replay of the journals in a task's bundle, which gives the effects of the task."""
+
+from __future__ import annotations
+
+from outlive.bundle.attempt import AttemptFiles
+from outlive.domain.effects.replay.replay import Replay
+from outlive.domain.timestamps import to_micros
+from outlive.observe.journal import read_journal
+from outlive.observe.path_state import changed_at_ns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.task import Task
+    from outlive.observe.search_journal import JournalSearch
+
+
+def replay_of(home: Home, task: Task, last: int) -> Replay:
+    """Return a replay of a task's attempts up to `last`, as `journals_of` lists them."""
+    replay = Replay(home.path)
+    for path in journals_of(home, task, last):
+        replay.read(read_journal(path))
+    return _ended(replay, task, last)
+
+
+def replay_about(home: Home, task: Task, last: int, search: JournalSearch, paths: Iterable[bytes]) -> Replay | None:
+    """Replay only the lines that some paths depend on; return None if too many."""
+    lines = search.lines_about(paths)
+    if lines is None:
+        return None
+    replay = Replay(home.path)
+    replay.read(lines)
+    return _ended(replay, task, last)
+
+
+def journals_of(home: Home, task: Task, last: int) -> list[str]:
+    """Return the journals of a task's attempts, up to the attempt `last`.
+
+    An automatic retry continues the attempt before it, so the newest other attempt is the first.
+    """
+    tries = range(task.first_try(last).number, last + 1)
+    return [AttemptFiles(home.bundle(task.id), number).effects for number in tries]
+
+
+def _ended(replay: Replay, task: Task, last: int) -> Replay:
+    ended_at = task.attempts[last - 1].ended_at
+    replay.end(None if ended_at is None else to_micros(ended_at), lambda path: changed_at_ns(path) // 1000)
+    return replay

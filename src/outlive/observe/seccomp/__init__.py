@@ -1,0 +1,1 @@
+"""System calls: which ones are observed, what they change, how they are answered."""

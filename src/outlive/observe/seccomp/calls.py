@@ -1,0 +1,239 @@
+"""What a system call is about to do: its operation, and the paths that it names."""
+
+from __future__ import annotations
+
+import _socket as socket
+import os
+from errno import EFAULT
+from stat import S_ISLNK
+
+from outlive.linux.seccomp import CALLS, CHANGING_FLAGS, SOCKETCALL, SOCKETCALL_CONNECT
+from outlive.observe.path_state import ABSENT, look
+from outlive.observe.seccomp.path_resolution import NO_NAME, PathResolver, name_within
+from outlive.observe.seccomp.process_memory import ProcessMemory
+from outlive.observe.seccomp.tracer_conflicts import loss_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from outlive.observe.path_state import Look
+
+    Places = tuple[tuple[int | None, int], ...]
+    Paths = Sequence[tuple[str, Look | None]]
+    """Each path with the result of `look`; None if it has not been looked at yet."""
+
+HERE = 0xFFFFFF9C  # AT_FDCWD
+FRESH = os.O_CREAT | os.O_EXCL
+_I386 = 0x40000003
+_NEW_MOUNTS = 0x20000  # CLONE_NEWNS
+_IN_ROOT = 16  # RESOLVE_IN_ROOT
+_LONGEST_ADDRESS = 128
+_PAGE, _LONGEST_BESIDE = 4096, 256
+
+# Which arguments are paths: (argument of the directory, or None for the current one; argument of the path).
+_PATHS: dict[str, Places] = {
+    **dict.fromkeys(("open", "creat", "truncate", "truncate64", "unlink", "rmdir", "mkdir", "mknod"), ((None, 0),)),
+    **dict.fromkeys(("openat", "openat2", "unlinkat", "mkdirat", "mknodat", "execveat"), ((0, 1),)),
+    **dict.fromkeys(("rename", "link"), ((None, 0), (None, 1))),
+    **dict.fromkeys(("renameat", "renameat2", "linkat"), ((0, 1), (2, 3))),
+    "symlink": ((None, 1),),
+    "symlinkat": ((1, 2),),
+    "execve": ((None, 0),),
+}
+_OPERATIONS = {
+    **dict.fromkeys(("open", "openat", "openat2", "creat", "truncate", "truncate64"), "write"),
+    **dict.fromkeys(("rename", "renameat", "renameat2"), "rename"),
+    **dict.fromkeys(("unlink", "unlinkat", "rmdir"), "remove"),
+    **dict.fromkeys(("mkdir", "mkdirat"), "mkdir"),
+    **dict.fromkeys(("link", "linkat", "symlink", "symlinkat", "mknod", "mknodat", "bind", SOCKETCALL), "make"),
+    **dict.fromkeys(("execve", "execveat"), "exec"),
+    **dict.fromkeys(("chdir", "fchdir"), "turn"),
+    "connect": "connect",
+}
+_DECIDING = "fanotify_init"
+# Calls whose effects cannot be followed. From such a call on, the journal has a gap.
+_GAPS = {
+    _DECIDING: "it decides itself who may open files (fanotify)",
+    "io_uring_setup": "it used io_uring, whose changes are not seen",
+    "open_by_handle_at": "it opened files by handle, without a name",
+    **{
+        name: f"it changed what paths mean ({name})"
+        for name in ("mount", "umount2", "move_mount", "pivot_root", "chroot", "setns")
+    },
+}
+_OF_NAMES = frozenset(("rename", "remove", "mkdir", "make"))
+_TURNING = frozenset(("chdir", "fchdir", "rename", "renameat", "renameat2", "symlink", "symlinkat", *_GAPS))
+
+
+class Kind:
+    """A kind of call. Every observed call uses the one object of its kind."""
+
+    __slots__ = (
+        *("decides", "flags_at", "gap", "is_of_names", "is_plain", "links", "name", "operation", "places"),
+        *("supervises", "told_as", "turns"),
+    )
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.operation = _OPERATIONS.get(name, "gap")
+        self.told_as = "connect" if name == SOCKETCALL else self.operation
+        """The operation in the journal, if the journal has a text instead of paths."""
+        self.places = _PATHS.get(name, ())
+        self.gap = _GAPS.get(name, "")
+        self.flags_at = {"open": 1, "openat": 2}.get(name)
+        self.is_of_names = self.operation in _OF_NAMES
+        self.is_plain = bool(self.places) and self.operation != "exec" and name != "openat2"
+        """Whether the paths of the call, and the flags of an open, show everything that the call does."""
+        self.turns = name in _TURNING
+        """Whether a path may lead to another file after the call."""
+        self.links = name in ("link", "linkat")
+        """Whether the call makes a hard link, which changes paths only to a symbolic link.
+
+        Git makes a hard link for every object, and clearing the cache each time would be slow.
+        """
+        self.supervises = name in ("seccomp", "prctl")
+        """Whether the call may install a seccomp filter."""
+        self.decides = name == _DECIDING
+        """Whether the call lets the task decide who may open files. The observer might then wait for the task."""
+
+
+def _is_link(path: str, there: Look | None) -> bool:
+    """Return whether a symbolic link is at a path."""
+    found = look(path) if there is None else there
+    return not isinstance(found, str) and S_ISLNK(found.st_mode)
+
+
+KINDS = {(machine, number): Kind(name) for machine, known in CALLS.items() for name, number in known.items()}
+OPENATS = frozenset((machine, known["openat"]) for machine, known in CALLS.items())
+
+
+class Calls:
+    """A reader of system calls, with a cache for the threads that make them."""
+
+    def __init__(self, on_stranger: Callable[[int], object] = lambda _: None) -> None:
+        self.memory = ProcessMemory(on_stranger)
+        self._names = PathResolver()
+
+    def replace(self, at: int, thread: int) -> None:
+        """Forget the facts about a process: an exec is about to replace its memory."""
+        self.memory.forget(thread)
+        self._names.forget(at, is_turning=True)
+
+    def beside(self, at: int, thread: int, address: int) -> str | None:
+        """Return the absolute path for a path in memory; None if it is not cached."""
+        names = self._names
+        if at > names.until:
+            return None
+        try:
+            here = names.here[thread]
+            text = os.pread(self.memory.opened[thread], min(_LONGEST_BESIDE, _PAGE - address % _PAGE), address)
+        except (KeyError, OSError):
+            return None
+        end = text.find(b"\0")
+        if end < 0:
+            return None
+        path = f"{here}/{text[:end].decode('utf-8', 'surrogateescape')}"
+        above, _, name = path.rpartition("/")
+        return path if above in names.straight and name not in NO_NAME else None
+
+    def understand(self, at: int, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> tuple[str, Paths]:
+        """Return the text to record for a call, and its paths; both empty for no change.
+
+        `at` is when the call was made, in microseconds of any clock.
+        """
+        if kind.turns or at > self._names.until:
+            self._names.forget(at, is_turning=kind.turns)
+            self.memory.age(at)
+        if kind.is_plain:
+            paths = self._paths(kind, thread, arguments, 0 if kind.flags_at is None else arguments[kind.flags_at])
+            if kind.links and _is_link(*paths[0]):
+                self._names.forget(at, is_turning=True)
+            return "", paths
+        if kind.gap or kind.operation == "turn":
+            # With 0 as its kind, setns may enter a mount namespace, where paths lead to other files.
+            is_other = kind.name == "setns" and arguments[1] and not arguments[1] & _NEW_MOUNTS
+            return "" if is_other else kind.gap, ()
+        if kind.operation == "connect":
+            return self._address(thread, arguments), ()
+        if kind.supervises:
+            words, program = loss_of(self.memory, thread, machine, kind.name, arguments)
+            return words, ((program, None),)[: bool(words)]
+        if kind.name == "bind":
+            return "", self._socket_path(thread, arguments)
+        if kind.name == SOCKETCALL:
+            return self._socketcall(thread, arguments)
+        if kind.operation == "exec":
+            paths = self._paths(kind, thread, arguments, 0)
+            return self._words(kind, thread, machine, arguments), paths
+        return "", self._openat2(kind, thread, arguments)
+
+    def _openat2(self, kind: Kind, thread: int, arguments: Sequence[int]) -> Paths:
+        """Return the path of an `openat2` call that writes.
+
+        The kernel's filter cannot check its flags, because they lie in memory.
+        """
+        how = self.memory.read(thread, arguments[2], 24)
+        flags, resolve = int.from_bytes(how[:8], "little"), int.from_bytes(how[16:], "little")
+        if not flags & CHANGING_FLAGS:
+            return ()
+        text = self.memory.text(thread, arguments[1]) if resolve & _IN_ROOT else None
+        if text is None:
+            return self._paths(kind, thread, arguments, flags)
+        where, name = arguments[0] & 0xFFFFFFFF, text.decode("utf-8", "surrogateescape")
+        follows = not flags & os.O_NOFOLLOW and flags & FRESH != FRESH
+        return (name_within(thread, None if where == HERE else where, name, follows=follows),)
+
+    def _paths(self, kind: Kind, thread: int, arguments: Sequence[int], flags: int) -> Paths:
+        """Return the paths of a call; its flags tell whether to follow symbolic links."""
+        found: list[tuple[str, Look | None]] = []
+        writes_to_what_is_there = kind.operation == "write" and flags & FRESH != FRESH
+        follows = writes_to_what_is_there and not flags & os.O_NOFOLLOW
+        for place, at in kind.places:
+            where = None if place is None else arguments[place] & 0xFFFFFFFF
+            text = self.memory.text(thread, arguments[at])
+            if text is None:
+                raise OSError(EFAULT, "no path")
+            name = text.decode("utf-8", "surrogateescape")
+            path, there = self._names.of(thread, None if where == HERE else where, name, follows)
+            # The stat result of a written file is needed even out of scope: the file may have further hard links.
+            found.append((path, look(path) if there is None and writes_to_what_is_there else there))
+        return found
+
+    def _words(self, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> str:
+        """Return the command line of an exec, cut to a limit."""
+        found = self.memory.words(thread, arguments[2 if kind.name == "execveat" else 1], 4 if machine == _I386 else 8)
+        self.memory.forget(thread)
+        return " ".join(map(os.fsdecode, found)) or "?"
+
+    def _socketcall(self, thread: int, arguments: Sequence[int]) -> tuple[str, Paths]:
+        """Return the text or the path of a bind or connect made by `socketcall`."""
+        content = self.memory.read(thread, arguments[1], 12)
+        inner = [int.from_bytes(content[at : at + 4], "little") for at in (0, 4, 8)]
+        if arguments[0] == SOCKETCALL_CONNECT:
+            return self._address(thread, inner), ()
+        return "", self._socket_path(thread, inner)
+
+    def _address(self, thread: int, arguments: Sequence[int]) -> str:
+        """Return the address of a `connect` call as text; empty if it ends a connection."""
+        content = self.memory.read(thread, arguments[1], min(arguments[2] & 0xFFFFFFFF, _LONGEST_ADDRESS))
+        family = int.from_bytes(content[:2], "little")
+        port = int.from_bytes(content[2:4], "big")
+        if family == socket.AF_INET:
+            return f"{socket.inet_ntop(family, content[4:8])}:{port}"
+        if family == socket.AF_INET6:
+            return f"[{socket.inet_ntop(family, content[8:24])}]:{port}"
+        if family == socket.AF_UNIX:
+            if content[2:3] == b"\0":
+                return "unix:" + os.fsdecode(b"@" + content[3:])
+            name = content[2:].split(b"\0")[0].decode("utf-8", "surrogateescape")
+            return "" if self._names.of(thread, None, name, True)[1] == ABSENT else f"unix:{name}"
+        return "" if family == socket.AF_UNSPEC else f"family {family}"
+
+    def _socket_path(self, thread: int, arguments: Sequence[int]) -> Paths:
+        """Return the path that a `bind` creates; none for a port or an abstract socket."""
+        content = self.memory.read(thread, arguments[1], min(arguments[2] & 0xFFFFFFFF, _LONGEST_ADDRESS))
+        name = content[2:].split(b"\0")[0]
+        if int.from_bytes(content[:2], "little") != socket.AF_UNIX or not name:
+            return ()
+        return (self._names.of(thread, None, name.decode("utf-8", "surrogateescape"), False),)

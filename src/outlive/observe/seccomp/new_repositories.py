@@ -1,0 +1,60 @@
+"""Repositories that a task enters although its command text does not name them.
+
+The task's system call waits for this check, so each directory is checked once, when something is about to change in it.
+A repository that the task creates is not reported, because its directory was checked before.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.observe.git.repository import repository_at
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from outlive.observe.git.repository import Repository
+
+_MOST_KNOWN = 50_000
+_GITS_OWN = "/.git/"
+
+
+class NewRepositories:
+    """The search for repositories that a task enters later."""
+
+    def __init__(self) -> None:
+        self._without: set[str] = set()
+        """Directories that are known to lie in no repository."""
+        self._moved: set[str] = set()
+        # A repository at the home directory or above keeps a user's files under version control. It is no project.
+        home = os.path.realpath(os.path.expanduser("~"))
+        self._too_wide = tuple(home[:at] for at in range(len(home) + 1) if home[at : at + 1] in ("", "/"))
+
+    def leave_out(self, directory: str) -> None:
+        """Report no repository in a moved directory: its files are reported by old names."""
+        if len(self._moved) < _MOST_KNOWN:
+            self._moved.add(directory)
+
+    def found_at(self, path: str) -> Repository | None:
+        """Return the repository of a path once for each directory, and then None."""
+        above = path.rpartition("/")[0]
+        if above in self._without or len(self._without) > _MOST_KNOWN:
+            return None
+        # A path below `.git` belongs to the worktree around it. Alone, `.git` would look like a bare repository.
+        place = f"{above}/".partition(_GITS_OWN)[0].rstrip("/")
+        seen = {above}
+        while place not in self._without and place not in self._too_wide:
+            found = repository_at(place)
+            if found is not None and self._moved.isdisjoint(_with_all_above(place)):
+                return found
+            seen.add(place)
+            place = place.rpartition("/")[0]
+        self._without |= seen
+        return None
+
+
+def _with_all_above(place: str) -> Iterator[str]:
+    while place:
+        yield place
+        place = place.rpartition("/")[0]

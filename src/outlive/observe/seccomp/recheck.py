@@ -1,0 +1,124 @@
+"""A second check of changed paths, once the process that changed them closes them.
+
+The result of a call is known only from a later check. By the end of the task, another process may have changed the
+file, and its change would count as the task's. So the paths are checked again when the task executes its next program.
+Paths that are still open are left out: a server that emptied its log can write without another call.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from stat import S_IWUSR
+
+from outlive.observe.path_state import state_like
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+# The task's next call waits for this check. Paths for which there is no time are checked at the next exec.
+_AT_MOST_S = 0.005
+_TO_ASK_ALL_S = 0.1
+# After the first 0.1 s, the checks take at most this share of the task's time, however many processes and files exist.
+_SHARE, _AT_FIRST_S = 0.01, 0.1
+_MOST_OPEN = 256
+_MOST_PATHS = 20_000
+_CONTENT = ("f", "l", "u")
+
+
+class Recheck:
+    """The paths that existed before and have changed since they were last checked."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+        """The first state of each path."""
+        self._by: dict[str, tuple[int, str]] = {}
+        """The thread that changed each path last, and the path's state before that change."""
+        self._since = time.monotonic()
+        self._spent = 0.0
+
+    def changed(self, path: str, before: str, thread: int) -> None:
+        """Remember that a thread is about to change a path.
+
+        A new path is ignored, because other processes do not know it.
+        """
+        if path not in self._first:
+            if before[:1] not in _CONTENT or len(self._first) == _MOST_PATHS:
+                return
+            self._first[path] = before
+        self._by[path] = thread, before
+
+    def look(self) -> list[tuple[str, str]]:
+        """Return the closed paths that have their first content again, with their states."""
+        now = time.monotonic()
+        if not self._by or self._spent > _AT_FIRST_S + _SHARE * (now - self._since):
+            return []
+        found = self._restored(now + _AT_MOST_S)
+        written = open_for_writing(found, now + _TO_ASK_ALL_S) if found else None
+        free = [] if written is None else [path for path in found if path not in written]
+        for path in free:
+            del self._by[path]
+        self._spent += time.monotonic() - now
+        return [(path, found[path]) for path in free]
+
+    def _restored(self, until: float) -> dict[str, str]:
+        """Return the paths that have their first state again and are closed."""
+        found: dict[str, str] = {}
+        opened: dict[int, Container[str]] = {}
+        for path, (thread, before) in list(self._by.items()):
+            if time.monotonic() > until:
+                break
+            if thread not in opened:
+                opened[thread] = _opened_by(thread)
+            if path in opened[thread]:
+                continue
+            state = state_like(path, "")
+            if before != state == self._first[path]:
+                found[path] = state
+            else:
+                del self._by[path]
+        return found
+
+
+class _AnyPath:
+    """A container of every path, for a thread whose open files are unknown."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+def _opened_by(thread: int) -> Container[str]:
+    """Return the files that a thread has open; none if it is gone."""
+    here = f"/proc/{thread}/fd"
+    try:
+        names = os.listdir(here)
+        return {os.readlink(f"{here}/{name}") for name in names} if len(names) <= _MOST_OPEN else _AnyPath()
+    except FileNotFoundError:
+        return _AnyPath() if os.path.exists(here) else ()  # a file was closed during the listing
+    except OSError:
+        return _AnyPath()
+
+
+def open_for_writing(paths: Container[str], until: float) -> set[str] | None:
+    """Return which of the paths any process has open for writing.
+
+    Returns None if there was no time to check all processes.
+    """
+    found: set[str] = set()
+    for process in filter(str.isdecimal, os.listdir("/proc")):
+        if time.monotonic() > until:
+            return None
+        here = f"/proc/{process}/fd"
+        try:
+            names = os.listdir(here)
+        except OSError:
+            continue  # the process has ended, or belongs to another user
+        for name in names:
+            try:
+                path = os.readlink(f"{here}/{name}")
+                if path in paths and os.lstat(f"{here}/{name}").st_mode & S_IWUSR:
+                    found.add(path)
+            except OSError:
+                continue  # the file was closed meanwhile
+    return found

@@ -1,0 +1,43 @@
+"""The results of self-tests since the last boot: one for each kind of confinement.
+
+A sandbox may forbid what is allowed outside it, with the same state directory.
+"""
+
+from __future__ import annotations
+
+from outlive.bundle.atomic_file import write_whole
+from outlive.linux.syscalls import boot_id, confinement, read_small
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from outlive.bundle.home import Home
+
+_MOST_KNOWN = 8
+
+
+def answer_known(home: Home, *, keep_privileges: bool) -> bool | None:
+    """Return the self-test's result under the present confinement; None if unknown."""
+    known, word = _read(home), _word(keep_privileges=keep_privileges)
+    return True if f"{word}:yes" in known else False if f"{word}:no" in known else None
+
+
+def remember(home: Home, works: bool, *, keep_privileges: bool) -> None:
+    """Write a result for later processes."""
+    answer = f"{_word(keep_privileges=keep_privileges)}:{'yes' if works else 'no'}"
+    words = (boot_id(), answer, *_read(home)[: _MOST_KNOWN - 1])
+    path = home.path + "/observing"
+    write_whole(path, (" ".join(words) + "\n").encode("ascii"))
+
+
+def _word(*, keep_privileges: bool) -> str:
+    return f"{'with' if keep_privileges else 'without'}-{confinement()}"
+
+
+def _read(home: Home) -> Sequence[str]:
+    try:
+        boot, *found = read_small(home.path + "/observing").decode("ascii").split()
+    except (OSError, ValueError):
+        return ()
+    return found if boot == boot_id() else ()

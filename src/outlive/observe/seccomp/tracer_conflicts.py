@@ -1,0 +1,105 @@
+"""Programs that supervise system calls by seccomp themselves, and what they lose.
+
+A process can have only one listener, and the observer has it. After the observer's answer the kernel does not ask a
+tracer, so a call that the tracer would have refused happens. Each program that requests a listener or a tracer is
+recorded. Filters that allow, refuse or kill lose nothing.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.domain.tasks.shells_and_wrappers import SHELLS
+from outlive.linux.processes import KEEPER_NAME, WITNESS_NAME, name_of
+from outlive.linux.seccomp import (
+    INSTRUCTION,
+    NEW_LISTENER,
+    RET_ASK,
+    RET_TRACE,
+    RETURN,
+    SET_MODE_FILTER,
+    SET_MODE_STRICT,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from outlive.observe.seccomp.process_memory import ProcessMemory
+    from outlive.observe.shell.program_scan import ProgramScan
+
+_I386 = 0x40000003
+_MOST_INSTRUCTIONS = 4096  # the kernel takes no more
+_VERDICT = 0xFFFF0000
+_KEEPS = "--observe compare lets it"
+_STRICT = f"%s was refused seccomp's strict mode; {_KEEPS}"
+_LISTENER = f"%s was refused to be told of system calls, for we are; {_KEEPS}"
+_TRACER = f"%s traces system calls by seccomp, and was not asked about those that we look at; {_KEEPS}"
+_KNOWN = frozenset({"proot", "--seccomp-bpf"})
+"""`--seccomp-bpf` is the option that makes strace install a filter."""
+_RECORDING = "record"
+"""The subcommand of rr that installs a filter; replaying installs none."""
+_MOSTLY_SOMETHING_ELSE = frozenset({*SHELLS, *("busybox", "python", "perl", "ruby", "node", "java", "php", "strace")})
+
+
+def would_miss_supervising(foreseen: ProgramScan, met_before: Iterable[str] = ()) -> bool:
+    """Return whether a command or a script that it names runs a supervising program."""
+    names = _KNOWN | frozenset(met_before)
+    for text in foreseen.texts():
+        if not text.may_name((*names, _RECORDING)):
+            continue
+        last = [word.rpartition("/")[2] for word in text.words]
+        if not names.isdisjoint(last) or ("rr" in last and _RECORDING in last[last.index("rr") :]):
+            return True
+    return False
+
+
+def loss_of(memory: ProcessMemory, thread: int, machine: int, name: str, arguments: Sequence[int]) -> tuple[str, str]:
+    """Return what a filter loses, as text, and its program; both empty for no loss."""
+    if name == "prctl":  # the mode is one more than the operation, and there are no flags
+        operation, flags, address = arguments[1] - 1, 0, arguments[2]
+    else:
+        operation, flags, address = arguments[:3]
+    if operation == SET_MODE_STRICT:
+        # With flags or an address the call is invalid. Libraries make it to find out whether seccomp exists.
+        lost = "" if name == "seccomp" and (flags or address) else _STRICT
+    elif operation != SET_MODE_FILTER:
+        lost = ""
+    else:
+        lost = _lost_by_filter(_program(memory, thread, machine, address), flags)
+    if not lost or name_of(thread) in (KEEPER_NAME, WITNESS_NAME):
+        return "", ""  # a task started by this task records itself that it cannot be observed
+    path = os.readlink(f"/proc/{thread}/exe")
+    return lost % path, path
+
+
+def name_to_remember(path: str) -> str | None:
+    """Return the name by which later command texts are searched for a program.
+
+    Returns None if the program mostly does something else, like a shell or Python.
+    """
+    name = path.rpartition("/")[2]
+    return None if name.rstrip("0123456789.") in _MOSTLY_SOMETHING_ELSE else name
+
+
+def _lost_by_filter(program: bytes, flags: int) -> str:
+    verdicts = {
+        verdict & _VERDICT
+        for code, _, _, verdict in INSTRUCTION.iter_unpack(program[: len(program) // 8 * 8])
+        if code == RETURN
+    }
+    if program and (flags & NEW_LISTENER or RET_ASK in verdicts):
+        return _LISTENER
+    return _TRACER if RET_TRACE in verdicts else ""
+
+
+def _program(memory: ProcessMemory, thread: int, machine: int, address: int) -> bytes:
+    """Return the filter that a call would install; empty if it only asks for flags."""
+    if not address:
+        return b""
+    width = 4 if machine == _I386 else 8
+    described = memory.read(thread, address, 2 * width)
+    length = int.from_bytes(described[:2], "little")
+    if not 0 < length <= _MOST_INSTRUCTIONS:
+        return b""
+    return memory.read(thread, int.from_bytes(described[width:], "little"), length * INSTRUCTION.size)

@@ -1,0 +1,1 @@
+"""Shell command texts, split into simple commands."""

@@ -1,0 +1,1 @@
+"""File-system events, used where system calls cannot be observed."""

@@ -1,0 +1,312 @@
+"""The types of the JSON documents that the SDK returns; `--json` prints the same."""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+# These types are complete, because a test compares them with real documents.
+
+
+class OutputDocument(TypedDict):
+    """The output of a task."""
+
+    path: str
+    bytes: int
+    dropped_bytes: int
+    truncated: bool
+    tail: str
+
+
+class AttemptDocument(TypedDict):
+    """One try at a task."""
+
+    number: int
+    state: str
+    exit_code: int | None
+    signal: int | None
+    reason: str | None
+    started_at: str | None
+    settled_at: str | None
+    duration_s: float | None
+    settled_by: str | None
+
+
+class LeftRunningDocument(TypedDict):
+    """A process that kept running after its command had ended."""
+
+    pid: int
+    command: str
+
+
+class GitDocument(TypedDict):
+    """The repository before and after a task."""
+
+    repo: str
+    branch: str | None
+    head_before: str | None
+    head_after: str | None
+
+
+class WindowDocument(TypedDict):
+    """A span in which something shared differed from how a task found it."""
+
+    scope: str
+    paths: list[str]
+    paths_below: NotRequired[dict[str, int]]
+    paths_in_all: int
+    paths_uncompared: int
+    opened_at: str
+    closed_at: str | None
+    duration_s: float | None
+    restored: bool | None
+    left: bool
+    by: str
+
+
+class GitMoveDocument(TypedDict):
+    """One operation of a task on a repository."""
+
+    at: str | None
+    what: str
+    by: str
+
+
+class UnattributedDocument(TypedDict):
+    """A changed path for which no process was seen changing it."""
+
+    path: str
+    how: str
+
+
+class EffectsDocument(TypedDict):
+    """What a task changed."""
+
+    level: str
+    shared: bool
+    summary: str
+    windows: list[WindowDocument]
+    windows_in_all: int
+    possible_windows: list[WindowDocument]
+    paths_changed: int
+    paths_restored: int
+    changed: list[str]
+    changed_below: NotRequired[dict[str, int]]
+    gone: list[str]
+    gone_below: NotRequired[dict[str, int]]
+    created: list[str]
+    created_below: NotRequired[dict[str, int]]
+    restored: list[str]
+    restored_below: NotRequired[dict[str, int]]
+    rewritten: list[str]
+    rewritten_below: NotRequired[dict[str, int]]
+    git: list[GitMoveDocument]
+    git_in_all: int
+    outside: list[str]
+    outside_below: NotRequired[dict[str, int]]
+    remotes: list[str]
+    remotes_in_all: int
+    unattributed: list[UnattributedDocument] | None
+    unattributed_in_all: int | None
+    moved: str | None
+    gaps: list[str]
+    uncompared: list[str]
+    unobserved_since: str | None
+    why_unseen: str | None
+
+
+class AdoptedDocument(TypedDict):
+    """The adopted process, and the file from which its output is copied."""
+
+    pid: int
+    output: str | None
+
+
+class WaitingForDocument(TypedDict):
+    """What a queued task waits for: tasks, names or a moment.
+
+    The names are those of `--lock` and `--slots`.
+    """
+
+    tasks: list[str]
+    names: list[str]
+    until: str | None
+    text: str
+
+
+class TaskDocument(TypedDict):
+    """A task."""
+
+    id: str
+    description: str | None
+    command: str
+    argv: list[str]
+    cwd: str
+    state: str
+    exit_code: int | None
+    signal: int | None
+    reason: str | None
+    detail: str | None
+    condition: str | None
+    session: str | None
+    lineage: str | None
+    project: str
+    group: str | None
+    parent: str | None
+    key: str | None
+    mode: str
+    engine: str
+    host: str
+    attempt: int
+    attempts: list[AttemptDocument]
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
+    settled_at: str | None
+    duration_s: float | None
+    delete_after: str | None
+    output: OutputDocument
+    git: GitDocument | None
+    waiting_for: WaitingForDocument | None
+    effects: EffectsDocument
+    left_running: list[LeftRunningDocument]
+    settled_by: str | None
+    adopted: AdoptedDocument | None
+
+
+class DriftDocument(TypedDict):
+    """What changed in the world between a task's run and now."""
+
+    moved: bool
+    summary: str
+    details: list[str]
+
+
+class ForeignCommandDocument(TypedDict):
+    """A background command of a client that ran while a task ran.
+
+    It is not known which files it wrote.
+    """
+
+    client: str
+    id: str
+    command: str
+    cwd: str | None
+
+
+class OverlapDocument(TypedDict):
+    """A task, session or client that changed the same tree at the same time."""
+
+    task: str | None
+    session: str | None
+    paths: list[str]
+    paths_in_all: int
+    foreign: ForeignCommandDocument | None
+    since: str | None
+    until: str | None
+    windows: list[WindowDocument]
+    windows_in_all: int
+
+
+class TaskOfHandOff(TaskDocument):
+    """A task in a hand-off."""
+
+    earlier_session: bool
+    drift: DriftDocument | None
+    overlap: list[OverlapDocument]
+
+
+class ForeignDocument(TypedDict):
+    """A task that a client runs in its own background."""
+
+    client: str
+    id: str
+    command: str
+    description: str | None
+    cwd: str | None
+    output: str | None
+    written_at: str | None
+    pids: list[int]
+    state: str
+    seen_at: str
+
+
+class OpenWindowDocument(WindowDocument):
+    """A window that is open now."""
+
+    task: str
+
+
+class HandOffDocument(TypedDict):
+    """The hand-off of a session that begins or continues; `text` is for the model."""
+
+    running: list[TaskOfHandOff]
+    ended: list[TaskOfHandOff]
+    lost: list[TaskOfHandOff]
+    earlier_more: int
+    told_lately: list[str]
+    elsewhere: int
+    foreign: list[ForeignDocument]
+    foreign_elsewhere: list[ForeignDocument]
+    open_windows: list[OpenWindowDocument]
+    open_windows_more: int
+    open_windows_unknown: list[str]
+    text: str
+
+
+class MemberDocument(TypedDict):
+    """A member of a group that has ended."""
+
+    id: str
+    state: str
+    exit_code: int | None
+
+
+class DeliveryDocument(TypedDict):
+    """The delivery of a notice until now."""
+
+    state: str
+    tries: int
+    last_error: str | None
+
+
+class NoticeDocument(TypedDict):
+    """A notice to a session; `text` is for the model."""
+
+    id: str
+    kind: str
+    task: TaskDocument
+    attempt: int
+    remaining: int
+    session_running: int
+    session_tasks: int
+    members: list[MemberDocument]
+    covers: list[str]
+    crossed_boundary: bool
+    launched_by: str | None
+    drift: DriftDocument | None
+    overlap: list[OverlapDocument]
+    delivery: DeliveryDocument
+    text: str
+
+
+class ServerDocument(TypedDict):
+    """A task that listens on a port."""
+
+    task: str
+    port: int
+
+
+class GateDocument(TypedDict):
+    """Whether a session may stop, and the reasons."""
+
+    may_stop: bool
+    reason: str
+    running: list[TaskDocument]
+    unknown: list[str]
+    lost: list[TaskDocument]
+    untold: list[NoticeDocument]
+    untold_more: int
+    servers: list[ServerDocument]
+    open_windows: list[OpenWindowDocument]
+    open_windows_more: int
+    open_windows_unknown: list[str]

@@ -1,0 +1,457 @@
+"""The SDK: `Outlive` launches and finds tasks, and `Task` is one of them.
+
+It is safe to use from any thread of any program. It reads the ledger itself, and a spawner does everything that
+needs a fork (see `outlive.sdk.spawner`). Nothing happens at import. A program may fork at any time and go on
+using the SDK in the child (see `outlive.ledger.fork_safety`).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import cast
+
+from outlive.bundle.attempt import open_done
+from outlive.bundle.home import Home, open_home
+from outlive.bundle.output import read_piece, size_of
+from outlive.domain.errors import Unavailable, UserError
+from outlive.domain.tasks.command import check_variables, from_argv, from_shell_text
+from outlive.domain.tasks.lifecycle import STATES, is_terminal
+from outlive.domain.timestamps import timedelta
+from outlive.ledger.completeness import restore_by
+from outlive.ledger.contract import Selection
+from outlive.ledger.kept_open import KeptOpenLedger
+from outlive.sdk.session import Session
+from outlive.sdk.spawner.inherited import inherited
+from outlive.sdk.spawner.spawner_process import Spawner
+from outlive.service.clock import utc_now
+from outlive.service.notices.inbox import result_was_read
+from outlive.service.tasks import read
+from outlive.service.tasks.cancel import cancel
+from outlive.service.tasks.follow_output import follow
+from outlive.service.tasks.launch_context import current_directory, project_of, session_of
+from outlive.service.tasks.output import files_with_output
+from outlive.service.tasks.send import send
+from outlive.service.tasks.task_document import task_document
+from outlive.service.tasks.wait import wait_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any, Self
+
+    from outlive.bundle.attempt import AttemptFiles, HeldFiles
+    from outlive.domain.tasks import task as domain
+    from outlive.domain.tasks.lifecycle import State
+    from outlive.domain.tasks.task import KeyScope, Launch, Notify, Observe
+    from outlive.sdk.documents import TaskDocument
+
+    Span = timedelta | float | None
+
+_TEN_YEARS = 3650 * 86400
+_KINDS = {
+    **dict.fromkeys(("description", "session", "group", "key", "key_scope", "notify", "observe"), str),
+    "retries": int,
+    "stdin": bool,
+}
+_spawner = Spawner()
+
+
+def _restore(ledger: str) -> None:
+    """Restore a ledger that lacks tasks, and report it in the program's log."""
+    from outlive.service.maintenance.rebuild import restore_incomplete, restored_sentences  # noqa: PLC0415 - seldom needed
+
+    if restored := restore_incomplete(ledger):
+        import logging  # noqa: PLC0415
+
+        logging.getLogger("outlive").warning("%s; %s", *restored_sentences(restored))
+
+
+restore_by(_restore)
+
+
+class Outlive:
+    """Background tasks of one user on this machine."""
+
+    def __init__(
+        self, *, home: str | None = None, session: str | None = None, project: str | os.PathLike[str] | None = None
+    ) -> None:
+        """Use the state directory of the environment, or another one.
+
+        `session` is the agent session that is notified of endings; by default the one that this program runs in.
+        `project` is the directory in which that session works; by default the current directory.
+        """
+        environ = {**os.environ, "OUTLIVE_HOME": home} if home else os.environ
+        self._home = open_home(environ)
+        self._session = session
+        self._project = None if project is None else project_of(os.fspath(project))
+        self._ledger = KeptOpenLedger(self._home.ledger)
+
+    def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        description: str | None = None,
+        session: str | None = None,
+        group: str | None = None,
+        key: str | None = None,
+        key_scope: KeyScope = "succeeded",
+        foreground: bool = False,
+        timeout: Span = None,
+        idle_timeout: Span = None,
+        queue_timeout: Span = None,
+        retries: int = 0,
+        after: Task | str | Sequence[Task | str] = (),
+        after_any: Task | str | Sequence[Task | str] = (),
+        slots: Mapping[str, int] | None = None,
+        locks: str | Sequence[str] = (),
+        max_output: int | None = None,
+        notify: Notify = "end",
+        observe: Observe = "auto",
+        stdin: bool = False,
+        touches: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+        retain: Span = None,
+    ) -> Task:
+        """Launch a task, and return it once it runs or is queued.
+
+        A text is a line of shell, a sequence is a program with its arguments. The task has this thread's rights and
+        limits, and its environment with `env` added. It has no terminal. It has no input, except what `Task.send`
+        sends it if it has `stdin`.
+
+        If this project already has a task with this `key`, that task is returned. It is returned as it is while it
+        is queued or runs, and after it has succeeded. If it has ended otherwise it is started again, as its next
+        attempt, unless `key_scope` is `ended`. `Task.was_started` says which.
+
+        A `foreground` task ends with this process. Raises `NotStarted` if there is no such program or directory.
+        That is recorded as well.
+
+        The task begins when the tasks of `after` have succeeded and those of `after_any` have ended, and when fewer
+        than N of those that share a name of `slots` (`{"gpu": 2}`) or of `locks` run. `touches` names paths that
+        the task is going to change, so that others are warned.
+        """
+        given = from_shell_text(command) if isinstance(command, str) else from_argv(list(map(_word, command)))
+        fields = {
+            "description": description,
+            "session": session or self._session,
+            "session_project": None if cwd is None else self._project or _project_here(),
+            "group": group,
+            "key": key,
+            "key_scope": key_scope,
+            "mode": "foreground" if foreground else "background",
+            "timeout": seconds_of(timeout),
+            "idle_timeout": seconds_of(idle_timeout),
+            "queue_timeout": seconds_of(queue_timeout),
+            "retries": retries,
+            "after": [_id(one) for one in _several(after)],
+            "after_any": [_id(one) for one in _several(after_any)],
+            "slots": [f"{name}={room}" for name, room in (slots or {}).items()],
+            "locks": _several(locks),
+            "max_output": max_output if max_output is None else int(max_output),
+            "notify": notify,
+            "observe": observe,
+            "takes_input": stdin,
+            "touches": list(map(os.fsdecode, _several(touches))),
+            "retain": seconds_of(retain),
+        }
+        _check_kinds({**fields, "stdin": stdin})
+        self._keep_ledger_open()
+        around = inherited()
+        around["environ"].update(check_variables(env or {}))
+        task, was_started = _spawner.ask(
+            {
+                "verb": "run",
+                **_place(self._home),
+                "argv": given.argv,
+                "text": given.text,
+                "cwd": os.path.abspath(os.fsdecode(cwd)) if cwd is not None else current_directory(os.environ),
+                "owner": os.getpid() if foreground else None,
+                "fields": {name: field for name, field in fields.items() if field is not None},
+                **around,
+            }
+        )
+        return Task(self._home, task, was_started=was_started)
+
+    def _keep_ledger_open(self) -> None:
+        """Open the ledger and keep it open, for the keepers that open it next.
+
+        A process that opens the ledger while no other process has it open must read its log from the start. That
+        would be every launch and every ending. A fork closes the ledger (see `outlive.ledger.fork_safety`).
+        """
+        self._ledger.put_back(self._ledger.take(utc_now()))
+
+    def task(self, task_id: str) -> Task:
+        """Return one task by its id, or by a unique prefix of it."""
+        return Task(self._home, read.find(self._home, [task_id], adopt)[0].id)
+
+    def tasks(
+        self,
+        *,
+        project: str | os.PathLike[str] | None = None,
+        all_projects: bool = False,
+        session: str | None = None,
+        group: str | None = None,
+        state: State | Sequence[State] = (),
+        limit: int | None = 20,
+    ) -> list[Task]:
+        """Return the tasks of a project (by default this one), newest first.
+
+        If states are given, only tasks in these states are returned.
+        """
+        states = (state,) if isinstance(state, str) else tuple(state)
+        if unknown := [each for each in states if each not in STATES]:
+            raise UserError(f"{unknown[0]!r} is no state of a task", f"one of: {', '.join(STATES)}")
+        selection = Selection(
+            project=None
+            if all_projects
+            else project_of(os.fspath(project) if project else current_directory(os.environ)),
+            session=session,
+            group=group,
+            states=states,
+            limit=limit,
+        )
+        return [Task(self._home, found.id, found) for found in read.select(self._home, selection, adopt)]
+
+    def session(self, name: str | None = None, *, project: str | os.PathLike[str] | None = None) -> Session:
+        """Return an agent session of a project by its client's name for it.
+
+        By default this is the session that this program runs in.
+        """
+        found = name or self._session or session_of(os.environ)
+        if found is None:
+            raise UserError("it is not known which session this is", "give its name, or set OUTLIVE_SESSION")
+        place = os.fspath(project) if project else current_directory(os.environ)
+        return Session(self._home, found, project_of(place), adopt)
+
+    def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:
+        """Block until all (or any one) of the tasks have ended.
+
+        Returns False if the time was up. The kernel wakes this process. Nothing is polled, however many tasks there
+        are.
+        """
+        ended: dict[str, domain.Task] = {}
+        in_time = wait_for(
+            self._home,
+            [task.id for task in tasks],
+            any_one=any_one,
+            timeout=_span(timeout),
+            adopter=adopt,
+            on_end=lambda task: ended.update({task.id: task}),
+        )
+        for task in tasks:
+            if task.id in ended:
+                task._found = ended[task.id]  # noqa: SLF001 - the wait has read this task just now
+            else:
+                task.refresh()
+        return in_time
+
+    def cancel(self, *tasks: Task) -> bool:
+        """End the tasks with every process that they started.
+
+        Returns True only if that is what ended each of them.
+        """
+        outcomes = cancel(self._home, [task.id for task in tasks], adopt)
+        for task in tasks:
+            task.refresh()
+        return all(outcome.took for outcome in outcomes)
+
+
+class Task:
+    """One task, as it was when last read; `refresh` reads it again."""
+
+    def __init__(
+        self, home: Home, task_id: str, found: domain.Task | None = None, *, was_started: bool = False
+    ) -> None:
+        self._home = home
+        self.id = task_id
+        self.was_started = was_started
+        """Whether the `run` that returned this task started it; else False."""
+        self._found = found
+
+    @property
+    def _task(self) -> domain.Task:
+        if self._found is None:
+            self.refresh()
+        assert self._found is not None  # noqa: S101 - for the type checker
+        return self._found
+
+    @property
+    def state(self) -> State:
+        """`queued`, `running`, `succeeded`, `failed`, `cancelled`, `timed_out` or `lost`."""
+        return self._task.state
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the task has ended."""
+        return is_terminal(self.state)
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code; None if the command did not exit or nothing saw it exit."""
+        return self._task.current.exit_code
+
+    @property
+    def signal(self) -> int | None:
+        """The signal that ended the command; None if no signal did."""
+        return self._task.current.signal
+
+    @property
+    def reason(self) -> str | None:
+        """Why the task ended as it did: `timeout`, `requested`, `not_started`, ..."""
+        return self._task.current.reason
+
+    @property
+    def command(self) -> str:
+        """The command as it was given, with its secrets; `as_dict` masks them."""
+        return self._task.launch.command
+
+    @property
+    def cwd(self) -> str:
+        """The directory in which the task runs."""
+        return self._task.launch.cwd
+
+    def refresh(self) -> Self:
+        """Read the task again, and settle it if its keeper died."""
+        self._found = read.find(self._home, [self.id], adopt)[0]
+        return self
+
+    def wait(self, timeout: Span = None) -> Self:
+        """Block until the task has ended or the time is up; `has_ended` says which."""
+        ended: list[domain.Task] = []
+        wait_for(self._home, [self.id], timeout=_span(timeout), adopter=adopt, on_end=ended.append)
+        if not ended:
+            return self.refresh()
+        self._found = ended[0]
+        project = _project_here()
+        if project is not None:
+            result_was_read(self._home, self._found, session_of(os.environ), project)
+        return self
+
+    def cancel(self) -> Self:
+        """End the task with every process that it started.
+
+        `state` says whether that is what ended it. If the task has already ended, end the processes that it left
+        running.
+        """
+        cancel(self._home, [self.id], adopt)
+        return self.refresh()
+
+    def send(self, content: str | bytes, *, eof: bool = False) -> Self:
+        """Write input to a task that was launched with `stdin`.
+
+        The content is written as it is, without a newline. With `eof` the task then sees the end of its input.
+        Raises `Unavailable` if the task does not read.
+        """
+        raw = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else bytes(content)
+        self._found = send(self._home, self.id, raw, adopt, is_last=eof)
+        return self
+
+    def retry(self) -> Self:
+        """Start a new attempt of this task, which must have ended."""
+        owner = os.getpid() if self._task.launch.mode == "foreground" else None
+        _spawner.ask({"verb": "retry", **_place(self._home), "task": self.id, "owner": owner, **inherited()})
+        return self.refresh()
+
+    def output(self, *, since: int = 0, tail: int | None = None, attempt: int | None = None) -> bytes:
+        """Return what the task has written.
+
+        This is the output from the offset `since` on, or its last `tail` bytes. Output that was dropped from the
+        middle is left out. Without `attempt` it is the output of the newest attempt.
+        """
+        files = files_with_output(self._home, self._task, attempt)
+        end = size_of(files)
+        start = max(0, end - tail) if tail is not None else max(0, since)
+        parts = []
+        while start < end and (piece := read_piece(files, start, min(end - start, 1 << 20))).content:
+            parts.append(piece.content)
+            start = piece.end
+        return b"".join(parts)
+
+    def follow(self, *, since: int = 0) -> Iterator[bytes]:
+        """Yield the task's output as it is written, until the task has ended."""
+        self.refresh()
+        files = read.files_of(self._home, self._task)
+        for piece in follow(self._home, self._task, files, since, adopter=adopt):
+            if piece.content:
+                yield piece.content
+
+    def open_done(self) -> int:
+        """Return a file descriptor that hangs up when the task's keeper is gone.
+
+        For event loops. When it hangs up, call `refresh`. If the task has not ended then, open a new descriptor.
+        """
+        return open_done(read.files_of(self._home, self._task))
+
+    def as_dict(self) -> TaskDocument:
+        """Return the task as the JSON document that every surface uses."""
+        return cast("TaskDocument", task_document(self._home, self._task, utc_now()))
+
+    def __repr__(self) -> str:
+        return f"<Task {self.id}{f' {self._found.state}' if self._found else ''}>"
+
+
+def adopt(home: Home, launch: Launch, _: AttemptFiles, held: HeldFiles) -> None:
+    """Let the spawner adopt an orphaned task, which needs a fork of a new keeper."""
+    held.close()
+    _spawner.ask({"verb": "reconcile", **_place(home), "task": launch.id})
+
+
+def _project_here() -> str | None:
+    """Return this program's project; None if its directory is gone.
+
+    A missing directory is no reason to fail.
+    """
+    try:
+        return project_of(current_directory(os.environ))
+    except Unavailable:
+        return None
+
+
+def _place(home: Home) -> dict[str, object]:
+    return {"home": home.path, "can_punch": home.can_punch}
+
+
+def _id(task: Task | str) -> str:
+    return task if isinstance(task, str) else task.id
+
+
+def _several(given: Any) -> list[Any]:
+    """Return the arguments as a list; one argument becomes a list of one.
+
+    A text is one argument. As a sequence it would become its letters, each of them a name.
+    """
+    return [given] if isinstance(given, (str, bytes, os.PathLike, Task)) else list(given)
+
+
+def _check_kinds(fields: Mapping[str, Any]) -> None:
+    """Raise `UserError` for arguments of a wrong type.
+
+    Otherwise they would fail in the spawner, where the error says less.
+    """
+    given = [(name, fields[name], kind) for name, kind in _KINDS.items() if fields[name] is not None]
+    for name, found, kind in (*given, *(("locks", one, str) for one in fields["locks"])):
+        if not isinstance(found, kind):
+            raise UserError(f"{name} cannot be {found!r}", f"it is of the type {kind.__name__}")
+
+
+def _word(word: object) -> str:
+    if isinstance(word, (str, bytes, os.PathLike)):
+        return os.fsdecode(word)
+    raise UserError(f"{word!r} is not an argument", "give every word of the command as text")
+
+
+def _span(given: Span) -> timedelta | None:
+    seconds = seconds_of(given)
+    return None if seconds is None else timedelta(seconds=seconds)
+
+
+def seconds_of(given: Span) -> float | None:
+    """Return a span of time in seconds; raise `UserError` if it is not usable."""
+    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+    try:
+        is_usable = seconds is None or 0 <= seconds <= _TEN_YEARS
+    except TypeError:
+        is_usable = False
+    if not is_usable:
+        raise UserError(f"{given!r} is not a span of time", "seconds or a timedelta, of at most ten years")
+    return seconds

@@ -1,0 +1,147 @@
+"""An agent session, for programs that are clients themselves.
+
+It says of which endings the session is to be notified, and whether the session may stop.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import cast
+
+from outlive.domain.errors import UserError
+from outlive.domain.sessions.session import SOURCES, SessionStart
+from outlive.service.clock import utc_now
+from outlive.service.maintenance.reconcile import reconcile
+from outlive.service.notices import inbox as inbox_service
+from outlive.service.notices.compose import notice_documents
+from outlive.service.notices.follow_inbox import follow_inbox
+from outlive.service.sessions import gate as gate_service
+from outlive.service.sessions import lineage
+from outlive.service.sessions.hand_off import hand_off_document, nothing_handed
+from outlive.service.sessions.liveness import mark_of
+from outlive.service.sessions.start import cross_boundary
+from outlive.service.tasks.launch_context import current_directory, parent_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from outlive.bundle.home import Home
+    from outlive.domain.sessions.session import Source
+    from outlive.sdk.documents import GateDocument, HandOffDocument, NoticeDocument
+    from outlive.service.maintenance.reconcile import Adopter
+    from outlive.service.sessions.hand_off import HandOff
+
+
+class Session:
+    """One agent session in one project."""
+
+    def __init__(self, home: Home, name: str, project: str, adopter: Adopter) -> None:
+        self._home = home
+        self._adopter = adopter
+        self.name = name
+        self.project = project
+
+    def begin(
+        self,
+        source: Source = "startup",
+        *,
+        client: str | None = None,
+        continues: str | None = None,
+        pid: int | None = None,
+        transcript: str | None = None,
+        terminal: str | None = None,
+    ) -> HandOffDocument:
+        """Record that the session begins or crosses a boundary; return the hand-off.
+
+        The `text` of the hand-off is for the model. If this boundary was reported before, the hand-off is empty and
+        so is its `text`. What the hand-off contains counts as presented. `pid` is the client's process: when that
+        process is gone, the session is over.
+        """
+        if source not in SOURCES:
+            raise UserError(f"source cannot be {source!r}", f"one of: {', '.join(SOURCES)}")
+        begun = SessionStart(
+            id=self.name,
+            project=self.project,
+            source=source,
+            client=client,
+            continues=continues,
+            process=None if pid is None else mark_of(pid),
+            transcript=transcript,
+            terminal=terminal,
+            parent=parent_of(os.environ),
+        )
+        found = nothing_handed()
+
+        def put(_: object, handed: HandOff | None) -> None:
+            if handed is not None:
+                found.update(hand_off_document(self._home, handed))
+
+        cross_boundary(self._home, begun, self._adopter, put)
+        return cast("HandOffDocument", found)
+
+    def end(self, reason: str | None = None) -> None:
+        """End the session: its foreground tasks end with it, the others live on."""
+        lineage.end(self._home, self.name, self.project, reason, self._adopter)
+
+    def edited(self, *paths: str | os.PathLike[str]) -> None:
+        """Record that the session has changed these files itself.
+
+        A task that changed the same files at the same time will name them.
+        """
+        lineage.note_edits(
+            self._home, self.name, self.project, current_directory(os.environ), [os.fspath(path) for path in paths]
+        )
+
+    def inbox(self, *, acknowledge: bool = False) -> list[NoticeDocument]:
+        """Return the notices that the session is owed, each once.
+
+        The next call shows that the session has received them. With `acknowledge` they count as received now.
+        """
+        reconcile(self._home, utc_now(), None, self._adopter)
+        with inbox_service.claim(self._home, self.name, self.project, is_turn=True) as claimed:
+            found = notice_documents(self._home, claimed.tellings, claimed.owed.session if claimed.owed else None)
+            if acknowledge and claimed.tellings:
+                claimed.acknowledged()
+            else:
+                claimed.presented()
+        return cast("list[NoticeDocument]", found)
+
+    def peek(self) -> list[NoticeDocument]:
+        """Return what the session is owed, at most forty notices; nothing is marked."""
+        reconcile(self._home, utc_now(), None, self._adopter)
+        seen = inbox_service.peek(self._home, self.name, self.project)
+        return cast("list[NoticeDocument]", notice_documents(self._home, seen.tellings, seen.session))
+
+    def follow(self) -> Iterator[NoticeDocument]:
+        """Yield the session's notices as they come; waiting costs nothing.
+
+        A notice counts as presented once the next one is requested.
+        """
+        for claimed in follow_inbox(self._home, self.name, self.project, self._adopter):
+            found = notice_documents(self._home, claimed.tellings, claimed.owed.session if claimed.owed else None)
+            yield from cast("list[NoticeDocument]", found)
+            claimed.presented()
+
+    def acknowledge(self, *notices: str) -> list[str]:
+        """Record that the session has received these notices.
+
+        Returns the ids of those that were open.
+        """
+        return inbox_service.acknowledge(self._home, notices, self.name, self.project)
+
+    def dismiss(self, *notices: str) -> list[str]:
+        """Dismiss notices that no session needs any more.
+
+        Returns the ids of those that were open.
+        """
+        return inbox_service.dismiss(self._home, notices, self.name, self.project)
+
+    def gate(self, *, wait: bool = False, ceiling: float = gate_service.CEILING_S) -> GateDocument:
+        """Return whether the session may stop, and why not.
+
+        With `wait`, block until it may stop, or for at most `ceiling` seconds.
+        """
+        ask = gate_service.wait_at_gate if wait else gate_service.gate
+        answer = ask(self._home, self.name, self.project, self._adopter, ceiling)
+        return cast("GateDocument", gate_service.gate_document(self._home, answer))

@@ -1,0 +1,1 @@
+"""The spawner: the small process that forks keepers for a large program."""

@@ -1,0 +1,202 @@
+"""The program's side of its spawner.
+
+A spawner is started on first use, and replaced when the rights of the calling thread change.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+
+from outlive.domain import errors
+from outlive.domain.errors import Unavailable, hint_after
+from outlive.package_paths import package_directories
+from outlive.sdk.spawner import inherited
+from outlive.sdk.spawner.serve_launches import frame, receive
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_MAIN = (
+    "import sys; sys.path[:0] = sys.argv[2:];"
+    "from outlive.entry_points import serve_spawner; serve_spawner(int(sys.argv[1]))"
+)
+_SPAWNER_FD = 3
+
+
+class Spawner:
+    """One spawner for this process; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._inode = 0
+        os.register_at_fork(after_in_child=self.start_afresh)
+        self._asking = 0
+        self._for: tuple[object, ...] = ()
+
+    def ask(self, request: dict[str, Any]) -> tuple[str, bool]:
+        """Send a request to a spawner with this thread's current rights.
+
+        Returns the task's id, and whether the task was started.
+        """
+        rights = request.pop("rights", None) or inherited.rights()
+        if self._asking == threading.get_ident():
+            raise Unavailable(
+                "a signal handler launches a task while the same thread is launching one",
+                "let the handler set a flag, and launch when the first launch is over",
+            )
+        with self._lock:
+            self._asking = threading.get_ident()
+            try:
+                answer = self._converse(request, rights)
+            except BaseException:
+                # After an interruption, the answer to this request would be read as the answer to the next one.
+                self._forget()
+                raise
+            finally:
+                self._asking = 0
+        if "error" in answer:
+            raise _error(answer)
+        return str(answer["task"]), bool(answer["started"])
+
+    def _converse(self, request: dict[str, Any], rights: tuple[object, ...]) -> dict[str, Any]:
+        message = frame(request)
+        try:
+            self._channel(rights).sendall(message, socket.MSG_NOSIGNAL)
+        except OSError:
+            # The spawner was gone before it received the whole request, so nothing has been done. Ask another
+            # spawner.
+            self._forget()
+            try:
+                self._channel(rights).sendall(message, socket.MSG_NOSIGNAL)
+            except OSError as error:
+                raise Unavailable(f"the spawner is killed again and again: {error.strerror}", "try again") from error
+        answer = receive(self._channel(rights).fileno())
+        if answer is None:
+            raise Unavailable(
+                "the spawner was killed while it launched the task, which may run or not",
+                "`outlive list` tells; with a key a second run is safe",
+            )
+        return answer
+
+    def _channel(self, rights: tuple[object, ...]) -> socket.socket:
+        """Return the socket of a spawner that has these rights."""
+        self._notice_loss()
+        if self._socket is None or self._for != rights:
+            self._replace(rights)
+        if self._socket is None:
+            raise Unavailable("the spawner could not be started", "check memory and open files")
+        return self._socket
+
+    def _replace(self, rights: tuple[object, ...]) -> None:
+        self._forget()
+        if not sys.executable:
+            raise Unavailable("this program does not know its Python interpreter", "set sys.executable")
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise Unavailable(f"the spawner cannot be started: {error}", hint_after(error, "check memory")) from error
+        try:
+            packages = package_directories()
+            child = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-I", "-c", _MAIN, str(_SPAWNER_FD), *packages],
+                os.environ,
+                file_actions=_file_actions(theirs.fileno()),
+                setsid=True,
+            )
+        except OSError as error:
+            ours.close()
+            hint = hint_after(error, f"check memory, and that {sys.executable} may be executed")
+            raise Unavailable(f"the spawner cannot be started: {error}", hint) from error
+        finally:
+            theirs.close()
+        # The child forks the spawner, which thus has another parent, and exits. It exits with an error if it could
+        # not import Outlive.
+        if _exit_code_of(child):
+            ours.close()
+            raise Unavailable(
+                "the spawner cannot be started: the installation of Outlive was removed or is broken",
+                "install Outlive again; tasks that run are not affected",
+            )
+        self._socket, self._inode, self._for = ours, os.fstat(ours.fileno()).st_ino, rights
+
+    def _notice_loss(self) -> None:
+        """Forget the socket if the program has closed its descriptor.
+
+        A program may close all its descriptors, and open another file under the same number. It is not the socket.
+        """
+        if self._socket is None:
+            return
+        try:
+            is_ours = os.fstat(self._socket.fileno()).st_ino == self._inode
+        except OSError:
+            is_ours = False
+        if not is_ours:
+            self._socket.detach()
+            self._socket = None
+
+    def _forget(self) -> None:
+        """Close the connection to the spawner, which then exits."""
+        self._notice_loss()
+        if self._socket is not None:
+            try:
+                # A forked child of this program may hold a copy of the socket. Shutting it down lets the spawner see
+                # the end anyway.
+                self._socket.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # the spawner is gone already
+            self._socket.close()
+            self._socket = None
+
+    def start_afresh(self) -> None:
+        """Reset the state in a forked child.
+
+        The lock may be held by a thread that does not exist in the child, and the spawner belongs to the parent.
+        """
+        self._lock = threading.Lock()
+        self._asking = 0
+        self._notice_loss()
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def close(self) -> None:
+        """End the spawner; the next request starts another."""
+        with self._lock:
+            self._forget()
+
+
+def _exit_code_of(child: int) -> int:
+    """Wait for a child, and return its exit code.
+
+    Returns 0 as well if the program ignores SIGCHLD or waits for every child it has.
+    """
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    except ChildProcessError:
+        return 0
+
+
+def _file_actions(theirs: int) -> list[tuple[int, ...]]:
+    if theirs != _SPAWNER_FD:
+        return [(os.POSIX_SPAWN_DUP2, theirs, _SPAWNER_FD)]
+    # dup2 of a descriptor onto itself leaves it close-on-exec, so the descriptor is copied through another number.
+    spare = 200
+    return [
+        (os.POSIX_SPAWN_DUP2, theirs, spare),
+        (os.POSIX_SPAWN_DUP2, spare, _SPAWNER_FD),
+        (os.POSIX_SPAWN_CLOSE, spare),
+    ]
+
+
+def _error(answer: dict[str, Any]) -> errors.OutliveError:
+    kind = getattr(errors, answer["error"], errors.Broken)
+    if kind is errors.NotStarted:
+        return errors.NotStarted(answer["message"], answer["hint"], answer["task"])
+    error: errors.OutliveError = kind(answer["message"], answer["hint"])
+    return error

@@ -1,0 +1,252 @@
+"""The effects of a task, from its journal and from the present state of the disk."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from outlive.bundle.attempt import AttemptFiles
+from outlive.domain.effects.attribution import with_comparisons
+from outlive.domain.effects.describe import summary_of
+from outlive.domain.effects.overlap import shared_tree
+from outlive.domain.effects.path_summary import fold
+from outlive.domain.effects.predicted import may_take_away
+from outlive.domain.git.snapshot_json import from_json
+from outlive.domain.text.sanitize import masked, one_line
+from outlive.domain.timestamps import iso, timedelta
+from outlive.observe.git.repository import find_repository
+from outlive.observe.path_state import moments_of, state_like
+from outlive.observe.replay_journal import replay_of
+from outlive.service.clock import utc_now
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from outlive.bundle.home import Home
+    from outlive.domain.effects.effects import Effects, Window
+    from outlive.domain.effects.predicted import Declared
+    from outlive.domain.git.comparison import Comparison
+    from outlive.domain.git.snapshot import Snapshot
+    from outlive.domain.tasks.task import Task
+
+# The number of paths that are shown at most. Only `outlive effects` shows all.
+_MOST_PATHS = 20
+_WIDEST_BY = 200
+_COMPARED_WITHIN, _PATIENCE_S = timedelta(seconds=2), 0.5
+
+
+def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
+    """Return the effects of an attempt, by default of the newest.
+
+    An automatic retry continues the attempt before it, so its effects include that attempt.
+    """
+    files = AttemptFiles(home.bundle(task.id), attempt or task.current.number)
+    replay = replay_of(home, task, files.number)
+    before = snapshot_of(files.before)
+    is_in_repository = before is not None and before.git is not None
+    if is_in_repository and not replay.is_observed:
+        wait_for_comparison(files, task.attempts[files.number - 1].settled_at)
+        replay = replay_of(home, task, files.number)
+    after = snapshot_of(files.after) if is_in_repository else None
+    found = with_comparisons(
+        replay.effects(state_like),
+        comparisons_of(files),
+        None if before is None or after is None else (before, after),
+    )
+    further = tuple(tree for tree in replay.trees if shared_tree(tree, task.launch.project) is None)
+    return found.but(
+        windows=_as_left(task, files.number, found.windows),
+        further=further,
+        is_in_repository=is_in_repository or bool(replay.trees),
+    )
+
+
+def wait_for_comparison(files: AttemptFiles, settled_at: datetime | None, patience_s: float = _PATIENCE_S) -> None:
+    """Wait for the comparison of files that follows the end of an attempt.
+
+    Without observation, nothing else shows the changes. An end more than two seconds ago is not waited for.
+    """
+    if settled_at is None or utc_now() - settled_at > _COMPARED_WITHIN:
+        return
+    until = time.monotonic() + patience_s
+    while not os.path.exists(files.compared) and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def git_document(home: Home, task: Task) -> dict[str, object] | None:
+    """Return the state of the task's repository before and after it; None without one."""
+    files = AttemptFiles(home.bundle(task.id), task.current.number)
+    before, after = snapshot_of(files.before), snapshot_of(files.after)
+    if before is None or before.git is None:
+        return None
+    return {
+        "repo": before.git.top,
+        "branch": (before.git.branch or "").removeprefix("refs/heads/") or None,
+        "head_before": before.git.head,
+        "head_after": after.git.head if after is not None and after.git is not None else None,
+    }
+
+
+def snapshot_of(path: str) -> Snapshot | None:
+    """Return the task directory's snapshot at `path`; None if missing or unreadable."""
+    return next(iter(snapshots_of(path)), None)
+
+
+def snapshots_of(path: str) -> Iterator[Snapshot | None]:
+    """Return the snapshots at `path`, the task's directory first; None if unreadable."""
+    return map(from_json, _lines_of(path))
+
+
+def comparisons_of(files: AttemptFiles) -> list[Comparison]:
+    """Return the stored comparisons of an attempt, one for each repository."""
+    lines = _lines_of(files.compared)
+    if not lines:
+        return []
+    from outlive.domain.git.comparison_json import from_json as comparison_from_json  # noqa: PLC0415 - a short task has no comparison
+
+    return [found for line in lines if (found := comparison_from_json(line)) is not None]
+
+
+def _lines_of(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read().splitlines()
+    except OSError:
+        return []
+
+
+def effects_document(effects: Effects, now: datetime, *, whole: bool = False) -> dict[str, object]:
+    """Return effects as JSON; every list is limited unless `whole` is set."""
+    most = None if whole else _MOST_PATHS
+    return {
+        "level": effects.level,
+        "shared": not effects.is_empty,
+        "summary": masked(summary_of(effects, now)),
+        "windows": [window_document(window, now, most) for window in effects.windows[:most]],
+        "windows_in_all": len(effects.windows),
+        "possible_windows": [window_document(window, now, most) for window in effects.possible[:most]],
+        "paths_changed": len(effects.changed) + len(effects.created),
+        "paths_restored": len(effects.restored),
+        **_paths("changed", effects.changed, most),
+        **_paths("gone", effects.gone, most),
+        **_paths("created", effects.created, most),
+        **_paths("restored", effects.restored, most),
+        **_paths("rewritten", effects.rewritten, most),
+        "git": [{"at": iso(at), "what": what, "by": _by(by, most)} for at, what, by in effects.git[:most]],
+        "git_in_all": len(effects.git),
+        **_paths("outside", effects.outside, most),
+        "remotes": list(effects.remotes[:most]),
+        "remotes_in_all": len(effects.remotes),
+        "unattributed": None
+        if effects.unattributed is None
+        else [{"path": each.path, "how": each.how} for each in effects.unattributed[:most]],
+        "unattributed_in_all": None if effects.unattributed is None else effects.unattributed_in_all,
+        "moved": effects.moved,
+        "gaps": list(effects.gaps[:most]),
+        "uncompared": list(effects.uncompared),
+        "unobserved_since": iso(effects.unobserved_since),
+        "why_unseen": effects.why_unseen,
+    }
+
+
+def _paths(name: str, paths: Sequence[str], most: int | None, scope: str = "") -> dict[str, object]:
+    """Return paths as JSON, relative to `scope`; counted per directory if over `most`."""
+    if most is None or len(paths) <= most:
+        return {name: [path.removeprefix(scope) for path in paths]}
+    found = fold(paths, most)
+    return {
+        name: [entry.path.removeprefix(scope) for entry in found if entry.count == 1],
+        f"{name}_below": {entry.path.removeprefix(scope) or scope: entry.count for entry in found if entry.count > 1},
+    }
+
+
+def _by(line: str, most: int | None) -> str:
+    """Return the command that made a change, shortened unless `most` is None."""
+    return masked(line) if most is None else one_line(line, _WIDEST_BY)
+
+
+def window_document(window: Window, now: datetime, most: int | None = _MOST_PATHS) -> dict[str, object]:
+    """Return a window as JSON, with at most `most` of its paths; None means all."""
+    span = window.lasted(now)
+    return {
+        "scope": window.scope,
+        **_paths("paths", window.paths, most, window.scope.rstrip("/") + "/"),
+        "paths_in_all": len(window.paths),
+        "paths_uncompared": window.uncompared,
+        "opened_at": iso(window.opened_at),
+        "closed_at": iso(window.closed_at),
+        "duration_s": None if span is None else round(span.total_seconds(), 3),
+        "restored": None if window.is_open else True,
+        "left": window.is_left,
+        "by": _by(window.by, most),
+    }
+
+
+def open_now(home: Home, task: Task, attempt: int | None = None, *, with_stashes: bool = False) -> tuple[Window, ...]:
+    """Return an attempt's windows that are open now, even if the attempt has ended."""
+    number = attempt or task.current.number
+    replay = replay_of(home, task, number)
+    found = replay.open_now(state_like, lambda path: moments_of(path)[0], with_stashes=with_stashes)
+    return _as_left(task, number, found)
+
+
+def _as_left(task: Task, attempt: int, windows: tuple[Window, ...]) -> tuple[Window, ...]:
+    """Return an attempt's windows, with open windows marked as left if it has ended."""
+    if task.attempts[attempt - 1].settled_at is None:
+        return windows
+    return tuple(window.but(is_left=window.is_open) for window in windows)
+
+
+def is_in(project: str, window: Window) -> bool:
+    """Return whether a window concerns a project's tree.
+
+    If the project is a submodule, the scope may be the repository around it. Linked worktrees inside do not count.
+    """
+    if is_inner_worktree(window.scope, project):
+        return False
+    below, scope = project.rstrip("/") + "/", window.scope.rstrip("/") + "/"
+    return scope.startswith(below) or any(path.startswith(below) for path in window.paths)
+
+
+def is_inner_worktree(scope: str, project: str) -> bool:
+    """Return whether `scope` is a linked worktree: a project inside the project."""
+    if not scope.startswith(project.rstrip("/") + "/"):
+        return False
+    found = find_repository(scope)
+    return found is not None and found.is_linked
+
+
+def declared_of(task: Task) -> Declared:
+    """Return what a task is expected to touch, by its `--touches` and its command."""
+    from outlive.domain.effects.predicted import Touch  # noqa: PLC0415 - importing the parser of commands is slow
+    from outlive.observe.predict.predict import declare  # noqa: PLC0415 - importing the parser of commands is slow
+
+    declared = declare(task.launch.argv, task.launch.cwd)
+    said = tuple(Touch(kind="path", what=path, by="--touches") for path in task.launch.touches)
+    return declared.but(touches=(*said, *declared.touches))
+
+
+def declared_document(declared: Declared) -> dict[str, object]:
+    """Return as JSON what a command is expected to touch."""
+    return {
+        "level": declared.level,
+        "touches": [
+            {"kind": t.kind, "what": masked(t.what), "by": masked(t.by)} for t in declared.touches[:_MOST_PATHS]
+        ],
+        "opens_window": declared.opens_window,
+        "takes_away": [masked(each.by) for each in declared.taken_away[:_MOST_PATHS]],
+        "needs_privileges": declared.needs_privileges,
+    }
+
+
+def taking_away(task: Task) -> Declared | None:
+    """Return what a task should touch if its command takes files away; else None.
+
+    A search for words excludes most commands before they are parsed, because parsing is slow.
+    """
+    if not may_take_away(" ".join(task.launch.argv)):
+        return None
+    declared = declared_of(task)
+    return declared if declared.taken_away else None

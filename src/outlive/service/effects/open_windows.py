@@ -1,0 +1,240 @@
+"""The windows that are open now, found without replaying every task's journal.
+
+The windows of a running task come from its journal. A task that ended without success counts while paths that it
+changed are not restored: for one hour, or for one day if its notice is unread. The ledger has these paths one by one,
+so that a reader queries only the paths that it needs. The changes of a success were intended.
+"""
+
+from __future__ import annotations
+
+from outlive.domain.effects.left_open import windows_left
+from outlive.domain.errors import OutliveError
+from outlive.domain.timestamps import timedelta
+from outlive.domain.value import Value
+from outlive.ledger.left_open_paths import LeftOpenPaths
+from outlive.service.clock import utc_now
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from outlive.bundle.home import Home
+    from outlive.domain.effects.effects import Window
+    from outlive.domain.effects.left_open import LeftPath
+    from outlive.domain.tasks.task import Task
+    from outlive.ledger.sqlite import SqliteLedger
+    from outlive.service.effects.running_windows import Question, RunningWindows, WindowsOfTask
+
+_RECENT, _UNTOLD = timedelta(hours=1), timedelta(days=1)
+# The keeper records the paths that its task left changed. If it has not done so in this time, it died, and a reader
+# records them.
+_KEEPER_RECORDS_WITHIN = timedelta(seconds=10)
+_AT_ONCE = 100
+MOST_COMPARED = 20
+"""How many paths of a task are compared at a time where an answer must be fast, as in a hook."""
+# The number of ended tasks whose windows are read if the number of paths is limited. The newest tasks come first.
+_MOST_TASKS = 20
+# How many batches of a task's paths are compared until one of the paths is found to be still changed.
+_TURNS = 5
+
+
+class OpenInProject(Value):
+    """The windows that are open on a project's tree."""
+
+    windows: tuple[tuple[str, Window], ...] = ()
+    unsure: tuple[str, ...] = ()
+    """Tasks that may have a window open on the tree. Only some of their paths were compared, and none is changed."""
+    more: int = 0
+    """The number of further ended tasks that left paths of the tree changed. These paths were not compared."""
+
+
+class OpenWindows:
+    """The open windows of all tasks except one, compared with the disk at each call."""
+
+    def __init__(self, home: Home, ledger: SqliteLedger, but: str | None = None, most: int | None = None) -> None:
+        """Find the tasks whose windows may be open, without the task `but`.
+
+        `most` limits how many paths of a task are compared at a time.
+        """
+        self._home, self._left, self._most = home, LeftOpenPaths(ledger), most
+        self.replayed: list[Task] = [task for task in ledger.unsettled() if task.id != but]
+        """Tasks whose journals have to be read to find their open windows."""
+        self.recorded: list[str] = []
+        """The ids of ended tasks whose changed paths are in the ledger."""
+        now = utc_now()
+        for each in self._left.failed(now - _RECENT, now - _UNTOLD):
+            if each.task == but:
+                continue
+            task = None if each.is_known else ledger.task(each.task)
+            if task is not None and not _record_late(home, ledger, task):
+                self.replayed.append(task)
+            elif each.has_left or task is not None:
+                self.recorded.append(each.task)
+        self._windows: list[WindowsOfTask] | None = None
+        self._long: list[Task] = []
+        self._running: RunningWindows | None = None
+
+    def of_replayed(
+        self, question: Question, is_left_out: Callable[[str], bool] = lambda _: False
+    ) -> list[WindowsOfTask]:
+        """Return the open windows of the tasks whose journals have to be read.
+
+        With a limit, a long journal is searched only for the question, without scopes that `is_left_out` accepts.
+        """
+        found = list(self._of_short())
+        if self._running is not None:
+            found += [self._running.ask(task, question, is_left_out) for task in self._long]
+        return [each for each in found if each.windows or each.is_unsure]
+
+    def may_be_open(self) -> bool:
+        """Return whether any task, except the one left out, may have an open window."""
+        return bool(self.recorded) or bool(self._of_short()) or bool(self._long)
+
+    def has_opened(self, task: Task) -> bool:
+        """Return whether a task may have changed any path, restored or not."""
+        self._of_short()
+        if self._running is not None and task in self._long:
+            return self._running.has_changed(task)
+        from outlive.service.effects.effects import effects_of  # noqa: PLC0415 - usually no task runs
+
+        return bool(effects_of(self._home, task).windows)
+
+    def _of_short(self) -> list[WindowsOfTask]:
+        """Return the open windows of the tasks whose journals are replayed as a whole.
+
+        If the number of paths is limited, tasks with long journals are put aside in `_long`.
+        """
+        if self._windows is None:
+            self._windows = []
+            if self.replayed:
+                from outlive.service.effects.effects import open_now  # noqa: PLC0415 - usually no task runs
+                from outlive.service.effects.running_windows import RunningWindows, WindowsOfTask  # noqa: PLC0415
+
+                self._running = None if self._most is None else RunningWindows(self._home, self._most)
+                for task in self.replayed:
+                    if self._running is not None and not self._running.is_short(task):
+                        self._long.append(task)
+                    elif windows := open_now(self._home, task, with_stashes=True):
+                        self._windows.append(WindowsOfTask(task=task.id, windows=windows))
+        return self._windows
+
+    def at(self, paths: Iterable[str], is_left_out: Callable[[str], bool] = lambda _: False) -> Iterator[WindowsOfTask]:
+        """Yield the windows in which ended tasks left one of exactly these paths changed."""
+        seeds: dict[str, list[LeftPath]] = {}
+        for task, each in self._left.at(paths):
+            if not is_left_out(each.scope):
+                seeds.setdefault(task, []).append(each)
+        for task in self.recorded:
+            if still := self._still_left(task, seeds.get(task, ())):
+                yield self._around(task, still)
+
+    def below(self, directory: str, accepts: Callable[[LeftPath], bool] = lambda _: True) -> Iterator[WindowsOfTask]:
+        """Yield the windows of paths below a directory that ended tasks left changed."""
+        for task in self._left.tasks_below(self.recorded, directory):
+            last: str | None = None
+            while found := self._left.below(task, directory, last, _AT_ONCE):
+                if still := self._still_left(task, filter(accepts, found)):
+                    yield self._around(task, still)
+                    break
+                last = found[-1].path
+
+    def ask_also(self, tasks: Iterable[Task]) -> None:
+        """Add tasks whose journals have to be read."""
+        known = {*(task.id for task in self.replayed), *self.recorded}
+        self.replayed += {task.id: task for task in tasks if task.id not in known}.values()
+
+    def in_project(self, project: str) -> OpenInProject:
+        """Return the windows that are open on a project's tree, each with its task."""
+        from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - not needed for paths
+        from outlive.service.effects.effects import is_in  # noqa: PLC0415
+        from outlive.service.effects.running_windows import Question  # noqa: PLC0415
+
+        repository = find_repository(project)
+        head = "" if repository is None else f"{repository.roots[1]}/HEAD"  # this file is not in a linked worktree
+        asked = self.of_replayed(Question(places=frozenset([project, head]) - {""}, with_gits_own=True))
+        found = [
+            (held.task, window.but(uncompared=held.unchecked))
+            for held in asked
+            for window in _without_stashes(held.windows)
+        ]
+        tasks = self._left.tasks_below(self.recorded, project, head)
+        most = len(tasks) if self._most is None else _MOST_TASKS
+        for task in tasks[:most]:
+            found += [(task, window) for window in self._left_in(task, project, head)]
+        return OpenInProject(
+            windows=tuple((task, window) for task, window in found if is_in(project, window)),
+            unsure=tuple(held.task for held in asked if held.is_unsure),
+            more=len(tasks) - most if len(tasks) > most else 0,
+        )
+
+    def _left_in(self, task: str, project: str, head: str) -> Iterator[Window]:
+        """Return the windows that an ended task left in a project."""
+        seeds = [left for of, left in self._left.at([head]) if of == task]
+        last: str | None = None
+        still: list[LeftPath] = []
+        for _ in range(_TURNS):
+            found = self._left.below(task, project, last, self._most)
+            still = self._still_left(task, [*seeds, *(each for each in found if not each.is_stash)])
+            if still or self._most is None or len(found) < self._most:
+                break
+            last, seeds = found[-1].path, []
+        unchecked = 0 if self._most is None else max(0, self._left.count(task) - len(still))
+        for window in windows_of_ended(still):
+            yield window.but(uncompared=unchecked)
+
+    def _around(self, task: str, seeds: Sequence[LeftPath]) -> WindowsOfTask:
+        """Return the windows of a task that contain one of the paths `seeds`."""
+        known = {each.path for each in seeds}
+        room = None if self._most is None else max(0, self._most - len(seeds))
+        more = [each for each in self._left.below(task, "/", limit=room) if each.path not in known]
+        still = self._still_left(task, more)
+        unchecked = 0 if self._most is None else self._left.count(task) - len(seeds) - len(still)
+        from outlive.service.effects.running_windows import WindowsOfTask  # noqa: PLC0415 - usually no ended task left changed paths
+
+        windows = windows_of_ended([*seeds, *still])
+        names = {each.name for each in seeds}
+        return WindowsOfTask(
+            task=task,
+            windows=tuple(window for window in windows if not names.isdisjoint(window.paths)),
+            unchecked=max(0, unchecked),
+        )
+
+    def _still_left(self, task: str, paths: Iterable[LeftPath]) -> list[LeftPath]:
+        """Return the paths still as the task left them; delete the others in the ledger."""
+        from outlive.observe.path_state import moments_of, state_like  # noqa: PLC0415 - usually no ended task left changed paths
+
+        still: list[LeftPath] = []
+        restored: list[LeftPath] = []
+        for each in paths:
+            is_left = each.is_left(state_like, lambda path: moments_of(path)[0])
+            (still if is_left else restored).append(each)
+            if self._most is not None and len(still) == self._most:
+                break
+        if restored:
+            try:
+                self._left.restore(task, restored)
+            except OutliveError:
+                pass  # the paths stay in the ledger, and the next reader compares them again
+        return still
+
+
+def windows_of_ended(paths: Iterable[LeftPath]) -> tuple[Window, ...]:
+    """Return the windows of an ended task, made from the paths that it left changed."""
+    return tuple(window.but(is_left=True) for window in windows_left(paths))
+
+
+def _without_stashes(windows: Iterable[Window]) -> Iterator[Window]:
+    return (each for each in windows if not all(path.endswith("/refs/stash") for path in each.paths))
+
+
+def _record_late(home: Home, ledger: SqliteLedger, task: Task) -> bool:
+    """Record the paths that an ended task left changed, in place of its keeper.
+
+    Returns False, and records nothing, while the keeper may still do so or processes of the task run.
+    """
+    settled = task.current.settled_at
+    if settled is None or task.current.left_running or utc_now() - settled < _KEEPER_RECORDS_WITHIN:
+        return False
+    from outlive.keeper.observation.record_left_open import record_left_open  # noqa: PLC0415 - usually the keeper has recorded the paths
+
+    return record_left_open(home, ledger, task)

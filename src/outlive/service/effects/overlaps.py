@@ -1,0 +1,159 @@
+"""Overlaps: other changes to a task's paths, and open windows while it ran."""
+
+from __future__ import annotations
+
+from outlive.bundle.attempt import AttemptFiles
+from outlive.domain.effects.effects import Effects
+from outlive.domain.effects.overlap import (
+    Overlap,
+    by_hand,
+    changed_paths,
+    in_both,
+    lie_in,
+    restored_since,
+    shared_span,
+    shared_tree,
+    windows_meanwhile,
+)
+from outlive.domain.sessions.client_task import did_run
+from outlive.domain.text.sanitize import masked
+from outlive.domain.timestamps import iso
+from outlive.ledger.client_tasks import ClientTasks
+from outlive.ledger.contract import Selection
+from outlive.ledger.session_edits import SessionEdits
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.observe.journal import is_bare
+from outlive.service.clock import utc_now
+from outlive.service.effects.effects import effects_of, window_document
+from outlive.service.tasks.launch_context import project_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from outlive.bundle.home import Home
+    from outlive.domain.effects.overlap import Edit
+    from outlive.domain.sessions.client_task import ClientTask
+    from outlive.domain.tasks.task import Task
+
+_MOST_PATHS, _MOST_WINDOWS = 20, 3
+_MOST_NEIGHBOURS = 50
+
+
+class Neighbours:
+    """The tasks and edits that may overlap with a task; each journal is replayed once."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._effects: dict[str, Effects] = {}
+        self._near: dict[str, list[Task]] = {}
+        self._anywhere: list[Task] | None = None
+        self._foreign: list[tuple[str, str, ClientTask]] | None = None
+
+    def of(self, task: Task) -> list[Task]:
+        """Return the other tasks that may have run at the same time as a task, or later."""
+        project = task.launch.project
+        with SqliteLedger(self._home.ledger, utc_now()) as ledger:
+            if project not in self._near:
+                self._near[project] = list(ledger.tasks(Selection(project=project, limit=_MOST_NEIGHBOURS)))
+            if self._anywhere is None:
+                # A task of another project may write to this project: with --touches, or if one of the two
+                # repositories lies inside the other.
+                newest = ledger.tasks(Selection(limit=_MOST_NEIGHBOURS))
+                # A long-running task may be older than the newest tasks, so all unsettled tasks are included.
+                self._anywhere = [*newest, *ledger.unsettled()]
+        found = {each.id: each for each in (*self._near[project], *self._anywhere)}
+        return [each for each in found.values() if each.id != task.id]
+
+    def edits(self, since: datetime, until: datetime) -> Sequence[Edit]:
+        """Return the files that sessions edited themselves in a span of time."""
+        with SqliteLedger(self._home.ledger, utc_now()) as ledger:
+            return SessionEdits(ledger).between(since, until)
+
+    def foreign(self, task: Task, since: datetime, until: datetime) -> Iterator[tuple[str, ClientTask]]:
+        """Yield clients' background commands in a task's tree, each after its session.
+
+        An adopted command is a task, and a command that runs `outlive` changes nothing, so both are left out.
+        """
+        if self._foreign is None:
+            with SqliteLedger(self._home.ledger, utc_now()) as ledger:
+                self._foreign = ClientTasks(ledger).newest()
+        found = [each for each in self._foreign if did_run(each[2], since, until)]
+        adopted = {each.launch.adopted_output for each in (task, *self.of(task))} - {None} if found else set()
+        for session, project, one in found:
+            tree = project if one.seen.cwd is None else project_of(one.seen.cwd)
+            is_ours = one.seen.output in adopted or one.seen.command.split()[:1] == ["outlive"]
+            if not is_ours and shared_tree(task.launch.project, tree) is not None:
+                yield session, one
+
+    def effects(self, task: Task) -> Effects:
+        """Return the effects of a task; empty if its journals record only program starts."""
+        if task.id not in self._effects:
+            files = (AttemptFiles(self._home.bundle(task.id), each.number) for each in task.attempts)
+            is_idle = all(is_bare(each.effects) for each in files)
+            self._effects[task.id] = Effects() if is_idle else effects_of(self._home, task)
+        return self._effects[task.id]
+
+    def restored_by(self, task: Task, ended_at: datetime) -> dict[str, list[tuple[str, datetime]]]:
+        """Return the paths that other tasks restored after a task's end, by whom and when."""
+        found: dict[str, list[tuple[str, datetime]]] = {}
+        for other in self.of(task):
+            if other.current.ended_at is None or other.current.ended_at > ended_at:
+                for path, at in restored_since(self.effects(other), ended_at):
+                    found.setdefault(path, []).append((other.id, at))
+        return found
+
+
+def overlaps_of(
+    neighbours: Neighbours, task: Task, attempt: int, own: Effects, *, in_one_tree: bool = False
+) -> tuple[Overlap, ...]:
+    """Return the overlaps of an attempt whose effects are `own`.
+
+    An overlap is a task or session that changed the same paths meanwhile, or a task with a window open on the tree.
+    Clients' own commands come last. With `in_one_tree`, tasks that changed other files of the tree count too.
+    """
+    since = task.first_try(attempt).started_at
+    if since is None:
+        return ()
+    mine = changed_paths(own)
+    until = task.attempts[attempt - 1].ended_at or utc_now()
+    found = by_hand(mine, neighbours.edits(since, until)) if mine else []
+    for other in neighbours.of(task):
+        span = shared_span(task, other)
+        if span is None:
+            continue
+        beside = neighbours.effects(other)
+        paths = in_both(changed_paths(own, span), changed_paths(beside, span)) if mine else ()
+        windows = windows_meanwhile(task, other, beside)
+        tree = shared_tree(task.launch.project, other.launch.project) if in_one_tree else None
+        is_in_way = tree is not None and lie_in(tree, mine) and lie_in(tree, changed_paths(beside))
+        if paths or windows or is_in_way:
+            found.append(Overlap(task=other.id, paths=paths, since=span[0], until=span[1], windows=windows))
+    found += [
+        Overlap(task=None, session=session, paths=(), since=one.started_at or since, until=one.ended_at, foreign=one)
+        for session, one in neighbours.foreign(task, since, until)
+    ]
+    return tuple(found)
+
+
+def overlaps_document(overlaps: Sequence[Overlap], now: datetime) -> list[dict[str, object]]:
+    """Return overlaps as JSON."""
+    return [
+        {
+            "task": each.task,
+            "session": each.session,
+            "paths": list(each.paths[:_MOST_PATHS]),
+            "paths_in_all": len(each.paths),
+            "foreign": None if each.foreign is None else _foreign_document(each.foreign),
+            "since": iso(each.since),
+            "until": iso(each.until),
+            "windows": [window_document(window, now) for window in each.windows[:_MOST_WINDOWS]],
+            "windows_in_all": len(each.windows),
+        }
+        for each in overlaps
+    ]
+
+
+def _foreign_document(one: ClientTask) -> dict[str, object]:
+    return {"client": one.client, "id": one.seen.id, "command": masked(one.seen.command), "cwd": one.seen.cwd}

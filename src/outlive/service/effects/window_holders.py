@@ -1,0 +1,140 @@
+"""The open windows that concern paths: by name, by containment or through links.
+
+A task holds a path if the path is in one of the task's open windows.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from functools import partial
+from itertools import accumulate, takewhile
+
+from outlive.domain.git.git_state import is_gits_own
+from outlive.domain.value import Value
+from outlive.service.effects.effects import is_inner_worktree
+from outlive.service.effects.resolve_links import places_on_the_way
+from outlive.service.effects.running_windows import WILD, Question
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from outlive.domain.effects.effects import Window
+    from outlive.domain.effects.left_open import LeftPath
+    from outlive.service.effects.open_windows import OpenWindows
+    from outlive.service.effects.running_windows import WindowsOfTask
+
+_MANY = re.compile(r"\*\*|\{[^{}\s]*(,|\.\.)[^{}\s]*\}")
+
+
+class Holder(Value):
+    """A task and one of its open windows, which has paths that the caller asks about."""
+
+    task: str
+    window: Window
+    unread: tuple[str, ...] = ()
+    """The command's words with an unknown part, if only these words may name the held paths."""
+    unchecked: int = 0
+    """The number of the task's further changed paths that were not compared with the disk."""
+
+
+class Unsure(Value):
+    """A task that may hold a path: not all of its changed paths were compared."""
+
+    task: str
+    paths: int = 0
+    """The number of its paths that were not compared; 0 if that number is not known."""
+
+    def words(self) -> str:
+        """Return what is not known about the task, as a clause without a period."""
+        why = f"{self.paths:,} paths there that it has changed were not compared"
+        if not self.paths:
+            why = "its record of changes is too long to be read here"
+        return f"cannot tell whether task {self.task} holds it: {why} (`outlive guard PATH` compares all)"
+
+
+class Found(Value):
+    """The tasks that hold some paths, and the tasks that may hold some."""
+
+    holders: tuple[Holder, ...] = ()
+    unsure: tuple[Unsure, ...] = ()
+
+
+def find_holders(held: OpenWindows, paths: Iterable[str], *, expands: bool = False, is_tree: bool = False) -> Found:
+    """Return the tasks whose open windows concern these paths.
+
+    `expands` expands wildcards as a shell does. `is_tree` leaves out windows of linked worktrees inside the paths.
+    """
+    paths = list(paths)
+    wanted = {place for path in paths for place in places_on_the_way(path)}
+    patterns = [_pattern(path) for path in wanted if WILD.search(path)] if expands else []
+
+    def is_inner(scope: str) -> bool:
+        return is_tree and any(is_inner_worktree(scope, path) for path in paths)
+
+    asked = held.of_replayed(Question(places=frozenset(wanted), patterns=tuple(map(tuple, patterns))), is_inner)
+    found = [
+        Holder(task=each.task, window=window, unchecked=each.unchecked)
+        for each in asked
+        for window in each.windows
+        if not is_inner(window.scope)
+        and (
+            _concerns(wanted, window.paths)
+            or any(_may_mean(pattern, away) for pattern in patterns for away in window.paths if not is_gits_own(away))
+        )
+    ]
+    recorded: dict[tuple[str, str, bool], Holder] = {}
+    for each in _recorded(held, wanted, patterns, is_inner):
+        for window in each.windows:
+            holder = Holder(task=each.task, window=window, unchecked=each.unchecked)
+            recorded.setdefault(key_of(holder), holder)
+    unsure = tuple(Unsure(task=each.task, paths=each.unchecked) for each in asked if each.is_unsure)
+    return Found(holders=(*found, *recorded.values()), unsure=unsure)
+
+
+def _recorded(
+    held: OpenWindows, wanted: set[str], patterns: list[list[str]], is_inner: Callable[[str], bool]
+) -> Iterator[WindowsOfTask]:
+    """Yield the windows of ended tasks that concern these paths or match a pattern."""
+    if not held.recorded:
+        return
+    yield from held.at(_around(wanted), is_inner)
+    for path in wanted:
+        yield from held.below(path, lambda left: not is_gits_own(left.path) and not is_inner(left.scope))
+    for pattern in patterns:
+        known = "/".join(takewhile(lambda name: not WILD.search(name), pattern))
+        yield from held.below(known, partial(_is_meant, pattern))
+
+
+def _concerns(wanted: set[str], held: Sequence[str]) -> bool:
+    """Return whether a changed path is, contains or lies in a wanted path.
+
+    A file of git itself, such as HEAD, must be wanted by name, because a reader of the tree does not read it.
+    """
+    below, around = tuple(path.rstrip("/") + "/" for path in wanted), _around(wanted)
+    return any(away in around or (away.startswith(below) and not is_gits_own(away)) for away in held)
+
+
+def _is_meant(pattern: list[str], left: LeftPath) -> bool:
+    return not is_gits_own(left.path) and _may_mean(pattern, left.path)
+
+
+def _around(wanted: Iterable[str]) -> set[str]:
+    """Return the paths and all directories above them."""
+    return {above for path in wanted for above in accumulate(path.rstrip("/").split("/"), "{}/{}".format)}
+
+
+def _pattern(path: str) -> list[str]:
+    """Return a path with shell wildcards as one pattern for each name."""
+    many = _MANY.search(path)
+    return (path if many is None else path[: many.start()] + "*").split("/")
+
+
+def _may_mean(pattern: list[str], held: str) -> bool:
+    return all(map(fnmatchcase, held.split("/"), pattern))
+
+
+def key_of(holder: Holder) -> tuple[str, str, bool]:
+    """Return a key of a task's window, however many of its paths were compared."""
+    return holder.task, holder.window.scope, all(map(is_gits_own, holder.window.paths))

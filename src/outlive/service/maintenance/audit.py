@@ -1,0 +1,182 @@
+"""Auditing: inconsistencies of ledger and files, with remedies. Nothing changes."""
+
+from __future__ import annotations
+
+import os
+import stat
+from itertools import pairwise
+
+from outlive.bundle import record
+from outlive.bundle.attempt import AttemptFiles, keeper_lives
+from outlive.bundle.output import size_of
+from outlive.bundle.record import is_damaged
+from outlive.domain.text.units import show_duration
+from outlive.domain.timestamps import timedelta
+from outlive.domain.value import Value
+from outlive.ledger.contract import Selection
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.maintenance.orphan_bundles import is_abandoned, read_spec, strays
+from outlive.service.maintenance.rebuild import could_be_rebuilt, has_begun, is_under_way
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.task import Attempt, Task
+
+_FILES = ("lock", "control", "done", "record", "output")
+_LONG_UNDELIVERED = timedelta(days=1)
+# Time synchronisation sets the clock of a machine back and forth by small amounts.
+_TOLERANCE = timedelta(minutes=1)
+
+
+class Finding(Value):
+    """One inconsistency, and what corrects it (`mend`)."""
+
+    kind: str
+    task: str | None
+    what: str
+    mend: str
+
+
+def audit(home: Home, now: datetime) -> list[Finding]:
+    """Return all inconsistencies between the ledger, the tasks' files and the clock."""
+    with SqliteLedger(home.ledger, now) as ledger:
+        findings = [
+            Finding(kind="damaged_ledger", task=None, what=text, mend="outlive audit --rebuild, after moving it aside")
+            for text in ledger.check_integrity()
+        ]
+        findings += [_stray(home, task, now) for task in strays(home, ledger) if not _is_being_launched(home, task)]
+        for task in ledger.tasks(Selection()):
+            findings += _of_files(home, task)
+            findings += _of_clocks(task, now)
+        findings += [
+            Finding(
+                kind="undelivered",
+                task=notice.task,
+                what=f"its ending has been waiting for session {notice.session} for "
+                f"{show_duration(now - notice.created_at)}",
+                mend=f"outlive result {notice.task} --session {notice.session}, which acknowledges it",
+            )
+            for notice in ledger.undelivered(now - _LONG_UNDELIVERED)
+        ]
+    return findings
+
+
+def by_kind(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
+    """Return the findings by kind, with the kinds in the order of their first finding."""
+    found: dict[str, list[Finding]] = {}
+    for finding in findings:
+        found.setdefault(finding.kind, []).append(finding)
+    return found
+
+
+def _is_being_launched(home: Home, task: str) -> bool:
+    launch = read_spec(home, task)
+    return launch is not None and is_under_way(home, launch)
+
+
+def _stray(home: Home, task: str, now: datetime) -> Finding:
+    if could_be_rebuilt(home, task):
+        mend = "outlive audit --rebuild gives it a row again"
+    elif is_abandoned(home, task, now):
+        mend = "outlive sweep --apply deletes it"
+    elif read_spec(home, task) is not None:
+        mend = "a launch may be under way; if it stays, it never ran, and outlive sweep --apply deletes it in time"
+    else:
+        mend = "a launch may be under way; if it stays, outlive sweep --apply deletes it in an hour"
+    return Finding(kind="bundle_without_row", task=task, what=f"{home.bundle(task)} is in no ledger", mend=mend)
+
+
+def _of_files(home: Home, task: Task) -> Iterator[Finding]:
+    bundle = home.bundle(task.id)
+    if not os.path.isdir(bundle):
+        mend = "nothing brings it back; outlive sweep --apply deletes the record when it is due"
+        yield Finding(kind="row_without_bundle", task=task.id, what=f"{bundle} is gone", mend=mend)
+        return
+    if read_spec(home, task.id) is None:
+        mend = "nothing; it could not be rebuilt if the ledger were lost"
+        yield Finding(kind="missing_spec", task=task.id, what="its spec.json is gone or cannot be read", mend=mend)
+    yield from _of_modes(bundle, task)
+    known = {str(attempt.number) for attempt in task.attempts}
+    for name in sorted(set(_names(bundle + "/attempts")) - known):
+        mend = "nothing; a launcher was killed before it could record it, and the next retry clears it away"
+        if name.isdigit() and has_begun(AttemptFiles(bundle, int(name))):
+            mend = "outlive audit --rebuild gives it a row again"
+        yield Finding(kind="attempt_without_row", task=task.id, what=f"attempts/{name} is on no record", mend=mend)
+    for attempt in task.attempts:
+        files = AttemptFiles(bundle, attempt.number)
+        missing = [name for name in _FILES if not os.path.exists(f"{files.path}/{name}")]
+        if missing:
+            what = f"attempt {attempt.number} has no {', '.join(missing)}"
+            mend = "nothing; its ending is on record" if attempt.settled_at else _ends_it(files, missing)
+            yield Finding(kind="missing_files", task=task.id, what=what, mend=mend)
+        else:
+            yield from _of_attempt(files, task, attempt)
+
+
+def _ends_it(files: AttemptFiles, missing: list[str]) -> str:
+    """Return how to end an attempt that lacks files; `control` is needed to cancel it."""
+    process = files.read_slot("process")
+    if "control" in missing and process is not None:
+        return f"kill {process['pid']} ends it, if it runs; outlive cancel cannot ask its keeper"
+    return "outlive cancel ends it; without these files nobody else can be sure of its end"
+
+
+def _of_attempt(files: AttemptFiles, task: Task, attempt: Attempt) -> Iterator[Finding]:
+    """Yield the contradictions between an attempt's files and its row in the ledger."""
+    name = f"attempt {attempt.number}"
+    for path in (files.done, files.control):
+        if not stat.S_ISFIFO(os.stat(path).st_mode):
+            what = f"{name} has a {os.path.basename(path)} that is no FIFO"
+            yield Finding(kind="wrong_files", task=task.id, what=what, mend="outlive cancel ends it, if it runs")
+    if damaged := [slot for slot in record.SLOTS if is_damaged(files.record, slot)]:
+        what = f"{name} has a record that cannot be read: {', '.join(damaged)}"
+        mend = "nothing; if its ending is not in the ledger, it is lost"
+        yield Finding(kind="damaged_record", task=task.id, what=what, mend=mend)
+    size = size_of(files)
+    if attempt.output_bytes is not None and size < attempt.output_bytes:
+        what = f"{name} wrote {attempt.output_bytes} bytes, and {size} are left"
+        yield Finding(kind="lost_output", task=task.id, what=what, mend="nothing; somebody truncated the file")
+    if attempt.settled_at is None and not keeper_lives(files):
+        what = f"{name} is {attempt.state}, and has no keeper"
+        yield Finding(kind="unkept", task=task.id, what=what, mend=f"outlive show {task.id} settles or adopts it")
+
+
+def _of_modes(bundle: str, task: Task) -> Iterator[Finding]:
+    for directory, _, names in os.walk(bundle):
+        for path in (directory, *(f"{directory}/{name}" for name in names)):
+            mode = os.lstat(path).st_mode & 0o777
+            if mode & 0o077:
+                what = f"{path} is open to other users (mode {mode:o})"
+                yield Finding(kind="open_to_others", task=task.id, what=what, mend=f"chmod go= {path}")
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
+
+
+def _of_clocks(task: Task, now: datetime) -> Iterator[Finding]:
+    """Yield a finding for each pair of times in wrong order, beyond the tolerance."""
+    for attempt in task.attempts:
+        moments = [
+            ("recorded", attempt.created_at),
+            ("begun", attempt.started_at),
+            ("ended", attempt.ended_at),
+            ("settled", attempt.settled_at),
+            ("looked at", now),
+        ]
+        known = [(name, moment) for name, moment in moments if moment is not None]
+        for (name, before), (later, after) in pairwise(known):
+            if before > after + _TOLERANCE:
+                yield Finding(
+                    kind="clock",
+                    task=task.id,
+                    what=f"attempt {attempt.number} was {name} {show_duration(before - after)} after it was {later}",
+                    mend="nothing: the clock was set; durations of this attempt cannot be relied on",
+                )

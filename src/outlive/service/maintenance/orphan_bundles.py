@@ -1,0 +1,68 @@
+"""Bundles without a row: leftovers of a launch or a deletion that was killed."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.bundle.attempt import AttemptFiles, take
+from outlive.domain.tasks.spec import launch_from_spec
+from outlive.domain.text.sanitize import from_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.task import Launch
+    from outlive.ledger.contract import Ledger
+
+# A launch creates the bundle milliseconds before the row. A younger bundle may belong to a launch that is under way.
+_YOUNG_S = 3600
+
+
+def strays(home: Home, ledger: Ledger) -> list[str]:
+    """Return the ids of the bundles that have no row."""
+    with os.scandir(home.tasks) as entries:
+        names = sorted(entry.name for entry in entries if entry.name.isalnum() and entry.is_dir(follow_symlinks=False))
+    return [name for name in names if ledger.task(name) is None]
+
+
+def is_abandoned(home: Home, task: str, now: datetime) -> bool:
+    """Return whether a bundle is old and no process has locked any of its attempts.
+
+    A bundle with a readable spec is old only after the task's retention: a lost ledger may be restored from it.
+    """
+    bundle = home.bundle(task)
+    launch = read_spec(home, task)
+    needed_s = _YOUNG_S if launch is None else max(_YOUNG_S, launch.retain.total_seconds())
+    try:
+        if now.timestamp() - os.stat(bundle).st_mtime < needed_s:
+            return False
+        # If its launcher was killed early, the bundle is an empty directory.
+        names = os.listdir(bundle + "/attempts") if "attempts" in os.listdir(bundle) else ()
+    except OSError:
+        return False
+    numbers = [int(name) for name in names if name.isdigit()]
+    return not any(_is_held(AttemptFiles(bundle, number)) for number in numbers)
+
+
+def read_spec(home: Home, task: str) -> Launch | None:
+    """Return the launch in a bundle's spec; None if it is missing or unreadable."""
+    try:
+        with open(home.bundle(task) + "/spec.json", encoding="utf-8") as file:
+            spec = from_json(file.read())
+        launch = launch_from_spec(spec if isinstance(spec, dict) else {})
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return launch if launch.id == task else None
+
+
+def _is_held(files: AttemptFiles) -> bool:
+    try:
+        lock = take(files)
+    except OSError:
+        return False  # the launcher was killed before it created the lock
+    if lock is None:
+        return True
+    os.close(lock)
+    return False

@@ -1,0 +1,183 @@
+"""Rebuilding: rows of the ledger are restored from the files of the bundles.
+
+No file shows which session was notified of an ending, so after a rebuild the session is notified again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from outlive.bundle.attempt import AttemptFiles, keeper_lives
+from outlive.bundle.home import Home
+from outlive.domain.errors import LedgerIncomplete
+from outlive.domain.tasks.task import Attempt
+from outlive.keeper.spawn import launch_adopter
+from outlive.ledger.completeness import Restoring
+from outlive.ledger.contract import Selection
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.linux.syscalls import boot_id, pid_namespace
+from outlive.service.clock import utc_now
+from outlive.service.maintenance.orphan_bundles import read_spec, strays
+from outlive.service.maintenance.reconcile import reconcile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from outlive.domain.tasks.task import Launch, Task
+    from outlive.service.maintenance.reconcile import Adopter
+
+
+def rebuild(
+    home: Home, now: datetime, adopter: Adopter | None = launch_adopter, until: float | None = None
+) -> tuple[list[str], list[str]]:
+    """Restore the row of every bundle that has none.
+
+    Returns the ids of the restored tasks, and of the bundles that cannot be restored. Rows of later attempts are
+    restored too, because an earlier rebuild may have been killed. A task that is being launched is left to its
+    launcher. Raises `LedgerIncomplete` at the monotonic time `until`. Rows that were restored by then stay.
+    """
+    with Restoring(home.ledger):
+        return _rebuild(home, now, adopter, until)
+
+
+def restore_incomplete(ledger_path: str, until: float | None = None) -> list[str]:
+    """Rebuild an incomplete ledger, and return the ids of the restored tasks.
+
+    No orphan is adopted, because the caller may be a program that must not fork. The caller reconciles afterwards.
+    """
+    home, now = Home(os.path.dirname(ledger_path)), utc_now()
+    with Restoring(ledger_path, until):
+        with SqliteLedger(ledger_path, now) as ledger:
+            if ledger.is_complete():
+                return []
+        return _rebuild(home, now, None, until)[0]
+
+
+def restored_sentences(restored: Sequence[str]) -> tuple[str, str]:
+    """Return the fact and the hint that a person reads after a ledger was restored."""
+    tasks = "the record of one task" if len(restored) == 1 else f"the records of {len(restored):,} tasks"
+    return (
+        f"the ledger was moved away, deleted, replaced or damaged: {tasks} had to be restored from the tasks' files",
+        "an ending may be told a second time; sinks that are gone have to be added again",
+    )
+
+
+def _rebuild(home: Home, now: datetime, adopter: Adopter | None, until: float | None) -> tuple[list[str], list[str]]:
+    reconcile(home, now, None, adopter)
+    with SqliteLedger(home.ledger, now) as ledger:
+        missing = strays(home, ledger)
+        begun = [(task, _begun_attempts(home, task)) for task in ledger.tasks(Selection())]
+    launches = {task: read_spec(home, task) for task in missing}
+    known = [launch for launch in launches.values() if launch is not None and not is_under_way(home, launch)]
+    known.sort(key=lambda each: each.created_at)
+    lacking = [(task.launch, numbers) for task, numbers in begun]
+    lacking += [(launch, _all_attempts(home, launch)) for launch in known]
+    done = []
+    for each, numbers in lacking:
+        if until is not None and time.monotonic() > until:
+            raise LedgerIncomplete.at(home.ledger)
+        if _restore(home, each, numbers, now, adopter):
+            done.append(each.id)
+    with SqliteLedger(home.ledger, now) as ledger:
+        left = [task for task in missing if ledger.task(task) is None]
+        if done or not ledger.is_complete():
+            ledger.declare_complete()
+    return done, [task for task in left if (launch := launches[task]) is None or not is_under_way(home, launch)]
+
+
+def could_be_rebuilt(home: Home, task: str) -> bool:
+    """Return whether a bundle's row can be restored; False while it is being launched."""
+    launch = read_spec(home, task)
+    return launch is not None and _last_attempt(home.bundle(task)) > 0 and not is_under_way(home, launch)
+
+
+def is_under_way(home: Home, launch: Launch) -> bool:
+    """Return whether a task is being launched now, and its id is not printed yet.
+
+    A row restored now would look queued, or stay if the launch fails. A queued task does not count: its files can look
+    the same for hours, and its launcher accepts a row that another process has written.
+    """
+    files = AttemptFiles(home.bundle(launch.id), 1)
+    if launch.is_queued or _last_attempt(files.bundle) != 1:
+        return False
+    return (files.read_slot("process") or {}).get("started") != "yes" and _is_kept(files)
+
+
+def _restore(home: Home, launch: Launch, numbers: range, now: datetime, adopter: Adopter | None) -> bool:
+    """Add the rows of a task in order; settle each attempt before adding the next one.
+
+    Returns False if no row is missing, or if another process has added the row first.
+    """
+    for number in numbers:
+        attempt = _read_attempt(home, launch, number)
+        with SqliteLedger(home.ledger, now) as ledger, ledger.write():
+            if number > 1:
+                if not ledger.add_attempt(launch.id, attempt):
+                    return False
+            elif ledger.task(launch.id) is not None:
+                return False
+            elif ledger.enqueue(launch, attempt).id != launch.id:
+                ledger.enqueue(launch.but(key=None), attempt)  # a newer task has the same key
+        reconcile(home, now, launch.id, adopter)
+    return bool(numbers)
+
+
+def _all_attempts(home: Home, launch: Launch) -> range:
+    return range(1, _last_attempt(home.bundle(launch.id)) + 1)
+
+
+def _begun_attempts(home: Home, task: Task) -> range:
+    """Return the begun attempts after the last row; their rows must have been lost."""
+    last = task.current.number
+    while has_begun(AttemptFiles(home.bundle(task.id), last + 1)):
+        last += 1
+    return range(task.current.number + 1, last + 1)
+
+
+def has_begun(files: AttemptFiles) -> bool:
+    """Return whether an attempt has begun, according to its record."""
+    try:
+        process, ended = files.read_slot("process"), files.read_slot("exit")
+    except OSError:
+        return False  # the file is no record
+    return (process or {}).get("started") == "yes" or (ended is not None and ended.get("what") != "go")
+
+
+def _last_attempt(bundle: str) -> int:
+    """Return the last attempt that may have had a row, so has all files; 0 if none."""
+    try:
+        names = os.listdir(bundle + "/attempts")
+    except OSError:
+        return 0
+    all_files = (AttemptFiles(bundle, int(name)) for name in names if name.isdigit())
+    return max((each.number for each in all_files if _was_made(each)), default=0)
+
+
+def _was_made(files: AttemptFiles) -> bool:
+    return os.path.exists(files.record) or os.path.exists(files.output)
+
+
+def _read_attempt(home: Home, launch: Launch, number: int) -> Attempt:
+    files = AttemptFiles(home.bundle(launch.id), number)
+    process = files.read_slot("process")
+    is_tried_again = number > 1 and launch.retries > 0
+    waits = process is None and (launch.is_queued or is_tried_again) and _is_kept(files)
+    return Attempt(
+        number=number,
+        state="queued" if waits else "running",
+        created_at=launch.created_at,
+        started_at=None if waits else launch.created_at,
+        boot=process["boot"] if process else boot_id(),
+        pid_namespace=int(process["namespace"]) if process else pid_namespace(),
+        automatic=waits and is_tried_again,
+    )
+
+
+def _is_kept(files: AttemptFiles) -> bool:
+    try:
+        return keeper_lives(files)
+    except OSError:
+        return False  # the attempt's files were deleted, so it has no keeper

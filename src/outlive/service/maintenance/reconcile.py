@@ -1,0 +1,257 @@
+"""Reconciling: attempts whose keeper has died are settled, or adopted if they run.
+
+If no process holds the done FIFO open, the keeper is dead. If no process holds the attempt's lock either, every process
+that could have settled the attempt is dead. These checks need no grace period, no heartbeat and no process id. Readers
+take turns with the `control` lock. If a check fails with an error, the attempt stays unchanged.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from outlive.bundle import record
+from outlive.bundle.attempt import AttemptFiles, keeper_lives, reopen_attempt, take
+from outlive.bundle.output import has_writers, read_hole, size_of
+from outlive.domain.tasks.evidence import Evidence, refused
+from outlive.domain.tasks.settlement import OutputSize, plan_settlement
+from outlive.keeper import process_tree
+from outlive.keeper.exit_watch import read_evidence, read_identity
+from outlive.keeper.intent import read_intent
+from outlive.keeper.spawn import launch_adopter
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.linux.processes import is_held_open, open_verified
+from outlive.linux.syscalls import boot_id, pid_namespace
+from outlive.service.clock import utc_now
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from outlive.bundle.attempt import HeldFiles
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.evidence import Started
+    from outlive.domain.tasks.task import Attempt, Launch, Task
+    from outlive.linux.processes import Identity
+
+    Adopter = Callable[[Home, Launch, AttemptFiles, HeldFiles], object]
+
+
+_TURN = 0.002
+_A_READER_TAKES_AT_MOST = 1.0
+
+
+def reconcile(
+    home: Home,
+    now: datetime,
+    task: str | None = None,
+    adopter: Adopter | None = launch_adopter,
+) -> list[str]:
+    """Settle or adopt attempts without a keeper; return the ids of the orphaned tasks.
+
+    No `task` means all live tasks. No `adopter` (in a program that must not fork) means that orphans are only marked.
+    """
+    orphans = []
+    with SqliteLedger(home.ledger, now) as ledger:
+        one = ledger.task(task) if task is not None else None
+        for candidate in ledger.unsettled() if task is None else ([one] if one else []):
+            if candidate.current.settled_at is None and may_settle(candidate):
+                check = _Check(home, ledger, candidate)
+                try:
+                    if check.is_orphan() and is_in_sight(candidate):
+                        orphans.append(candidate)
+                except FileNotFoundError:
+                    check.settle_by_record()
+                except OSError:
+                    continue  # a failed check shows nothing, so the attempt stays unchanged
+        owes_sinks = ledger.owes_sinks()
+    # Fork only after the ledger is closed. SQLite keeps a table of its open files and locks in memory. A forked
+    # process that opened the ledger again would trust its parent's copy of that table.
+    if adopter is not None:
+        for orphan in orphans:
+            _adopt(home, orphan, adopter)
+    if owes_sinks:
+        from outlive.keeper.sink_process import start_deliverer  # noqa: PLC0415 - few users have sinks
+
+        start_deliverer(home)
+    return [orphan.id for orphan in orphans]
+
+
+def may_settle(task: Task) -> bool:
+    """Return whether this reader may settle a task that has no keeper.
+
+    The state directory is on a local file system. A lock that is free for one process is free for every process of this
+    boot, in any PID namespace. After a reboot, no process of the task is left. A task of another machine must not be
+    settled, because its processes cannot be checked from here.
+    """
+    if task.launch.engine != "local":
+        return False
+    return bool(task.current.boot and boot_id()) or is_in_sight(task)
+
+
+def is_in_sight(task: Task) -> bool:
+    """Return whether this reader can see the task's processes, and so may adopt it."""
+    return task.current.pid_namespace == pid_namespace()
+
+
+def _is_of_another_boot(attempt: Attempt) -> bool:
+    """Return whether an attempt is of another boot; False if a boot id is unknown."""
+    here = boot_id()
+    return bool(attempt.boot and here) and attempt.boot != here
+
+
+class _Check:
+    """One check of the newest attempt of a task that has not ended."""
+
+    def __init__(self, home: Home, ledger: SqliteLedger, task: Task) -> None:
+        self._home = home
+        self._ledger = ledger
+        self._task = task
+        self._files = AttemptFiles(home.bundle(task.id), task.current.number)
+
+    def is_orphan(self) -> bool:
+        """Settle the attempt if it is dead; return whether it lives without a keeper."""
+        if not os.path.isdir(self._files.path) or (_is_of_another_boot(self._task.current) and not self._has_files()):
+            self._settle(self._vanished("unknown", "bundle_deleted", "its files were deleted"), None)
+            return False
+        control = self._take_turn()
+        if control is None:
+            return False
+        lock = None
+        try:
+            lock = take(self._files, "lock")
+            orphaned = lock is None or self._settle_unless_alive()
+            if orphaned:
+                self._ledger.set_condition(self._task.id, self._task.current.number, "orphaned")
+            return orphaned
+        finally:
+            for fd in (lock, control):
+                if fd is not None:
+                    os.close(fd)
+
+    def settle_by_record(self) -> None:
+        """Settle an attempt with a deleted lock, if its record has the end.
+
+        A recorded end is final. A process that is about to settle the attempt has the record open and goes first.
+        """
+        try:
+            record_fd = record.open_record(self._files.record)
+        except OSError:
+            return
+        try:
+            evidence = read_evidence(record_fd, "witness")
+            if evidence is not None and not is_held_open(self._files.record):
+                self._settle(evidence, record_fd)
+        finally:
+            os.close(record_fd)
+
+    def _take_turn(self) -> int | None:
+        """Take the control lock and return its descriptor.
+
+        Returns None if a keeper lives, or if the attempt has changed. A busy lock without a keeper is waited for, so
+        that no reader reports a state older than its own call.
+        """
+        until = time.monotonic() + _A_READER_TAKES_AT_MOST
+        while not keeper_lives(self._files):
+            control = take(self._files, "control")
+            if not self._is_unchanged():
+                if control is not None:
+                    os.close(control)
+                return None
+            if control is not None or time.monotonic() > until:
+                return control
+            time.sleep(_TURN)
+        return None
+
+    def _is_unchanged(self) -> bool:
+        """Return whether the attempt's row is as first read, so not settled meanwhile."""
+        again = self._ledger.task(self._task.id)
+        return again is not None and again.current.but(condition=None) == self._task.current.but(condition=None)
+
+    def _has_files(self) -> bool:
+        return all(os.path.exists(path) for path in (self._files.lock, self._files.control, self._files.done))
+
+    def _settle_unless_alive(self) -> bool:
+        try:
+            record_fd = record.open_record(self._files.record)
+        except FileNotFoundError:
+            self._settle(self._vanished("unknown", "bundle_deleted", "its record was deleted"), None)
+            return False
+        try:
+            evidence = read_evidence(record_fd, "witness")
+            if evidence is None:
+                found = read_identity(record_fd)
+                if found is not None and self._may_live(found[0]):
+                    return True
+                started: Started = "no" if found is None else "yes" if found[1]["started"] == "yes" else "unknown"
+                intent = read_intent(record_fd)
+                evidence = refused(intent, "reconciler") if intent and started == "no" else self._unseen(started)
+            self._settle(evidence, record_fd)
+        finally:
+            os.close(record_fd)
+        return False
+
+    def _may_live(self, command: Identity) -> bool:
+        """Return whether the command may live although keeper and witness are dead.
+
+        Another PID namespace cannot be seen, but the kernel shows whether any process has the output open for writing.
+        """
+        pidfd = open_verified(command)
+        if pidfd is not None:
+            os.close(pidfd)
+            return True
+        is_hidden = not is_in_sight(self._task) and not _is_of_another_boot(self._task.current)
+        return is_hidden and has_writers(self._files.output)
+
+    def _unseen(self, started: Started) -> Evidence:
+        if _is_of_another_boot(self._task.current):
+            return self._vanished(started, "reboot", "the machine was rebooted")
+        detail = "its keeper and its witness are gone without a word"
+        if started != "no":
+            from outlive.keeper.observation.unanswered_calls import note_unanswered  # noqa: PLC0415 - few tasks are lost
+
+            detail = note_unanswered(self._files) or detail
+        return self._vanished(started, "keeper_killed", detail)
+
+    def _vanished(self, started: Started, cause: str, detail: str) -> Evidence:
+        return Evidence(kind="vanished", seen_by="reconciler", started=started, cause=cause, detail=detail)
+
+    def _settle(self, evidence: Evidence, record_fd: int | None) -> None:
+        hole = read_hole(self._files)
+        attempt = self._task.current
+        if attempt.state == "queued" and evidence.started == "yes":
+            # A rebuilt row may be queued although the command had begun. An attempt cannot go from queued to succeeded,
+            # so start it first.
+            self._ledger.start(self._task.id, attempt.number, attempt.created_at)
+        left: list[process_tree.Member] = []
+        if not _is_of_another_boot(self._task.current) and evidence.started != "no":
+            left = process_tree.remnants(self._task.id, record_fd)
+        settlement = plan_settlement(
+            self._task.launch,
+            attempt.number,
+            evidence,
+            None if record_fd is None else read_intent(record_fd),
+            now=utc_now(),
+            settled_by="reconciler",
+            left_running=process_tree.describe(left),
+            output=OutputSize(written=size_of(self._files), dropped=hole.end - hole.start),
+        )
+        if self._ledger.settle(settlement) and not left:
+            self._record_left_open()
+
+    def _record_left_open(self) -> None:
+        """Record which paths the attempt left changed, if its keeper died before that."""
+        task = self._ledger.task(self._task.id)
+        if task is not None and task.state != "succeeded":
+            from outlive.keeper.observation.record_left_open import record_left_open  # noqa: PLC0415 - usually the keeper settles
+
+            record_left_open(self._home, self._ledger, task)
+
+
+def _adopt(home: Home, task: Task, adopter: Adopter) -> None:
+    """Start a new keeper for an orphan, unless another process is adopting it."""
+    files = AttemptFiles(home.bundle(task.id), task.current.number)
+    control = take(files, "control")
+    if control is not None:
+        adopter(home, task.launch, files, reopen_attempt(files, take(files, "lock"), control))

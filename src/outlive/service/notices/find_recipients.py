@@ -1,0 +1,111 @@
+"""Recipients: the sessions that are notified of an ending.
+
+The rule of `domain.notices.recipients` is applied to the ledger's sessions and their clients' processes.
+"""
+
+from __future__ import annotations
+
+from outlive.domain.notices.recipients import is_recipient, living_heir, recipients
+from outlive.domain.value import Value
+from outlive.ledger.notices import Notices
+from outlive.ledger.sessions import Sessions
+from outlive.service.sessions.liveness import is_over
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.domain.sessions.session import Lineage, Session
+    from outlive.ledger.sqlite import SqliteLedger
+
+
+class OwedBy(Value):
+    """A session, and the endings of which it is notified."""
+
+    session: Session
+    origins: tuple[int, ...]
+    """The sessions of whose tasks `session` is the recipient: itself, and the sessions of which it is the heir."""
+    tasks: tuple[str, ...] = ()
+    """Tasks of other sessions that a hand-off showed to `session` as running. It is notified of their endings."""
+    ahead: tuple[Session, ...] = ()
+    """Living sessions that are notified in place of `session`. When one of them ends, `session` may take its place."""
+    may_grow: bool = False
+    """Whether `session` would be notified of a further task now if one of the sessions in `ahead` ended."""
+
+
+class Recipients:
+    """One check of recipients, in which the process of each session is checked once."""
+
+    def __init__(self, ledger: SqliteLedger) -> None:
+        self._sessions, self._inbox = Sessions(ledger), Notices(ledger)
+        self._lineages: dict[int, Lineage] = {}
+        self._lives: dict[int, bool] = {}
+
+    def lineage_of(self, session: int) -> Lineage:
+        """Return the lineage of a session."""
+        if session not in self._lineages:
+            lineage = self._sessions.lineage(self._sessions.get(session).lineage)
+            self._lineages.update(dict.fromkeys(lineage.sessions, lineage))
+        return self._lineages[session]
+
+    def lives(self, session: Session) -> bool:
+        """Return whether a session lives. A session that cannot be seen counts as living."""
+        if session.seq not in self._lives:
+            self._lives[session.seq] = not is_over(session)
+        return self._lives[session.seq]
+
+    def heir_of(self, session: int) -> int | None:
+        """Return a session if it lives, or else its living heir; None if there is none."""
+        return living_heir(session, self.lineage_of(session), self.lives)
+
+    def heirs_of_shown(self, task: str) -> list[int]:
+        """Return the living sessions to which a hand-off showed a task, or their heirs."""
+        found = (self.heir_of(one) for one in self._inbox.sessions_shown(task))
+        return [one for one in found if one is not None]
+
+    def of_session(self, origin: int) -> tuple[int, ...]:
+        """Return the sessions notified of a session's endings, but not through a hand-off."""
+        return recipients(origin, (), self.lineage_of, self.lives)
+
+    def of_task(self, task: str, origin: int) -> tuple[int, ...]:
+        """Return the sessions that are notified of the ending of a task."""
+        return recipients(origin, self._shown(task), self.lineage_of, self.lives)
+
+    def may_acknowledge(self, session: Session, task: str, origin: int) -> bool:
+        """Return whether a session may acknowledge a task's ending for all recipients.
+
+        A recipient may, and the launcher's whole lineage. Without a recipient, every session of the project may.
+        """
+        lineage = self.lineage_of(origin)
+        if session.seq in lineage.sessions or self._hears(session, task, origin):
+            return True
+        return session.project == lineage.sessions[origin].project and not self.of_task(task, origin)
+
+    def owed_to(self, me: Session) -> OwedBy:
+        """Return the endings of which a session is notified.
+
+        A session that has ended is notified only of endings that have no living recipient.
+        """
+        kin = self.lineage_of(me.seq).sessions
+        candidates = [*kin, *self._sessions.descendants(kin)]
+        origins = [one for one in candidates if is_recipient(me.seq, one, (), self.lineage_of, self.lives)]
+        shown = [(task, origin) for task, origin in self._inbox.tasks_shown_to(kin) if origin not in candidates]
+        tasks = [task for task, origin in shown if self._hears(me, task, origin)]
+        others = [one for one in candidates if one not in origins]
+        return OwedBy(
+            session=me,
+            origins=tuple(origins),
+            tasks=tuple(tasks),
+            ahead=tuple(
+                session
+                for lineage in {id(each): each for each in self._lineages.values()}.values()
+                for session in lineage.sessions.values()
+                if session.seq != me.seq and self._lives.get(session.seq)
+            ),
+            may_grow=len(tasks) < len(shown) or (bool(others) and self._sessions.are_busy(others)),
+        )
+
+    def _hears(self, session: Session, task: str, origin: int) -> bool:
+        return is_recipient(session.seq, origin, self._shown(task), self.lineage_of, self.lives)
+
+    def _shown(self, task: str) -> list[int]:
+        """Return the sessions that were shown a task, then those notified of its ending."""
+        return [*self._inbox.sessions_shown(task), *self._inbox.last_told(task)]

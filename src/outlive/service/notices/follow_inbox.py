@@ -1,0 +1,196 @@
+"""Following the inbox: a process sleeps until the ledger changes or a keeper dies.
+
+Every commit of an ending writes to the ledger's log, and inotify wakes the follower, so the writer need not know the
+follower. A keeper that was killed commits nothing, but its done FIFO hangs up.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from select import POLLIN, poll
+
+from outlive.bundle.attempt import AttemptFiles, has_writer, open_done
+from outlive.code_copy import carry_in_own_process
+from outlive.domain.notices.notice import COALESCE_S, DEFERRAL_CEILING_S, may_wait
+from outlive.ledger.kept_open import KeptOpenLedger
+from outlive.ledger.notices import Notices
+from outlive.linux.syscalls import drain, watch_modifications
+from outlive.service.clock import utc_now
+from outlive.service.maintenance.reconcile import reconcile
+from outlive.service.notices.inbox import awaited_by, claim, owed_to, running_for
+from outlive.service.sessions.liveness import process_of
+from outlive.service.tasks.wait import DAY_MS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Self
+
+    from outlive.bundle.home import Home
+    from outlive.domain.notices.notice import Telling
+    from outlive.domain.sessions.session import Session
+    from outlive.domain.tasks.task import Task
+    from outlive.ledger.sqlite import SqliteLedger
+    from outlive.service.maintenance.reconcile import Adopter
+    from outlive.service.notices.inbox import Claim
+
+# Poll at this interval only if the user has no inotify instance left.
+_LOOK_MS = 1000
+_MOST_WATCHED = 256
+
+
+def follow_inbox(
+    home: Home,
+    session: str,
+    project: str,
+    adopter: Adopter | None,
+    *,
+    departures: int | None = None,
+    while_owed: bool = False,
+) -> Iterator[Claim]:
+    """Yield claims of a session's notices, whenever some are due.
+
+    The caller presents, acknowledges or releases each claim. Following ends when `departures`, a descriptor of
+    `watch_departures`, becomes readable. With `while_owed`, following also ends when no further notice can come.
+    """
+    with Watch(home, session, project, departures) as watch:
+        yield from follow(watch, adopter, while_owed=while_owed)
+
+
+def follow(watch: Watch, adopter: Adopter | None, *, while_owed: bool) -> Iterator[Claim]:
+    """Yield claims of notices that are due by `watch.is_due`, and sleep in between."""
+    carry_in_own_process(watch.home.path)
+    while True:
+        reconcile(watch.home, utc_now(), None, adopter)
+        watch.listen()
+        watch.look()
+        with claim(watch.home, watch.session, watch.project, wanted=watch.is_due) as claimed:
+            if claimed.tellings:
+                yield claimed
+                continue
+        if (while_owed and watch.is_vain) or not watch.sleep():
+            return
+
+
+class Watch:
+    """The events that wake a follower, and the notices that it has deferred."""
+
+    def __init__(self, home: Home, session: str, project: str, departures: int | None) -> None:
+        self.home, self.session, self.project = home, session, project
+        self.launched: list[Task] = []
+        """The session's tasks that ran at the last check. Tasks of other sessions are left out."""
+        self.is_vain = False
+        """Whether no further notice can come: no task runs for the session, and no open notice may wake it."""
+        self._departures = departures
+        self._others_tell = False
+        self._fifos: dict[str, int] = {}
+        self._ahead: list[int] = []
+        self._put_off: dict[str, float] = {}
+        self._before: dict[str, float] = {}
+        # Keep the ledger open during the sleep. A process that opens a ledger as the first truncates the index of its
+        # log. So each check of this follower would count as a change and wake it again.
+        self._ledger = KeptOpenLedger(home.ledger)
+        self._changes = watch_modifications(home.path)
+
+    def look(self) -> None:
+        """Start a check, and remember which notices the last check deferred."""
+        self._before, self._put_off = self._put_off, {}
+
+    def is_due(self, ledger: SqliteLedger, telling: Telling) -> bool:
+        """Return whether a notice is presented now.
+
+        A success waits for its group, but for `DEFERRAL_CEILING_S` seconds at most. A quiet notice waits for another.
+        """
+        if telling.is_quiet:
+            return False
+        notice = telling.notice
+        task = ledger.task(notice.task)
+        attempt = None if task is None else task.attempts[notice.attempt - 1]
+        if attempt is None or not may_wait(notice.kind, attempt.state, Notices(ledger).remaining(notice.task)):
+            return True
+        since = self._before.get(notice.id, time.monotonic())
+        if time.monotonic() - since >= DEFERRAL_CEILING_S:
+            return True
+        self._put_off[notice.id] = since
+        return False
+
+    def listen(self) -> None:
+        """Forget earlier writes to the ledger, and open the FIFOs of the running tasks.
+
+        It is called before the check, so that every write after the check has begun wakes the follower.
+        """
+        if self._changes is not None:
+            drain(self._changes)
+        self._open_fifos()
+
+    def sleep(self) -> bool:
+        """Sleep until there may be new notices; return False on a departure.
+
+        After an event the sleep lasts a moment longer, so that endings close to each other are presented together.
+        """
+        waiting = poll()
+        if self._departures is not None:
+            waiting.register(self._departures, POLLIN)
+        for fd in (*self._fifos.values(), *self._ahead):
+            waiting.register(fd, POLLIN)
+        if self._changes is not None:
+            waiting.register(self._changes, POLLIN)
+        ready = waiting.poll(self.patience_ms())
+        if any(fd == self._departures for fd, _ in ready):
+            return False
+        if ready:
+            time.sleep(COALESCE_S)
+        return True
+
+    def patience_ms(self) -> float:
+        """Return how long to sleep at most, in milliseconds."""
+        # Another process has claimed a notice and may be killed before it presents the notice. No write would wake this
+        # follower then, so poll.
+        spans: list[float] = [_LOOK_MS if self._changes is None or self._others_tell else DAY_MS]
+        now = time.monotonic()
+        spans += [max(0.0, since + DEFERRAL_CEILING_S - now) * 1000 for since in self._put_off.values()]
+        return min(spans)
+
+    def _open_fifos(self) -> None:
+        """Open the done FIFOs of running tasks, close the rest, and update this watch."""
+        with self._ledger.use(utc_now()) as ledger:
+            owed = owed_to(ledger, self.session, self.project)
+            self.launched = [] if owed is None else running_for(ledger, owed)
+            live = [] if owed is None else awaited_by(ledger, owed)
+            ahead = [] if owed is None else [each for each in owed.ahead if each.process is not None]
+            untold = set() if owed is None else Notices(ledger).open_states(owed.origins, owed.tasks, "wake")
+            self._others_tell = "claimed" in untold
+            is_over = owed is not None and owed.session.ended_at is not None
+            self.is_vain = is_over or (not live and not untold)
+        wanted = {f"{task.id} {task.current.number}": task for task in live[:_MOST_WATCHED]}
+        self._watch_ahead(ahead)
+        for name in [name for name in self._fifos if name not in wanted]:
+            os.close(self._fifos.pop(name))
+        for name, task in wanted.items():
+            if name not in self._fifos:
+                try:
+                    fifo = open_done(AttemptFiles(self.home.bundle(task.id), task.current.number))
+                except OSError:
+                    continue  # a write to the ledger will report the ending
+                if has_writer(fifo):
+                    self._fifos[name] = fifo
+                else:
+                    os.close(fifo)  # no keeper: a reader adopts or settles the attempt and writes to the ledger
+
+    def _watch_ahead(self, ahead: list[Session]) -> None:
+        """Watch the sessions in `ahead`, because their notices may go to this session."""
+        for pidfd in self._ahead:
+            os.close(pidfd)
+        opened = [process_of(each) for each in ahead[:_MOST_WATCHED]]
+        self._ahead = [pidfd for pidfd in opened if pidfd is not None]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for fd in (*self._fifos.values(), *self._ahead):
+            os.close(fd)
+        if self._changes is not None:
+            os.close(self._changes)
+        self._ledger.close()

@@ -1,0 +1,1 @@
+"""Sessions: their beginning and end, their hand-off, and the gate."""

@@ -1,0 +1,101 @@
+"""The running tasks that a session waits for: no servers, and no silent tasks.
+
+A silent task is reported only if it fails. Such a task may run without end, and so may a server: a task that listens on
+a port and prints nothing. A session that waits for a server is notified of that, and its wait ends.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.bundle.attempt import AttemptFiles
+from outlive.domain.tasks.task import AWAITED
+from outlive.linux.foreign_process import ancestors
+from outlive.linux.processes import opened_by, setting_of
+from outlive.linux.syscalls import boot_id, pid_namespace
+from outlive.service.clock import utc_now
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.task import Task
+
+QUIET_S = 60.0
+_LISTENING = "0A"
+
+
+def awaited(tasks: Sequence[Task]) -> list[Task]:
+    """Return the tasks whose ending is reported in any case, not only if they fail."""
+    return [task for task in tasks if task.launch.notify in AWAITED]
+
+
+def servers_among(home: Home, tasks: Sequence[Task]) -> dict[str, int]:
+    """Return a TCP port of each task that listens and has been quiet for a minute."""
+    quiet = [task for task in tasks if quiet_s(home, task) >= QUIET_S]
+    if not quiet:
+        return {}
+    found = _ports_by_task({pid: task.id for task in quiet for pid in _processes_on_record(home, task)})
+    return {task.id: found[task.id] for task in quiet if task.id in found}
+
+
+def quiet_s(home: Home, task: Task) -> float:
+    """Return for how many seconds the output has not grown; 0 without an output file.
+
+    A clock set forward makes a busy task look quiet. So a server must also listen on a port.
+    """
+    try:
+        written_at = os.stat(AttemptFiles(home.bundle(task.id), task.current.number).output).st_mtime
+    except OSError:
+        return 0.0
+    return max(0.0, utc_now().timestamp() - written_at)
+
+
+def _processes_on_record(home: Home, task: Task) -> list[int]:
+    """Return the process ids of a task's command and of its witness.
+
+    An adopted process has no witness. Returns an empty list for a task of another boot or PID namespace.
+    """
+    slot = AttemptFiles(home.bundle(task.id), task.current.number).read_slot("process")
+    if slot is None or slot.get("boot") != boot_id() or str(slot.get("namespace")) != str(pid_namespace()):
+        return []  # here these process ids belong to other processes
+    return [int(slot[name]) for name in ("pid", "witness") if slot.get(name)]
+
+
+def _ports_by_task(on_record: Mapping[int, str]) -> dict[str, int]:
+    """Return a TCP port of each task that listens on one, as far as /proc can be read.
+
+    A process belongs to the task that `OUTLIVE_TASK` in its environment names. Without the variable, as in an adopted
+    process, the process belongs to the task of its ancestor in `on_record`.
+    """
+    sockets = _listening()
+    found: dict[str, int] = {}
+    for pid in filter(str.isdigit, os.listdir("/proc") if sockets else ()):
+        try:
+            opened = opened_by(int(pid))
+        except OSError:
+            continue
+        ports = [sockets[path] for path in opened if path in sockets]
+        if ports:
+            task = setting_of(int(pid), "OUTLIVE_TASK")
+            if task not in on_record.values():
+                task = next((on_record[one] for one in ancestors(int(pid)) if one in on_record), "")
+            if task:
+                found.setdefault(task, ports[0])
+    return found
+
+
+def _listening() -> dict[str, int]:
+    """Return the TCP ports of this user's processes by socket name (`socket:[INODE]`)."""
+    found = {}
+    for table in ("/proc/self/net/tcp", "/proc/self/net/tcp6"):
+        try:
+            with open(table, encoding="ascii") as lines:
+                rows = [line.split() for line in lines][1:]
+        except OSError:
+            continue
+        for row in rows:
+            if row[3] == _LISTENING and int(row[7]) == os.geteuid():
+                found[f"socket:[{row[9]}]"] = int(row[1].rpartition(":")[2], 16)
+    return found

@@ -1,0 +1,233 @@
+"""The gate: the answer whether a session may stop now.
+
+A session may stop when every notice has been presented and no awaited task runs (`sessions/awaited_tasks.py`). Lost
+tasks do not count. `gate` checks once and returns. `wait_at_gate` blocks its caller, and starts no process.
+"""
+
+from __future__ import annotations
+
+import time
+
+from outlive.bundle.lease import is_held
+from outlive.bundle.trace import trace
+from outlive.domain.notices.hand_off_text import held_line, unsure_line
+from outlive.domain.notices.notice import may_be_claimed
+from outlive.domain.text.sanitize import one_line
+from outlive.domain.text.units import show_duration
+from outlive.domain.ticks import seconds_since
+from outlive.domain.timestamps import timedelta
+from outlive.domain.value import Value
+from outlive.ledger.notices import Notices
+from outlive.ledger.sessions import Sessions
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.linux.reader_gone import has_departed, wait_for_departure
+from outlive.service.clock import tick, utc_now
+from outlive.service.effects.effects import window_document
+from outlive.service.effects.open_windows import MOST_COMPARED, OpenInProject, OpenWindows
+from outlive.service.maintenance.reconcile import is_in_sight, may_settle, reconcile
+from outlive.service.notices.compose import notice_documents
+from outlive.service.notices.inbox import MOST_AT_ONCE, count_more, owed_to, running_for, tellings_for
+from outlive.service.sessions.awaited_tasks import awaited, servers_among
+from outlive.service.tasks.wait import wait_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from outlive.bundle.home import Home
+    from outlive.domain.notices.notice import Telling
+    from outlive.domain.sessions.session import Session
+    from outlive.domain.tasks.task import Task
+    from outlive.service.maintenance.reconcile import Adopter
+    from outlive.service.notices.find_recipients import OwedBy
+
+CEILING_S = 15 * 60.0
+_LOOK_AGAIN = timedelta(seconds=5)
+
+
+class Answer(Value):
+    """The gate's answer: whether a session may stop, and what keeps it from stopping."""
+
+    may_stop: bool
+    reason: str
+    session: Session | None
+    running: tuple[Task, ...] = ()
+    unknown: tuple[Task, ...] = ()
+    """The tasks in `running` whose processes cannot be seen from here. It is unknown whether these still live."""
+    lost: tuple[Task, ...] = ()
+    untold: tuple[Telling, ...] = ()
+    """The first notices that the session has not read. Notices that can wait for its next turn are left out."""
+    untold_more: int = 0
+    """The number of further notices that the session has not read."""
+    windows: OpenInProject = OpenInProject()
+    """The windows that are open now on the project's tree."""
+    servers: tuple[tuple[str, int], ...] = ()
+    """Tasks that listen on a port and print nothing, each with its port. The gate does not wait for them."""
+
+
+def gate(home: Home, session: str, project: str, adopter: Adopter | None, ceiling: float = CEILING_S) -> Answer:
+    """Return whether a session may stop now, and why.
+
+    A session that has waited for `ceiling` seconds for the same tasks and notices may stop.
+    """
+    reconcile(home, utc_now(), None, adopter)
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        owed = owed_to(ledger, session, project)
+        windows = OpenWindows(home, ledger, most=MOST_COMPARED).in_project(project)
+        waited = [] if owed is None else _waited_for(ledger, owed)
+        servers = servers_among(home, waited)
+        waited = [task for task in waited if task.id not in servers]
+        unknown = [task for task in waited if _is_out_of_sight(task)]
+        tellings = [] if owed is None else tellings_for(ledger, owed, "wake")
+        lost = [] if owed is None else _lost_for(ledger, owed)
+        more = 0 if owed is None else count_more(ledger, owed, tellings, "wake")
+        untold = [
+            each
+            for each in tellings
+            if may_be_claimed(each.notice, at_boundary=False, is_held=lambda name: is_held(home, name))
+        ]
+        blockers = {task.id for task in waited} | {notice.task for each in untold for notice in each.all}
+        waiting = None if owed is None else _wait_on(ledger, owed.session, blockers)
+    released = bool(blockers) and waiting is not None and waiting >= ceiling
+    answer = Answer(
+        may_stop=not blockers or released,
+        reason=_reason(
+            waited, unknown, lost, len(untold) + more, servers=servers, released_after=waiting if released else None
+        ),
+        session=None if owed is None else owed.session,
+        running=tuple(waited),
+        unknown=tuple(unknown),
+        lost=tuple(lost),
+        untold=tuple(untold),
+        untold_more=more,
+        windows=windows,
+        servers=tuple(servers.items()),
+    )
+    trace(home, session, "gate", may_stop=answer.may_stop, reason=answer.reason)
+    return answer
+
+
+def _lost_for(ledger: SqliteLedger, owed: OwedBy) -> list[Task]:
+    """Return the first lost tasks whose notices a session has not acknowledged."""
+    notices = Notices(ledger).owed(owed.origins, owed.tasks, kind="lost", limit=MOST_AT_ONCE)
+    found = (ledger.task(notice.task) for notice in notices)
+    return [task for task in found if task is not None and task.state == "lost"]
+
+
+def _wait_on(ledger: SqliteLedger, session: Session, blockers: set[str]) -> float | None:
+    """Record what a session waits for; return for how many seconds it has waited.
+
+    Returns None if a wait begins. A new blocker begins a new wait, because the session has only begun to wait for that
+    task. So does a reboot, because monotonic times of two boots cannot be compared.
+    """
+    now = tick()
+    began, known = _read_gated(Sessions(ledger).gated(session.seq))
+    waiting = seconds_since(began, now) if blockers <= known else None
+    words = (began if waiting is not None and began is not None else now, *sorted(blockers))
+    Sessions(ledger).set_gated(session.seq, " ".join(words) if blockers else None)
+    return waiting
+
+
+def wait_at_gate(  # noqa: PLR0917 - the parameters of `gate`, and one more
+    home: Home,
+    session: str,
+    project: str,
+    adopter: Adopter | None,
+    ceiling: float = CEILING_S,
+    departures: int | None = None,
+) -> Answer:
+    """Block until a session may stop, or until `ceiling` seconds have passed.
+
+    Tasks that this process cannot see are checked every few seconds. The wait also ends when `departures`, a descriptor
+    of `watch_departures`, becomes readable, or when only unread notices are left.
+    """
+    until = time.monotonic() + ceiling
+    while True:
+        left = until - time.monotonic()
+        answer = gate(home, session, project, adopter, ceiling if left > 0 else 0.0)
+        # If no task runs, only unread notices are left. The session must read them, so a longer wait does not help.
+        if answer.may_stop or not answer.running or has_departed(departures):
+            return answer
+        patience = timedelta(seconds=max(left, 0.0))
+        # The kernel does not wake us for a task out of sight (another PID namespace or machine), so poll those tasks.
+        seen = [task.id for task in answer.running if task not in answer.unknown]
+        if answer.unknown:
+            patience = min(patience, _LOOK_AGAIN)
+        if seen:
+            wait_for(home, seen, any_one=True, timeout=patience, adopter=adopter, departures=departures)
+        else:
+            wait_for_departure(departures, patience.total_seconds())
+
+
+def gate_document(home: Home, answer: Answer) -> dict[str, object]:
+    """Return the gate's answer as JSON."""
+    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415 - most answers are a line
+
+    now = utc_now()
+    return {
+        "may_stop": answer.may_stop,
+        "reason": answer.reason,
+        "running": [task_document(home, task, now) for task in answer.running],
+        "unknown": [task.id for task in answer.unknown],
+        "lost": [task_document(home, task, now) for task in answer.lost],
+        "untold": notice_documents(home, answer.untold, answer.session),
+        "untold_more": answer.untold_more,
+        "servers": [{"task": task, "port": port} for task, port in answer.servers],
+        "open_windows": [{"task": task, **window_document(window, now)} for task, window in answer.windows.windows],
+        "open_windows_more": answer.windows.more,
+        "open_windows_unknown": list(answer.windows.unsure),
+    }
+
+
+def window_lines(answer: Answer, tree: str) -> list[str]:
+    """Return a line for each window that is open, or may be open, on a project's tree."""
+    now, found = utc_now(), answer.windows
+    lines = [held_line(task, window, now, tree) for task, window in found.windows]
+    lines += [unsure_line(task) for task in found.unsure]
+    more = f"and {found.more} more ended tasks left something changed here, which was not compared"
+    return [*lines, more] if found.more else lines
+
+
+def _read_gated(text: str | None) -> tuple[str | None, set[str]]:
+    """Return from stored text since which tick a session waits, and for which tasks."""
+    words = [] if text is None else text.split(" ")
+    return " ".join(words[:2]) or None, set(words[2:])
+
+
+def _waited_for(ledger: SqliteLedger, owed: OwedBy) -> list[Task]:
+    return awaited(running_for(ledger, owed))
+
+
+def _is_out_of_sight(task: Task) -> bool:
+    """Return whether this process cannot check if a running task still lives."""
+    return not may_settle(task) or (task.current.condition == "orphaned" and not is_in_sight(task))
+
+
+def _reason(
+    waited: Sequence[Task],
+    unknown: Sequence[Task],
+    lost: Sequence[Task],
+    untold: int,
+    *,
+    servers: Mapping[str, int],
+    released_after: float | None,
+) -> str:
+    words = []
+    if waited:
+        names = ", ".join(f"{task.id} ({one_line(task.launch.command, 40)})" for task in waited[:5])
+        more = f" and {len(waited) - 5} more" if len(waited) > 5 else ""
+        words.append(f"{len(waited)} running: {names}{more}")
+    if unknown:
+        words.append(f"out of sight, in another PID namespace: {', '.join(task.id for task in unknown)}")
+    if lost:
+        names = ", ".join(task.id for task in lost[:5])
+        words.append(f"lost, no ending will come for: {names}")
+    if untold:
+        words.append(f"{untold} not told yet: outlive inbox")
+    if servers:
+        named = ", ".join(f"{task} (port {port})" for task, port in list(servers.items())[:5])
+        words.append(f"not waited for, because they look like servers: {named}")
+    if released_after is not None:
+        span = show_duration(timedelta(seconds=released_after))
+        words.append(f"waited for {span}, which is long enough: go on without them")
+    return "; ".join(words) or "nothing is waited for"

@@ -1,0 +1,89 @@
+"""Gathering: the notices for a session that is about to stop, presented together.
+
+Each presentation costs a turn of the model, and clients allow few in a row. So notices wait until no task runs, except
+of tasks that wait for input, make no progress, or are the first to fail (if the caller asks for that).
+"""
+
+from __future__ import annotations
+
+import time
+
+from outlive.domain.notices.notice import needs_answer
+from outlive.service.notices.follow_inbox import Watch, follow
+from outlive.service.sessions.awaited_tasks import QUIET_S, awaited, quiet_s, servers_among
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from outlive.bundle.home import Home
+    from outlive.domain.notices.notice import Telling
+    from outlive.domain.tasks.task import Task
+    from outlive.ledger.sqlite import SqliteLedger
+    from outlive.service.maintenance.reconcile import Adopter
+    from outlive.service.notices.inbox import Claim
+
+
+class Gathering(Watch):
+    """A wait at the end of a turn: its awaited tasks, and the servers among them."""
+
+    def __init__(
+        self,
+        home: Home,
+        session: str,
+        project: str,
+        *,
+        departures: int | None,
+        ceiling_s: float,
+        ignored: frozenset[str] = frozenset(),
+        is_failure_urgent: bool = False,
+    ) -> None:
+        super().__init__(home, session, project, departures)
+        self.servers: dict[str, int] = {}
+        """The tasks that were found to be servers, each with a port on which it listens."""
+        self.awaited: list[Task] = []
+        """The tasks that were waited for at the last check."""
+        self._until = time.monotonic() + ceiling_s
+        self._look_for_servers_at = 0.0
+        self._ignored = ignored
+        self._is_failure_urgent = is_failure_urgent
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time limit of the wait has passed."""
+        return time.monotonic() >= self._until
+
+    def claims(self, adopter: Adopter | None) -> Iterator[Claim]:
+        """Yield claims of notices that are presented together; none if there are none."""
+        yield from follow(self, adopter, while_owed=True)
+
+    def listen(self) -> None:
+        """Prepare a check, and find out which tasks are still awaited."""
+        super().listen()
+        wanted = [task for task in awaited(self.launched) if task.id not in self._ignored]
+        if time.monotonic() >= self._look_for_servers_at:
+            self._look_for_servers(wanted)
+        self.awaited = [task for task in wanted if task.id not in self.servers]
+        if self.is_late or not self.awaited:
+            self.is_vain = True
+
+    def _look_for_servers(self, tasks: Sequence[Task]) -> None:
+        self.servers.update(servers_among(self.home, tasks))
+        left = [QUIET_S - quiet_s(self.home, task) for task in tasks if task.id not in self.servers]
+        # A quiet task that listens on no port now may listen on one later, so check it again.
+        next_look = min((span if span > 0 else QUIET_S for span in left), default=QUIET_S)
+        self._look_for_servers_at = time.monotonic() + next_look
+
+    def is_due(self, ledger: SqliteLedger, telling: Telling) -> bool:
+        """Return whether a notice is presented now."""
+        if self.is_vain:
+            return True
+        task = ledger.task(telling.notice.task)
+        state = None if task is None else task.attempts[telling.notice.attempt - 1].state
+        return needs_answer(telling.notice.kind, state, is_failure_urgent=self._is_failure_urgent)
+
+    def patience_ms(self) -> float:
+        """Return how long to sleep in milliseconds: to the limit or the check for servers."""
+        now = time.monotonic()
+        spans = [self._until - now, self._look_for_servers_at - now]
+        return min(super().patience_ms(), *(max(0.0, span) * 1000 + 1 for span in spans))

@@ -1,0 +1,68 @@
+"""Whether a session lives, by its client's process and not by its last activity."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.domain.errors import UserError
+from outlive.linux.processes import Identity, has_exited, identify, open_verified
+from outlive.linux.syscalls import boot_id, pid_namespace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.domain.sessions.session import Session
+
+_GRACE_S = 60.0
+
+
+def grace_s() -> float:
+    """Return for how many seconds a client's command must be unseen to count as lost."""
+    try:
+        return float(os.environ.get("OUTLIVE_GRACE_S", _GRACE_S))
+    except ValueError:
+        return _GRACE_S
+
+
+def mark_of(pid: int) -> str:
+    """Return a process's identity for a session's record, or raise `UserError`."""
+    try:
+        found = identify(pid)
+    except (OSError, OverflowError) as error:
+        raise UserError(f"there is no process {pid} to be seen", "give the client's own") from error
+    return f"{found.pid} {found.inode} {found.start} {found.boot} {found.namespace}"
+
+
+def is_over(session: Session) -> bool:
+    """Return whether a session or its process is known to have ended."""
+    return session.ended_at is not None or (session.process is not None and is_gone(session.process))
+
+
+def is_gone(process: str) -> bool:
+    """Return whether a recorded process has ended; False if it cannot be seen here."""
+    identity = _identity(process)
+    if identity.boot != boot_id():
+        return True
+    if identity.namespace != pid_namespace():
+        return False
+    pidfd = open_verified(identity)
+    if pidfd is None:
+        return True
+    try:
+        return has_exited(pidfd)
+    finally:
+        os.close(pidfd)
+
+
+def process_of(session: Session) -> int | None:
+    """Return a pidfd of the session's process; None if it has ended or is unknown."""
+    return None if session.process is None else open_verified(_identity(session.process))
+
+
+def is_judged(session: Session) -> bool:
+    """Return whether the end of a session can be known, by its process or the ledger."""
+    return session.process is not None or session.ended_at is not None
+
+
+def _identity(process: str) -> Identity:
+    pid, inode, start, boot, namespace = process.split()
+    return Identity(pid=int(pid), inode=int(inode), start=int(start), boot=boot, namespace=int(namespace))

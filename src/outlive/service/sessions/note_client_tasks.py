@@ -1,0 +1,180 @@
+"""Commands that clients run in their own background, as the clients report them.
+
+After a client has exited, Outlive checks by itself whether these commands still run.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.domain.sessions.client_task import judge
+from outlive.domain.sessions.session_name import check_name
+from outlive.domain.text.sanitize import masked
+from outlive.domain.ticks import seconds_since
+from outlive.domain.timestamps import from_micros, iso
+from outlive.ledger.client_tasks import ClientTasks
+from outlive.ledger.sessions import Sessions
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.linux.foreign_process import holders_of
+from outlive.linux.processes import is_held_open
+from outlive.service.clock import tick, utc_now
+from outlive.service.sessions.liveness import grace_s, is_gone, is_over
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from outlive.bundle.home import Home
+    from outlive.domain.sessions.client_task import ClientReport, ClientTask, Sight
+    from outlive.domain.sessions.session import Session
+
+
+# The tasks of these clients are sessions of sub-agents. They run in the client's process and end with it.
+_KEEP_THEIRS_INSIDE = ("opencode", "openclaw", "cursor")
+
+
+def note_foreign(
+    home: Home, session: str, project: str, client: str, seen: Sequence[ClientReport], *, are_all: bool
+) -> None:
+    """Record a client's report about the commands that it runs for a session.
+
+    With `are_all`, commands that the report does not name have ended, unless an earlier client process ran them.
+    Commands of a session that this session replaced in the same process become this session's.
+    """
+    check_name(session)
+    with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
+        origin, _ = Sessions(ledger).heard_of(session, project, utc_now())
+        known, me = ClientTasks(ledger), Sessions(ledger).get(origin)
+        named = {each.id for each in seen}
+        inherited = {one.seen.id: one for one in _of_replaced(ledger, me)}
+        gone = [one for one in known.running(origin) if one.process == me.process and one.seen.id not in named]
+        known.close(
+            [*gone, *inherited.values()] if are_all else [inherited[one] for one in named & {*inherited}],
+            "ended",
+            utc_now(),
+        )
+        for each in seen:
+            known.note(origin, client, _with_what_is_known(each, inherited.get(each.id)), utc_now())
+
+
+def _of_replaced(ledger: SqliteLedger, me: Session) -> list[ClientTask]:
+    """Return the commands of replaced sessions of this lineage and client process."""
+    if me.process is None:
+        return []
+    kin = Sessions(ledger).lineage(me.lineage).sessions.values()
+    over = [each for each in kin if each.seq != me.seq and each.process == me.process and is_over(each)]
+    return [one for each in over for one in ClientTasks(ledger).running(each.seq) if one.process == me.process]
+
+
+def _with_what_is_known(seen: ClientReport, before: ClientTask | None) -> ClientReport:
+    """Return a report, completed from an earlier report of the same command.
+
+    A client names the output file only in the report after the start of a command.
+    """
+    if before is None:
+        return seen
+    return seen.but(
+        description=seen.description or before.seen.description,
+        output=seen.output or before.seen.output,
+        cwd=seen.cwd or before.seen.cwd,
+    )
+
+
+def foreign_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[ClientTask]:
+    """Return the commands that clients of these sessions last reported as running.
+
+    A lost command is returned only once, because this call records it as reported.
+    """
+    found = _seen_of(ledger, sessions)
+    tell_lost(ledger, [one for one in found if one.state == "lost"])
+    return found
+
+
+def tell_lost(ledger: SqliteLedger, ones: Sequence[ClientTask]) -> None:
+    """Record that these lost commands have been reported."""
+    ClientTasks(ledger).close(ones, "lost", utc_now())
+
+
+def abandoned_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[ClientTask]:
+    """Return the commands that former client processes of these sessions left running."""
+    return [one for one in _seen_of(ledger, sessions) if one.is_abandoned]
+
+
+def _seen_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[ClientTask]:
+    """Return clients' commands as they are now; record when one is first not found."""
+    known, found = ClientTasks(ledger), []
+    adopted = {task.launch.adopted_output for task in ledger.unsettled()} - {None}
+    for session in sessions:
+        for one in known.running(session.seq):
+            if one.seen.output in adopted:
+                continue  # the command was adopted, and is reported as a task
+            if not is_over(session) and one.process == session.process:
+                found.append(one)
+                continue
+            sight = _look_for(one)
+            state = judge(sight, seconds_since(one.absent_since, tick()), grace_s())
+            # Write only if something changed: each commit makes every hook read the ledger again.
+            if sight != "unknown" and (sight == "absent") != (one.absent_since is not None):
+                known.set_absent(one, tick() if sight == "absent" else None)
+            found.append(one.but(state=state, written_at=_written_at(one), is_abandoned=True))
+    return found
+
+
+def foreign_of_others(ledger: SqliteLedger, project: str, origins: Sequence[int]) -> list[ClientTask]:
+    """Return the running commands of clients of other living sessions in a project."""
+    sessions = Sessions(ledger)
+    living = [one for one in ClientTasks(ledger).origins() if one not in origins and not is_over(sessions.get(one))]
+    return [one for one in foreign_now(ledger, project, living) if one.state == "running"]
+
+
+def foreign_now(ledger: SqliteLedger, project: str | None, origins: Sequence[int] | None = None) -> list[ClientTask]:
+    """Return clients' own commands with their present state, and record nothing."""
+    known, sessions = ClientTasks(ledger), Sessions(ledger)
+    adopted = {task.launch.adopted_output for task in ledger.unsettled()} - {None}
+    found = []
+    for session in (sessions.get(origin) for origin in (known.origins() if origins is None else origins)):
+        if project is not None and session.project != project:
+            continue
+        is_there = not is_over(session)
+        for one in known.running(session.seq):
+            if one.seen.output not in adopted:
+                is_kept = is_there and one.process == session.process
+                state = "running" if is_kept or _look_for(one) == "present" else "unknown"
+                found.append(one.but(state=state, written_at=None if is_kept else _written_at(one)))
+    return found
+
+
+def _written_at(one: ClientTask) -> datetime | None:
+    try:
+        return None if one.seen.output is None else from_micros(os.stat(one.seen.output).st_mtime_ns // 1000)
+    except OSError:
+        return None
+
+
+def foreign_document(one: ClientTask) -> dict[str, object]:
+    """Return a client's command as JSON."""
+    return {
+        "client": one.client,
+        "id": one.seen.id,
+        "command": masked(one.seen.command),
+        "description": None if one.seen.description is None else masked(one.seen.description),
+        "cwd": one.seen.cwd,
+        "output": one.seen.output,
+        "written_at": iso(one.written_at),
+        "pids": [] if one.seen.output is None else holders_of(one.seen.output),
+        "state": one.state,
+        "seen_at": iso(one.seen_at),
+    }
+
+
+def _look_for(one: ClientTask) -> Sight:
+    """Return whether a client's command can be seen to run.
+
+    A command runs if a process has its output file open. A command inside its client's process ends with the client.
+    """
+    if one.client in _KEEP_THEIRS_INSIDE and one.process is not None:
+        return "absent" if is_gone(one.process) else "unknown"
+    if one.seen.output is None or not os.path.exists(one.seen.output):
+        return "unknown"
+    return "present" if is_held_open(one.seen.output) else "absent"

@@ -1,0 +1,52 @@
+"""The boundary at a session's start: it is recorded, and a hand-off is presented."""
+
+from __future__ import annotations
+
+from outlive.bundle.lease import Lease
+from outlive.ledger.notices import Notices
+from outlive.ledger.sessions import Sessions
+from outlive.service.clock import tick, utc_now
+from outlive.service.maintenance.reconcile import reconcile
+from outlive.service.notices.inbox import claim
+from outlive.service.notices.tell_unheard import claim_earlier
+from outlive.service.sessions.hand_off import hand_off
+from outlive.service.sessions.lineage import begin
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from outlive.bundle.home import Home
+    from outlive.domain.sessions.session import SessionStart
+    from outlive.ledger.sqlite import SqliteLedger
+    from outlive.service.maintenance.reconcile import Adopter
+    from outlive.service.sessions.hand_off import HandOff
+    from outlive.service.sessions.lineage import StartRequest
+
+
+def cross_boundary(
+    home: Home, begun: SessionStart, adopter: Adopter | None, put: Callable[[StartRequest, HandOff | None], None]
+) -> None:
+    """Record the beginning of a session, and pass its hand-off to `put`.
+
+    Its notices count as presented when `put` returns. `put` gets None if this boundary was handled to its end before.
+    """
+    with Lease(home) as lease:
+        began = begin(home, begun.but(tick=tick(), lease=lease.name), adopter)
+        if began.is_repeated:
+            put(began, None)
+            return
+        reconcile(home, utc_now(), None, adopter)
+        with claim(home, begun.id, begun.project, at_boundary=True) as claimed:
+            assert claimed.owed is not None  # noqa: S101 - the session has just been recorded
+            earlier = claim_earlier(home, claimed.owed, lease.name, is_new=begun.source != "compact")
+            handed = hand_off(home, claimed.owed, claimed.tellings, earlier, after_summary=begun.source == "compact")
+            put(began, handed)
+            claimed.presented(handed.told, also=lambda ledger: _record(ledger, began.session.seq, lease.name, handed))
+
+
+def _record(ledger: SqliteLedger, session: int, lease: str, handed: HandOff) -> None:
+    """Record that the hand-off was given, and the notices and tasks of others in it."""
+    Sessions(ledger).has_been_told(session, lease)
+    Notices(ledger).present_all(lease, session, utc_now())
+    Notices(ledger).note_shown(handed.shown, session)

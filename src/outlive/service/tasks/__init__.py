@@ -1,0 +1,1 @@
+"""The operations on tasks, one per module, and what they share."""

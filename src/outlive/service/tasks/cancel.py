@@ -1,0 +1,226 @@
+"""Cancelling: the keeper of a task ends the task's processes, its descendants.
+
+A task that has ended has no keeper. If it left processes running, the cancelling process ends them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from outlive.bundle.attempt import AttemptFiles, poke
+from outlive.bundle.record import open_record
+from outlive.domain.timestamps import timedelta
+from outlive.domain.value import Value
+from outlive.keeper import process_tree
+from outlive.keeper.exit_watch import read_identity
+from outlive.keeper.kill_tree import STEPS, end_tree
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.linux.processes import KEEPER_NAME, WITNESS_NAME, is_stopped, name_of, open_verified, opened_by
+from outlive.linux.syscalls import boot_id, pid_namespace, signal
+from outlive.service.clock import utc_now
+from outlive.service.maintenance.reconcile import reconcile
+from outlive.service.tasks.find import read_tasks
+from outlive.service.tasks.wait import wait_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.task import LeftRunning, Task
+    from outlive.service.maintenance.reconcile import Adopter
+
+# The time limit of a cancel, in seconds: all steps of the keeper, and some time to settle on a busy machine.
+_CEILING = sum(grace for _, grace in STEPS) + 10
+_ASK_AGAIN = timedelta(seconds=1)
+
+
+class Cancelled(Value):
+    """The outcome of a cancel: the task afterwards, and whether the cancel ended it."""
+
+    task: Task
+    took: bool
+    late: bool
+    """Whether the task ended by itself before the cancel reached its keeper."""
+    ended: tuple[LeftRunning, ...] = ()
+    """Processes that the task had left running when it ended, and that the cancel has ended."""
+    alive: tuple[LeftRunning, ...] = ()
+    """Processes of the task that are still alive."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the cancel ended the task, or every process that an ended task left."""
+        return self.took or (bool(self.ended) and not self.alive)
+
+
+def cancelled_json(outcome: Cancelled) -> dict[str, object]:
+    """Return the fields that a cancel adds to the JSON of a task."""
+    return {
+        "cancelled": outcome.took,
+        "ended_left_running": [left.pid for left in outcome.ended],
+        "still_alive": [left.pid for left in outcome.alive],
+    }
+
+
+def pids_of(processes: Sequence[LeftRunning]) -> str:
+    """Return the process ids as text for people."""
+    return ", ".join(str(process.pid) for process in processes)
+
+
+def cancel(home: Home, ids: Sequence[str], adopter: Adopter | None) -> list[Cancelled]:
+    """End all processes of tasks, even of ended ones; return the outcomes."""
+    for one in ids:
+        reconcile(home, utc_now(), one, adopter)
+    leftovers = {task.id: _end_leftovers(home, task) for task in read_tasks(home, ids) if task.current.settled_at}
+    outcomes = [_outcome(task) for task in ask_to_end(home, ids, "cancel", adopter)]
+    return [leftovers.get(outcome.task.id) or outcome for outcome in outcomes]
+
+
+def leftovers_of(home: Home, task: Task) -> tuple[LeftRunning, ...]:
+    """Return the living processes of a task that has ended."""
+    return process_tree.describe(_leftover_members(home, task))
+
+
+def _leftover_members(home: Home, task: Task) -> list[process_tree.Member]:
+    """Return the processes that an ended task left running.
+
+    They are recorded in the ledger, have the task's id in their environment, or descend from the task's processes.
+    """
+    found: dict[int, process_tree.Member] = {}
+    ours_in_all: set[int] = set()
+    for attempt in task.attempts:
+        files = AttemptFiles(home.bundle(task.id), attempt.number)
+        ours = frozenset((*_keepers_of(files), *_witness_of(files)))
+        ours_in_all |= ours
+        for keeper in ours:
+            found.update(
+                (below.pid, below) for below in process_tree.descendants(keeper, ours) if below.pid not in ours
+            )
+        is_here = attempt.boot == boot_id() and attempt.pid_namespace == pid_namespace()
+        for left in attempt.left_running if is_here else ():
+            member = process_tree.look(left.pid)
+            # Older versions did not record the identity of a process. Then the task's id in its environment is the
+            # only proof that it belongs to the task.
+            if member == process_tree.Member(pid=left.pid, start=left.start, inode=left.inode):
+                found[left.pid] = member
+    found.update((member.pid, member) for member in process_tree.with_setting("OUTLIVE_TASK", task.id))
+    for member in list(found.values()):
+        found.update((below.pid, below) for below in process_tree.descendants(member.pid))
+    for pid in (os.getpid(), *ours_in_all):
+        found.pop(pid, None)
+    return [member for member in found.values() if not _is_of_another_task(home, task, member.pid)]
+
+
+def _is_of_another_task(home: Home, task: Task, pid: int) -> bool:
+    return process_tree.keeps_another_task(pid) or process_tree.runs_another_task(pid, home, task.id)
+
+
+def _end_leftovers(home: Home, task: Task) -> Cancelled | None:
+    """End the processes that an ended task left running; None if there are none."""
+    before = leftovers_of(home, task)
+    if not before:
+        return None
+    end_tree(lambda: _leftover_members(home, task), lambda pid: _is_of_another_task(home, task, pid))
+    alive = leftovers_of(home, task)
+    left = {(each.pid, each.start) for each in alive}
+    ended = tuple(each for each in before if (each.pid, each.start) not in left)
+    return Cancelled(task=task, took=False, late=False, ended=ended, alive=alive)
+
+
+def ask_to_end(home: Home, ids: Sequence[str], word: str, adopter: Adopter | None) -> list[Task]:
+    """Ask the keepers of tasks to end them, and wait until the tasks have ended.
+
+    `word` is the reason. The wait ends after `_CEILING` seconds, so a returned task may still be running.
+    """
+    for one in ids:
+        reconcile(home, utc_now(), one, adopter)
+    until = time.monotonic() + _CEILING
+    is_first = True
+    while time.monotonic() < until:
+        waiting = [task for task in read_tasks(home, ids) if task.current.settled_at is None]
+        for task in waiting:
+            files = AttemptFiles(home.bundle(task.id), task.current.number)
+            if not is_first:
+                continue_stopped(files)
+            # Ask again if the attempt's record has no request yet: the keeper may have been killed before it read the
+            # request, and a new keeper may have adopted the attempt.
+            if files.read_slot("intent") is None:
+                poke(files, word)
+        is_first = False
+        if wait_for(home, [task.id for task in waiting], timeout=_ASK_AGAIN, adopter=adopter):
+            break
+    return read_tasks(home, ids)
+
+
+def continue_stopped(files: AttemptFiles) -> None:
+    """Continue the keeper and the witness of an attempt if they are stopped (SIGSTOP).
+
+    A stopped process cannot read the request to cancel. The process is identified by the record that it has open, and
+    the signal is sent through a pidfd. So no other process gets the signal.
+    """
+    for pid in filter(is_stopped, _keepers_of(files)):
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError:
+            continue
+        try:
+            if pid in _keepers_of(files):  # the process id may belong to another process by now
+                signal.pidfd_send_signal(pidfd, signal.SIGCONT)
+        except OSError:
+            continue
+        finally:
+            os.close(pidfd)
+
+
+def _keepers_of(files: AttemptFiles) -> list[int]:
+    """Return the keeper and the witness, by process name and by the open record."""
+    record = os.path.realpath(files.record)
+    named = (int(name) for name in os.listdir("/proc") if name.isdigit())
+    return [pid for pid in named if name_of(pid) in (KEEPER_NAME, WITNESS_NAME) and record in _opened_by(pid)]
+
+
+def _witness_of(files: AttemptFiles) -> list[int]:
+    """Return the recorded witness if it lives; after the end it has no record open."""
+    try:
+        record_fd = open_record(files.record)
+    except OSError:
+        return []
+    try:
+        named = read_identity(record_fd, "witness")
+    finally:
+        os.close(record_fd)
+    pidfd = open_verified(named[0]) if named else None
+    if named is None or pidfd is None:
+        return []
+    os.close(pidfd)
+    return [named[0].pid]
+
+
+def _opened_by(pid: int) -> list[str]:
+    try:
+        return opened_by(pid)
+    except OSError:
+        return []  # the process has ended, or we may not inspect it
+
+
+def _outcome(task: Task) -> Cancelled:
+    attempt = task.current
+    ended_otherwise = attempt.settled_at is not None and attempt.reason != "cancel_incomplete"
+    return Cancelled(
+        task=task,
+        took=task.state == "cancelled",
+        late=ended_otherwise and task.state != "cancelled",
+        alive=() if ended_otherwise else attempt.left_running,
+    )
+
+
+def with_descendants(home: Home, ids: Sequence[str]) -> list[str]:
+    """Return the tasks and every task that was launched from inside them."""
+    found = list(ids)
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        layer: Sequence[str] = found[:]
+        while layer:
+            layer = [child for child in ledger.children(layer) if child not in found]
+            found.extend(layer)
+    return found

@@ -1,0 +1,61 @@
+"""Finding tasks by id or unique prefix, or the only running task if none is named."""
+
+from __future__ import annotations
+
+from outlive.domain.errors import AmbiguousId, UnknownTask, UserError
+from outlive.domain.ids import check_prefix
+from outlive.domain.text.sanitize import one_line
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.task import Task
+    from outlive.ledger.contract import Ledger
+
+_SHOWN = 5
+
+
+def resolve(ledger: Ledger, text: str) -> Task:
+    """Return the task with this id or prefix, or raise `UnknownTask` or `AmbiguousId`."""
+    prefix = check_prefix(text)
+    exact = ledger.task(prefix)
+    if exact is not None:
+        return exact
+    found = ledger.matching(prefix, _SHOWN + 1)
+    if not found:
+        raise UnknownTask(f"no task has an id that begins with {prefix}", "`outlive list --all` shows every task")
+    if len(found) > 1:
+        names = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
+        raise AmbiguousId(f"{prefix} may be any of {names}", "give more letters of the id")
+    task = ledger.task(found[0])
+    if task is None:
+        raise UnknownTask(f"task {found[0]} was deleted just now", "`outlive list` shows what is left")
+    return task
+
+
+def read_tasks(home: Home, ids: Sequence[str]) -> list[Task]:
+    """Return these tasks as the ledger has them now, without deleted ones."""
+    if not ids:
+        return []
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        return [task for one in ids if (task := ledger.task(one)) is not None]
+
+
+def only_one(tasks: list[Task], verb: str) -> Task:
+    """Return the only running task, or raise `UserError` if there is not exactly one."""
+    if not tasks:
+        raise UserError(
+            f"there is no running task to {verb} in this session",
+            "name one: `outlive list` shows them",
+        )
+    if len(tasks) > 1:
+        names = "; ".join(f"{task.id} ({one_line(task.launch.command, 30)})" for task in tasks[:_SHOWN])
+        raise UserError(
+            f"{len(tasks)} tasks are running, so which is meant is not clear: {names}",
+            f"outlive {verb} ID",
+        )
+    return tasks[0]

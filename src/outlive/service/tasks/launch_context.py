@@ -1,0 +1,120 @@
+"""The context of a launch: its project, session and parent task."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.domain.errors import TooDeep, Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEEPEST = 3
+# The variables in which clients name the session to the commands that they run.
+_CLIENT_SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID")
+# The sessions that these variables named when a task began. Every process of the task inherits them.
+_INHERITED_SESSIONS = "OUTLIVE_INHERITED_SESSIONS"
+# What `session_of` reads in addition to the variables of clients.
+SESSION_VARIABLES = ("OUTLIVE_SESSION", "OUTLIVE_TASK", _INHERITED_SESSIONS)
+# Clients set these for every command that they run, even if they name no session.
+_CLIENT_VARIABLES = ("CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE", "OPENCLAW_SHELL", "CURSOR_AGENT")
+
+
+def session_of(environ: Mapping[str, str]) -> str | None:
+    """Return the session that a process works for; None if its environment names none.
+
+    Inside a task, a session that was named there is preferred to the sessions that the task began with.
+    """
+    found = own_session_of(environ)
+    return found if found is not None else next(iter(_named_sessions(environ)), None)
+
+
+def own_session_of(environ: Mapping[str, str], from_client: str | None = None) -> str | None:
+    """Return the session that was named inside the task in which this process runs.
+
+    Outside a task, returns the session that the environment names. `from_client` is a session that the client named by
+    other means. Only OUTLIVE_SESSION takes precedence over `from_client`.
+    """
+    # Search in the text, not in a list: a session name that a person chose may contain spaces.
+    inherited = f" {environ.get(_INHERITED_SESSIONS, '')} " if parent_of(environ) else ""
+    explicit = environ.get("OUTLIVE_SESSION")
+    if explicit and f" {explicit} " not in inherited:
+        return explicit
+    if from_client:
+        return from_client
+    return next((one for one in _named_sessions(environ) if f" {one} " not in inherited), None)
+
+
+def environ_of_task(environ: Mapping[str, str], task: str, session: str | None) -> dict[str, str]:
+    """Return the environment of a task's command; `environ` is the launcher's."""
+    inside = {**environ, "OUTLIVE_TASK": task, "OUTLIVE_DEPTH": str(depth_of(environ) + 1)}
+    if session is not None:
+        inside["OUTLIVE_SESSION"] = session
+    inside[_INHERITED_SESSIONS] = " ".join(dict.fromkeys(_named_sessions(inside)))
+    return inside
+
+
+def _named_sessions(environ: Mapping[str, str]) -> list[str]:
+    """Return the sessions that the environment names, OUTLIVE_SESSION first."""
+    return [environ[name] for name in ("OUTLIVE_SESSION", *_CLIENT_SESSION_VARIABLES) if environ.get(name)]
+
+
+def is_read_by_model(environ: Mapping[str, str]) -> bool:
+    """Return whether a model reads this output: in a session, a client or a task."""
+    if session_of(environ) is not None or parent_of(environ) is not None:
+        return True
+    return any(environ.get(name) for name in _CLIENT_VARIABLES)
+
+
+def parent_of(environ: Mapping[str, str]) -> str | None:
+    """Return the task that this process runs in; None outside a task."""
+    return environ.get("OUTLIVE_TASK") or None
+
+
+def depth_of(environ: Mapping[str, str]) -> int:
+    """Return the depth of nested tasks here; raise `TooDeep` if it is unknown."""
+    if parent_of(environ) is None:
+        return 0
+    depth = environ.get("OUTLIVE_DEPTH", "")
+    if not (depth.isascii() and depth.isdigit()):
+        raise TooDeep(
+            f"this runs inside task {parent_of(environ)}, and how deep is not known",
+            "keep OUTLIVE_DEPTH beside OUTLIVE_TASK in its environment, or unset both",
+        )
+    return int(depth)
+
+
+def check_depth(environ: Mapping[str, str]) -> None:
+    """Raise `TooDeep` for too many nested tasks, which are most likely a mistake."""
+    if depth_of(environ) >= DEEPEST:
+        raise TooDeep(
+            f"this runs inside {depth_of(environ)} tasks already, which is as deep as it may be",
+            "launch it from outside; a task should not launch tasks without end",
+        )
+
+
+def project_of(directory: str) -> str:
+    """Return the top of the git worktree around a directory, else the directory.
+
+    Only `.git` is looked for, so the result is the same if the repository is damaged or lies across a mount.
+    """
+    place = top = os.path.realpath(directory)
+    while not os.path.lexists(top + "/.git"):
+        above = os.path.dirname(top)
+        if above == top:
+            return place
+        top = above
+    return top
+
+
+def current_directory(environ: Mapping[str, str]) -> str:
+    """Return the current directory, or PWD if it is deleted; else raise `Unavailable`."""
+    try:
+        return os.getcwd()
+    except OSError as error:
+        # If PWD names an existing directory, it is not the deleted directory, and another process has set PWD.
+        directory = environ.get("PWD", "")
+        if directory.startswith("/") and not os.path.exists(directory):
+            return directory
+        raise Unavailable("the current directory is gone", "cd to a directory that exists") from error

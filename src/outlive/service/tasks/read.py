@@ -1,0 +1,107 @@
+"""Reading tasks, after dead attempts are settled, so that no state is outdated."""
+
+from __future__ import annotations
+
+from outlive.bundle.attempt import AttemptFiles
+from outlive.bundle.output import read_hole, read_tail, size_of
+from outlive.domain.errors import UserError
+from outlive.domain.tasks.task_json import OutputView
+from outlive.domain.text.sanitize import shown
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+from outlive.service.maintenance.reconcile import reconcile
+from outlive.service.tasks.find import resolve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.task import History, Task
+    from outlive.ledger.contract import Selection
+    from outlive.service.maintenance.reconcile import Adopter
+
+TAIL = 2048
+# How many more bytes are read than are shown. Without them, a secret that is cut at the edge would not be recognised.
+MARGIN = 4096
+_LAST_LINE_WITHIN = 8192
+
+
+def files_of(home: Home, task: Task, attempt: int | None = None) -> AttemptFiles:
+    """Return the files of a task's attempt, by default of the newest."""
+    return AttemptFiles(home.bundle(task.id), attempt or task.current.number)
+
+
+def find(home: Home, texts: Sequence[str], adopter: Adopter | None) -> list[Task]:
+    """Return the named tasks as they are now, after settling dead attempts."""
+    now = utc_now()
+    with SqliteLedger(home.ledger, now) as ledger:
+        ids = [resolve(ledger, text).id for text in texts]
+    for one in ids:
+        reconcile(home, now, one, adopter)
+    with SqliteLedger(home.ledger, now) as ledger:
+        return [resolve(ledger, one) for one in dict.fromkeys(ids)]
+
+
+def select(home: Home, selection: Selection, adopter: Adopter | None) -> list[Task]:
+    """Return the selected tasks as they are now, newest first."""
+    now = utc_now()
+    reconcile(home, now, None, adopter)
+    with SqliteLedger(home.ledger, now) as ledger:
+        return list(ledger.tasks(selection))
+
+
+def select_group(home: Home, selection: Selection, adopter: Adopter | None) -> list[Task]:
+    """Return the selected tasks of an existing group.
+
+    Raises `UserError` for an unknown group, because an empty list would mean that all its tasks have ended.
+    """
+    tasks = select(home, selection, adopter)
+    if not tasks and not select(home, selection.but(states=(), limit=1), None):
+        raise UserError(
+            f"no task of this project is in the group {selection.group}",
+            "a group is of one project: `outlive list --all --group NAME` looks in all of them",
+        )
+    return tasks
+
+
+def history_of(home: Home, task: Task) -> History:
+    """Return the history of a task: its state changes, evidence and notices."""
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        return ledger.history(task.id)
+
+
+def output_view(home: Home, task: Task, limit: int = TAIL, attempt: int | None = None) -> OutputView:
+    """Return the output's size, its dropped bytes and its tail with masked secrets."""
+    files = files_of(home, task, attempt)
+    hole = read_hole(files)
+    return OutputView(
+        path=files.output,
+        size=size_of(files),
+        dropped=hole.end - hole.start,
+        truncated=task.current.output_truncated,
+        tail=tail_text(files, limit),
+    )
+
+
+def tail_text(files: AttemptFiles, limit: int) -> str:
+    """Return the last characters of an output, with secrets masked.
+
+    More text is read than shown, from a word's beginning, because a secret cut at the edge is not recognised.
+    """
+    piece = read_tail(files, limit + MARGIN)
+    text = piece.content.decode("utf-8", "replace")
+    if piece.start > 0:
+        begins = min((at for c in " \n\t" if (at := text.find(c)) >= 0), default=len(text))
+        text = text[begins:]
+    return shown(text)[-limit:]
+
+
+def last_line(home: Home, task: Task) -> str:
+    """Return the last line of output that is not blank; empty if there is none."""
+    piece = read_tail(files_of(home, task), _LAST_LINE_WITHIN)
+    text = piece.content.decode("utf-8", "replace")
+    lines = text.split("\n")[1 if piece.start else 0 :]
+    # A progress bar redraws its line with carriage returns. Only its last state is visible.
+    seen = shown("\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines))
+    return next((line.strip() for line in reversed(seen.split("\n")) if line.strip()), "")

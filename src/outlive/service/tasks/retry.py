@@ -1,0 +1,140 @@
+"""Retrying: a new attempt of a task that has ended."""
+
+from __future__ import annotations
+
+import os
+from fcntl import LOCK_EX, flock
+
+from outlive.bundle.attempt import AttemptFiles, create_attempt, discard_bundle
+from outlive.domain.errors import Conflict, TriedAgain, Unavailable, hint_after
+from outlive.ledger.contract import Selection
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.linux.syscalls import check_pidfd
+from outlive.service.clock import utc_now
+from outlive.service.tasks.launch_context import check_depth
+from outlive.service.tasks.start_attempt import hand_over, new_attempt, prepare
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+    from typing import Self
+
+    from outlive.bundle.attempt import HeldFiles
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.task import Launch, Task
+    from outlive.keeper.plan import Surroundings
+
+
+def retry(
+    home: Home,
+    task: Task,
+    surroundings: Surroundings,
+    now: datetime,
+    *,
+    session: str | None = None,
+    session_project: str | None = None,
+) -> str:
+    """Start a new attempt of an ended task and return the id of the task.
+
+    The attempt has the caller's environment. Its ending goes to `session`, or else to the launching session.
+    """
+    if task.current.settled_at is None:
+        raise Conflict(
+            f"task {task.id} is {task.state} and cannot be tried again",
+            f"`outlive cancel {task.id}` ends it first",
+        )
+    check_depth(surroundings.environ)
+    check_pidfd()
+    home.check_room()
+    files = AttemptFiles(home.bundle(task.id), task.current.number + 1)
+    with _Turn(files) as turn:
+        held = _make_files(home, task, files, now)
+        try:
+            launch = task.launch
+            if session is not None:
+                launch = launch.but(session=session, session_project=session_project)
+            prepared = prepare(home, launch, files, held, surroundings)
+        except Unavailable:
+            discard_bundle(files.path)
+            raise
+        with prepared as keeper:
+            _add_row(home, launch, files, now, is_heard_anew=session is not None)
+            turn.end()
+            return hand_over(home, launch, files, keeper, now)
+
+
+def lost_tasks(home: Home, project: str | None) -> list[Task]:
+    """Return the lost tasks that are safe to run again, the oldest first.
+
+    They never began or have retries. Other lost tasks may have done part of their work, so the user must decide.
+    """
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        lost = ledger.tasks(Selection(project=project, states=("lost",)))
+        revivable = [task for task in lost if task.launch.retries > 0 or never_began(ledger, task)]
+    return revivable[::-1]
+
+
+def never_began(ledger: SqliteLedger, task: Task) -> bool:
+    """Return whether a task's newest attempt is known never to have begun."""
+    number = task.current.number
+    return any(seen.started == "no" for each, _, seen in ledger.history(task.id).evidence if each == number)
+
+
+class _Turn:
+    """A lock for creating attempts of a task; the kernel releases it on a kill."""
+
+    def __init__(self, files: AttemptFiles) -> None:
+        self._fd = os.open(os.path.dirname(files.path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def __enter__(self) -> Self:
+        flock(self._fd, LOCK_EX)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Release the lock."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _make_files(home: Home, task: Task, files: AttemptFiles, now: datetime) -> HeldFiles:
+    """Create and lock the new attempt's files, before its ledger row is written.
+
+    Raises `TriedAgain` if another process has added an attempt.
+    """
+    if _newest(home, task.id, now) != task.current.number:
+        raise TriedAgain(f"task {task.id} is being tried again already", "`outlive list` shows it")
+    try:
+        # This process has the lock. So a directory without a row was left by a launcher that was killed before it
+        # wrote the row.
+        discard_bundle(files.path)
+        return create_attempt(files, in_line=task.launch.is_queued)
+    except OSError as error:
+        discard_bundle(files.path)
+        raise Unavailable(
+            f"{files.path} cannot be made: {error.strerror}", hint_after(error, "nothing was started")
+        ) from error
+
+
+def _add_row(home: Home, launch: Launch, files: AttemptFiles, now: datetime, *, is_heard_anew: bool) -> None:
+    try:
+        with SqliteLedger(home.ledger, now) as ledger, ledger.write():
+            is_added = ledger.add_attempt(launch.id, new_attempt(launch, files.number, utc_now()))
+            if is_added and is_heard_anew:
+                ledger.set_session(launch)
+        if not is_added:
+            raise TriedAgain(f"task {launch.id} was tried again or deleted just now", "`outlive list` shows it")
+    except BaseException:
+        # An error from COMMIT does not prove that the row was not written, so read the ledger.
+        if _newest(home, launch.id, now) != files.number:
+            discard_bundle(files.path)
+        raise
+
+
+def _newest(home: Home, task: str, now: datetime) -> int:
+    with SqliteLedger(home.ledger, now) as ledger:
+        found = ledger.task(task)
+    return found.current.number if found else 0

@@ -1,0 +1,327 @@
+"""Launching a task: first its locked files, then a durable row, then the command."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.bundle.attempt import AttemptFiles, create_attempt, discard_bundle, fill_bundle
+from outlive.bundle.output import SMALLEST_CAP
+from outlive.domain.errors import (
+    Broken,
+    KeyTaken,
+    OutliveError,
+    TriedAgain,
+    Unavailable,
+    UserError,
+    hint_after,
+)
+from outlive.domain.ids import task_id
+from outlive.domain.tasks.spec import spec_of
+from outlive.domain.tasks.task import NOTIFY, Launch
+from outlive.domain.text.sanitize import is_encodable, to_json
+from outlive.domain.timestamps import timedelta
+from outlive.domain.value import Value
+from outlive.linux.syscalls import check_pidfd
+from outlive.service.clock import utc_now
+from outlive.service.tasks.launch_context import check_depth, parent_of, project_of, session_of
+from outlive.service.tasks.start_attempt import hand_over, new_attempt, open_ledger, prepare
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.command import Command
+    from outlive.domain.tasks.queueing import Claim, Dependency
+    from outlive.domain.tasks.task import KeyScope, Mode, Notify, Observe, Task
+    from outlive.keeper.plan import Surroundings
+    from outlive.keeper.spawn import NewKeeper
+    from outlive.ledger.kept_open import KeptOpenLedger
+
+_ID_TRIES = 8
+_LARGEST_CAP = 1 << 50
+OBSERVE = ("auto", "syscalls", "watch", "compare", "off")
+KEY_SCOPES: tuple[KeyScope, ...] = ("succeeded", "ended")
+MOST_RETRIES = 100
+MOST_TOUCHES = 100
+_LONGEST_DESCRIPTION = 10_000
+DEFAULT_OUTPUT_CAP = 64 << 20
+DEFAULT_RETENTION = timedelta(days=7)
+
+
+class Request(Value):
+    """The request for a launch."""
+
+    command: Command
+    cwd: str
+    surroundings: Surroundings
+    description: str | None = None
+    session: str | None = None
+    session_project: str | None = None
+    group: str | None = None
+    key: str | None = None
+    key_scope: KeyScope = "succeeded"
+    mode: Mode = "background"
+    timeout: timedelta | None = None
+    idle_timeout: timedelta | None = None
+    queue_timeout: timedelta | None = None
+    retries: int = 0
+    after: tuple[str, ...] = ()
+    after_any: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    max_output: int = DEFAULT_OUTPUT_CAP
+    notify: Notify = "end"
+    observe: Observe = "auto"
+    takes_input: bool = False
+    touches: tuple[str, ...] = ()
+    retain: timedelta = DEFAULT_RETENTION
+
+
+class Launched(Value):
+    """The result of a launch."""
+
+    task: str
+    """The id of the task."""
+    started: bool = True
+    """Whether this launch started the task; False if a task with the key already existed."""
+
+
+def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | None = None) -> Launched:
+    """Launch a task; return once its keeper has confirmed that it runs or is queued.
+
+    If a task with the same key is live or has succeeded, nothing starts and its id is returned. Otherwise its next
+    attempt starts; with the key scope `ended`, only if it is lost and never began. The ledger `resting` stays open for
+    later calls.
+    """
+    check_request(request)
+    check_depth(request.surroundings.environ)
+    if request.key is not None:
+        same = _holder_of_key(home, request, now)
+        if same is not None:
+            return same
+    check_pidfd()
+    home.check_room()
+    launch = _plan_launch(request, _dependencies(home, request, now), now)
+    files = make_bundle(home, launch)
+    for _ in range(_ID_TRIES):
+        if files is not None:
+            break
+        # Another task has this id. With a million tasks in the ledger, this happens in one of ten thousand launches.
+        launch = launch.but(id=task_id(os.urandom(8)))
+        files = make_bundle(home, launch)
+    if files is None:
+        raise Broken(f"{_ID_TRIES} new ids were all taken", "is this system's source of random numbers broken?")
+    with _prepare(home, launch, files, request.surroundings) as keeper:
+        task = _enqueue(home, launch, now, resting)
+        if task.id == launch.id:
+            return Launched(task=hand_over(home, launch, files, keeper, now))
+    discard_bundle(files.bundle)
+    _check_same_command(task, request)
+    return Launched(task=task.id, started=False)
+
+
+def check_request(request: Request) -> None:
+    """Raise `UserError` for a request that could only fail later, with the correction."""
+    if request.max_output < SMALLEST_CAP:
+        raise UserError(
+            f"a cap of {request.max_output} bytes is too small",
+            f"give at least {SMALLEST_CAP >> 10}K",
+        )
+    if request.max_output > _LARGEST_CAP:
+        raise UserError(f"a cap of {request.max_output} bytes is more than any disk has", "give fewer")
+    if not 0 <= request.retries <= MOST_RETRIES:
+        raise UserError(f"{request.retries} retries are not possible", f"0 to {MOST_RETRIES}")
+    if request.notify not in NOTIFY:
+        raise UserError(f"notify cannot be {request.notify!r}", f"one of: {', '.join(NOTIFY)}")
+    if request.key_scope not in KEY_SCOPES:
+        raise UserError(f"the key scope cannot be {request.key_scope!r}", f"one of: {', '.join(KEY_SCOPES)}")
+    if request.observe not in OBSERVE:
+        raise UserError(f"observe cannot be {request.observe!r}", f"one of: {', '.join(OBSERVE)}")
+    _check_texts(request)
+
+
+def _check_texts(request: Request) -> None:
+    names = {"key": request.key, "group": request.group, "session": request.session}
+    for name, text in names.items():
+        if text is not None and (not 0 < len(text) <= 500 or not _is_storable(text)):
+            raise UserError(f"the {name} is not usable", "1 to 500 characters, no NUL byte")
+    if request.description is not None and len(request.description) > _LONGEST_DESCRIPTION:
+        raise UserError(
+            "the description is not usable", f"say it in a few words, {_LONGEST_DESCRIPTION} characters at most"
+        )
+    for name, text in (("description", request.description), ("directory", request.cwd)):
+        if text is not None and not _is_storable(text):
+            raise UserError(f"the {name} is not usable", "no NUL byte, no lone surrogate")
+    if len(request.touches) > MOST_TOUCHES:
+        raise UserError(
+            f"{len(request.touches)} paths to touch are too many", f"{MOST_TOUCHES} at most: name directories"
+        )
+    if not all(path and _is_storable(path) for path in request.touches):
+        raise UserError("a path to touch is not usable", "not empty, no NUL byte, no lone surrogate")
+
+
+def check_not_waiting_for_itself(home: Home, request: Request) -> None:
+    """Raise `UserError` if `--wait` inside a task would wait for that task's end."""
+    from outlive.service.tasks.find import resolve  # noqa: PLC0415 - most launches wait for no task
+
+    inside = parent_of(request.surroundings.environ)
+    with open_ledger(home, utc_now()) as ledger:
+        wanted = {resolve(ledger, one).id for one in (*request.after, *request.after_any)}
+        while inside is not None:
+            if inside in wanted:
+                raise UserError(
+                    f"this runs inside task {inside}, so it would wait for itself",
+                    "leave out --wait: it begins when that task has ended",
+                )
+            above = ledger.task(inside)
+            inside = above.launch.parent if above else None
+
+
+def _is_storable(text: str) -> bool:
+    return "\0" not in text and is_encodable(text)
+
+
+def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | None:
+    """Return the task with the requested key, retried if necessary; None if none."""
+    with open_ledger(home, now) as ledger:
+        task = ledger.with_key(project_of(request.cwd), request.key or "")
+    if task is None:
+        return None
+    if task.current.settled_at is None:
+        from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - most launches do not need it
+
+        reconcile(home, now, task.id)
+    with open_ledger(home, now) as ledger:
+        task = ledger.task(task.id) or task
+        starts = task.current.settled_at is not None and task.state != "succeeded"
+        if starts and request.key_scope == "ended":
+            # The task's command never began, so the task still runs only once.
+            from outlive.service.tasks.retry import never_began  # noqa: PLC0415 - most launches do not need it
+
+            starts = task.state == "lost" and never_began(ledger, task)
+    _check_same_command(task, request)
+    if not starts:
+        return Launched(task=task.id, started=False)
+    from outlive.service.tasks.retry import retry  # noqa: PLC0415 - most launches do not need it
+
+    try:
+        session = request.session or session_of(request.surroundings.environ)
+        return Launched(
+            task=retry(home, task, request.surroundings, now, session=session, session_project=request.session_project)
+        )
+    except TriedAgain:
+        return Launched(task=task.id, started=False)  # another caller with this key has started the attempt
+
+
+def _check_same_command(task: Task, request: Request) -> None:
+    if task.launch.argv != request.command.argv or task.launch.cwd != request.cwd:
+        raise KeyTaken(
+            f"the key {request.key!r} belongs to task {task.id}, which runs another command",
+            f"`outlive show {task.id}` shows it; use another key",
+        )
+
+
+def make_bundle(home: Home, launch: Launch) -> AttemptFiles | None:
+    """Create the task's directory with its spec; return None if its id is taken."""
+    files = AttemptFiles(home.bundle(launch.id), 1)
+    try:
+        os.mkdir(files.bundle, 0o700)
+    except FileExistsError:
+        return None
+    except OSError as error:
+        raise Unavailable(
+            f"{files.bundle} cannot be made: {error.strerror}", hint_after(error, "nothing was started")
+        ) from error
+    try:
+        fill_bundle(files.bundle, to_json(spec_of(launch)))
+    except OSError as error:
+        raise _cannot_make(files, error) from error
+    return files
+
+
+def _prepare(home: Home, launch: Launch, files: AttemptFiles, surroundings: Surroundings) -> NewKeeper:
+    try:
+        held = create_attempt(files, in_line=launch.is_queued)
+    except OSError as error:
+        raise _cannot_make(files, error) from error
+    try:
+        return prepare(home, launch, files, held, surroundings)
+    except Unavailable:
+        discard_bundle(files.bundle)
+        raise
+
+
+def _cannot_make(files: AttemptFiles, error: OSError) -> Unavailable:
+    discard_bundle(files.bundle)
+    return Unavailable(f"{files.bundle} cannot be made: {error.strerror}", hint_after(error, "nothing was started"))
+
+
+def _dependencies(home: Home, request: Request, now: datetime) -> tuple[Dependency, ...]:
+    """Return the awaited tasks with full ids, or raise `UnknownTask`."""
+    if not request.after and not request.after_any:
+        return ()
+    from outlive.domain.tasks.queueing import Dependency  # noqa: PLC0415 - most launches wait for no task
+    from outlive.service.tasks.find import resolve  # noqa: PLC0415
+
+    with open_ledger(home, now) as ledger:
+        well = [Dependency(task=resolve(ledger, one).id) for one in request.after]
+        anyhow = [Dependency(task=resolve(ledger, one).id, any_ending=True) for one in request.after_any]
+    return tuple(dict.fromkeys((*well, *anyhow)))
+
+
+def _plan_launch(request: Request, after: tuple[Dependency, ...], now: datetime) -> Launch:
+    environ = request.surroundings.environ
+    return Launch(
+        id=task_id(os.urandom(8)),
+        command=request.command.text,
+        argv=request.command.argv,
+        cwd=request.cwd,
+        project=project_of(request.cwd),
+        host=os.uname().nodename,
+        created_at=now,
+        description=request.description,
+        session=request.session or session_of(environ),
+        session_project=request.session_project,
+        parent=parent_of(environ),
+        group=request.group,
+        key=request.key,
+        mode=request.mode,
+        timeout=request.timeout,
+        idle_timeout=request.idle_timeout,
+        queue_timeout=request.queue_timeout,
+        retries=request.retries,
+        after=after,
+        claims=request.claims,
+        max_output=request.max_output,
+        notify=request.notify,
+        observe=_how_to_observe(request),
+        takes_input=request.takes_input,
+        touches=tuple(dict.fromkeys(os.path.normpath(os.path.join(request.cwd, path)) for path in request.touches)),
+        retain=request.retain,
+    )
+
+
+def _how_to_observe(request: Request) -> Observe:
+    """Return the requested way to observe, or the user's default (OUTLIVE_OBSERVE)."""
+    in_general = request.surroundings.environ.get("OUTLIVE_OBSERVE", "auto")
+    return in_general if request.observe == "auto" and in_general in OBSERVE else request.observe  # type: ignore[return-value]
+
+
+def _enqueue(home: Home, launch: Launch, now: datetime, resting: KeptOpenLedger | None) -> Task:
+    try:
+        opened = open_ledger(home, now) if resting is None else resting.use(now)
+    except OutliveError:
+        discard_bundle(home.bundle(launch.id))
+        raise
+    try:
+        with opened as ledger, ledger.write():
+            # Read the clock only now: waiting for the write lock may have taken seconds.
+            return ledger.enqueue(launch, new_attempt(launch, 1, utc_now()))
+    except Exception:
+        # An error from COMMIT does not prove that the row was not written, so read it before giving up.
+        with open_ledger(home, now) as ledger:
+            written = ledger.task(launch.id)
+        if written is None:
+            discard_bundle(home.bundle(launch.id))
+            raise
+        return written

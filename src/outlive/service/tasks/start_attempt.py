@@ -1,0 +1,130 @@
+"""Starting an attempt: a locked attempt is handed to its keeper."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from outlive.bundle.attempt import take
+from outlive.domain.errors import NotStarted, Unavailable, hint_after
+from outlive.domain.tasks.command import quote
+from outlive.domain.tasks.task import Attempt
+from outlive.keeper.plan import Plan
+from outlive.keeper.spawn import stand_by
+from outlive.linux.syscalls import boot_id, pid_namespace
+from outlive.service.tasks.launch_context import environ_of_task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from outlive.bundle.attempt import AttemptFiles, HeldFiles
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.task import Launch
+    from outlive.keeper.plan import Surroundings
+    from outlive.keeper.spawn import NewKeeper
+    from outlive.ledger.sqlite import SqliteLedger
+
+_BEGINNING_TAKES_AT_MOST = 10.0
+
+
+def open_ledger(home: Home, now: datetime) -> SqliteLedger:
+    """Open the ledger; its code is imported here, while the new keeper starts."""
+    from outlive.ledger.sqlite import SqliteLedger  # noqa: PLC0415
+
+    return SqliteLedger(home.ledger, now)
+
+
+def new_attempt(launch: Launch, number: int, now: datetime) -> Attempt:
+    """Return the row of a new attempt, in this boot and this PID namespace."""
+    return Attempt(
+        number=number,
+        state="queued" if launch.is_queued else "running",
+        created_at=now,
+        started_at=None if launch.is_queued else now,
+        boot=boot_id(),
+        pid_namespace=pid_namespace(),
+    )
+
+
+def prepare(home: Home, launch: Launch, files: AttemptFiles, held: HeldFiles, surroundings: Surroundings) -> NewKeeper:
+    """Start a keeper that waits until `begin`, or raise `Unavailable`."""
+    around = surroundings.but(environ=environ_of_task(surroundings.environ, launch.id, launch.session))
+    plan = Plan(home=home, launch=launch, files=files, surroundings=around, retries_left=launch.retries)
+    try:
+        if not launch.is_queued:
+            return stand_by(plan, held)
+        from outlive.service.tasks.wait_turn import wait_then_keep  # noqa: PLC0415 - most launches wait for no task
+
+        return stand_by(plan, held, wait_then_keep)
+    except OSError as error:
+        held.close()
+        raise Unavailable(
+            f"no process can be made: {error.strerror}", hint_after(error, "nothing was started")
+        ) from error
+
+
+def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper, now: datetime) -> str:
+    """Let the keeper begin, and return the task's id once it is running or queued.
+
+    Raises `NotStarted` if the command could not be started, and `Unavailable` if its start is not confirmed.
+    """
+    answer = keeper.begin()
+    if answer in ("running", "queued"):
+        return launch.id
+    if answer == "silent":
+        raise Unavailable(
+            f"task {launch.id} is on record, but its keeper has not confirmed that the command began",
+            f"the keeper may be stopped, or waits for a disk; `outlive show {launch.id}` tells what is known,"
+            f" `outlive cancel {launch.id}` ends it",
+        )
+    # The keeper answered that nothing runs, or closed the channel without an answer.
+    _wait_for_beginning(files)
+    from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - most launches do not need it
+
+    reconcile(home, now, launch.id)
+    with open_ledger(home, now) as ledger:
+        task = ledger.task(launch.id)
+    attempt = task.current if task else None
+    if attempt is not None and attempt.reason == "dependency_failed":
+        raise NotStarted(
+            f"task {launch.id} was not started: {attempt.detail}",
+            "it is recorded as cancelled; `--after-any` would run it all the same",
+            launch.id,
+        )
+    if attempt is not None and attempt.reason == "not_started":
+        name = launch.cwd if "be entered" in (attempt.detail or "") else launch.argv[0]
+        raise NotStarted(
+            f"task {launch.id} could not be started: {attempt.detail}: {name}",
+            _hint_of_not_started(launch, name),
+            launch.id,
+        )
+    if attempt is None or attempt.state == "lost":
+        raise Unavailable(
+            f"task {launch.id} was not seen to begin: its keeper, its witness or its own process was killed",
+            f"`outlive show {launch.id}` tells what is known; run it again",
+        )
+    return launch.id
+
+
+def _hint_of_not_started(launch: Launch, name: str) -> str:
+    """Return what to do about a command that could not be started."""
+    if launch.argv == (name,) and len(name.split()) > 1:
+        return f"after `--` that is the name of one program; for a shell: outlive run {quote(name)}"
+    return f"it is recorded as failed; `outlive show {launch.id}` tells more"
+
+
+def _wait_for_beginning(files: AttemptFiles) -> None:
+    """Wait until it is known whether the command has begun although its keeper died.
+
+    A dying keeper closes its pipe before its locks, so the record must show the start or the locks must be free.
+    """
+    until = time.monotonic() + _BEGINNING_TAKES_AT_MOST
+    while time.monotonic() < until and (files.read_slot("process") or {}).get("started") != "yes":
+        held = [take(files, which) for which in ("lock", "control")]
+        for fd in held:
+            if fd is not None:
+                os.close(fd)
+        if None not in held:
+            return
+        time.sleep(0.002)
