@@ -1,8 +1,9 @@
-"""The documents agree with the tree: links lead somewhere, and invariants have their tests."""
+"""The documents: links, decision records, cited tests and the reference."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import re
 from pathlib import Path
@@ -21,7 +22,7 @@ ITEM = re.compile(r"^(\d+)\. (.*?)(?=^\d+\. |\Z)", re.DOTALL | re.MULTILINE)
 
 
 def pages(top: Path) -> list[Path]:
-    """Return the Markdown files under `top` that are ours."""
+    """Return the Markdown files under `top`, without those of other projects."""
     found = []
     for page in top.rglob("*.md"):
         parts = page.relative_to(top).parts
@@ -31,14 +32,14 @@ def pages(top: Path) -> list[Path]:
 
 
 def broken_links(page: Path) -> list[str]:
-    """Return the relative links of a page that lead nowhere."""
+    """Return the relative links of a page whose targets do not exist."""
     targets = LINK.findall(CODE.sub("", page.read_text()))
     paths = [target.partition("#")[0] for target in targets if "://" not in target]
     return [path for path in paths if path and not path.startswith("mailto:") and not (page.parent / path).exists()]
 
 
 def unlisted(directory: Path) -> list[str]:
-    """Return the records in `directory` that its README.md does not link to."""
+    """Return the decision records in `directory` that its README.md does not link to."""
     listed = set(LINK.findall((directory / "README.md").read_text()))
     return sorted({path.name for path in directory.glob("[0-9]*.md")} - listed)
 
@@ -53,7 +54,10 @@ def invariants(text: str) -> dict[int, list[str]]:
 
 
 def is_test(name: str, top: Path) -> bool:
-    """Whether `tests/path/test_x.py::test_name` (or `::TestClass::test_name`) exists."""
+    """Return whether a test with this name exists.
+
+    A name is `tests/path/test_x.py::test_name` or `tests/path/test_x.py::TestClass::test_name`.
+    """
     path, *names = name.split("::")
     if not (top / path).is_file():
         return False
@@ -72,38 +76,56 @@ def is_test(name: str, top: Path) -> bool:
 
 
 @pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in pages(ROOT)])
-def test_relative_links_resolve(page: str) -> None:
-    """A reader who follows a link arrives."""
+def test_page_has_no_broken_relative_links(page: str) -> None:
+    """The target of each relative link exists."""
     assert broken_links(ROOT / page) == []
 
 
-def test_every_decision_is_in_the_index() -> None:
-    """A record that is not listed is not found."""
+def test_index_of_decisions_lists_every_record() -> None:
+    """docs/adr/README.md links to every decision record."""
     assert unlisted(ADR) == []
 
 
-def test_decisions_are_numbered_without_gaps() -> None:
-    """A number names one record for ever."""
+def test_decision_records_are_numbered_without_gaps() -> None:
+    """The records have the numbers from 1 on, each number once."""
     numbers = sorted(int(path.name[:4]) for path in ADR.glob("[0-9]*.md"))
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-def test_every_invariant_names_its_test() -> None:
-    """ARCHITECTURE.md claims nothing that is not checked."""
+def test_every_invariant_of_the_architecture_names_a_test() -> None:
+    """Each numbered invariant in ARCHITECTURE.md cites at least one test."""
     found = invariants((ROOT / "ARCHITECTURE.md").read_text())
     assert found, 'ARCHITECTURE.md has no numbered items under a heading "Invariants"'
     assert [number for number, tests in found.items() if not tests] == []
 
 
-def test_every_test_named_in_the_documents_exists() -> None:
-    """A renamed test is renamed where it is cited too."""
+def test_documents_cite_only_tests_that_exist() -> None:
+    """A renamed test must be renamed in the documents too."""
     cited = {(page, name) for page in pages(ROOT) for name in NAMED_TEST.findall(page.read_text())}
     missing = [f"{page.relative_to(ROOT)}: {name}" for page, name in cited if not is_test(name, ROOT)]
     assert sorted(missing) == []
 
 
-def test_a_broken_link_is_seen(tmp_path: Path) -> None:
-    """The checker tells a dead link from a live one, from a URL, and from an example in code."""
+def test_architecture_table_names_existing_packages_and_functions() -> None:
+    """The table of packages in ARCHITECTURE.md lists every package, and only functions and files that exist."""
+    rows = re.findall(r"^\| `([a-z/]+)` \|[^|]*\| (.*) \|$", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE)
+    for package, starts in rows:
+        for name in re.findall(r"`([^`]+)`", starts):
+            if not (ROOT / "src/outlive" / package / name).exists():
+                module, *attributes = name.split(".")
+                found = importlib.import_module(".".join(["outlive", *package.split("/"), module]))
+                for attribute in attributes:
+                    found = getattr(found, attribute)
+    packages = {
+        str(path.parent.relative_to(ROOT / "src/outlive"))
+        for path in (ROOT / "src/outlive").rglob("[!_]*.py")
+        if path.parent.name not in ("outlive", "domain", "service")
+    }
+    assert packages == {package for package, _ in rows}
+
+
+def test_broken_links_are_found_among_other_links(tmp_path: Path) -> None:
+    """`broken_links` reports missing files, and ignores URLs, anchors, existing files and links inside code."""
     page = tmp_path / "page.md"
     page.write_text(
         "[live](page.md#top) [dead](gone.md) [far](https://example.org/x) [here](#top)\n"
@@ -112,16 +134,16 @@ def test_a_broken_link_is_seen(tmp_path: Path) -> None:
     assert broken_links(page) == ["gone.md", "no.md"]
 
 
-def test_an_unlisted_decision_is_seen(tmp_path: Path) -> None:
-    """The checker finds the record that the index forgot."""
+def test_unlisted_decision_records_are_found(tmp_path: Path) -> None:
+    """`unlisted` reports a record that README.md mentions without a link."""
     for name in ("0001-listed.md", "0002-forgotten.md"):
         (tmp_path / name).touch()
     (tmp_path / "README.md").write_text("[0001](0001-listed.md), and 0002-forgotten.md unlinked")
     assert unlisted(tmp_path) == ["0002-forgotten.md"]
 
 
-def test_an_invariant_without_a_test_is_seen(tmp_path: Path) -> None:
-    """The checker finds items that name no test, and tests that are not there."""
+def test_invariants_without_an_existing_test_are_found(tmp_path: Path) -> None:
+    """`invariants` finds items that cite no test, and `is_test` rejects names that are no tests."""
     found = invariants(
         "# A\n1. not an invariant\n## Invariants\nSome words.\n"
         "1. One. `tests/a/test_x.py::test_one`,\n   `tests/a/test_x.py::TestY::test_two`\n"
@@ -141,8 +163,8 @@ def test_an_invariant_without_a_test_is_seen(tmp_path: Path) -> None:
     assert not is_test("tests/a/test_z.py::test_one", tmp_path)
 
 
-def test_the_reference_is_made_from_the_code() -> None:
-    """Every page of the reference is what `make docs` would write now."""
+def test_reference_pages_are_current() -> None:
+    """Each page in docs/reference equals the page that `make docs` would write."""
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
     assert spec is not None
     assert spec.loader is not None

@@ -1,4 +1,4 @@
-"""The package's description of itself: one version, complete pins, no word about where they are."""
+"""The metadata of the package: version, dependencies and installed files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PIN = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[A-Za-z0-9.+!-]+)")
 
 
 def pins() -> dict[str, str]:
-    """Return constraints.txt as {name: version}, refusing lines of any other form."""
+    """Return constraints.txt as {name: version}; fail for lines of any other form."""
     found: dict[str, str] = {}
     for line in (ROOT / "constraints.txt").read_text().splitlines():
         if line and not line.startswith("#"):
@@ -29,7 +29,10 @@ def pins() -> dict[str, str]:
 
 
 def required(name: str, extras: frozenset[str]) -> set[str]:
-    """Return the names of everything that installing `name` with `extras` brings along here."""
+    """Return the names of all packages that an installation needs here.
+
+    The installation is that of `name` with `extras`.
+    """
     seen: set[tuple[str, frozenset[str]]] = set()
     todo = [(canonicalize_name(name), extras)]
     while todo:
@@ -39,7 +42,7 @@ def required(name: str, extras: frozenset[str]) -> set[str]:
         try:
             texts = metadata.requires(current[0]) or []
         except metadata.PackageNotFoundError:
-            continue  # of the extra `bench`, which the tests do not install: its own name is pinned all the same
+            continue  # a package of the extra `bench`, which the tests do not install; it must still be pinned itself
         for text in texts:
             wanted = Requirement(text)
             marker = wanted.marker
@@ -48,8 +51,8 @@ def required(name: str, extras: frozenset[str]) -> set[str]:
     return {found for found, _ in seen} - {canonicalize_name(name)}
 
 
-def test_the_version_is_one() -> None:
-    """pyproject.toml and `outlive.__version__` say the same, read without importing."""
+def test_version_is_the_same_in_pyproject_and_in_the_package() -> None:
+    """`outlive.__version__` equals the version in pyproject.toml."""
     module = ast.parse((ROOT / "src" / "outlive" / "__init__.py").read_text())
     assigned = {
         target.id: ast.literal_eval(statement.value)
@@ -61,21 +64,26 @@ def test_the_version_is_one() -> None:
     assert assigned["__version__"] == PROJECT["project"]["version"]
 
 
-def test_apsw_is_the_only_dependency() -> None:
-    """A second one would be a decision, and a decision has a record in docs/adr."""
+def test_dependencies_are_the_decided_packages() -> None:
+    """A further dependency needs a decision record in docs/adr."""
     names = [Requirement(text).name for text in PROJECT["project"]["dependencies"]]
-    assert names == ["apsw"]
+    assert names == ["apsw", "tree-sitter", "tree-sitter-bash"]
 
 
-def test_everything_installed_is_pinned() -> None:
-    """constraints.txt leaves no version to the day of installation."""
+def test_extra_shell_exists_and_is_empty() -> None:
+    """The former packages of `shell` are dependencies now, but `pip install 'outlive[shell]'` must still succeed."""
+    assert PROJECT["project"]["optional-dependencies"]["shell"] == []
+
+
+def test_constraints_pin_every_installed_package() -> None:
+    """constraints.txt has a version for every dependency, direct or indirect, and for the build backend."""
     extras = frozenset(PROJECT["project"]["optional-dependencies"])
     backend = {Requirement(text).name for text in PROJECT["build-system"]["requires"]}
     assert (required("outlive", extras) | backend) - set(pins()) == set()
 
 
-def test_no_lock_file_and_no_index() -> None:
-    """Where packages come from is the business of whoever installs them."""
+def test_repository_has_no_lock_file_and_names_no_package_index() -> None:
+    """The user who installs Outlive decides where packages are downloaded from."""
     for pattern in ("*.lock", "*-lock.*", "pylock*"):
         assert list(ROOT.glob(pattern)) == []
     for name in ("constraints.txt", "pyproject.toml", "Makefile", ".ci/run"):
@@ -83,9 +91,18 @@ def test_no_lock_file_and_no_index() -> None:
         assert not re.search(r"index-url|extra-index|find-links|trusted-host|tool\.uv", text), name
 
 
-def test_the_start_script_can_be_installed() -> None:
-    """Installers know the script by its first line, and keep its mode."""
+def test_start_script_is_executable_and_begins_with_the_python_line() -> None:
+    """Installers replace the first line `#!python` with the interpreter, and keep the mode of the script."""
     script = ROOT / "bin" / "outlive"
     assert script.read_text().startswith("#!python\n")
     assert os.access(script, os.X_OK)
     assert "scripts" not in PROJECT["project"]
+
+
+def test_wheel_installs_the_manual_page() -> None:
+    """`man outlive` finds the page in share/man/man1. Another test checks that the page is current."""
+    shared = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
+    assert shared == {"docs/reference/outlive.1": "share/man/man1/outlive.1"}
+    page = (ROOT / "docs/reference/outlive.1").read_text()
+    assert page.splitlines()[1].startswith(".TH OUTLIVE 1 ")
+    assert ".SS run\n" in page

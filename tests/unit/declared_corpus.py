@@ -1,13 +1,15 @@
-"""Command lines as agents write them, each labelled by hand with what it really touches.
+"""Command lines as agents write them, each labelled by hand with what it changes.
 
-The labels say what the command does when it is run in /home/dev/shop, a git repository. They are
-about the command and not about our rules: one that disagrees with a label is wrong until somebody
-has run the line. `⏎` stands for a new line.
+The labels say what a command does when it runs in the git repository /home/dev/shop. They are independent of our rules.
+If a rule disagrees with a label, the rule is wrong, unless running the line shows that the label is. `⏎` stands for a
+new line.
 
-CHANGES: `kinds | command`, every kind of thing that is changed. What the tools keep for themselves
-(a cache in the home directory, the index that `git status` refreshes) is not counted.
-READS: nothing is changed, or only what lies in temporary directories.
-OPAQUE: the text does not say: it runs what is written elsewhere. Not counted in either rate.
+CHANGES: `kinds | command`, with every kind of thing that the command changes. Changes that tools make for
+themselves do not count, such as a cache in the home directory or the index that `git status` refreshes.
+
+READS: the command changes nothing, or only files in temporary directories.
+
+OPAQUE: the text runs code that is elsewhere, so its effects cannot be read from it. These lines count in no rate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The files of an attempt: removing them while somebody is still at them."""
+"""Removing a bundle while another process changes its files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from outlive.bundle.attempt import discard_bundle
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
-    """A bundle with an attempt."""
+    """Create a bundle with one attempt."""
     made = tmp_path / "bundle" / "attempts" / "1"
     made.mkdir(parents=True)
     (made / "record").write_text("x")
@@ -20,8 +20,8 @@ def bundle(tmp_path: Path) -> Path:
     return tmp_path / "bundle"
 
 
-def test_what_is_added_meanwhile_goes_too(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its keeper has just been told to go."""
+def test_discard_bundle_removes_files_that_are_added_meanwhile(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A keeper that was asked to stop may still write a file during the removal."""
     rmdir = os.rmdir
 
     def adding(path: str) -> None:
@@ -34,8 +34,8 @@ def test_what_is_added_meanwhile_goes_too(bundle: Path, monkeypatch: pytest.Monk
     assert not bundle.exists()
 
 
-def test_what_is_taken_meanwhile_is_not_missed(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is a bundle that another one has removed."""
+def test_discard_bundle_ignores_files_that_are_removed_meanwhile(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file or bundle that another process has removed raises no error."""
     unlink = os.unlink
 
     def taking(path: str) -> None:
@@ -49,8 +49,8 @@ def test_what_is_taken_meanwhile_is_not_missed(bundle: Path, monkeypatch: pytest
     discard_bundle(str(bundle))
 
 
-def test_what_cannot_be_removed_is_an_error(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that can only be read, for one."""
+def test_discard_bundle_raises_when_a_file_cannot_be_removed(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that may not be deleted raises `PermissionError`."""
 
     def refusing(_: str) -> None:
         raise PermissionError(1, "not permitted")

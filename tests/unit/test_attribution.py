@@ -1,4 +1,4 @@
-"""Whose doing it was: never the task's if it was not seen, never nobody's if nobody looked."""
+"""Attribution of changes to the task or to others, or to nobody if it is unknown."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlive.domain.attribution import with_comparisons
-from outlive.domain.comparison import Comparison, Move, PathChange
-from outlive.domain.comparison_json import from_json, to_json
-from outlive.domain.drift import Drift, with_meanwhile
-from outlive.domain.effects import Effects, Unattributed
-from outlive.domain.effects_words import summary_of
-from outlive.domain.snapshot import GitState, Snapshot
+from outlive.domain.effects.attribution import with_comparisons
+from outlive.domain.effects.describe import summary_of
+from outlive.domain.effects.drift import Drift, with_meanwhile
+from outlive.domain.effects.effects import Effects, Unattributed
+from outlive.domain.git.comparison import Comparison, Move, PathChange
+from outlive.domain.git.comparison_json import from_json, to_json
+from outlive.domain.git.snapshot import GitState, Snapshot
 from tests.unit.values import NOW, git_state
 
 MOVE = st.builds(Move, name=st.text(), before=st.text(), after=st.text())
@@ -32,7 +32,7 @@ COMPARISON = st.builds(
 
 
 def comparison(*names: str, **fields: object) -> Comparison:
-    """Changed files below /r."""
+    """Return a comparison that found changed files below /r."""
     given_fields: dict[str, object] = {
         "directory_gone": False,
         "repository": "same",
@@ -45,27 +45,27 @@ def comparison(*names: str, **fields: object) -> Comparison:
 
 
 @given(COMPARISON)
-def test_what_is_kept_is_what_was_compared(found: Comparison) -> None:
-    """JSON and back changes nothing."""
+def test_comparison_is_the_same_after_it_was_stored(found: Comparison) -> None:
+    """A comparison that is written as JSON and read back has not changed."""
     assert from_json(to_json(found)) == found
 
 
 @given(st.integers(0, 200), COMPARISON)
-def test_a_damaged_comparison_is_none(cut: int, found: Comparison) -> None:
-    """What was torn is no comparison."""
+def test_torn_comparison_is_read_as_none(cut: int, found: Comparison) -> None:
+    """A comparison whose text was cut anywhere is read as None."""
     kept = to_json(found)
     assert from_json(kept[: max(0, len(kept) - 1 - cut)]) is None
 
 
-def test_what_the_task_was_seen_doing_is_its_own() -> None:
-    """Also if it was seen only after the comparison had begun."""
+def test_change_is_not_unattributed_when_the_task_was_seen_making_it() -> None:
+    """A file that the task was seen changing is not listed as changed by others."""
     found = with_comparisons(Effects(level="observed", changed=("/r/a",)), [comparison("a", "b")], None)
     assert [each.path for each in found.unattributed or ()] == ["/r/b"]
     assert found.unattributed_in_all == 1
 
 
-def test_without_a_comparison_nobody_is_cleared() -> None:
-    """None is not the same as none."""
+def test_unattributed_is_unknown_without_a_comparison() -> None:
+    """`unattributed` is None without a comparison, and empty if nothing differs."""
     assert with_comparisons(Effects(level="observed"), [], None).unattributed is None
     assert with_comparisons(Effects(level="observed"), [comparison()], None).unattributed == ()
     assert with_comparisons(Effects(), [], None).level == "unknown"
@@ -74,8 +74,8 @@ def test_without_a_comparison_nobody_is_cleared() -> None:
         assert (found.unattributed, len(found.uncompared)) == (None, 1)
 
 
-def test_a_list_that_was_cut_is_counted_whole() -> None:
-    """Five are named of a thousand, and a thousand are told."""
+def test_summary_counts_all_files_of_a_list_that_was_cut() -> None:
+    """The summary names a few of the 1,000 changed files and gives the number of all."""
     many = comparison("a", "b", "c", "d", "e", counts={"changed": 1000})
     words = summary_of(with_comparisons(Effects(level="observed"), [many], None), NOW)
     assert "1,000 files changed by somebody else, or unseen: /r/a, /r/b, /r/c and 997 more" in words
@@ -83,8 +83,8 @@ def test_a_list_that_was_cut_is_counted_whole() -> None:
     assert "995 files more not as before" in words
 
 
-def test_tracked_files_are_named_first() -> None:
-    """What lies beside them is more often nobody's concern."""
+def test_unattributed_names_tracked_files_first() -> None:
+    """Tracked files come before untracked ones, which matter less often."""
     paths = (
         PathChange(path="a", how="appeared", was_tracked=False),
         PathChange(path="b\x1b[0m\n", how="changed"),
@@ -94,23 +94,26 @@ def test_tracked_files_are_named_first() -> None:
     assert "\x1b" not in summary_of(found, NOW)
 
 
-def test_compared_without_a_difference_says_how_sure_it_is() -> None:
-    """What is tracked is as before only if all of it was compared; what is not tracked was not looked into."""
+def test_summary_says_how_sure_it_is_when_a_comparison_found_nothing() -> None:
+    """Tracked files are called "as before" only if the snapshot was in time."""
     assert summary_of(with_comparisons(Effects(), [comparison()], None), NOW).startswith("what is tracked is as before")
     late = summary_of(with_comparisons(Effects(), [comparison(late=True)], None), NOW)
     assert late.startswith("nothing is known to have changed")
 
 
-def test_watched_without_a_change_says_how_sure_it_is() -> None:
-    """Only directories with tracked files are watched."""
+def test_summary_says_how_sure_it_is_when_watching_found_nothing() -> None:
+    """Tracked files are called untouched only if the snapshot was in time."""
     watched = Effects(level="watched")
     assert summary_of(with_comparisons(watched, [comparison()], None), NOW).startswith("nothing tracked was touched")
     late = summary_of(with_comparisons(watched, [comparison(late=True)], None), NOW)
     assert late.startswith("nothing is known to have changed")
 
 
-def test_what_comes_back_with_its_directory_is_nobody_elses_doing() -> None:
-    """The first look was taken while the task had it away; a file in it that changed is told all the same."""
+def test_files_of_a_restored_directory_are_not_unattributed() -> None:
+    """Files that return with a directory that the task moved are not due to others.
+
+    The first snapshot was taken while the directory was away. A changed file in the directory is still listed.
+    """
     names = {"d/x": "appeared", "d/in/x": "appeared", "d/y": "changed", "e/x": "appeared"}
     paths = tuple(PathChange(path=name, how=how) for name, how in names.items())  # type: ignore[arg-type]
     found = with_comparisons(
@@ -120,18 +123,21 @@ def test_what_comes_back_with_its_directory_is_nobody_elses_doing() -> None:
 
 
 def quick(git: GitState | None, **fields: object) -> Snapshot:
-    """A quick look at /r/sub."""
+    """Return a quick snapshot of /r/sub."""
     return Snapshot(directory="/r/sub", git=git, **({"is_present": True} | fields))  # type: ignore[arg-type]
 
 
 def moved_unseen(seen: str, then: GitState, now: GitState) -> str | None:
-    """What is told of two looks, when these parts of git, by commas, were seen moving."""
+    """Return the message about parts of git that moved, except for those in `seen`.
+
+    `seen` names the parts that were observed, separated by commas.
+    """
     parts = tuple((NOW, what, "git") for what in seen.split(", ") if what)
     return with_comparisons(Effects(level="observed", git=parts), [], (quick(then), quick(now))).moved
 
 
-def test_what_was_seen_of_git_explains_that_and_nothing_else() -> None:
-    """A refreshed index is no commit, and a commit here is no fetch there."""
+def test_observed_part_of_git_explains_only_its_own_change() -> None:
+    """A written index explains no new HEAD, and a moved branch no other branch."""
     main = git_state(branch="refs/heads/main", head="a" * 40, refs={"refs/heads/main": "a", "refs/remotes/o/x": "a"})
     later = main.but(head="b" * 40, refs={"refs/heads/main": "b", "refs/remotes/o/x": "b"}, config="new")
     head = "HEAD moved while it ran (aaaaaaa -> bbbbbbb)"
@@ -154,8 +160,11 @@ def test_what_was_seen_of_git_explains_that_and_nothing_else() -> None:
     assert moved_unseen("HEAD", detached, detached.but(head="b" * 40)) is None
 
 
-def test_a_packed_ref_that_is_taken_away_is_explained_by_its_pack() -> None:
-    """Nothing else is named then; one that has another value is not explained, for git never packs another one."""
+def test_removed_ref_is_explained_when_packed_refs_was_written() -> None:
+    """A written `packed-refs` explains a removed ref, but not a ref with a new value.
+
+    Git names only `packed-refs` when it removes a packed ref, and it never packs a new value.
+    """
     main = git_state(branch="refs/heads/main", head="a" * 40, refs={"refs/heads/main": "a", "refs/remotes/o/x": "a"})
     gone = main.but(refs={"refs/heads/main": "a"})
     remote = "1 remote-tracking ref moved while it ran (o/x)"
@@ -166,8 +175,8 @@ def test_a_packed_ref_that_is_taken_away_is_explained_by_its_pack() -> None:
     assert moved_unseen("packed-refs", main, main.but(head="b" * 40)) == "HEAD moved while it ran (aaaaaaa -> bbbbbbb)"
 
 
-def test_refs_that_cannot_be_read_are_explained_by_any_of_them() -> None:
-    """Nobody could say which ones moved."""
+def test_unreadable_refs_are_explained_by_any_observed_ref() -> None:
+    """If refs cannot be read, any ref that the task moved explains their change."""
     unread = git_state(refs=None, refs_mark="1")
     assert (
         moved_unseen("index", unread, unread.but(refs_mark="2")) == "refs moved while it ran; which ones cannot be read"
@@ -175,8 +184,8 @@ def test_refs_that_cannot_be_read_are_explained_by_any_of_them() -> None:
     assert moved_unseen("tag v1", unread, unread.but(refs_mark="2")) is None
 
 
-def test_a_repository_that_it_took_away_itself_is_nobody_elses_doing() -> None:
-    """Nor is the directory it ran in."""
+def test_missing_repository_is_not_unattributed_when_the_task_removed_it() -> None:
+    """A repository or directory that the task removed is not reported as moved."""
     assert moved_unseen("HEAD", git_state(), git_state().but(identity="")) is None
     assert moved_unseen("", git_state(), git_state().but(identity="")) == "the repository it ran in is gone"
     looks = quick(git_state()), quick(git_state(), is_present=False)
@@ -185,8 +194,11 @@ def test_a_repository_that_it_took_away_itself_is_nobody_elses_doing() -> None:
 
 
 @pytest.mark.parametrize("now", [None, "", "another"], ids=["gone", "gone to pieces", "another"])
-def test_a_repository_that_was_moved_as_a_whole_is_nobody_elses_doing(now: str | None) -> None:
-    """Nothing of git was named then: its directory was, or one around it, or the file that leads a worktree to it."""
+def test_replaced_repository_is_not_unattributed_when_the_task_moved_it_whole(now: str | None) -> None:
+    """The task moved the git directory, a directory above it, or the `.git` file.
+
+    The journal then names no single part of git.
+    """
     looks = quick(git_state()), quick(None if now is None else git_state().but(identity=now))
     for moved in ("/r/.git", "/r", "/r/sub", "/r/.gitignore"):
         found = with_comparisons(Effects(level="observed", changed=(moved,)), [], looks).moved
@@ -198,8 +210,8 @@ def test_a_repository_that_was_moved_as_a_whole_is_nobody_elses_doing(now: str |
     assert with_comparisons(Effects(level="observed", changed=("/r/.git",)), [], looks).moved is None
 
 
-def test_a_stash_is_told_unless_it_was_seen() -> None:
-    """Its depth, by somebody else."""
+def test_stash_depth_is_reported_unless_the_task_was_seen_stashing() -> None:
+    """A new depth of the stash is reported, unless the task changed that stash."""
     deeper = comparison(stash=Move(name="stash", before="", after="a"), stash_depth=(0, 1))
     in_none = with_comparisons(Effects(level="observed"), [deeper], None)
     assert in_none.moved == "the stash of /r went from 0 to 1", "it runs in no repository"
@@ -217,8 +229,11 @@ def test_a_stash_is_told_unless_it_was_seen() -> None:
     assert with_comparisons(elsewhere, [there], None).moved is None
 
 
-def test_a_stash_of_a_submodule_that_was_seen_is_nobody_elses() -> None:
-    """Its git directory lies in that of the one around it: it was told by its name, which need not be its path."""
+def test_stash_of_a_submodule_is_not_reported_when_the_task_was_seen_stashing_there() -> None:
+    """A submodule's stash is recognised, though its name differs from its path.
+
+    The submodule's git directory lies in the one of the repository around it.
+    """
     deeper = comparison(stash=Move(name="stash", before="a", after=""), stash_depth=(1, 0), top="/r/lib")
     looks = quick(git_state()), quick(git_state())
     seen = Effects(level="observed", git=((NOW, "stash of submodule another", "git stash"),))
@@ -226,8 +241,11 @@ def test_a_stash_of_a_submodule_that_was_seen_is_nobody_elses() -> None:
     assert with_comparisons(seen, [deeper.but(top="/s")], looks).moved == "the stash of /s went from 1 to 0"
 
 
-def test_what_moved_in_a_further_repository_is_told_unless_it_was_seen() -> None:
-    """HEAD, branches, tags, configuration, each with where that is; refs that worktrees share are told once."""
+def test_moves_in_a_further_repository_are_reported_unless_they_were_seen() -> None:
+    """HEAD, branches, tags and configuration are reported with the repository's path.
+
+    Refs that worktrees share are reported once.
+    """
     main, tag = Move(name="refs/heads/main", before="a", after="b"), Move(name="refs/tags/v1", before="", after="c")
     head, side = Move(name="HEAD", before="a", after="b"), Move(name="branch", before="refs/heads/main", after="")
     there = comparison(top="/s", head=head, refs=(main, tag), config_changed=True)
@@ -247,8 +265,11 @@ def test_what_moved_in_a_further_repository_is_told_unless_it_was_seen() -> None
     assert with_comparisons(Effects(), [shared], tagged).moved == "tag v1 moved while it ran"
 
 
-def test_branches_tags_and_worktrees_are_told_unless_they_were_seen() -> None:
-    """Made, moved or taken away; the branch that HEAD is on is told with HEAD."""
+def test_branches_tags_and_worktrees_are_reported_unless_they_were_seen() -> None:
+    """The message names refs that were added, moved or removed.
+
+    The branch of HEAD is reported as HEAD.
+    """
     refs = {"refs/heads/main": "a", "refs/heads/old": "a"}
     main = git_state(branch="refs/heads/main", head="a" * 40, refs=refs, worktrees=("one",))
     later = main.but(refs={"refs/heads/main": "a", "refs/heads/new": "a", "refs/tags/v1": "a"}, worktrees=("two",))
@@ -264,8 +285,8 @@ def test_branches_tags_and_worktrees_are_told_unless_they_were_seen() -> None:
     assert moved_unseen("", main, many) == "tag 0, tag 1, tag 2, tag 3, tag 4, tag 5 and 3 more moved while it ran"
 
 
-def test_what_others_changed_elsewhere_is_not_told_by_a_name_that_the_project_has_as_well() -> None:
-    """A further repository may have files of the same names: they are told with where they are."""
+def test_files_of_a_further_repository_are_named_with_their_whole_path() -> None:
+    """A file of another repository is not confused with a file of the project."""
     looks = quick(git_state(top="/r")), quick(git_state(top="/r"))
     found = with_comparisons(Effects(level="observed"), [comparison("a"), comparison("a", top="/s")], looks)
     assert "2 files changed by somebody else, or unseen: a, /s/a" in summary_of(found, NOW)
@@ -277,8 +298,8 @@ def test_what_others_changed_elsewhere_is_not_told_by_a_name_that_the_project_ha
     assert "unseen: a, /s/a" in summary_of(with_comparisons(seen, [], looks), NOW)
 
 
-def test_what_others_moved_in_a_further_repository_is_drift_as_where_it_ran() -> None:
-    """Another commit or branch, its remote branches, its configuration; a tag is none here either."""
+def test_moves_in_a_further_repository_are_drift_as_in_the_first_one() -> None:
+    """A new commit, branch, remote branch or configuration is drift; a tag is not."""
     looks = quick(git_state(refs={})), quick(git_state(refs={}))
     head, main = Move(name="HEAD", before="a", after="b"), Move(name="refs/heads/main", before="a", after="b")
     side, tag = Move(name="branch", before="refs/heads/main", after=""), Move(name="refs/tags/v1", before="", after="c")
@@ -298,8 +319,8 @@ def test_what_others_moved_in_a_further_repository_is_drift_as_where_it_ran() ->
     assert with_comparisons(seen, [comparison(top="/s", head=head, refs=(main,))], looks).meanwhile == ()
 
 
-def test_what_was_only_written_is_not_told_as_changed() -> None:
-    """An editor's save of the same content; and what was written before anybody had looked."""
+def test_summary_separates_rewritten_files_from_changed_ones() -> None:
+    """A file that was saved with the same content is not counted as changed."""
     same, unsure = PathChange(path="b", how="rewritten"), PathChange(path="c", how="touched")
     a = PathChange(path="a", how="changed")
     for paths, counts, told in (

@@ -1,4 +1,4 @@
-"""What files held before: found where it lies, whatever their names are."""
+"""The baseline: the content of files before a task, found by path."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from tempfile import TemporaryFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlive.domain.snapshot import AS_INDEXED, GONE, HASHED, UNHASHED, GitState, Snapshot, Tree
-from outlive.observe.baseline import MOST_DIRECTORIES, Baseline, write_baseline
+from outlive.domain.git.snapshot import AS_INDEXED, GONE, HASHED, UNHASHED, GitState, Snapshot, Tree
+from outlive.observe.watch.baseline import MOST_DIRECTORIES, Baseline, write_baseline
 
 SINCE = 10 * 10**9
 NAMES = st.binary(min_size=1, max_size=6).filter(lambda name: b"\0" not in name and b"/" not in name)
 
 
 def seen(kind: bytes = HASHED, content: bytes = b"1" * 20, *, at: int = 1, mode: int = 0o100644) -> bytes:
-    """A file as a snapshot has it."""
+    """Return a file as a snapshot records it."""
     fields = (at, 0, at, 0, 1, mode, 0, 0, 1)
     return kind + b"".join(each.to_bytes(4, "big") for each in fields) + content
 
@@ -24,7 +24,7 @@ def seen(kind: bytes = HASHED, content: bytes = b"1" * 20, *, at: int = 1, mode:
 def kept(
     tracked: dict[bytes, bytes], untracked: dict[bytes, bytes] | None = None, *, is_late: bool = False, **more: object
 ) -> Baseline:
-    """The baseline of one repository."""
+    """Write and open the baseline of one repository."""
     tree = Tree(tracked=tracked, untracked=untracked or {}).but(**more)
     git = GitState(top="/r", git_dir="/r/.git", common_dir="/r/.git", identity="1")
     with TemporaryFile() as file:
@@ -33,8 +33,8 @@ def kept(
 
 
 @given(st.dictionaries(st.lists(NAMES, min_size=1, max_size=3).map(b"/".join), st.binary(min_size=20, max_size=20)))
-def test_every_path_is_found_and_no_other(contents: dict[bytes, bytes]) -> None:
-    """Names of any bytes, in any order."""
+def test_baseline_finds_every_path_and_no_other(contents: dict[bytes, bytes]) -> None:
+    """Names may have any bytes and come in any order."""
     baseline = kept({path: seen(content=content) for path, content in contents.items()})
     for path, content in contents.items():
         text = "/r/" + os.fsdecode(path)
@@ -46,8 +46,8 @@ def test_every_path_is_found_and_no_other(contents: dict[bytes, bytes]) -> None:
         assert {os.fsencode(path)[3:] for path in baseline.below("/r/" + os.fsdecode(directory))} == below
 
 
-def test_only_what_is_known_is_claimed() -> None:
-    """Converted, too new, a link, not looked into: nobody knows what they held."""
+def test_baseline_is_unknown_for_files_whose_content_was_not_read() -> None:
+    """Converted, too new, linked and unread files have the state `?`."""
     known, unknown = "f" + "31" * 20, "?"
     for file, state, converts in (
         (seen(), known, False),
@@ -66,14 +66,14 @@ def test_only_what_is_known_is_claimed() -> None:
     assert kept({b"x": seen()}, all_untracked=False).state("/r/z") == "?"
 
 
-def test_what_was_gone_by_a_late_look_may_have_been_there() -> None:
-    """The command ran already, and may have taken it away."""
+def test_missing_file_is_unknown_when_the_snapshot_was_late() -> None:
+    """The command was already running and may have removed the file."""
     late = kept({b"x": GONE, b"y": seen()}, is_late=True)
     assert [late.state(f"/r/{name}") for name in "xyz"] == ["?", "f" + "31" * 20, "0"]
 
 
-def test_directories_are_watched_from_the_top_down_as_far_as_there_is_room() -> None:
-    """Those above tracked files, and where git keeps what it points to."""
+def test_baseline_watches_directories_from_the_top_down_to_the_limit() -> None:
+    """These are the directories of tracked files and those of git's HEAD and refs."""
     watched = kept({b"a/b/x": seen(), b"c/x": seen(), b"x": seen()}).watched
     assert set(watched.directories) == {"/r", "/r/.git", "/r/a", "/r/a/b", "/r/c"}
     assert (watched.places, watched.is_whole) == (("/r", "/r/.git", ""), True)

@@ -1,4 +1,4 @@
-"""The command: what is executed, and the text a person recognises it by."""
+"""A command: its arguments, and the text by which a person recognises it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive.domain.command import (
+from outlive.domain.errors import UserError
+from outlive.domain.tasks.command import (
     check_environment,
     check_variables,
     from_argv,
     from_shell_text,
     quote,
 )
-from outlive.domain.errors import UserError
 
 some = settings(max_examples=20, deadline=None)
-# What a program can receive: any bytes but NUL, as Python decodes arguments.
+# A program can receive any bytes but NUL. Python decodes them with surrogate escapes.
 words = st.binary(max_size=12).map(lambda raw: raw.replace(b"\0", b"").decode("utf-8", "surrogateescape"))
 
 
 @some
 @given(st.lists(words, max_size=4), words.filter(bool))
-def test_the_shown_text_means_the_same_words_to_a_shell(rest: list[str], first: str) -> None:
+def test_text_of_a_command_is_read_by_a_shell_as_its_arguments(rest: list[str], first: str) -> None:
     """Quoting loses nothing, not even bytes that are no UTF-8."""
     command = from_argv([first, *rest])
     assert command.argv == (first, *rest)
@@ -34,41 +34,41 @@ def test_the_shown_text_means_the_same_words_to_a_shell(rest: list[str], first: 
 
 @some
 @given(words)
-def test_quoting_is_the_usual_one(word: str) -> None:
-    """As the standard library would, whose import every launch would pay for."""
+def test_quote_gives_the_same_result_as_shlex(word: str) -> None:
+    """`shlex` itself is not imported, because every launch would pay for the import."""
     assert quote(word) == shlex.quote(word)
 
 
-def test_every_letter_survives_a_shell() -> None:
-    """Alone, in a word, and beside a quote."""
+def test_quote_agrees_with_shlex_for_every_printable_character() -> None:
+    """Each character is tested alone, in a word and after a quote."""
     for letter in string.printable:
         for word in (letter, f"a{letter}b", f"'{letter}"):
             assert quote(word) == shlex.quote(word)
 
 
 def test_shell_text_is_kept_as_it_was_typed() -> None:
-    """A shell sees it whole, and so does whoever reads the record."""
+    """The shell gets the text unchanged, and the record shows it unchanged."""
     command = from_shell_text("  a && b | c > 'd e'\n")
     assert command.argv == ("/bin/sh", "-c", "  a && b | c > 'd e'\n")
     assert command.text == "  a && b | c > 'd e'\n"
 
 
 @pytest.mark.parametrize("argv", [[], [""], ["", "x"]])
-def test_no_words_are_no_command(argv: list[str]) -> None:
-    """Nothing to execute is said so before anything is recorded."""
+def test_from_argv_refuses_a_missing_program(argv: list[str]) -> None:
+    """The error is raised before anything is recorded."""
     with pytest.raises(UserError, match="no command"):
         from_argv(argv)
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t "])
-def test_blank_text_is_no_command(text: str) -> None:
-    """A shell would succeed at doing nothing."""
+def test_from_shell_text_refuses_a_blank_text(text: str) -> None:
+    """A shell would succeed without doing anything."""
     with pytest.raises(UserError, match="no command"):
         from_shell_text(text)
 
 
 def test_a_nul_byte_is_refused() -> None:
-    """No program can receive one."""
+    """The kernel ends an argument at a NUL byte."""
     with pytest.raises(UserError, match="NUL"):
         from_argv(["echo", "a\0b"])
     with pytest.raises(UserError, match="NUL"):
@@ -77,7 +77,7 @@ def test_a_nul_byte_is_refused() -> None:
 
 @pytest.mark.parametrize("letter", ["a", "é", "\udcff"])
 def test_an_argument_longer_than_the_kernel_takes_is_refused(letter: str) -> None:
-    """Counted in bytes: the kernel's limit is on one argument, NUL included."""
+    """The kernel limits each argument to 131,072 bytes with the final NUL."""
     size = len(letter.encode("utf-8", "surrogateescape"))
     longest = letter * (131_071 // size)
     assert from_argv(["echo", longest]).argv[1] == longest
@@ -87,13 +87,13 @@ def test_an_argument_longer_than_the_kernel_takes_is_refused(letter: str) -> Non
         from_shell_text(longest + letter)
 
 
-def test_an_empty_argument_is_an_argument() -> None:
-    """Only the program's own name may not be empty."""
+def test_empty_argument_is_kept() -> None:
+    """Only the name of the program may not be empty."""
     assert from_argv(["printf", ""]).text == "printf ''"
 
 
-def test_environment_settings_are_pairs() -> None:
-    """Everything behind the first equals sign is the value; the last of two settings counts."""
+def test_check_environment_splits_at_the_first_equals_sign() -> None:
+    """If a name is set twice, the last value counts."""
     assert check_environment(["A=1", "B=x=y", "C=", "A=2"]) == {"A": "2", "B": "x=y", "C": ""}
     assert check_environment([]) == {}
 
@@ -112,16 +112,16 @@ def test_a_bad_environment_setting_is_refused_without_its_value(pair: str) -> No
 @pytest.mark.parametrize(
     "wrong", [{"A=B": "hunter2"}, {"": "hunter2"}, {"A\0": "hunter2"}, {"A": "hunter2\0"}, {"A": "\ud800hunter2"}]
 )
-def test_a_variable_is_what_it_is_called(wrong: dict[str, str]) -> None:
-    """A name with an equals sign would set another variable; the value may be a secret and is not in the refusal."""
+def test_check_variables_refuses_names_with_an_equals_sign_and_nul_bytes(wrong: dict[str, str]) -> None:
+    """The value may be a secret, so the error does not contain it."""
     with pytest.raises(UserError) as refusal:
         check_variables(wrong)
     assert "hunter2" not in refusal.value.message
     assert check_variables({"A": "x=y", "B": ""}) == {"A": "x=y", "B": ""}
 
 
-def test_what_is_no_text_is_no_variable() -> None:
-    """`None` would be the text None, which nobody means."""
+def test_check_variables_refuses_names_and_values_that_are_not_strings() -> None:
+    """`None` would become the text "None"."""
     for wrong in ({"A": None}, {"A": 1}, {1: "A"}):
         with pytest.raises(UserError):
             check_variables(wrong)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What a command's text says it will touch: rules by their examples, nesting, bad input, a corpus and its rates."""
+"""What the text of a command declares to touch, by examples and by a corpus."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive.domain.declared import TOUCH_KINDS, Declared
-from outlive.observe import shell
-from outlive.observe.declared import declare
-from outlive.observe.touching import PROGRAMS
-from outlive.observe.window import may_open
+from outlive.domain.effects.predicted import Declared, may_take_away
+from outlive.observe.predict.predict import declare
+from outlive.observe.shell import bash_grammar, commands
 from tests.unit.declared_corpus import CHANGES, OPAQUE, READS
 
 HOME = "/home/dev"
@@ -23,59 +21,40 @@ CWD = "/home/dev/shop"
 
 @pytest.fixture(autouse=True)
 def home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same home for everybody, and no other place for temporary files than the usual."""
+    """Set the same home and temporary directory on every machine."""
     monkeypatch.setenv("HOME", HOME)
     monkeypatch.delenv("TMPDIR", raising=False)
 
 
 @pytest.fixture
 def no_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the extra `shell` were not installed."""
-    monkeypatch.setattr(shell, "_grammar", lambda: None)
+    """Remove the grammar, as if its packages could not be loaded."""
+    monkeypatch.setattr(commands, "_grammar", lambda: None)
 
 
 def of_text(text: str, cwd: str = "/w") -> Declared:
-    """What a shell text declares."""
+    """Return what a shell text declares."""
     return declare(("/bin/sh", "-c", text), cwd)
 
 
 def touched(text: str) -> str:
-    """Every `kind:what` of a text run in /w."""
+    """Return every `kind:what` of a text that runs in /w."""
     return " ".join(f"{touch.kind}:{touch.what}" for touch in of_text(text).touches)
 
 
 def differing(expected: dict[str, str]) -> dict[str, str]:
-    """The texts that touch something else than expected, and what that is."""
+    """Return the texts that touch something else than expected, with what they touch."""
     return {text: touched(text) for text, wanted in expected.items() if touched(text) != wanted}
 
 
-# --- rules -------------------------------------------------------------------------------------
+# --- the parts of a text ------------------------------------------------------------------------
 
 
-def test_every_rule_does_what_its_examples_say() -> None:
-    """The tables are executed, line by line."""
-    examples = {text: wanted for each in PROGRAMS for rule in each.rules for text, wanted in rule.examples}
-    assert not differing({text: wanted.replace(":~", ":" + HOME) for text, wanted in examples.items()})
+def test_redirection_belongs_to_the_command_before_it_and_its_directory() -> None:
+    """After `cd sub && echo a > b`, the file b is in sub.
 
-
-def test_every_rule_has_an_example_and_names_known_kinds() -> None:
-    """A rule nobody has seen working is none."""
-    rules = [rule for each in PROGRAMS for rule in each.rules]
-    assert [rule for rule in rules if not rule.examples] == []
-    assert {kind for rule in rules for kind, _ in rule.touches} <= set(TOUCH_KINDS)
-
-
-def test_a_name_stands_in_one_table() -> None:
-    """Two tables for one program would hide each other."""
-    names = [name for each in PROGRAMS for name in each.names]
-    assert sorted({name for name in names if names.count(name) > 1}) == []
-
-
-# --- what a text consists of --------------------------------------------------------------------
-
-
-def test_a_redirection_is_of_the_command_before_it_and_where_that_runs() -> None:
-    """The grammar takes it for one of the whole chain; `cd` comes first all the same, and the last one is fed."""
+    The grammar assigns a redirection to the whole chain of commands.
+    """
     assert not differing(
         {
             "cd sub && echo a > b": "path:/w/sub/b",
@@ -98,7 +77,7 @@ def test_a_redirection_is_of_the_command_before_it_and_where_that_runs() -> None
 
 
 def test_commands_are_found_however_they_are_wrapped() -> None:
-    """Shells, wrappers, substitutions, loops, functions: it is the same `rm` everywhere."""
+    """Shells, wrappers, substitutions, loops and functions all run the same `rm`."""
     wrapped = (
         "bash -c 'rm x'",
         "bash -lc 'rm x'",
@@ -172,8 +151,8 @@ def test_commands_are_found_however_they_are_wrapped() -> None:
     assert not differing(dict.fromkeys(wrapped, "path:/w/x"))
 
 
-def test_what_a_wrapper_does_beside_what_it_runs_counts() -> None:
-    """It writes a log, or goes where only it knows."""
+def test_effects_of_a_wrapper_count_with_those_of_its_command() -> None:
+    """`script` writes a log, and `git submodule foreach` runs in unknown directories."""
     assert not differing(
         {
             "script -c ls out.log": "path:/w/out.log",
@@ -195,8 +174,8 @@ def test_what_a_wrapper_does_beside_what_it_runs_counts() -> None:
     )
 
 
-def test_words_that_others_supply_are_unknown_and_so_is_their_place() -> None:
-    """What is going to be changed is certain there, only not what it is called."""
+def test_argument_from_stdin_or_a_variable_is_an_unknown_path() -> None:
+    """The change itself is certain, but the name of the path is not."""
     assert not differing(
         {
             "ls | xargs rm": "path:…",
@@ -211,8 +190,8 @@ def test_words_that_others_supply_are_unknown_and_so_is_their_place() -> None:
     assert of_text('eval "$CMD"').level == "unknown"
 
 
-def test_a_directory_holds_as_long_as_the_shell_is_in_it() -> None:
-    """`cd` counts from there on, in a subshell only inside, in a pipe not at all."""
+def test_cd_changes_the_directory_until_its_shell_ends() -> None:
+    """A `cd` in a subshell counts only there, and a `cd` in a pipe does not count."""
     assert not differing(
         {
             "cd a && rm x": "path:/w/a/x",
@@ -231,8 +210,8 @@ def test_a_directory_holds_as_long_as_the_shell_is_in_it() -> None:
     )
 
 
-def test_where_git_works_is_told_by_options_and_variables_before_its_directory() -> None:
-    """One `-C` after the other, and the repository that it is told rather than the one it stands in."""
+def test_repository_of_git_follows_from_options_and_variables_before_the_directory() -> None:
+    """Several `-C` are joined, and GIT_DIR comes before the current directory."""
     assert not differing(
         {
             "GIT_DIR=../o/.git git stash": "git:/o",
@@ -259,8 +238,11 @@ def test_where_git_works_is_told_by_options_and_variables_before_its_directory()
     )
 
 
-def test_what_runs_aside_or_instead_leads_nowhere_for_sure() -> None:
-    """A `cd` in the background is of its own shell; of two, only one may have been done."""
+def test_directory_is_unknown_after_a_cd_that_may_not_have_run() -> None:
+    """After `cd a || cd b`, for example, the directory may be a or b.
+
+    A `cd` in the background changes only its own shell.
+    """
     assert not differing(
         {
             "cd a & git stash": "git:/w",
@@ -278,8 +260,8 @@ def test_what_runs_aside_or_instead_leads_nowhere_for_sure() -> None:
     )
 
 
-def test_redirections_write() -> None:
-    """To files, wherever they stand; not to other descriptors, nor to devices that keep nothing."""
+def test_redirection_writes_a_file() -> None:
+    """Copied descriptors, and devices that store nothing, do not count."""
     assert not differing(
         {
             "ls > x": "path:/w/x",
@@ -301,8 +283,8 @@ def test_redirections_write() -> None:
     )
 
 
-def test_what_runs_elsewhere_is_touched_there() -> None:
-    """On another machine or in a container; and here only what is redirected here."""
+def test_command_for_another_machine_or_container_touches_nothing_here() -> None:
+    """Only a redirection of the local shell writes a local file."""
     assert not differing(
         {
             "ssh me@web 'rm x'": "remote:web",
@@ -322,8 +304,8 @@ def test_what_runs_elsewhere_is_touched_there() -> None:
     )
 
 
-def test_temporary_paths_do_not_count_unless_the_task_lives_there() -> None:
-    """A scratch file is nobody's business; a project under /tmp is."""
+def test_temporary_paths_do_not_count_unless_the_task_runs_there() -> None:
+    """Scratch files concern no other session, but a project under /tmp does."""
     assert touched("rm -rf /tmp/x; echo a > /var/tmp/b; D=$(mktemp -d); cp a $D/b; rm -r $D") == ""
     assert touched("rm ${TMPDIR:-/tmp}/x; T=$(mktemp -t a.XXX); rm $T; T=`mktemp /tmp/a.XXX`; rm $T") == ""
     assert touched("cp a /tmp; cd /tmp && curl -O https://x/a; cd /tmp/lib && git init && git commit -m x") == ""
@@ -335,14 +317,14 @@ def test_temporary_paths_do_not_count_unless_the_task_lives_there() -> None:
     assert [touch.what for touch in inside.touches] == [project + "/x"]
 
 
-def test_a_password_in_an_address_is_not_named() -> None:
-    """Only the host is."""
+def test_address_is_named_without_its_password() -> None:
+    """Only the host is named."""
     assert touched("psql postgres://me:hunter2@db/x -c 'drop table a'") == "database:db"
     assert touched("curl -d a=b https://me:hunter2@x.org/y") == "remote:x.org"
 
 
 def test_words_in_quotes_and_comments_are_not_commands() -> None:
-    """Naming a command is not running it."""
+    """A text that only names a command does not run it."""
     for text in (
         "echo 'rm x'",
         "# rm x",
@@ -354,21 +336,21 @@ def test_words_in_quotes_and_comments_are_not_commands() -> None:
         assert of_text(text) == Declared(level="declared"), text
 
 
-def test_an_argv_is_read_as_it_is() -> None:
-    """No shell sees it, so nothing in it is special."""
+def test_argv_is_read_without_a_shell() -> None:
+    """No character in an argument is special."""
     declared = declare(("rm", "a b", "$X", ";", "ls"), "/w")
     assert [touch.what for touch in declared.touches] == ["/w/a b", "$X", "/w/;", "/w/ls"]
     assert declared.touches[0].by == "rm 'a b' '$X' ';' ls"
 
 
-def test_a_touch_says_which_simple_command_it_is() -> None:
-    """On one line, of bounded length."""
+def test_touch_names_its_simple_command() -> None:
+    """The name is one line of limited length."""
     by = [touch.by for touch in of_text("ls && git  commit -m \\\n 'x' && sudo rm y").touches]
     assert by == ["git commit -m \\ 'x'", "rm y"]
     assert len(of_text("rm " + "x" * 5000).touches[0].by) == 200
 
 
-# --- the two gates ------------------------------------------------------------------------------
+# --- privileges and windows ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -387,14 +369,14 @@ def test_a_touch_says_which_simple_command_it_is() -> None:
         *("python -c 'os.system(\"ping x\")'", "./install.sh --with sudo", "find . -exec sudo rm {} +", "echo 'sudo x"),
     ],
 )
-def test_programs_that_no_new_privs_would_disarm_are_seen(text: str) -> None:
-    """Where they are called, and where something unread might call them."""
+def test_programs_that_need_privileges_are_found(text: str) -> None:
+    """Programs such as sudo are found in calls, and in texts that are not parsed."""
     assert of_text(text).needs_privileges
 
 
 @pytest.mark.parametrize("text", ["ls", "git commit -m 'mount the screen at su'", "echo ping", "make all", "docker ps"])
 def test_other_programs_need_no_privileges(text: str) -> None:
-    """A word in a message is no call."""
+    """The name of such a program in a message is no call."""
     assert not of_text(text).needs_privileges
 
 
@@ -419,9 +401,9 @@ def test_other_programs_need_no_privileges(text: str) -> None:
         *("git rebase main || git rebase --abort", "sed -E -i s/a/b/ x; pytest; git reset -q --hard"),
     ],
 )
-def test_a_window_is_foretold(text: str) -> None:
-    """What is taken away and brought back in one text; one look at its letters must not keep it from being read."""
-    assert may_open(text)
+def test_text_that_removes_and_restores_files_opens_a_window(text: str) -> None:
+    """`opens_window` is true, and the quick search `may_take_away` finds the text too."""
+    assert may_take_away(text)
     assert of_text(text).opens_window
 
 
@@ -433,16 +415,51 @@ def test_a_window_is_foretold(text: str) -> None:
         *("git fetch && git reset --hard origin/main", "git reset -q; git add a; git reset -q b", "git merge a"),
     ],
 )
-def test_no_window_without_a_way_back(text: str) -> None:
+def test_text_that_does_not_restore_files_opens_no_window(text: str) -> None:
     """A change that stays is no window."""
     assert not of_text(text).opens_window
 
 
-# --- what cannot be read ------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        ("git stash", ["git stash"]),
+        ("git stash push -u -- src && npm test", ["git stash push -u -- src"]),
+        ("make; git checkout main && make", ["git checkout main"]),
+        ("git checkout v1.0 -- src", ["git checkout v1.0 -- src"]),
+        ("git checkout -b fix origin/main", ["git checkout -b fix origin/main"]),
+        ("git switch -", ["git switch -"]),
+        ("git bisect start HEAD v1 && make", ["git bisect start HEAD v1"]),
+        ("git bisect run make test", ["git bisect run make test"]),
+        ("git fetch && git reset --hard origin/main", ["git reset --hard origin/main"]),
+        ("git clean -fdx", ["git clean -fdx"]),
+        ("git restore .", ["git restore ."]),
+        ("git rebase main", ["git rebase main"]),
+        ("git pull --rebase --autostash", ["git pull --rebase --autostash"]),
+        ("gh pr checkout 12 && npm test", ["gh pr checkout 12"]),
+        ("bash -c 'sleep 9; git -C sub stash'; make", ["git -C sub stash"]),
+        ("git stash; make; git stash pop", ["git stash"]),
+        *((text, []) for text in ("git stash list", "git stash pop", "git stash show -p", "git stash drop")),
+        *((text, []) for text in ("git checkout -b fix", "git switch -c fix", "git checkout", "git bisect log")),
+        *((text, []) for text in ("git reset", "git reset --soft HEAD~1", "git clean -nd", "git clean -d -n -f")),
+        *((text, []) for text in ("git restore --staged a", "git rebase --abort", "git pull", "git status")),
+        *((text, []) for text in ("echo git stash", "ssh host git stash", "gh pr list", "make clean")),
+    ],
+)
+def test_commands_that_take_files_away_are_found(text: str, taken: list[str]) -> None:
+    """`taken_away` has every such command, even if the text restores the files.
+
+    The quick search `may_take_away` must not rule the text out.
+    """
+    assert [each.by for each in of_text(text).taken_away] == taken
+    assert not taken or may_take_away(text)
 
 
-def test_what_cannot_be_read_is_never_called_safe() -> None:
-    """Programs nobody has described, scripts, and texts that are no shell."""
+# --- texts that cannot be parsed ----------------------------------------------------------------
+
+
+def test_unknown_programs_scripts_and_malformed_texts_are_open() -> None:
+    """`is_open` means that the command may change any file."""
     for text in (
         "frobnicate",
         "./x.sh",
@@ -461,8 +478,8 @@ def test_what_cannot_be_read_is_never_called_safe() -> None:
         assert declare(argv, "/w").is_open, argv
 
 
-def test_of_a_text_with_errors_the_rest_is_read() -> None:
-    """The grammar's partial tree, and a look without it."""
+def test_text_with_syntax_errors_is_read_as_far_as_possible() -> None:
+    """The partial tree of the grammar and a split without the grammar are both used."""
     declared = of_text("rm x; if then; git push; ((")
     assert declared.level == "unknown"
     assert {"path", "git", "remote"} <= {touch.kind for touch in declared.touches}
@@ -491,8 +508,8 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_ends_soon_and_is_unknown(name: str) -> None:
-    """Nothing raises, nothing runs away, nothing is believed."""
+def test_bad_input_is_unknown_within_ten_seconds(name: str) -> None:
+    """No input raises an error, and the level is always unknown."""
     before = time.process_time()
     assert of_text(BAD[name]).level == "unknown"
     assert time.process_time() - before < 10
@@ -506,13 +523,13 @@ def test_bad_input_ends_soon_and_is_unknown(name: str) -> None:
     ],
     ids=["functions", "a bomb", "a variable", "an eval", "awk", "psql", "a path"],
 )
-def test_what_winds_around_itself_ends(text: str) -> None:
-    """Functions that call each other, variables that grow, scripts that slow a pattern down."""
+def test_endless_recursion_in_a_text_ends(text: str) -> None:
+    """Functions call each other, variables grow, and long scripts slow patterns down."""
     of_text(text)
 
 
 def test_undecodable_bytes_in_a_name_are_kept() -> None:
-    """A path need not be UTF-8."""
+    """A path need not be valid UTF-8."""
     assert touched("rm 'a\udcff'") == "path:/w/a\udcff"
 
 
@@ -528,8 +545,8 @@ def test_undecodable_bytes_in_a_name_are_kept() -> None:
         max_size=40,
     )
 )
-def test_no_text_raises(parts: list[str]) -> None:
-    """Whatever the parts of a shell are thrown together to."""
+def test_declare_raises_no_error_for_random_texts(parts: list[str]) -> None:
+    """The texts are random sequences of shell words and signs."""
     of_text("".join(parts))
 
 
@@ -537,8 +554,8 @@ def test_no_text_raises(parts: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("no_grammar")
-def test_without_the_grammar_it_is_unknown_and_says_what_it_sees() -> None:
-    """The extra is optional; certainty is not."""
+def test_declared_level_is_unknown_without_the_grammar() -> None:
+    """The touches that are found are listed, but a split text is never complete."""
     declared = of_text("cd a && sudo rm -rf x; ls | tee y > z; git commit -m 'a; b'")
     assert declared.level == "unknown"
     assert declared.needs_privileges
@@ -550,38 +567,52 @@ def test_without_the_grammar_it_is_unknown_and_says_what_it_sees() -> None:
     assert declare(("rm", "x"), "/w").level == "declared", "an argv needs no grammar"
 
 
-def test_the_grammar_is_loaded_when_a_text_is_read_and_not_before() -> None:
-    """It costs more than a launch may."""
+def test_grammar_is_loaded_only_when_a_shell_text_is_read() -> None:
+    """Loading the grammar takes longer than a launch may."""
     program = (
-        "import sys, outlive.observe.declared as d; assert 'tree_sitter' not in sys.modules; d.declare(('ls',), '/');"
-        "assert 'tree_sitter' not in sys.modules; d.declare(('sh', '-c', 'ls'), '/');"
-        "assert 'tree_sitter' in sys.modules"
+        "import sys, outlive.observe.predict.predict as d; name = 'outlive.observe.shell.bash_grammar';"
+        "d.declare(('ls',), '/'); assert name not in sys.modules; d.declare(('sh', '-c', 'ls'), '/');"
+        "assert name in sys.modules; assert 'tree_sitter' not in sys.modules, 'only its compiled part is needed'"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
-    launch = "import sys, outlive.cli.main, outlive.service.run; assert 'outlive.observe.shell' not in sys.modules"
+    launch = (
+        "import sys, outlive.cli.main, outlive.service.tasks.run;"
+        "assert 'outlive.observe.shell.commands' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", launch], check=True)
+
+
+def test_grammar_package_is_imported_when_its_compiled_part_has_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiled part is not public, so a future version may rename it."""
+
+    def fail(package: str, name: str) -> None:
+        raise ImportError(f"{package} has no {name}")
+
+    monkeypatch.setattr(bash_grammar, "load_compiled", fail)
+    language = bash_grammar._binding("tree_sitter").Language(bash_grammar._binding("tree_sitter_bash").language())
+    assert language.name == "bash"
 
 
 # --- the corpus ---------------------------------------------------------------------------------
 
 
 def lines(text: str) -> list[str]:
-    """The lines of the corpus as shell texts."""
+    """Return the lines of the corpus as shell texts."""
     return [line.replace("⏎", "\n") for line in text.strip().splitlines()]
 
 
 CHANGING = [tuple(line.split(" | ", 1)) for line in lines(CHANGES)]
 
 
-def test_the_corpus_is_large_enough_and_says_nothing_twice() -> None:
-    """Its rates mean something only then."""
+def test_corpus_is_large_enough_and_has_no_duplicates() -> None:
+    """The rates of the corpus mean little if it is small or repeats lines."""
     texts = [text for _, text in CHANGING] + lines(READS) + lines(OPAQUE)
     assert len(CHANGING) + len(lines(READS)) >= 300
     assert sorted({text for text in texts if texts.count(text) > 1}) == []
 
 
-def test_of_those_that_change_something_95_percent_are_flagged() -> None:
-    """... and with every kind that the label names."""
+def test_95_percent_of_changing_commands_are_flagged() -> None:
+    """As many have every kind of change that their label names."""
     missed = [text for _, text in CHANGING if not of_text(text, CWD).is_flagged]
     assert len(missed) <= 0.05 * len(CHANGING), missed
     wrong = [
@@ -592,24 +623,24 @@ def test_of_those_that_change_something_95_percent_are_flagged() -> None:
     assert len(wrong) <= 0.05 * len(CHANGING), wrong
 
 
-def test_of_those_that_only_read_3_percent_are_flagged_at_most() -> None:
-    """... and few are called unknown, which would be true of everything and help nobody."""
+def test_at_most_3_percent_of_reading_commands_are_flagged() -> None:
+    """At most 5 percent are called unknown."""
     flagged = [text for text in lines(READS) if of_text(text, CWD).is_flagged]
     assert len(flagged) <= 0.03 * len(lines(READS)), flagged
     unknown = [text for text in lines(READS) if of_text(text, CWD).is_open]
     assert len(unknown) <= 0.05 * len(lines(READS)), unknown
 
 
-def test_those_that_do_not_say_are_unknown_without_exception() -> None:
-    """Not safe, and not flagged either: they count in neither rate."""
+def test_every_opaque_command_is_open_and_not_flagged() -> None:
+    """An opaque command runs code that is elsewhere, so its text shows no effects."""
     declared = {text: of_text(text, CWD) for text in lines(OPAQUE)}
     assert [text for text, each in declared.items() if not each.is_open] == []
     assert [text for text, each in declared.items() if each.is_flagged] == []
 
 
 @pytest.mark.usefixtures("no_grammar")
-def test_without_the_grammar_most_changes_are_still_flagged() -> None:
-    """Less is seen, and nothing is called safe."""
+def test_85_percent_of_changing_commands_are_flagged_without_the_grammar() -> None:
+    """Every reading command has the level unknown if the grammar is missing."""
     missed = [text for _, text in CHANGING if not of_text(text, CWD).is_flagged]
     assert len(missed) <= 0.15 * len(CHANGING), missed
     assert all(of_text(text, CWD).is_open for text in lines(READS))

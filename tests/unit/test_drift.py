@@ -1,40 +1,40 @@
-"""Drift: one sentence that says whether old news is still true."""
+"""Drift: one sentence on whether the output of an ended task is still current."""
 
 from __future__ import annotations
 
-from outlive.domain.contents import contents_of, mark_of
-from outlive.domain.drift import STILL, STILL_OUTSIDE, Distance, Drift, drift
-from outlive.domain.snapshot import AS_INDEXED, GONE, HASHED, UNHASHED, UNSEEN, GitState, Snapshot, Tree
+from outlive.domain.effects.drift import STILL, STILL_OUTSIDE, Distance, Drift, drift
+from outlive.domain.git.content_digest import contents_of, mark_of
+from outlive.domain.git.snapshot import AS_INDEXED, GONE, HASHED, UNHASHED, UNSEEN, GitState, Snapshot, Tree
 from tests.unit.values import OLD, git_state
 
 NEW = "3c4d5e6f" * 5
 
 
 def stamp(size: int = 1, inode: int = 1, at: int = 1) -> bytes:
-    """A stamp of a regular file."""
+    """Return the stamp of a regular file."""
     fields = (at, 0, at, 0, inode, 0o100644, 0, 0, size)
     return b"".join(each.to_bytes(4, "big") for each in fields)
 
 
 def seen(git: GitState | None = None, files: dict[str, bytes] | None = None, *unknown: str) -> Snapshot:
-    """A snapshot of a directory that is there."""
+    """Return a snapshot of an existing directory."""
     return Snapshot(directory="/r", is_present=True, git=git, files=files, unknown=unknown)
 
 
-def test_nothing_moved() -> None:
-    """An unchanged world is said to be so."""
+def test_drift_says_that_nothing_moved_when_both_snapshots_are_equal() -> None:
+    """Two equal snapshots give no drift and no details."""
     found = drift(seen(git_state()), seen(git_state()))
     assert (found.moved, found.summary, found.details) == (False, STILL, ())
 
 
-def test_outside_of_a_repository_less_is_claimed() -> None:
-    """What it read there nobody knows, nor whether that has moved."""
+def test_drift_claims_less_outside_of_a_repository() -> None:
+    """Outside of a repository, it is not known which files the task may have read."""
     found = drift(seen(), seen())
     assert (found.moved, found.summary) == (False, STILL_OUTSIDE)
 
 
-def test_head_moved_is_counted() -> None:
-    """Later, earlier, elsewhere, or uncounted: each has its sentence."""
+def test_drift_counts_the_commits_that_head_moved() -> None:
+    """HEAD ahead, behind, diverged or at an unknown distance each have a sentence."""
     then, now = seen(git_state()), seen(git_state(head=NEW))
     ids = "(1a2b3c4 -> 3c4d5e6)"
     for distance, sentence in (
@@ -48,8 +48,8 @@ def test_head_moved_is_counted() -> None:
         assert (found.moved, found.summary) == (True, sentence)
 
 
-def test_the_weightiest_comes_first_and_all_are_listed() -> None:
-    """HEAD, branch, remote-tracking refs, configuration and files are all told."""
+def test_drift_details_list_every_change_with_the_most_important_first() -> None:
+    """HEAD, branch, remote-tracking refs, configuration and files are listed in order."""
     then = seen(git_state(refs={"refs/remotes/origin/main": OLD}), {"/r/a": HASHED + stamp() + b"1"})
     now = seen(
         git_state(head=NEW, branch="", refs={"refs/remotes/origin/main": NEW}, config="d"),
@@ -64,8 +64,8 @@ def test_the_weightiest_comes_first_and_all_are_listed() -> None:
     )
 
 
-def test_what_is_gone_is_said() -> None:
-    """Directory gone, repository gone, another in its place, one where none was."""
+def test_drift_reports_a_missing_directory_and_a_replaced_repository() -> None:
+    """A removed, replaced or new repository is drift too."""
     there = seen(git_state())
     gone = Snapshot(directory="/r", is_present=False)
     assert drift(there, gone).details == ("the directory it ran in is gone", "the repository it ran in is gone")
@@ -73,8 +73,8 @@ def test_what_is_gone_is_said() -> None:
     assert drift(seen(), there).moved
 
 
-def test_files_are_compared_by_content() -> None:
-    """Rewritten with the same content is no drift; what cannot be compared is unknown, not unchanged."""
+def test_drift_compares_files_by_content() -> None:
+    """A file rewritten with the same content is no drift; an unread file is unknown."""
     for was, is_now, moved in (
         (HASHED + stamp() + b"1", HASHED + stamp(inode=2) + b"1", False),
         (HASHED + stamp() + b"1", UNHASHED + stamp(size=2), True),
@@ -90,14 +90,14 @@ def test_files_are_compared_by_content() -> None:
 def tracked(
     dirty: dict[bytes, bytes], now: dict[bytes, bytes], *, clean: dict[bytes, bytes] | None = None, **git: str
 ) -> Drift:
-    """The drift of a repository in which these were dirty and these clean, and these are there now."""
+    """Return the drift of a repository with these dirty, clean and present files."""
     before = seen(git_state(staged="s")).but(dirty=dirty, contents=contents_of({**(clean or {}), **dirty}))
     after = seen(git_state(**{"staged": "s", **git})).but(tree=Tree(tracked=now, untracked={}))
     return drift(before, after, ended_ns=10 * 10**9)
 
 
-def test_tracked_files_that_changed_since_are_named() -> None:
-    """What was clean and is not, and what was dirty and is otherwise; what is as it was is not."""
+def test_drift_names_tracked_files_that_changed_since() -> None:
+    """A clean file that is dirty now, or a dirty one with new content, is named."""
     a, b = HASHED + stamp() + b"1", HASHED + stamp() + b"2"
     for then, now, names in (
         ({}, {b"x": a, b"y": AS_INDEXED + stamp() + b"2"}, "x"),
@@ -113,15 +113,18 @@ def test_tracked_files_that_changed_since_are_named() -> None:
         assert found.moved is bool(names)
 
 
-def test_an_index_that_moved_below_a_file_is_no_change_of_the_file() -> None:
-    """After a reset the file is not as the index says, and holds what it did."""
+def test_reset_index_is_no_change_of_a_file_with_the_same_content() -> None:
+    """After a reset, a file differs from the index but may have its old content."""
     clean = {b"x": AS_INDEXED + stamp() + b"1"}
     for content, moved in ((b"1", False), (b"2", True)):
         assert tracked({}, {b"x": HASHED + stamp(at=15) + content}, clean=clean, staged="t").moved is moved
 
 
-def test_a_file_that_was_changed_and_staged_has_changed() -> None:
-    """It is as the index says, then and now; but not what it was. What was staged as it lay there is."""
+def test_file_has_changed_when_its_new_content_was_staged() -> None:
+    """A file may match the index before and after, and still have other content.
+
+    Staging a file without a change of its content is no drift.
+    """
     one, other = AS_INDEXED + stamp() + b"1", AS_INDEXED + stamp(at=15) + b"2"
     found = tracked({}, {b"x": other, b"y": one}, clean={b"x": one, b"y": one}, staged="t")
     assert found.details == ("1 tracked file changed since it ran, read by it or not: x",)
@@ -130,8 +133,8 @@ def test_a_file_that_was_changed_and_staged_has_changed() -> None:
     assert tracked({b"x": HASHED + stamp() + b"1"}, {b"x": one}, staged="t").moved is False
 
 
-def test_of_files_that_cannot_be_told_apart_only_the_number_is_told() -> None:
-    """They share a mark: one of them changed, or both."""
+def test_drift_gives_only_a_number_for_files_with_the_same_mark() -> None:
+    """If two files share a mark, either of them or both have changed."""
     names = iter(b"%d" % number for number in range(100_000))
     first = next(names)
     second = next(name for name in names if mark_of(name) == mark_of(first))
@@ -140,15 +143,15 @@ def test_of_files_that_cannot_be_told_apart_only_the_number_is_told() -> None:
     assert found.details == ("at least 2 tracked files changed since it ran, read by it or not: x",)
 
 
-def test_what_a_commit_changed_is_told_as_the_commit() -> None:
-    """Its files are as git says; those that are not have changed beside it."""
+def test_drift_reports_files_of_a_new_commit_only_as_a_move_of_head() -> None:
+    """Files that match the new index are part of the commit; others are listed."""
     one, other = AS_INDEXED + stamp() + b"1", AS_INDEXED + stamp(at=15) + b"2"
     found = tracked({}, {b"x": other, b"y": HASHED + stamp(at=15) + b"2"}, clean={b"x": one}, staged="t", head=NEW)
     assert [each.split(" since ")[0] for each in found.details] == ["HEAD moved", "1 tracked file changed"]
 
 
-def test_a_file_that_is_tracked_no_longer_is_not_passed_over() -> None:
-    """`git rm` leaves no trace among the files of now, only that others are tracked than then."""
+def test_drift_notices_a_file_that_is_no_longer_tracked() -> None:
+    """After `git rm`, only the set of tracked files shows the change."""
     one, two = {b"x": AS_INDEXED + stamp() + b"1"}, {b"y": AS_INDEXED + stamp() + b"1"}
     for clean, dirty, now, moved in (
         ({**one, **two}, {}, one, True),
@@ -160,23 +163,23 @@ def test_a_file_that_is_tracked_no_longer_is_not_passed_over() -> None:
         assert tracked(dirty, {**dict.fromkeys(dirty, GONE), **now}, clean=clean, staged="t").moved is moved
 
 
-def test_an_index_written_since_is_unknown_if_nobody_had_read_it() -> None:
-    """After a command that took a moment nobody looked at all files: unmoved would be a guess."""
+def test_drift_is_unknown_when_the_index_was_written_and_the_old_one_was_not_read() -> None:
+    """A short command has no list of tracked files, so "unmoved" would be a guess."""
     now = Tree(tracked={b"x": AS_INDEXED + stamp(at=1) + b"1"}, untracked={})
     for index, moved in (("i", False), ("j", None)):
         then = seen(git_state(index="i"))
         assert drift(then, seen(git_state(index=index, staged="s")).but(tree=now), ended_ns=10**10).moved is moved
 
 
-def test_a_submodule_at_another_commit_may_have_been_there_before() -> None:
-    """It has no times of its own: after a command that took a moment that is unknown, and not unmoved."""
+def test_drift_is_unknown_when_a_submodule_is_at_another_commit() -> None:
+    """A submodule has no times, so it may have been at that commit before the task."""
     for kind, moved in ((AS_INDEXED, False), (HASHED, None)):
         now = Tree(tracked={b"sub": kind + bytes(36) + b"1"}, untracked={})
         assert drift(seen(git_state()), seen(git_state()).but(tree=now), ended_ns=10**10).moved is moved
 
 
-def test_packing_refs_moves_none() -> None:
-    """The file of a ref goes away, the ref does not."""
+def test_packed_ref_is_no_drift() -> None:
+    """Packing removes the file of a ref, but the ref keeps its value."""
     name = "refs/heads/topic"
     path = git_state().common_dir + "/" + name
     then = seen(git_state(refs={name: OLD}), {path: HASHED + stamp() + b"1"})
@@ -184,8 +187,8 @@ def test_packing_refs_moves_none() -> None:
         assert drift(then, seen(git_state(refs=refs), {path: GONE})).moved is moved
 
 
-def test_a_branch_that_it_moved_is_told_by_its_name_and_the_one_of_head_as_head() -> None:
-    """Not as a file of git's directory, beside the sentence that says the same."""
+def test_drift_names_moved_refs_once_and_the_branch_of_head_as_head() -> None:
+    """The file of a ref is not listed in addition to the ref itself."""
     names = ("refs/heads/main", "refs/tags/v1")
     files = {f"{git_state().common_dir}/{name}": HASHED + stamp() + b"1" for name in names}
     then = seen(git_state(refs=dict.fromkeys(names, OLD)), files)
@@ -197,16 +200,16 @@ def test_a_branch_that_it_moved_is_told_by_its_name_and_the_one_of_head_as_head(
     ]
 
 
-def test_a_file_it_touched_is_told_once() -> None:
-    """By its path, as one that it touched."""
+def test_drift_lists_a_touched_tracked_file_once() -> None:
+    """The file is listed by its path among the files that the task touched."""
     was, is_now = HASHED + stamp() + b"1", HASHED + stamp() + b"2"
     before = seen(git_state(staged="s"), {"/r/x": was}).but(dirty={b"x": was}, contents=contents_of({}))
     after = seen(git_state(staged="s"), {"/r/x": is_now}).but(tree=Tree(tracked={b"x": is_now}, untracked={}))
     assert drift(before, after).details == ("1 file it touched changed since (/r/x)",)
 
 
-def test_of_more_files_than_are_followed_the_number_is_a_lower_bound() -> None:
-    """The first ones stand for all of them; those that are not tracked either are unknown."""
+def test_drift_gives_a_lower_bound_when_not_all_touched_files_are_followed() -> None:
+    """Files that are neither followed nor tracked make the drift unknown."""
     was = HASHED + stamp() + b"1"
     then, now = seen(git_state(), {"/r/x": was}), seen(git_state(), {"/r/x": HASHED + stamp() + b"2"})
     assert drift(then.but(touched=3), now).summary == "at least 1 file it touched changed since (/r/x)"
@@ -214,8 +217,8 @@ def test_of_more_files_than_are_followed_the_number_is_a_lower_bound() -> None:
         assert drift(then.but(touched=3, unfollowed=unfollowed), then).moved is moved
 
 
-def test_files_that_nobody_looked_at_are_unknown() -> None:
-    """In time, or at all; ids that measure different things tell nothing."""
+def test_drift_is_unknown_when_tracked_files_were_not_read() -> None:
+    """Drift is unknown too if the ids in the index are those of converted content."""
     a = HASHED + stamp() + b"1"
     assert tracked({b"x": a}, {b"x": UNSEEN}).moved is None
     assert drift(seen(git_state()).but(dirty={}), seen(git_state())).moved is None
@@ -224,8 +227,8 @@ def test_files_that_nobody_looked_at_are_unknown() -> None:
     assert drift(before, after.but(tree=converted)).moved is None
 
 
-def test_what_was_written_after_the_end_has_changed_since() -> None:
-    """Also if it was before anybody looked, or nobody did; one that is as git has it may be what it was."""
+def test_file_written_after_the_end_has_changed_since() -> None:
+    """The time of writing decides; a file that matches the index may be the old one."""
     early, late = HASHED + stamp(at=5) + b"1", HASHED + stamp(at=15) + b"1"
     clean, put_back = AS_INDEXED + stamp(at=5) + b"2", AS_INDEXED + stamp(at=15) + b"2"
     for then, now, moved in (
@@ -243,15 +246,15 @@ def test_what_was_written_after_the_end_has_changed_since() -> None:
         assert drift(before, after, ended_ns=10 * 10**9).moved is moved, (then, now)
 
 
-def test_unknown_is_not_unmoved() -> None:
-    """If something could not be read, nobody claims that nothing moved."""
+def test_drift_is_unknown_when_something_could_not_be_read() -> None:
+    """The summary names the part that could not be read."""
     found = drift(seen(git_state()), seen(git_state(head=None), None, "HEAD: kept as a reftable"))
     assert found.moved is None
     assert "kept as a reftable" in found.summary
 
 
-def test_names_from_a_repository_are_harmless() -> None:
-    """A branch or a path with escapes and newlines in it stays one harmless line."""
+def test_drift_escapes_names_of_branches_and_files() -> None:
+    """A name with escape sequences and newlines is shown in one harmless line."""
     now = seen(git_state(branch="refs/heads/a\x1b[31m\nb"), {"x\ny\x1b[0m": GONE})
     found = drift(seen(git_state(), {"x\ny\x1b[0m": HASHED + stamp() + b"1"}), now)
     assert not any("\n" in each or "\x1b" in each for each in found.details)

@@ -1,4 +1,4 @@
-"""Errors: a fact, a hint, a code for programs, and the exit code of the interface."""
+"""Errors: a fact, a hint, a code for programs, and an exit code."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ EXIT_CODES = {
     "Unavailable": 3,
     "NewerLedger": 3,
     "DiskFull": 3,
+    "LedgerIncomplete": 3,
     "TooDeep": 2,
     "TooManyWaiting": 3,
     "Broken": 3,
@@ -26,12 +27,12 @@ EXIT_CODES = {
 
 
 def every_error() -> list[type[errors.OutliveError]]:
-    """Every error that the domain knows."""
+    """Return all error classes of the domain."""
     return [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.OutliveError)]
 
 
 def made(kind: type[errors.OutliveError]) -> errors.OutliveError:
-    """One of its kind."""
+    """Make an error of a class."""
     if issubclass(kind, errors.NotStarted):
         return kind("the fact", "the hint", "t7k2m9q4")
     return kind("the fact", "the hint")
@@ -39,30 +40,30 @@ def made(kind: type[errors.OutliveError]) -> errors.OutliveError:
 
 @pytest.mark.parametrize("kind", every_error())
 def test_every_error_has_the_exit_code_of_the_interface(kind: type[errors.OutliveError]) -> None:
-    """2: mend the call; 3: the world or we; 1: the command could not be started."""
+    """Exit code 2: the call is wrong. 3: Outlive or the machine failed. 1: no start."""
     assert kind.exit_code == EXIT_CODES[kind.__name__]
 
 
 @pytest.mark.parametrize("kind", every_error())
 def test_an_error_states_the_fact_and_a_hint(kind: type[errors.OutliveError]) -> None:
-    """Two lines for a person; the message alone is what the exception says."""
+    """The text of the exception is the fact alone."""
     error = made(kind)
     assert (str(error), error.message, error.hint) == ("the fact", "the fact", "the hint")
 
 
 def test_every_error_has_a_code_of_its_own() -> None:
-    """A program can tell them apart without reading English."""
+    """A program can distinguish errors without reading English."""
     codes = [kind.code for kind in every_error()]
     assert len(codes) == len(set(codes))
     assert all(code.replace("_", "").isalpha() and code.islower() for code in codes)
 
 
-def test_every_error_belongs_to_one_root() -> None:
-    """What the caller can do is decided by the root; only a failed start stands alone."""
+def test_every_error_has_exactly_one_of_the_four_base_classes() -> None:
+    """The base class says what the caller can do. Only `NotStarted` has none of them."""
     for kind in set(every_error()) - {errors.OutliveError, errors.NotStarted}:
         assert sum(issubclass(kind, root) for root in ROOTS) == 1
 
 
-def test_a_command_that_never_started_still_has_a_record() -> None:
-    """Its error names the task."""
+def test_not_started_names_the_task() -> None:
+    """The task exists in the ledger although its command never started."""
     assert errors.NotStarted("the fact", "the hint", "t7k2m9q4").task == "t7k2m9q4"

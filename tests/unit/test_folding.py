@@ -1,22 +1,22 @@
-"""Very many paths as directories and counts."""
+"""Folding of many paths into directories with counts."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlive.domain.effects import Effects
-from outlive.domain.effects_words import summary_of
-from outlive.domain.folding import Fold, fold, largest
-from outlive.domain.when import from_micros
+from outlive.domain.effects.describe import summary_of
+from outlive.domain.effects.effects import Effects
+from outlive.domain.effects.path_summary import Summary, fold, largest
+from outlive.domain.timestamps import from_micros
 
 NAMES = st.text("ab/ \n\udcff", min_size=1, max_size=4).filter(lambda name: "//" not in f"/{name}/")
 PATHS = st.lists(st.lists(NAMES, min_size=1, max_size=5).map(lambda names: "/" + "/".join(names)), unique=True)
 
 
 @given(PATHS, st.integers(1, 12))
-def test_every_path_is_in_exactly_one_entry(paths: list[str], most: int) -> None:
-    """None is lost, none is counted twice, and there are never more entries than asked for."""
+def test_fold_counts_every_path_in_exactly_one_entry(paths: list[str], most: int) -> None:
+    """No path is lost or counted twice, and the number of entries is limited."""
     found = fold(paths, most)
     assert len(found) <= most
     assert sum(entry.count for entry in found) == len(paths)
@@ -26,13 +26,13 @@ def test_every_path_is_in_exactly_one_entry(paths: list[str], most: int) -> None
         assert entry.count == 1 or entry.path.endswith("/")
 
 
-def test_few_paths_are_told_one_by_one() -> None:
-    """Nothing is folded that has room."""
-    assert fold(["/r/b", "/r/a"], 2) == [Fold(path="/r/a"), Fold(path="/r/b")]
+def test_fold_lists_each_path_when_there_are_few() -> None:
+    """Paths are folded into directories only if there are more than the limit."""
+    assert fold(["/r/b", "/r/a"], 2) == [Summary(path="/r/a"), Summary(path="/r/b")]
 
 
-def test_what_is_small_is_named_beside_what_is_large() -> None:
-    """Sources one by one, and what an installer made as one directory."""
+def test_fold_lists_single_files_next_to_a_large_directory() -> None:
+    """Source files are listed singly, and the files of an installer as one directory."""
     many = [f"/r/node_modules/p{number // 10}/f{number}" for number in range(2000)]
     found = fold([*many, "/r/src/a.py", "/r/src/b.py", "/r/README"], 40)
     assert [(entry.path, entry.count) for entry in found] == [
@@ -41,18 +41,18 @@ def test_what_is_small_is_named_beside_what_is_large() -> None:
         ("/r/src/a.py", 1),
         ("/r/src/b.py", 1),
     ]
-    assert largest(found) == Fold(path="/r/node_modules/", count=2000)
+    assert largest(found) == Summary(path="/r/node_modules/", count=2000)
 
 
-def test_a_directory_is_opened_where_there_is_room() -> None:
-    """Two thousand files in a few directories are told by those."""
+def test_fold_splits_a_directory_when_its_parts_fit() -> None:
+    """Two thousand files are shown as their five directories."""
     found = fold([f"/r/d{number % 5}/deep/f{number}" for number in range(2000)], 20)
     assert [(entry.path, entry.count) for entry in found] == [(f"/r/d{number}/deep/", 400) for number in range(5)]
     assert largest(fold(["/a", "/b"], 5)) is None
 
 
-def test_where_most_are_is_told_of_what_was_removed_and_of_what_is_still_there() -> None:
-    """An uninstaller changes three files and removes hundreds: none of those is below what was changed."""
+def test_summary_names_the_largest_directory_of_removed_files_separately() -> None:
+    """Removed files have a count and a directory of their own, as changed files do."""
     gone = tuple(f"/r/node_modules/p/f{number}" for number in range(600))
     found = Effects(level="observed", changed=("/r/a", "/r/b", "/r/node_modules/c", *gone), gone=gone)
     words = summary_of(found, from_micros(0))

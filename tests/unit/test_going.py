@@ -1,10 +1,10 @@
-"""Where a command goes by its words."""
+"""The directories that a command changes into, found in its text."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from outlive.observe.going import goes_to
+from outlive.observe.shell.cd_targets import goes_to
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_directories_that_it_changes_into_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However they are quoted, one from the other, by an option; not what is no directory."""
+def test_goes_to_finds_the_directories_that_a_command_changes_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Directories of `cd`, options and variables are found; missing ones are left out."""
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("a/b", "c", "d e"):
         (tmp_path / name).mkdir(parents=True)
@@ -30,6 +32,11 @@ def test_directories_that_it_changes_into_are_found(tmp_path: Path, monkeypatch:
         "cd none; cd $X; cd; cd -": [],
         "echo cd": [],
         "cd \0": [],
+        "cd 'd e' && ls": ["d e"],
+        "ls  # cd a": [],
+        "nohup bash -c 'cd a && make' &": ["a"],
+        'echo "$(cd a; ls)" `cd c`': ["a", "c"],
+        "bash <<E\ncd a\nE": ["a"],
     }
     for text, found in cases.items():
         assert goes_to(("sh", "-c", text), str(tmp_path)) == [str(tmp_path / name) for name in found], text

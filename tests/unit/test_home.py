@@ -1,4 +1,4 @@
-"""The state directory: where it is, and whether it is ours."""
+"""The state directory: where it is, and whether it is safe to use."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from outlive.bundle import mounts
 from outlive.bundle.home import UNSAFE_FILE_SYSTEMS, Home, locate, open_home
-from outlive.bundle.kernel import file_system_magic
 from outlive.domain.errors import Unavailable
+from outlive.linux.syscalls import file_system_magic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +26,7 @@ ENVIRONMENTS = [
     {name: value for name, value in zip(CHOICES, values, strict=True) if value is not None}
     for values in itertools.product(*CHOICES.values())
 ]
-# linux/magic.h, and what other file systems call themselves.
+# Magic numbers from linux/magic.h and from the file systems' own sources.
 LOCAL = {
     "ext4": 0xEF53,
     "xfs": 0x58465342,
@@ -47,8 +48,8 @@ SHARED = {
 
 
 @pytest.mark.parametrize("environ", ENVIRONMENTS, ids=str)
-def test_the_first_variable_that_says_something_decides(environ: dict[str, str]) -> None:
-    """OUTLIVE_HOME, else the XDG state directory, else below HOME; an empty one says nothing."""
+def test_locate_uses_the_first_variable_that_is_set(environ: dict[str, str]) -> None:
+    """OUTLIVE_HOME, then the XDG state directory, then HOME; empty ones are ignored."""
     if environ.get("OUTLIVE_HOME"):
         base = "/given"
     elif environ.get("XDG_STATE_HOME"):
@@ -62,36 +63,34 @@ def test_the_first_variable_that_says_something_decides(environ: dict[str, str])
     assert os.path.dirname(locate(environ)) == base
 
 
-def test_the_machine_is_in_the_path() -> None:
-    """The same for every base, and safe as a name: a shared home has a directory per machine."""
+def test_path_of_the_home_ends_with_an_id_of_the_machine() -> None:
+    """A home directory that machines share has one state directory per machine."""
     machine = os.path.basename(locate({"HOME": "/home/u"}))
     assert machine == os.path.basename(locate({"OUTLIVE_HOME": "/given"}))
     assert machine
     assert machine.replace("-", "").isalnum()
 
 
-def test_a_relative_home_does_not_move_with_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is made absolute where it was read."""
+def test_relative_home_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative OUTLIVE_HOME is resolved against the current directory."""
     monkeypatch.chdir(tmp_path)
     assert os.path.dirname(locate({"OUTLIVE_HOME": "state/../here"})) == str(tmp_path / "here")
 
 
 def test_shared_file_systems_are_refused_by_name() -> None:
-    """Locks of two of their clients do not see each other."""
+    """Two machines on a shared file system do not see each other's locks."""
     for name, magic in SHARED.items():
         assert UNSAFE_FILE_SYSTEMS[magic] == name
 
 
 def test_local_file_systems_are_not_refused() -> None:
-    """Numbers are unsigned and 32 bits wide, as they are looked up."""
+    """The magic numbers are unsigned and 32 bits wide, as the kernel returns them."""
     assert not set(LOCAL.values()) & set(UNSAFE_FILE_SYSTEMS)
     assert all(0 < magic < 1 << 32 for magic in UNSAFE_FILE_SYSTEMS)
 
 
-def test_the_kernel_is_asked_for_the_number(tmp_path: Path) -> None:
-    """The file system of /proc is /proc's, and tests run on one that may be used."""
+def test_file_system_magic_returns_the_number_of_the_kernel(tmp_path: Path) -> None:
+    """The number of /proc is known, and a missing path raises an error."""
     assert file_system_magic("/proc") == 0x9FA0
     assert file_system_magic(str(tmp_path)) not in UNSAFE_FILE_SYSTEMS
     with pytest.raises(FileNotFoundError):
@@ -99,12 +98,12 @@ def test_the_kernel_is_asked_for_the_number(tmp_path: Path) -> None:
 
 
 def opened(path: Path) -> Home:
-    """The state directory below a path."""
+    """Open the state directory below a path."""
     return open_home({"OUTLIVE_HOME": str(path)})
 
 
-def test_a_home_is_made_for_its_owner_alone(tmp_path: Path) -> None:
-    """Whatever the umask: every directory is 0700, and opening it again changes nothing."""
+def test_home_is_created_for_its_owner_alone(tmp_path: Path) -> None:
+    """Every directory has mode 0700 for any umask; opening it again changes nothing."""
     old = os.umask(0)
     try:
         home = opened(tmp_path / "deep" / "state")
@@ -116,8 +115,8 @@ def test_a_home_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     assert home.bundle("t7k2m9q4") == f"{home.tasks}/t7k2m9q4"
 
 
-def test_a_home_that_others_may_enter_is_refused(tmp_path: Path) -> None:
-    """With the command that closes it."""
+def test_home_is_refused_when_other_users_may_enter_it(tmp_path: Path) -> None:
+    """The hint is the command that removes the rights of others."""
     home = opened(tmp_path / "state")
     os.chmod(home.path, 0o750)  # noqa: S103 - that is the fault
     with pytest.raises(Unavailable, match="open to other users") as refusal:
@@ -125,44 +124,71 @@ def test_a_home_that_others_may_enter_is_refused(tmp_path: Path) -> None:
     assert refusal.value.hint == f"chmod 700 {home.path}"
 
 
-def test_a_base_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
-    """Whoever can rename our directory can replace it."""
+def test_home_is_refused_when_other_users_may_write_to_its_parent(tmp_path: Path) -> None:
+    """A user who may rename the state directory could replace it."""
     opened(tmp_path / "state")
     os.chmod(tmp_path / "state", 0o775)  # noqa: S103 - that is the fault
     with pytest.raises(Unavailable, match="open to other users"):
         opened(tmp_path / "state")
 
 
-def test_a_linked_home_is_refused(tmp_path: Path) -> None:
-    """Two paths to one directory are two homes to look at and one to break."""
+def test_home_is_refused_when_it_is_a_symbolic_link(tmp_path: Path) -> None:
+    """The state directory must have a single path."""
     opened(tmp_path / "state")
     (tmp_path / "link").symlink_to(tmp_path / "state")
     with pytest.raises(Unavailable, match="symbolic link"):
         opened(tmp_path / "link")
 
 
-def test_a_file_in_the_way_is_a_clear_refusal(tmp_path: Path) -> None:
-    """Not a traceback."""
+def test_home_is_unavailable_when_a_file_is_in_its_place(tmp_path: Path) -> None:
+    """The error is `Unavailable` and not a traceback."""
     (tmp_path / "state").write_text("")
     with pytest.raises(Unavailable, match="state"):
         opened(tmp_path / "state")
 
 
-def test_another_mount_of_the_same_home_is_refused(tmp_path: Path) -> None:
-    """Within one boot the directory stays on the device that it was first seen on."""
-    home = opened(tmp_path / "state")
+def _pin_elsewhere(home: Home) -> str:
+    """Change the recorded device in `place`, as if another mount had been used.
+
+    Returns the pin as it was before.
+    """
     place = os.path.join(home.path, "place")
     with open(place, encoding="ascii") as file:
-        boot, device, punch = file.read().split()
+        boot, device, rest = file.read().split(" ", 2)
     with open(place, "w", encoding="ascii") as file:
-        file.write(f"{boot} {int(device) + 1} {punch}\n")
+        file.write(f"{boot} {int(device) + 1} {rest}")
+    return f"{boot} {device} {rest}"
+
+
+def test_home_opens_when_its_device_number_has_changed(tmp_path: Path) -> None:
+    """No process uses the old mount, so the new device number is recorded."""
+    home = opened(tmp_path / "state")
+    fresh, files = _pin_elsewhere(home), sorted(os.listdir(home.path))
+    opened(tmp_path / "state")
+    with open(f"{home.path}/place", encoding="ascii") as file:
+        assert file.read() == fresh
+    assert sorted(os.listdir(home.path)) == files
+
+
+def test_recorded_device_is_restored_when_a_process_uses_the_other_mount(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process begins between the check and the write, so opening fails."""
+    home = opened(tmp_path / "state")
+    _pin_elsewhere(home)
+    with open(f"{home.path}/place", encoding="ascii") as file:
+        before = file.read()
+    looks = iter([None, (4711, "/elsewhere")])
+    monkeypatch.setattr(mounts, "_user_elsewhere", lambda _: next(looks))
     with pytest.raises(Unavailable, match="another mount"):
         opened(tmp_path / "state")
+    with open(f"{home.path}/place", encoding="ascii") as file:
+        assert file.read() == before
 
 
 @pytest.mark.parametrize("stale", ["", "torn", "an-earlier-boot 12345 yes\n"])
-def test_the_pin_holds_for_one_boot(tmp_path: Path, stale: str) -> None:
-    """Device numbers may change with a boot; a torn pin is no pin."""
+def test_recorded_device_is_replaced_after_a_boot(tmp_path: Path, stale: str) -> None:
+    """Device numbers may change with a boot. A torn record is replaced as well."""
     home = opened(tmp_path / "state")
     place = os.path.join(home.path, "place")
     with open(place, encoding="ascii") as file:

@@ -1,4 +1,4 @@
-"""Ids: safe in a path, easy to type, and prefixes of them the only thing taken from outside."""
+"""Task ids: safe in a path and easy to type; callers may give prefixes of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ID = re.compile(r"\A[a-z0-9]{6,40}\Z")
 @settings(max_examples=30, deadline=None)
 @given(st.binary(min_size=8, max_size=8))
 def test_an_id_is_safe_in_a_path(given_bytes: bytes) -> None:
-    """Whatever the random bytes were."""
+    """An id has only lower-case letters and digits, whatever the random bytes."""
     name = task_id(given_bytes)
     assert ID.match(name)
     assert is_id(name)
@@ -27,21 +27,21 @@ def test_an_id_is_safe_in_a_path(given_bytes: bytes) -> None:
 
 
 def test_ids_do_not_collide() -> None:
-    """Ten thousand launches, ten thousand ids."""
+    """Ten thousand random ids are all different."""
     source = random.Random(1)
     assert len({task_id(source.randbytes(8)) for _ in range(10_000)}) == 10_000
 
 
-def test_an_id_can_be_read_out() -> None:
-    """No digit that looks like a letter, no vowel to spell a word with."""
+def test_id_has_no_vowels_and_no_digits_that_look_like_letters() -> None:
+    """An id that is read aloud or copied by hand cannot be mistaken."""
     source = random.Random(2)
     used = set("".join(task_id(source.randbytes(8)) for _ in range(1000)))
     assert not used & set("01laeiou")
 
 
 @pytest.mark.parametrize("prefix", ["t", "t7k2", "t7k2m9q4", "0", "a" * 40])
-def test_any_prefix_of_an_id_may_be_asked_for(prefix: str) -> None:
-    """It is returned as it was given."""
+def test_check_prefix_accepts_any_prefix_of_an_id(prefix: str) -> None:
+    """A valid prefix is returned unchanged."""
     assert check_prefix(prefix) == prefix
 
 
@@ -67,8 +67,8 @@ def test_any_prefix_of_an_id_may_be_asked_for(prefix: str) -> None:
         "t7k2\udcff",
     ],
 )
-def test_what_is_no_id_is_refused(text: str) -> None:
-    """Ids become paths and patterns: nothing but small letters and digits gets that far."""
+def test_check_prefix_refuses_text_that_is_no_id(text: str) -> None:
+    """Only lower-case letters and digits may get into paths and SQL patterns."""
     with pytest.raises(UserError) as refusal:
         check_prefix(text)
     assert "is not a task id" in refusal.value.message
@@ -77,6 +77,6 @@ def test_what_is_no_id_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "named"), [("t7k2m", False), ("t7k2m9", True), ("a" * 40, True), ("a" * 41, False)])
-def test_only_a_whole_id_names_a_bundle(text: str, *, named: bool) -> None:
-    """Six to forty characters; a prefix of five is a question, not a name."""
+def test_is_id_accepts_only_six_to_forty_characters(text: str, *, named: bool) -> None:
+    """A shorter text is only a prefix and cannot be the name of a bundle."""
     assert is_id(text) is named

@@ -1,4 +1,4 @@
-"""The index as git wrote it is the index as we read it; anything else is unknown, never half read."""
+"""The git index is read as git wrote it, or reported as unknown if it is damaged."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive.observe.index import Index, parse_index, read_index
-from outlive.observe.safe_read import Unknown
+from outlive.observe.git.index import Index, parse_index, read_index
+from outlive.observe.git.safe_read import Unknown
 from tests.git_steps import Worktree
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ FORMATS = [("sha1", 2), ("sha1", 4), ("sha256", 2), ("sha256", 4)]
 
 
 def listed(tree: Worktree) -> dict[bytes, tuple[int, bytes]]:
-    """What git says is in its index."""
+    """Return the entries that `git ls-files` prints."""
     lines = tree.git("ls-files", "--stage", "-z").split(b"\0")[:-1]
     found = {}
     for line in lines:
@@ -43,12 +43,12 @@ def listed(tree: Worktree) -> dict[bytes, tuple[int, bytes]]:
 
 
 def read(tree: Worktree) -> Index:
-    """What we say is in it."""
+    """Read the index of a repository with our reader."""
     return read_index(str(tree.path / ".git" / "index"))
 
 
 def filled(path: Path, kind: str = "sha1", version: int = 2) -> Worktree:
-    """A repository with names of every sort in its index."""
+    """Create a repository with names of every sort in its index."""
     tree = Worktree(path, f"--object-format={kind}")
     for number, name in enumerate(NAMES):
         tree.write(name, b"%d\n" % number)
@@ -60,7 +60,7 @@ def filled(path: Path, kind: str = "sha1", version: int = 2) -> Worktree:
 
 
 @pytest.mark.parametrize(("kind", "version"), FORMATS)
-def test_it_reads_what_git_lists(tmp_path: Path, kind: str, version: int) -> None:
+def test_index_has_the_entries_that_git_lists(tmp_path: Path, kind: str, version: int) -> None:
     """Modes, ids and paths of both hashes and versions are those of `git ls-files`."""
     tree = filled(tmp_path / "r", kind, version)
     index = read(tree)
@@ -68,8 +68,8 @@ def test_it_reads_what_git_lists(tmp_path: Path, kind: str, version: int) -> Non
     assert {path: (index.entry(path).mode, index.entry(path).content) for path in index.entries} == listed(tree)
 
 
-def test_stamps_are_those_of_the_files(tmp_path: Path) -> None:
-    """Time, inode and size in an entry are what stat says of a file that nobody touched."""
+def test_entry_has_the_stamp_of_its_file(tmp_path: Path) -> None:
+    """Times, inode and size of an entry are those of the unchanged file."""
     tree = filled(tmp_path / "r")
     index = read(tree)
     for path in index.entries:
@@ -79,8 +79,8 @@ def test_stamps_are_those_of_the_files(tmp_path: Path) -> None:
         assert (entry.inode, entry.size) == (found.st_ino & 0xFFFFFFFF, found.st_size)
 
 
-def test_flags_are_read_from_version_3(tmp_path: Path) -> None:
-    """Skip-worktree and intent-to-add make it version 3; assume-unchanged is a flag of any version."""
+def test_index_flags_are_read(tmp_path: Path) -> None:
+    """Skip-worktree and intent-to-add need version 3; assume-unchanged needs none."""
     tree = filled(tmp_path / "r")
     tree.git("update-index", "--skip-worktree", "a")
     tree.git("update-index", "--assume-unchanged", "b/c/d")
@@ -96,8 +96,8 @@ def test_flags_are_read_from_version_3(tmp_path: Path) -> None:
     assert (plain.skip_worktree, plain.assume_unchanged, plain.intent_to_add) == (False, False, False)
 
 
-def test_an_unmerged_path_has_a_stage(tmp_path: Path) -> None:
-    """A conflict is seen as one, and once."""
+def test_entry_of_an_unmerged_path_has_a_stage(tmp_path: Path) -> None:
+    """A path in a conflict appears once, with a stage above 0."""
     tree = Worktree(tmp_path / "r")
     tree.commit(a="1\n")
     tree.git("checkout", "-q", "-b", "other")
@@ -109,8 +109,8 @@ def test_an_unmerged_path_has_a_stage(tmp_path: Path) -> None:
     assert read(tree).entry(b"a").stage > 0
 
 
-def test_very_long_paths_are_read(tmp_path: Path) -> None:
-    """A path longer than the length field can say is found by its end."""
+def test_index_has_very_long_paths(tmp_path: Path) -> None:
+    """A path that is too long for the length field of its entry is read whole."""
     tree = Worktree(tmp_path / "r")
     content = tree.git("hash-object", "-w", "--stdin").decode().strip()
     name = "/".join(["x" * 200] * 25)
@@ -126,14 +126,14 @@ def test_a_missing_index_is_empty(tmp_path: Path) -> None:
     assert read(Worktree(tmp_path / "r")).entries == {}
 
 
-def test_a_checksum_may_be_left_out(tmp_path: Path) -> None:
-    """`index.skipHash` writes zeros, which is not damage; how long ids are must be told then."""
+def test_index_without_a_checksum_is_read(tmp_path: Path) -> None:
+    """`index.skipHash` writes zeros as the checksum, which is no damage."""
     content = (filled(tmp_path / "r").path / ".git" / "index").read_bytes()
     assert parse_index(content[:-20] + bytes(20)) == parse_index(content)
 
 
 def test_a_split_index_is_unknown(tmp_path: Path) -> None:
-    """Half of its entries are in another file, so none are claimed."""
+    """A split index raises `Unknown`, because some entries are in another file."""
     tree = filled(tmp_path / "r")
     tree.git("update-index", "--split-index")
     with pytest.raises(Unknown, match="split"):
@@ -141,8 +141,8 @@ def test_a_split_index_is_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["empty", "cut", "flipped", "a directory", "a link", "a pipe", "huge"])
-def test_damage_is_unknown(tmp_path: Path, what: str) -> None:
-    """Whatever lies where the index should be, the answer is unknown, and at once."""
+def test_damaged_index_is_unknown(tmp_path: Path, what: str) -> None:
+    """A damaged or replaced index raises `Unknown` at once."""
     tree = filled(tmp_path / "r")
     path = tree.path / ".git" / "index"
     content = path.read_bytes()
@@ -164,7 +164,7 @@ def test_damage_is_unknown(tmp_path: Path, what: str) -> None:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[int, bytes]:
-    """The bytes of an index of each version, without the checksum."""
+    """Return the bytes of an index of each version, without the checksum."""
     place = tmp_path_factory.mktemp("index")
     return {
         version: (filled(place / str(version), "sha1", version).path / ".git" / "index").read_bytes()[:-20]
@@ -174,8 +174,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[int, bytes]:
 
 @settings(max_examples=60, deadline=None)
 @given(version=st.sampled_from([2, 4]), cut=st.integers(0, 4000), at=st.integers(0, 4000), byte=st.integers(0, 255))
-def test_no_bytes_break_it(whole: dict[int, bytes], version: int, cut: int, at: int, byte: int) -> None:
-    """An index with a right checksum over wrong bytes is read or unknown, and raises nothing else."""
+def test_parse_index_raises_only_unknown_for_wrong_bytes(
+    whole: dict[int, bytes], version: int, cut: int, at: int, byte: int
+) -> None:
+    """Wrong bytes under a right checksum are parsed or raise `Unknown`, nothing else."""
     content = bytearray(whole[version])
     if at < len(content):
         content[at] = byte

@@ -1,4 +1,4 @@
-"""The journal: what is written is what is read, and time goes one way."""
+"""The journal: lines are read as they were written, and their times never go back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlive.bundle.eyes import Eyes
+from outlive.linux.shared_listener import SharedListener
 from outlive.observe.journal import Journal, escaped, read_journal, unescaped
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ FIELDS = st.binary(max_size=40).map(os.fsdecode) | st.text("\\\t\r\nntr /", max_
 
 
 @given(FIELDS)
-def test_a_field_is_one_field_and_comes_back(text: str) -> None:
-    """Whatever bytes a path has."""
+def test_field_is_read_back_as_it_was_written(text: str) -> None:
+    """A field with any bytes has no separator in it and is read back the same."""
     assert not {"\t", "\n", "\r"} & set(escaped(text))
     assert unescaped(escaped(text)) == text
 
 
-def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A day back and a year ahead: the journal's clock was set once, when the task began."""
+def test_journal_times_keep_their_order_when_the_clock_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The journal reads the wall clock only once, when the task begins."""
     fd = os.open(tmp_path / "journal", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     began = time.time()
     journal = Journal(fd, time.time_ns() - time.monotonic_ns())
@@ -43,8 +43,8 @@ def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path, monkeypatch: 
     assert stamps[-1] / 1e6 - began < 3600
 
 
-def test_a_torn_or_foreign_line_is_left_out(tmp_path: Path) -> None:
-    """A line without its end may say anything; so may one that is none of ours."""
+def test_read_journal_leaves_out_torn_and_malformed_lines(tmp_path: Path) -> None:
+    """Lines without an end, or of another format, are ignored."""
     path = tmp_path / "journal"
     path.write_bytes(
         b"1\twrite\t7\t0\t/a\nnonsense\n2\twrite\tx\t0\t/b\n\xb2\twrite\t7\t0\t/c\n3\twrite\t7\t0\t/d\\n\n4\twrite\t7\t0\t/e"
@@ -53,8 +53,8 @@ def test_a_torn_or_foreign_line_is_left_out(tmp_path: Path) -> None:
     assert list(read_journal(str(tmp_path / "none"))) == []
 
 
-def test_a_disk_that_is_full_again_and_again_leaves_a_gap_and_whole_lines(tmp_path: Path) -> None:
-    """Wherever it was cut: every line that is there was written, and that some are missing is among them."""
+def test_journal_has_whole_lines_and_a_gap_when_the_disk_was_full(tmp_path: Path) -> None:
+    """Every line was written whole, and a gap line marks that some are missing."""
     path = tmp_path / "journal"
     fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     os.write(fd, b"1\tbegin\t0\t-\t/top\t/top/.git\n")
@@ -65,7 +65,7 @@ def test_a_disk_that_is_full_again_and_again_leaves_a_gap_and_whole_lines(tmp_pa
         for number, name in enumerate(written):
             journal.add(number, f"write\t7\t0\t{name}")
             if number % 7 == 0:
-                full = 300 <= number < 600  # for a while no file may be longer than it is now, and a little
+                full = 300 <= number < 600  # for a while, files may be only a little longer than the journal
                 resource.setrlimit(resource.RLIMIT_FSIZE, (9000 + number if full else hard, hard))
                 journal.flush()
     finally:
@@ -80,21 +80,21 @@ def test_a_disk_that_is_full_again_and_again_leaves_a_gap_and_whole_lines(tmp_pa
     assert "the disk was full: what it did then is not known" in [fields[4] for fields in lines if fields[1] == "gap"]
 
 
-def test_what_a_dying_keeper_wrote_half_is_not_taken_for_a_line(tmp_path: Path) -> None:
-    """A kill tears what it writes, at the end of a page; that nobody looks from then on is told all the same."""
+def test_half_line_of_a_killed_keeper_is_not_read(tmp_path: Path) -> None:
+    """A half line is skipped; the line after it, which ends the observation, is read."""
     path = tmp_path / "journal"
     for torn in (b"2\twrite\t7\t0\t/b", b"2\twrite\t7\t0\t/tor", b""):
         path.write_bytes(b"1\twrite\t7\t0\t/a\n" + torn)
         fd = os.open(path, os.O_WRONLY | os.O_APPEND)
-        Eyes(fd, 0, keep_privileges=True).note_taking_over()
+        SharedListener(fd, 0, keep_privileges=True).note_taking_over()
         os.close(fd)
         assert [fields[1] for fields in read_journal(str(path))] == ["write", "unobserved"]
 
 
-def test_since_when_something_is_not_written_yet_is_known_to_who_takes_over(tmp_path: Path) -> None:
-    """Of what was gathered and is lost with the keeper, nobody may say that it was seen."""
+def test_witness_records_the_time_of_the_first_observation_not_yet_written(tmp_path: Path) -> None:
+    """The gap after the keeper's death begins with the first lost observation."""
     fd = os.open(tmp_path / "journal", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-    eyes = Eyes(fd, 0, keep_privileges=True)
+    eyes = SharedListener(fd, 0, keep_privileges=True)
     journal = Journal(fd, 0, eyes.note_unwritten)
     journal.add(5, "write\t7\t0\t/a")
     journal.flush()

@@ -1,11 +1,11 @@
-"""Which SQLite may use a write-ahead log: only one whose reset bug is mended."""
+"""A write-ahead log is used only with an SQLite that has the fix of its reset bug."""
 
 from __future__ import annotations
 
 import apsw
 import pytest
 
-from outlive.ledger.opening import journal_mode
+from outlive.ledger.open_ledger import journal_mode
 
 
 @pytest.mark.parametrize(
@@ -27,12 +27,12 @@ from outlive.ledger.opening import journal_mode
         ((4, 0, 0), "wal"),
     ],
 )
-def test_wal_only_where_its_reset_bug_is_mended(version: tuple[int, ...], mode: str) -> None:
-    """Fixed in 3.51.3, and in the branches 3.50 and 3.44 from 3.50.7 and 3.44.6 on."""
+def test_journal_mode_is_wal_only_when_the_reset_bug_is_fixed(version: tuple[int, ...], mode: str) -> None:
+    """SQLite has the fix since 3.51.3, and in the branches 3.50.7 and 3.44.6."""
     assert journal_mode(version) == mode
 
 
-def test_the_sqlite_we_require_is_a_mended_one() -> None:
-    """The lowest version that may be installed has the fix."""
+def test_required_sqlite_has_the_fix() -> None:
+    """The installed SQLite, which may be the lowest allowed one, uses WAL."""
     installed = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
     assert journal_mode(installed) == "wal"

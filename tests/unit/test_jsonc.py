@@ -1,4 +1,4 @@
-"""Configuration edited as text: what is not ours stays, byte for byte."""
+"""Editing configuration files as text, without changing any part of the user."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlive.domain.errors import UserError
-from outlive.install import jsonc, toml_text
-from outlive.install.claude import add_groups, groups, strip_groups, with_server, without_server
+from outlive.install.clients.claude import add_groups, groups, strip_groups, with_server, without_server
+from outlive.install.config import jsonc, toml_edit
 
 some = settings(max_examples=60, deadline=None)
 OURS = {"hooks": [{"type": "command", "command": "/p/python -I /p/outlive hook claude Stop"}]}
@@ -54,12 +54,12 @@ settings_files = st.dictionaries(words, values, max_size=4).flatmap(
 
 
 def parsed(text: str) -> Any:
-    """The value of a whole text."""
+    """Return the value of a whole text."""
     return jsonc.value_of(text, jsonc.parse(text))
 
 
-def test_comments_order_and_trailing_commas_stay() -> None:
-    """Everything that was there is there, in its place; ours comes after it."""
+def test_append_keeps_comments_order_and_trailing_commas() -> None:
+    """Our entry is added after the user's entries, and indented as the file is."""
     text = jsonc.append(COMMENTED, ("hooks", "Stop"), OURS)
     added = text.splitlines()[7:-3]
     assert text.splitlines() == [*COMMENTED.splitlines()[:7], *added, *COMMENTED.splitlines()[7:]]
@@ -67,14 +67,14 @@ def test_comments_order_and_trailing_commas_stay() -> None:
     assert "\n\t\t\t{\n\t\t\t\t" in text, "indented as the file is"
 
 
-def test_what_was_added_can_be_cut_out_again() -> None:
-    """Also after somebody has edited around it."""
+def test_strip_groups_removes_what_append_added() -> None:
+    """The user may have edited the file in between."""
     text = jsonc.append(COMMENTED, ("hooks", "Stop"), OURS).replace('"x"', '"y"')
     assert strip_groups(text) == COMMENTED.replace('"x"', '"y"')
 
 
-def test_json5_is_read_and_stays_as_it_is() -> None:
-    """Names without quotes, single quotes, numbers that JSON has not."""
+def test_json5_is_edited_and_restored() -> None:
+    """JSON5 has names without quotes, single quotes and more forms of numbers."""
     text = jsonc.append(JSON5, ("plugins", "allow"), "outlive")
     text = jsonc.set_member(text, ("plugins", "entries", "outlive"), OURS)
     text = jsonc.set_member(text, ("mcp", "servers", "outlive"), OURS)
@@ -90,16 +90,16 @@ def test_json5_is_read_and_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("text", ["{1a: 2}", "{a-b: 1}", "{'a: 1}", '{"a: 1}', "{a 1}"])
-def test_what_is_no_json5_either_is_left_alone(text: str) -> None:
-    """A name without quotes is letters; quotes are closed by their like."""
+def test_parse_refuses_text_that_is_no_json5(text: str) -> None:
+    """A name without quotes has only letters, and a quote is closed by the same quote."""
     with pytest.raises(UserError):
         jsonc.parse(text)
 
 
 @some
 @given(settings_files, st.sampled_from([None, 2, "\t"]))
-def test_any_settings_keep_all_that_is_theirs(theirs: dict[str, Any], indent: Any) -> None:
-    """With our hooks in and out again, the value is the same but for what is empty."""
+def test_settings_keep_their_values_when_hooks_are_added_and_removed(theirs: dict[str, Any], indent: Any) -> None:
+    """Only empty lists and objects of hooks may disappear."""
     text = json.dumps(theirs, indent=indent)
     with_us = add_groups(text, groups("advise"))
     value = json.loads(with_us)
@@ -116,57 +116,57 @@ def test_any_settings_keep_all_that_is_theirs(theirs: dict[str, Any], indent: An
 
 
 @pytest.mark.parametrize("text", ["", "\n", "{}", "{\n}\n", "// nothing\n{}"])
-def test_an_empty_file_is_a_beginning(text: str) -> None:
-    """As far as there is nothing in it."""
+def test_append_fills_an_empty_file(text: str) -> None:
+    """The file may be empty, an empty object or only a comment with one."""
     assert parsed(jsonc.append(text, ("hooks", "Stop"), OURS)) == {"hooks": {"Stop": [OURS]}}
 
 
 @pytest.mark.parametrize("text", ["[1", '{"a" 1}', "{} x", '{"a": "\n"}', "/* {}", '{"hooks": [}'])
-def test_what_is_no_json_is_left_alone(text: str) -> None:
-    """Nobody's broken file becomes more broken."""
+def test_append_refuses_a_broken_file(text: str) -> None:
+    """A broken file of the user is not edited."""
     with pytest.raises(UserError):
         jsonc.append(text, ("hooks", "Stop"), OURS)
 
 
 @pytest.mark.parametrize("text", ["[]", '"x"', '{"hooks": 3}', '{"hooks": {"Stop": {}}}', '{"hooks": []}'])
-def test_another_shape_is_left_alone(text: str) -> None:
-    """Where a list or an object should be and is not, nothing is put."""
+def test_append_refuses_a_file_of_another_shape(text: str) -> None:
+    """A list or an object must be where our entry is added."""
     with pytest.raises(UserError):
         jsonc.append(text, ("hooks", "Stop"), OURS)
 
 
-def test_line_ends_stay_as_they_are() -> None:
-    """A file from another system."""
+def test_append_keeps_the_line_ends_of_the_file() -> None:
+    """A file from Windows has CRLF at the end of every line."""
     text = jsonc.append('{\r\n  "a": 1\r\n}\r\n', ("hooks", "Stop"), OURS)
     assert "\n" not in text.replace("\r\n", "")
 
 
 @pytest.mark.parametrize("text", ["", "a = 1", "a = 1\n", 'a = 1\n\n[b]\nc = "d" # e\n'])
-def test_tables_come_and_go(text: str) -> None:
-    """TOML: ours at the end, and nothing left of it but the line end that a last line must have."""
+def test_toml_table_is_added_at_the_end_and_removed(text: str) -> None:
+    """Only a missing newline at the end of the file is added and stays."""
     import tomllib
 
     names = ("hooks", "state", '/a "b"/é:stop:0:0')
-    head = toml_text.header(*names)
-    longer = toml_text.with_table(text, head, {"trusted_hash": "x", "args": ["-I", 'a"b\\c']})
+    head = toml_edit.header(*names)
+    longer = toml_edit.with_table(text, head, {"trusted_hash": "x", "args": ["-I", 'a"b\\c']})
     value = tomllib.loads(longer)
     assert value["hooks"]["state"]['/a "b"/é:stop:0:0'] == {"trusted_hash": "x", "args": ["-I", 'a"b\\c']}
-    shorter = toml_text.without_tables(longer, lambda found, _: found == names)
+    shorter = toml_edit.without_tables(longer, lambda found, _: found == names)
     assert shorter.rstrip("\n") == text.rstrip("\n")
 
 
-def test_comments_after_a_table_of_ours_are_not_ours() -> None:
-    """Somebody has written on."""
-    head = toml_text.header("mcp_servers", "outlive")
-    text = toml_text.with_table("a = 1\n", head, {"command": "x"}) + "\n# mine\n[other]\nb = 2\n"
+def test_removing_our_table_keeps_the_comments_after_it() -> None:
+    """The user may have written more below our table."""
+    head = toml_edit.header("mcp_servers", "outlive")
+    text = toml_edit.with_table("a = 1\n", head, {"command": "x"}) + "\n# mine\n[other]\nb = 2\n"
     assert (
-        toml_text.without_tables(text, lambda names, _: names[-1:] == ("outlive",))
+        toml_edit.without_tables(text, lambda names, _: names[-1:] == ("outlive",))
         == "a = 1\n\n# mine\n[other]\nb = 2\n"
     )
 
 
-def test_our_server_comes_and_goes_and_another_of_its_name_stays() -> None:
-    """MCP: what a person has named `outlive` is theirs."""
+def test_mcp_server_is_added_and_removed_but_not_a_users_server_of_that_name() -> None:
+    """A server named `outlive` that the user configured stays unchanged."""
     words = ["/p/python", "-I", "-m", "outlive", "mcp"]
     text = with_server(COMMENTED, words, alwaysLoad=True)
     assert parsed(text)["mcpServers"]["outlive"] == {"command": words[0], "args": words[1:], "alwaysLoad": True}
@@ -180,8 +180,8 @@ def test_our_server_comes_and_goes_and_another_of_its_name_stays() -> None:
 @pytest.mark.parametrize(
     "text", ['{"a": [1, // one\n  "ours"]}', '{"a": [ // none\n  "ours"]}', '{"a": [ // none\n "ours"\n]}']
 )
-def test_a_comment_before_ours_does_not_swallow_what_stood_behind(text: str) -> None:
-    """It ends with its line, and that line must still end."""
+def test_cut_keeps_the_line_end_of_a_comment_before_the_entry(text: str) -> None:
+    """Without the line end, the comment would swallow the text that follows."""
     shorter = jsonc.cut(text, ("a",), lambda value: value == "ours")
     assert parsed(shorter)["a"] == [each for each in parsed(text)["a"] if each != "ours"]
     assert "// " in shorter

@@ -1,4 +1,4 @@
-"""The one table of moves, against the sentence it came from."""
+"""The table of allowed state transitions, compared with its design."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from outlive.domain.lifecycle import (
+from outlive.domain.tasks.lifecycle import (
     CONDITIONS,
     LIVE,
     MOVES,
@@ -23,44 +23,44 @@ ALLOWED = {("queued", "running")} | {
 }
 
 
-def test_the_table_is_the_designed_one() -> None:
-    """Queued -> running -> any ending; queued -> any ending but success."""
+def test_transitions_are_those_of_the_design() -> None:
+    """A queued task may run or end without success; a running task may end in any way."""
     assert {(before, after) for before, afters in MOVES.items() for after in afters} == ALLOWED
 
 
-def test_a_move_is_allowed_only_by_the_table() -> None:
-    """No other pair of states, and no state to itself."""
+def test_may_move_allows_only_the_transitions_of_the_table() -> None:
+    """No other pair of states is allowed, nor a state to itself."""
     for before, after in itertools.product(STATES, STATES):
         assert may_move(before, after) == ((before, after) in ALLOWED), (before, after)
 
 
 @pytest.mark.parametrize("ending", TERMINAL)
-def test_terminal_is_sticky(ending: str) -> None:
-    """Nothing follows an ending, `lost` included."""
+def test_no_transition_leaves_a_terminal_state(ending: str) -> None:
+    """`lost` is terminal too."""
     assert is_terminal(ending)
     assert not any(may_move(ending, after) for after in STATES)
 
 
 @pytest.mark.parametrize("state", LIVE)
-def test_a_live_state_has_not_ended_and_can_still_end(state: str) -> None:
-    """Wherever an attempt is before its end, there is a way to every unhappy ending."""
+def test_live_state_may_move_to_every_ending_but_success(state: str) -> None:
+    """Every live state may fail, time out, be cancelled or be lost."""
     assert not is_terminal(state)
     assert all(may_move(state, ending) for ending in ENDINGS - {"succeeded"})
 
 
-def test_live_and_terminal_divide_the_states() -> None:
-    """Every state is one of the two, and named once."""
+def test_every_state_is_either_live_or_terminal() -> None:
+    """No state is listed twice."""
     assert set(STATES) == {"queued", "running"} | ENDINGS
     assert len(STATES) == len(set(STATES)) == len(LIVE) + len(TERMINAL)
 
 
 def test_conditions_are_not_states() -> None:
-    """A condition says something of a task that runs; nothing follows from it."""
+    """A condition describes a running task, and no transition depends on it."""
     assert set(CONDITIONS) == {"stalled", "input_required", "orphaned", "paused"}
     assert not set(CONDITIONS) & set(STATES)
 
 
 @pytest.mark.parametrize("unknown", ["", "done", "RUNNING", "stalled"])
-def test_an_unknown_state_leads_nowhere(unknown: str) -> None:
-    """Neither from it nor to it."""
+def test_may_move_refuses_unknown_states(unknown: str) -> None:
+    """No transition begins or ends at an unknown state."""
     assert not any(may_move(unknown, state) or may_move(state, unknown) for state in STATES)

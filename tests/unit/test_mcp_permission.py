@@ -1,4 +1,7 @@
-"""Whether the tool `run` may launch: only where the caller's shell is known to be free, or the user said so."""
+"""Whether the MCP tool `run` may launch: the caller's shell must be free to do so.
+
+The user may allow or forbid it with OUTLIVE_MCP_RUN.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from outlive.mcp.caller import Caller
 from outlive.mcp.permission import RunRefused, check_may_run, why_not
-from outlive.mcp.sessions import Caller
-from outlive.service import claude_rules
+from outlive.service.sessions import claude_restrictions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,13 +24,16 @@ NO_RULES = {"permissions": {"allow": ["Bash(ls:*)"], "deny": ["Read(x)", "mcp__*
 
 
 def caller(directory: Path, **more: Any) -> Caller:
-    """Somebody who works there."""
+    """Return a caller that works in a directory."""
     return Caller(session=None, directory=str(directory), project=str(directory), **more)
 
 
 @contextmanager
 def client(*words: str) -> Iterator[tuple[int, int]]:
-    """A process that looks as a client does that was started with these words, and a shell below it."""
+    """Start a process that looks like a client with arguments, and a shell in it.
+
+    Yields the process ids of both.
+    """
     text = "sh -c 'echo $$; read -r line; :'; :"
     with subprocess.Popen(
         ["claude", "-c", text, "claude", *words], executable="/bin/sh", stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -38,21 +44,21 @@ def client(*words: str) -> Iterator[tuple[int, int]]:
 
 @pytest.fixture(autouse=True)
 def managed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the settings of the machine's owner would be, without their ending."""
-    monkeypatch.setattr(claude_rules, "MANAGED", str(tmp_path / "managed-settings"))
+    """Return the path of the managed settings, without its suffix."""
+    monkeypatch.setattr(claude_restrictions, "MANAGED", str(tmp_path / "managed-settings"))
     return tmp_path / "managed-settings"
 
 
-def test_what_is_not_known_is_not_allowed(tmp_path: Path) -> None:
-    """A client that says nothing of its shell, or says it over HTTP."""
+def test_run_is_refused_when_the_callers_shell_is_unknown(tmp_path: Path) -> None:
+    """A client may say nothing of its shell, or call over HTTP."""
     environ = {"HOME": str(tmp_path)}
     assert why_not(caller(tmp_path), environ)
     assert why_not(caller(tmp_path, client="some-client"), environ)
     assert why_not(caller(tmp_path, sandbox="none", is_distant=True), environ)
 
 
-def test_codex_says_whether_its_shell_is_sandboxed(tmp_path: Path) -> None:
-    """Only `none` is free; a word that we do not know is not."""
+def test_run_is_allowed_for_codex_only_without_a_sandbox(tmp_path: Path) -> None:
+    """Only the word `none` means that the shell is free; unknown words do not."""
     assert why_not(caller(tmp_path, sandbox="none"), {}) is None
     for sandbox in ("seccomp", "seatbelt", "external", "None"):
         assert why_not(caller(tmp_path, sandbox=sandbox), {})
@@ -79,8 +85,10 @@ def test_codex_says_whether_its_shell_is_sandboxed(tmp_path: Path) -> None:
         "managed-settings.d/50-shell.json",
     ],
 )
-def test_claude_is_free_unless_its_settings_say_otherwise(tmp_path: Path, settings: object, where: str) -> None:
-    """A sandbox or a rule for its shell in any of its files, or a file that cannot be read."""
+def test_run_is_refused_for_claude_when_its_settings_restrict_the_shell(
+    tmp_path: Path, settings: object, where: str
+) -> None:
+    """A sandbox, a rule for the shell or an unreadable file in any place is enough."""
     (tmp_path / "work").mkdir()
     environ = {"HOME": str(tmp_path / "home")}
     path = tmp_path / where
@@ -101,8 +109,8 @@ def test_claude_is_free_unless_its_settings_say_otherwise(tmp_path: Path, settin
     "where",
     ["home/.claude/agents/deep/a.md", "home/.claude/plugins/cache/m/p/1/agents/a.md", "work/.claude/agents/a.md"],
 )
-def test_claude_is_not_free_if_an_agent_has_no_shell(tmp_path: Path, where: str, denied: str) -> None:
-    """It does not say which of its agents calls."""
+def test_run_is_refused_for_claude_when_an_agent_has_no_shell(tmp_path: Path, where: str, denied: str) -> None:
+    """Claude Code does not say which of its agents calls a tool."""
     (tmp_path / "work/below").mkdir(parents=True)
     environ = {"HOME": str(tmp_path / "home")}
     path = tmp_path / where
@@ -127,16 +135,19 @@ def test_claude_is_not_free_if_an_agent_has_no_shell(tmp_path: Path, where: str,
         ("x" * 100_000, "--disallowedTools", "Bash"),
     ],
 )
-def test_claude_is_not_free_if_it_was_started_with_rules(tmp_path: Path, words: tuple[str, ...]) -> None:
-    """They are in no file. Between it and us there may be others, and then it is not our parent."""
+def test_run_is_refused_for_claude_when_it_was_started_with_rules(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Rules on the command line are in no file.
+
+    The client need not be the direct parent of the server.
+    """
     environ = {"HOME": str(tmp_path)}
     with client(*words) as processes:
         for process in processes:
             assert "was started with" in str(why_not(caller(tmp_path, client="claude-code", process=process), environ))
 
 
-def test_claude_is_not_free_if_it_is_not_seen(tmp_path: Path) -> None:
-    """What it was started with is not known then."""
+def test_run_is_refused_for_claude_when_its_process_is_not_found(tmp_path: Path) -> None:
+    """Without the process, the rules on its command line are unknown."""
     environ = {"HOME": str(tmp_path)}
     assert why_not(caller(tmp_path, client="claude-code"), environ)
     with client() as (gone, _):
@@ -144,8 +155,8 @@ def test_claude_is_not_free_if_it_is_not_seen(tmp_path: Path) -> None:
     assert why_not(caller(tmp_path, client="claude-code", process=gone), environ)
 
 
-def test_the_users_word_is_the_last(tmp_path: Path) -> None:
-    """`on` allows what is not known, anything else refuses what is."""
+def test_outlive_mcp_run_overrides_every_other_rule(tmp_path: Path) -> None:
+    """`on` allows an unknown caller, and any other value refuses a known one."""
     check_may_run(caller(tmp_path, is_distant=True), {"OUTLIVE_MCP_RUN": "on"})
     for said in ("off", "0", "yes"):
         with pytest.raises(RunRefused, match=said):

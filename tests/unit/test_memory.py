@@ -1,4 +1,4 @@
-"""Reading the memory of a process: what lies across two pages is read from both, and whose it is."""
+"""Reading another process's memory, across pages and after a thread id is reused."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ import os
 
 import pytest
 
-from outlive.observe.calls import KINDS, Calls
-from outlive.observe.memory import Memory
+from outlive.observe.seccomp.calls import KINDS, Calls
+from outlive.observe.seccomp.process_memory import ProcessMemory
 
 
 @pytest.mark.parametrize("before", [8, 16, 4096])
 def test_words_are_read_across_the_end_of_a_page(before: int) -> None:
-    """A vector of three words that begins so many bytes before the end of its page."""
+    """A vector of three words is read whole if it crosses the end of its page."""
     words = [ctypes.create_string_buffer(word) for word in (b"git", b"stash", b"push")]
     pages = mmap.mmap(-1, 2 * mmap.PAGESIZE)
     vector = (ctypes.c_void_p * 4).from_buffer(pages, mmap.PAGESIZE - before)
     vector[:3] = [ctypes.addressof(word) for word in words]
-    memory = Memory()
+    memory = ProcessMemory()
     assert memory.words(os.getpid(), ctypes.addressof(vector), 8) == [b"git", b"stash", b"push"]
     memory.close()
     del vector
     pages.close()
 
 
-def test_a_number_that_a_thread_of_another_process_had_is_read_anew() -> None:
-    """The other one lives on, and has the same address: nothing but time says that it is not the one who asks."""
+def test_memory_file_is_opened_again_when_its_thread_id_belonged_to_another_process() -> None:
+    """Open memory files are closed from time to time, even if their process lives on.
+
+    The other process is a fork, so the same address is valid in both. Only the time shows that the file is too old.
+    """
     text = ctypes.create_string_buffer(b"/theirs")
     wait, end = os.pipe()
     other = os.fork()

@@ -1,4 +1,4 @@
-"""Moments as clients give them."""
+"""Times in the forms in which clients give them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outlive.domain.errors import UserError
-from outlive.domain.moment import moment_of
-from outlive.domain.when import UTC, datetime, iso, to_micros
+from outlive.domain.parse_time import moment_of
+from outlive.domain.timestamps import UTC, datetime, iso, to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,16 +36,16 @@ NOON = datetime(2026, 6, 21, 12, 0, 0, 500_000, tzinfo=UTC)
         {"created_at": "1782043200.5", "other": 1},
     ],
 )
-def test_every_way_to_say_it_is_the_same_moment(text: object) -> None:
-    """Seconds, milliseconds, microseconds, nanoseconds, ISO text, and what holds them."""
+def test_moment_of_reads_every_form_of_a_time(text: object) -> None:
+    """Seconds to nanoseconds, ISO text and objects with a time give the same result."""
     assert moment_of(text) == NOON
 
 
 @pytest.mark.parametrize(
     "text", ["", "soon", -1, 1e30, True, None, [], {}, {"created": "x"}, "nan", "inf", float("nan")]
 )
-def test_what_is_no_moment_is_refused(text: object) -> None:
-    """In words."""
+def test_moment_of_refuses_values_that_are_no_time(text: object) -> None:
+    """The error is a `UserError`."""
     with pytest.raises(UserError):
         moment_of(text)
 
@@ -53,8 +53,8 @@ def test_what_is_no_moment_is_refused(text: object) -> None:
 @given(
     st.datetimes(datetime(1980, 1, 1), datetime(2200, 1, 1)), st.datetimes(datetime(1980, 1, 1), datetime(2200, 1, 1))
 )
-def test_order_is_that_of_moments_whatever_they_look_like(one: datetime, other: datetime) -> None:
-    """Also where the texts would sort the other way round."""
+def test_moments_have_the_right_order_in_all_forms(one: datetime, other: datetime) -> None:
+    """The order is right even where the texts would sort the other way."""
     first, second = (each.replace(tzinfo=UTC, microsecond=0) for each in (one, other))
     forms: list[Callable[[datetime], object]] = [
         lambda moment: to_micros(moment) // 1_000_000,

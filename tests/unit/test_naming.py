@@ -1,4 +1,4 @@
-"""Which file a path means: what is remembered of it, for how long, and what makes us forget."""
+"""Resolving the paths of observed calls: what is cached, and when it is dropped."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from outlive.observe.content import ABSENT
-from outlive.observe.naming import Names
+from outlive.observe.path_state import ABSENT
+from outlive.observe.seccomp.path_resolution import PathResolver
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,16 +18,16 @@ _BEGIN, _LATER = 1_000_000, 2_000_000
 
 
 @pytest.fixture
-def names() -> Names:
-    """As they are when a first call is to be understood."""
-    names = Names()
+def names() -> PathResolver:
+    """Return a resolver that is ready for its first call."""
+    names = PathResolver()
     names.forget(_BEGIN, is_turning=False)
     return names
 
 
 @pytest.fixture
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the directories `one` and `two` are; we are in `one`."""
+    """Create the directories `one` and `two`, and change into `one`."""
     tmp_path = tmp_path.resolve()
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -35,13 +35,13 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def meant(names: Names, text: str, *, follows: bool = False) -> str:
-    """The path that a text means to this thread."""
+def meant(names: PathResolver, text: str, *, follows: bool = False) -> str:
+    """Return the path that a text means to this thread."""
     return names.of(threading.get_native_id(), None, text, follows)[0]
 
 
-def test_where_a_thread_is_is_asked_once_in_a_moment(names: Names, two: Path) -> None:
-    """It is looked up again when the moment is over, even if nobody told that it went elsewhere."""
+def test_resolver_caches_the_working_directory_for_a_moment(names: PathResolver, two: Path) -> None:
+    """After that moment, the directory is read again, even without a known `chdir`."""
     assert meant(names, "a") == f"{two}/one/a"
     os.chdir(two / "two")
     assert meant(names, "a") == f"{two}/one/a"
@@ -49,8 +49,11 @@ def test_where_a_thread_is_is_asked_once_in_a_moment(names: Names, two: Path) ->
     assert meant(names, "a") == f"{two}/two/a"
 
 
-def test_a_call_that_turns_paths_makes_us_forget_at_once(names: Names, two: Path) -> None:
-    """And until it has surely happened nothing is remembered: it may happen after another thread's next call."""
+def test_resolver_drops_its_cache_when_a_call_changes_the_meaning_of_paths(names: PathResolver, two: Path) -> None:
+    """Nothing is cached until such a call has surely happened.
+
+    The call may happen after the next call of another thread.
+    """
     assert meant(names, "a") == f"{two}/one/a"
     names.forget(_BEGIN, is_turning=True)
     assert meant(names, "a") == f"{two}/one/a"
@@ -59,8 +62,8 @@ def test_a_call_that_turns_paths_makes_us_forget_at_once(names: Names, two: Path
     assert names.until > _BEGIN
 
 
-def test_a_link_put_where_a_directory_was_is_followed_when_the_moment_is_over(names: Names, two: Path) -> None:
-    """By somebody else; of the task's own calls we would know."""
+def test_resolver_follows_a_new_link_of_another_process_when_the_cache_expires(names: PathResolver, two: Path) -> None:
+    """The task's own calls that make a link are trapped and clear the cache at once."""
     assert meant(names, f"{two}/one/a") == f"{two}/one/a"
     (two / "one").rmdir()
     (two / "one").symlink_to("two")
@@ -69,8 +72,8 @@ def test_a_link_put_where_a_directory_was_is_followed_when_the_moment_is_over(na
     assert meant(names, f"{two}/one/a") == f"{two}/two/a"
 
 
-def test_beside_what_was_looked_up_nothing_is_looked_up(names: Names, two: Path) -> None:
-    """What is there is left to whoever wants to know; but a link that is written through is followed."""
+def test_resolver_reads_a_file_in_a_cached_directory_only_to_follow_a_link(names: PathResolver, two: Path) -> None:
+    """Without a link to follow, the resolver returns None as the file's state."""
     (two / "one" / "link").symlink_to("../two/aim")
     thread = threading.get_native_id()
     assert names.of(thread, None, "a", False) == (f"{two}/one/a", ABSENT)
@@ -80,8 +83,8 @@ def test_beside_what_was_looked_up_nothing_is_looked_up(names: Names, two: Path)
 
 
 @pytest.mark.parametrize(("text", "path"), [("", "one"), (".", "one"), ("..", ""), ("./", "one"), ("../two", "two")])
-def test_what_is_no_name_is_looked_up_each_time(names: Names, two: Path, text: str, path: str) -> None:
-    """Also where the directory is known."""
+def test_resolver_does_not_cache_paths_with_dots(names: PathResolver, two: Path, text: str, path: str) -> None:
+    """An empty path, `.`, `..` and `./` are resolved at each call."""
     for _ in range(2):
         assert meant(names, "a") == f"{two}/one/a"
         assert meant(names, text) == f"{two}/{path}".rstrip("/")

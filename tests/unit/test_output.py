@@ -1,4 +1,4 @@
-"""The output: every byte is read once and at its place, or counted as dropped."""
+"""The output: every byte is read once and at its offset, or counted as dropped."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BLOCK = 4096
-# Output without a zero in it: a zero that is read comes from a hole.
+# The output contains no zero byte, so a zero that is read comes from a hole.
 WRITTEN = bytes(random.Random(3).choices(range(1, 256), k=80 * BLOCK))
 
 
 class Attempt:
-    """An attempt's output and record, written as a command and a keeper would."""
+    """An attempt's output and record, written as by a command and its keeper."""
 
     def __init__(self, path: Path) -> None:
         self.files = AttemptFiles(str(path), 1)
@@ -45,16 +45,16 @@ class Attempt:
         self.hole = Hole()
 
     def write(self, count: int) -> None:
-        """The command writes."""
+        """Append bytes to the output, as the command does."""
         os.write(self._output, WRITTEN[self.size : self.size + count])
         self.size = os.fstat(self._output).st_size
 
     def cap(self, cap: int) -> None:
-        """The keeper looks at the size."""
+        """Apply the cap to the output, as the keeper does."""
         self.hole = enforce_cap(self._output, self._record, cap, self.hole)
 
     def on_disk(self) -> int:
-        """What the file really occupies."""
+        """Return the number of bytes that the output occupies on the disk."""
         return os.fstat(self._output).st_blocks * 512
 
     def clear(self) -> None:
@@ -64,7 +64,7 @@ class Attempt:
         self.size, self.hole = 0, Hole()
 
     def close(self) -> None:
-        """Let go of both files."""
+        """Close both files."""
         os.close(self._output)
         os.close(self._record)
 
@@ -85,13 +85,13 @@ def reused(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attempt]:
     made.close()
 
 
-# --- the arithmetic of the cap --------------------------------------------------------------------
+# --- applying the cap -----------------------------------------------------------------------------
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(SMALLEST_CAP, 1 << 45))
-def test_the_head_is_an_eighth_in_whole_blocks_and_at_most_a_megabyte(cap: int) -> None:
-    """And never nothing: how a command began is worth keeping."""
+def test_head_is_an_eighth_of_the_cap_in_whole_blocks(cap: int) -> None:
+    """The head has at least one block and at most a megabyte."""
     head = head_of(cap)
     assert head % BLOCK == 0
     assert BLOCK <= head <= 1 << 20
@@ -100,7 +100,7 @@ def test_the_head_is_an_eighth_in_whole_blocks_and_at_most_a_megabyte(cap: int) 
 
 
 def test_an_output_below_its_cap_is_whole(attempt: Attempt) -> None:
-    """No hole is made or recorded before it is needed."""
+    """No hole is made or recorded while the output is below its cap."""
     attempt.write(SMALLEST_CAP)
     attempt.cap(SMALLEST_CAP)
     assert attempt.hole == read_hole(attempt.files) == Hole()
@@ -108,7 +108,7 @@ def test_an_output_below_its_cap_is_whole(attempt: Attempt) -> None:
 
 
 def test_an_output_above_its_cap_keeps_head_and_tail(attempt: Attempt) -> None:
-    """The middle is recorded as a hole, in whole blocks, and its blocks are given back."""
+    """The middle is recorded as a hole of whole blocks, which the disk gets back."""
     attempt.write(40 * BLOCK + 5)
     attempt.cap(SMALLEST_CAP)
     hole = attempt.hole
@@ -121,8 +121,8 @@ def test_an_output_above_its_cap_keeps_head_and_tail(attempt: Attempt) -> None:
     assert size_of(attempt.files) == 40 * BLOCK + 5
 
 
-def test_a_hole_only_grows(attempt: Attempt) -> None:
-    """Each look widens it to the right; its start stays, and a look too many changes nothing."""
+def test_hole_of_an_output_only_grows(attempt: Attempt) -> None:
+    """A hole grows only at its end. A check without new output changes nothing."""
     ends = []
     for _ in range(8):
         attempt.write(9 * BLOCK)
@@ -139,7 +139,7 @@ def test_a_hole_only_grows(attempt: Attempt) -> None:
 
 
 def check(attempt: Attempt, piece: Piece, asked: int, limit: int) -> None:
-    """A piece is true: its bytes, its place, and what it says is gone."""
+    """Assert that a piece has the right bytes, offset and number of dropped bytes."""
     assert piece.content == WRITTEN[piece.start : piece.end]
     assert len(piece.content) <= limit
     assert piece.start == asked + piece.dropped_before
@@ -161,10 +161,10 @@ steps = st.one_of(
 @settings(max_examples=30, deadline=None)
 @example([("write", 24 * BLOCK)] * 9, 1000, 0)
 @given(st.lists(steps, max_size=12), st.integers(1000, 9 * BLOCK), st.integers(0, 60 * BLOCK))
-def test_reading_on_loses_and_repeats_nothing(
+def test_reading_on_returns_each_byte_once_or_counts_it_as_dropped(
     reused: Attempt, script: list[tuple[str, int]], limit: int, somewhere: int
 ) -> None:
-    """A reader that goes on where it stopped sees each byte once, or is told that it is gone."""
+    """A reader that continues where it stopped neither loses nor repeats a byte."""
     reused.clear()
     at, seen, dropped = 0, 0, 0
     cap = max((amount for what, amount in script if what == "cap"), default=SMALLEST_CAP)
@@ -188,7 +188,7 @@ def test_reading_on_loses_and_repeats_nothing(
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 70 * BLOCK), st.booleans(), st.integers(1, 40 * BLOCK))
 def test_the_tail_is_the_end_of_the_output(reused: Attempt, size: int, capped: bool, limit: int) -> None:
-    """The last bytes; fewer if what was asked for is partly gone, and then it says so."""
+    """The tail has the last bytes, and counts those that are in the hole as dropped."""
     reused.clear()
     reused.write(size)
     if capped:
@@ -203,16 +203,16 @@ def test_the_tail_is_the_end_of_the_output(reused: Attempt, size: int, capped: b
         assert tail.dropped_before == reused.hole.end - first
 
 
-def test_reading_past_the_end_finds_nothing_yet(attempt: Attempt) -> None:
-    """The offset stays valid: more may be written there."""
+def test_reading_at_the_end_returns_nothing_until_more_is_written(attempt: Attempt) -> None:
+    """The same offset returns the new bytes once they are written."""
     attempt.write(10)
     assert read_piece(attempt.files, 10, 100) == Piece(start=10, content=b"")
     attempt.write(5)
     assert read_piece(attempt.files, 10, 100) == Piece(start=10, content=WRITTEN[10:15])
 
 
-def test_the_edges_of_the_hole_are_exact(attempt: Attempt) -> None:
-    """The last byte before it, its first, its last, and the first byte after it."""
+def test_reads_at_the_edges_of_a_hole_are_exact(attempt: Attempt) -> None:
+    """The test reads at both ends of the hole and next to them."""
     attempt.write(40 * BLOCK)
     attempt.cap(SMALLEST_CAP)
     first, after = attempt.hole.start, attempt.hole.end
@@ -225,7 +225,7 @@ def test_the_edges_of_the_hole_are_exact(attempt: Attempt) -> None:
 
 
 def test_a_hole_that_is_recorded_but_not_yet_punched_is_not_read(attempt: Attempt) -> None:
-    """Record, then punch: between the two the old bytes are still there, and already gone."""
+    """The bytes in a recorded hole are dropped, even before the keeper has punched it."""
     attempt.write(30 * BLOCK)
     fd = record.open_record(attempt.files.record, write=True)
     record.write_slot(fd, "hole", start=2 * BLOCK, end=20 * BLOCK)
@@ -236,15 +236,15 @@ def test_a_hole_that_is_recorded_but_not_yet_punched_is_not_read(attempt: Attemp
 
 
 def test_an_attempt_without_output_is_empty(tmp_path: Path) -> None:
-    """A missing file is no output, not an error of its reader."""
+    """A missing output file is read as empty and raises no error."""
     files = AttemptFiles(str(tmp_path), 1)
     assert size_of(files) == 0
     assert read_piece(files, 7, 10) == Piece(start=7, content=b"")
     assert read_tail(files, 10) == Piece(start=0, content=b"")
 
 
-def test_a_linked_output_is_not_read(attempt: Attempt, tmp_path: Path) -> None:
-    """Nobody can make us print another file by putting a link in its place."""
+def test_output_is_not_read_through_a_symbolic_link(attempt: Attempt, tmp_path: Path) -> None:
+    """A symbolic link in place of the output raises an error; its target stays hidden."""
     secret = tmp_path / "secret"
     secret.write_text("secret")
     os.unlink(attempt.files.output)

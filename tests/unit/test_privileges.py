@@ -1,4 +1,4 @@
-"""Which commands would miss privileges: what names a program, and what is only a word."""
+"""Commands that need privileges: which words of a text are programs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from outlive.observe import privileges
-from outlive.observe.foreseeing import Foreseen
+from outlive.observe.seccomp import privilege_loss
+from outlive.observe.shell.program_scan import ProgramScan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,48 +71,48 @@ SAID_BY_A_PROGRAM = (
 
 @pytest.fixture(autouse=True)
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where programs are: of those that are words as well, here all."""
+    """Create the programs whose names are also ordinary words."""
     for name in ("at", "batch", "mount", "passwd", "ping", "screen", "su"):
         (tmp_path / name).touch()
-    monkeypatch.setattr(privileges, "_PROGRAMS", (str(tmp_path),))
+    monkeypatch.setattr(privilege_loss, "_PROGRAMS", (str(tmp_path),))
     return tmp_path
 
 
 def would_miss(
     argv: tuple[str, ...], cwd: str, met_before: tuple[str, ...] = (), environ: Mapping[str, str] | None = None
 ) -> bool:
-    """Whether such a command is not observed."""
-    return privileges.would_miss_privileges(Foreseen(argv, cwd, environ or {}), met_before)
+    """Return whether a command would not be observed, to keep its privileges."""
+    return privilege_loss.would_miss_privileges(ProgramScan(argv, cwd, environ or {}), met_before)
 
 
 def is_gated(text: str) -> bool:
-    """Whether such a text of shell is not observed."""
+    """Return whether a shell text would not be observed, to keep its privileges."""
     return would_miss(("/bin/sh", "-c", text), "/")
 
 
 @pytest.mark.parametrize("text", CALLED)
-def test_what_a_text_calls_is_found(text: str) -> None:
-    """Wherever a command begins, and whatever starts it; what is no word of any language counts wherever it stands."""
+def test_privileged_program_is_found_wherever_a_text_calls_it(text: str) -> None:
+    """A name that is no English word, such as sudo, counts in any position."""
     assert is_gated(text)
 
 
 @pytest.mark.parametrize("text", SAID)
-def test_a_word_that_is_no_command_is_only_a_word(text: str) -> None:
-    """Nobody should go unobserved because a message says "at"."""
+def test_word_with_the_name_of_a_privileged_program_is_no_call(text: str) -> None:
+    """A command must not go unobserved because a message contains "at"."""
     assert not is_gated(text)
 
 
 @pytest.mark.parametrize(
     ("text", "is_called"), [(t, True) for t in CALLED_BY_A_PROGRAM] + [(t, False) for t in SAID_BY_A_PROGRAM]
 )
-def test_a_program_in_any_language_may_call_some(tmp_path: Path, text: str, is_called: bool) -> None:
-    """What it says to itself is no reason; a text that begins so may be a command."""
+def test_script_in_any_language_may_call_a_privileged_program(tmp_path: Path, text: str, is_called: bool) -> None:
+    """Comments and identifiers are ignored; text in quotes may be a command."""
     (tmp_path / "work").write_text(text)
     assert would_miss(("node", f"{tmp_path}/work"), "/") is is_called
 
 
-def test_an_argument_of_one_word_is_no_command() -> None:
-    """Unless it is the first one, a whole text of shell, or what the first one starts."""
+def test_argument_of_one_word_is_no_privileged_program() -> None:
+    """A word counts only as the program, as a whole shell text, or after a wrapper."""
     for argv, is_called in (
         (("ping", "host"), True),
         (("sh", "-c", "mount"), True),
@@ -124,8 +124,8 @@ def test_an_argument_of_one_word_is_no_command() -> None:
         assert would_miss(argv, "/") is is_called
 
 
-def test_what_is_not_installed_cannot_be_called(installed: Path) -> None:
-    """Then the text means something else. What was met before counts wherever it stands."""
+def test_word_is_no_privileged_program_when_the_program_is_not_installed(installed: Path) -> None:
+    """A program that is known from an earlier run counts in any position."""
     (installed / "at").unlink()
     assert not is_gated("at now")
     assert would_miss(("sh", "-c", "echo look at it"), "/", ("at",))
@@ -133,8 +133,8 @@ def test_what_is_not_installed_cannot_be_called(installed: Path) -> None:
     assert would_miss(("ping", "host"), "/")
 
 
-def test_a_directory_that_gives_its_group_to_what_is_made_in_it_gains_nothing(tmp_path: Path) -> None:
-    """Many share their projects so. A program with that bit runs as its group."""
+def test_set_gid_directory_is_no_privileged_program(tmp_path: Path) -> None:
+    """Many projects lie in set-gid directories. A set-gid program does count."""
     shared, program = tmp_path / "shared", tmp_path / "program"
     shared.mkdir()
     program.touch()
@@ -148,8 +148,8 @@ def test_a_directory_that_gives_its_group_to_what_is_made_in_it_gains_nothing(tm
 @pytest.mark.parametrize(
     "text", ["bash deploy", "mydeploy --now", "true && nice -n 5 mydeploy", "sh ~/bin/mydeploy", ". $HOME/bin/mydeploy"]
 )
-def test_a_script_is_read_however_it_is_named(tmp_path: Path, text: str) -> None:
-    """In the directory that the command runs in, found where programs are, or below one's own directory."""
+def test_script_is_read_for_privileged_programs_however_it_is_named(tmp_path: Path, text: str) -> None:
+    """A script may have a relative path, be found in PATH, or lie below HOME."""
     cwd, programs = tmp_path / "cwd", tmp_path / "home" / "bin"
     cwd.mkdir()
     programs.mkdir(parents=True)
@@ -158,15 +158,15 @@ def test_a_script_is_read_however_it_is_named(tmp_path: Path, text: str) -> None
         path.chmod(0o755)
     places = {"HOME": f"{tmp_path}/home", "PATH": f"/nowhere::{programs}:/usr/bin"}
     for argv in (("/bin/sh", "-c", text), tuple(text.split())):
-        is_expanded = "~" in text or "$" in text  # a command without a shell has no such thing
+        is_expanded = "~" in text or "$" in text  # only a shell expands these
         assert would_miss(argv, str(cwd), (), places) or (argv[0] != "/bin/sh" and is_expanded)
     (cwd / "deploy").write_text("true")
     (programs / "mydeploy").write_text("true")
     assert not would_miss(("/bin/sh", "-c", text), str(cwd), (), places)
 
 
-def test_a_program_that_gains_something_is_known_wherever_it_is(tmp_path: Path) -> None:
-    """By its path below one's own directory, or only by its name."""
+def test_set_uid_program_is_found_by_path_or_name(tmp_path: Path) -> None:
+    """The program has a path below HOME, or a name that is found in PATH."""
     (tmp_path / "sid").touch()
     (tmp_path / "sid").chmod(0o4755)
     for text in ("~/sid x", "echo; ${HOME}/sid", "sid x", "true | sid"):

@@ -1,4 +1,4 @@
-"""Durations and sizes: what people write is understood or refused, never guessed."""
+"""Durations and sizes: read as people write them, or refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlive.domain.errors import UserError
-from outlive.domain.quantity import parse_duration, parse_size, show_duration, show_size
+from outlive.domain.text.units import parse_duration, parse_size, show_duration, show_size
 
 some = settings(max_examples=20, deadline=None)
 
@@ -33,7 +33,7 @@ some = settings(max_examples=20, deadline=None)
     ],
 )
 def test_a_duration_is_read_as_people_write_it(text: str, seconds: float) -> None:
-    """One unit or several, whole or not."""
+    """One or several units are allowed, and decimal fractions."""
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 
@@ -45,7 +45,7 @@ def test_a_duration_is_read_as_people_write_it(text: str, seconds: float) -> Non
     ],
 )
 def test_a_bad_duration_is_refused(text: str) -> None:
-    """With the fact and a way out; no unit is assumed and no infinity let through."""
+    """The error has a hint. A missing unit is not guessed, and infinity is refused."""
     with pytest.raises(UserError) as refusal:
         parse_duration(text)
     assert refusal.value.hint
@@ -67,13 +67,13 @@ def test_a_bad_duration_is_refused(text: str) -> None:
     ],
 )
 def test_a_size_is_read_as_people_write_it(text: str, count: int) -> None:
-    """Powers of two, whatever the spelling."""
+    """Every spelling of a unit means a power of two."""
     assert parse_size(text) == count
 
 
 @pytest.mark.parametrize("text", ["", "B", "M", "-1K", "1.2.3M", "5X", "5KK", "0x10", "1e6", "\u0663K"])
 def test_a_bad_size_is_refused(text: str) -> None:
-    """With the fact and a way out."""
+    """The error has a hint that shows how to write a size."""
     with pytest.raises(UserError) as refusal:
         parse_size(text)
     assert refusal.value.hint
@@ -95,7 +95,7 @@ def test_a_bad_size_is_refused(text: str) -> None:
     ],
 )
 def test_a_duration_is_shown_in_its_two_largest_units(seconds: float, text: str) -> None:
-    """Short enough for a column."""
+    """The text is short enough for a column."""
     assert show_duration(timedelta(seconds=seconds)) == text
 
 
@@ -104,14 +104,14 @@ def test_a_duration_is_shown_in_its_two_largest_units(seconds: float, text: str)
     [(0, "0B"), (1023, "1023B"), (1024, "1K"), (18_637, "18.2K"), (9 << 20, "9M"), (3 << 30, "3G")],
 )
 def test_a_size_is_shown_with_one_decimal_at_most(count: int, text: str) -> None:
-    """In the unit in which it is below 1024."""
+    """The unit is the one in which the number is below 1024."""
     assert show_size(count) == text
 
 
 @some
 @given(st.integers(0, 3600 * 24 * 3650))
 def test_a_shown_duration_is_read_back(seconds: int) -> None:
-    """What is printed may be typed again: the two units differ by less than the smaller one."""
+    """The result differs from the duration by less than the smaller shown unit."""
     span = timedelta(seconds=seconds)
     again = parse_duration(show_duration(span).replace(" ", ""))
     unit = timedelta(hours=1) if seconds >= 86400 else timedelta(minutes=1) if seconds >= 3600 else None
@@ -121,14 +121,14 @@ def test_a_shown_duration_is_read_back(seconds: int) -> None:
 @some
 @given(st.integers(0, 1 << 50))
 def test_a_shown_size_is_read_back(count: int) -> None:
-    """To the decimal that is shown."""
+    """The result is exact to the shown decimal."""
     assert parse_size(show_size(count)) == pytest.approx(count, rel=0.05, abs=1)
 
 
 @some
 @given(st.text(max_size=12))
-def test_no_text_escapes_as_another_error(text: str) -> None:
-    """Any text is a quantity or a `UserError`."""
+def test_parsing_any_text_raises_nothing_but_user_error(text: str) -> None:
+    """A text is a quantity, or raises `UserError`."""
     for parse in (parse_duration, parse_size):
         with contextlib.suppress(UserError):
             assert parse(text) is not None

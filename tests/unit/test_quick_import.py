@@ -1,4 +1,4 @@
-"""Importing our own modules: quickly, and without a second copy of their code."""
+"""Importing our own modules quickly, and without keeping their bytes in memory."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 DEAR = ("collections", "dataclasses", "enum", "itertools", "json", "re", "subprocess", "typing")
 
 
-def test_a_module_does_not_keep_the_bytes_that_it_came_from(tmp_path: Path) -> None:
-    """Its spec stays as long as it does: a keeper would hold all of its code twice."""
+def test_imported_module_does_not_keep_its_bytes(tmp_path: Path) -> None:
+    """The module's spec drops the bytes after the import, which saves memory."""
     source = tmp_path / "planted.py"
     source.write_text("word = 'said'\n")
     py_compile.compile(str(source))
@@ -29,8 +29,8 @@ def test_a_module_does_not_keep_the_bytes_that_it_came_from(tmp_path: Path) -> N
     assert (module.word, spec.loader_state) == ("said", None)
 
 
-def test_what_is_not_compiled_as_it_is_now_is_left_to_others(tmp_path: Path) -> None:
-    """Not compiled, or changed since."""
+def test_quick_finder_leaves_a_module_without_current_bytecode_to_other_finders(tmp_path: Path) -> None:
+    """The module was not compiled, or was changed after it was compiled."""
     source = tmp_path / "planted.py"
     source.write_text("word = 'said'\n")
     assert QuickFinder().find_spec("outlive.planted", [str(tmp_path)]) is None
@@ -39,11 +39,12 @@ def test_what_is_not_compiled_as_it_is_now_is_left_to_others(tmp_path: Path) -> 
     assert QuickFinder().find_spec("outlive.planted", [str(tmp_path)]) is None
 
 
-def test_what_every_keeper_loads_loads_nothing_dear() -> None:
-    """There are a hundred of them with a hundred tasks."""
+def test_keeper_imports_no_expensive_modules() -> None:
+    """A hundred tasks have a hundred keepers, and each would pay for the imports."""
     program = (
-        "import sys, outlive.keeper.keeper, outlive.keeper.supervision, outlive.keeper.looks, outlive.observe.going;"
-        "from outlive.keeper.observation import load; load();"
+        "import sys, outlive.keeper.keeper, outlive.keeper.supervise;"
+        "import outlive.keeper.observation.task_snapshots, outlive.observe.shell.cd_targets;"
+        "from outlive.keeper.observation.observation import load; load();"
         f"print(*(name for name in {DEAR} if name in sys.modules))"
     )
     found = subprocess.run(

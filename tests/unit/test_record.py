@@ -1,4 +1,4 @@
-"""The attempt's record: a fact is read as it was written, or not at all."""
+"""The attempt's record: each fact is read as it was written, or not at all."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ FACTS: dict[Slot, dict[str, object]] = {
 
 
 def as_read(fields: dict[str, object]) -> dict[str, str]:
-    """Numbers come back as their digits."""
+    """Return the fields with their values as text, as they are read."""
     return {name: str(value) for name, value in fields.items()}
 
 
 def write(fd: int, slot: Slot, **fields: Any) -> None:
-    """Write without the wait for the disk, which these tests do not look at."""
+    """Write a slot without waiting for the disk."""
     record.write_slot(fd, slot, durable=False, **fields)
 
 
 @pytest.fixture
 def fd(tmp_path: Path) -> Iterator[int]:
-    """Open a fresh record."""
+    """Open a new record."""
     descriptor = record.preallocate(str(tmp_path / "record"))
     yield descriptor
     os.close(descriptor)
 
 
-def test_a_fresh_record_says_nothing(fd: int, tmp_path: Path) -> None:
-    """It has its blocks, belongs to its owner alone, and no slot of it is a fact."""
+def test_new_record_has_no_facts(fd: int, tmp_path: Path) -> None:
+    """A record is allocated on the disk, private, and cannot be created twice."""
     assert [record.read_slot(fd, slot) for slot in SLOTS] == [None] * 4
     found = os.fstat(fd)
     assert found.st_size == record.SIZE
@@ -57,7 +57,7 @@ def test_a_fresh_record_says_nothing(fd: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_a_fact_is_read_as_it_was_written(fd: int, slot: Slot) -> None:
-    """Every slot round-trips, and again after being overwritten by a shorter and a longer one."""
+    """Every slot is read back, also after it was overwritten."""
     short: dict[str, object] = {"a": 1}
     for fields in (FACTS[slot], short, FACTS[slot]):
         write(fd, slot, **fields)
@@ -65,7 +65,7 @@ def test_a_fact_is_read_as_it_was_written(fd: int, slot: Slot) -> None:
 
 
 def test_slots_do_not_overlap(fd: int) -> None:
-    """Each fact stays what it is when any other is written, cleared or filled to the brim."""
+    """A fact stays the same when any other slot is written, cleared or filled."""
     for slot in SLOTS:
         write(fd, slot, **FACTS[slot])
     assert {slot: record.read_slot(fd, slot) for slot in SLOTS} == {slot: as_read(FACTS[slot]) for slot in SLOTS}
@@ -84,7 +84,7 @@ def test_slots_do_not_overlap(fd: int) -> None:
 
 
 def test_the_exit_record_is_64_bytes_at_the_beginning(fd: int) -> None:
-    """One write of one size at offset 0: what a reader of the file may rely on."""
+    """A reader of the file relies on one write of this size at offset 0."""
     before = os.pread(fd, record.SIZE, 0)
     write(fd, "exit", **FACTS["exit"])
     after = os.pread(fd, record.SIZE, 0)
@@ -94,8 +94,8 @@ def test_the_exit_record_is_64_bytes_at_the_beginning(fd: int) -> None:
 
 
 @pytest.mark.parametrize("slot", SLOTS)
-def test_what_does_not_fit_is_refused_and_nothing_is_written(fd: int, slot: Slot) -> None:
-    """A fact is never cut to its slot."""
+def test_write_slot_raises_when_a_fact_does_not_fit(fd: int, slot: Slot) -> None:
+    """Nothing is written, because a fact must not be cut."""
     with pytest.raises(ValueError, match=f"{slot} record is"):
         write(fd, slot, x="y" * 512)
     assert os.pread(fd, record.SIZE, 0) == bytes(record.SIZE)
@@ -103,8 +103,8 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(fd: int, slot: Slot
 
 @pytest.mark.parametrize("slot", SLOTS)
 @pytest.mark.parametrize("old", [{}, {"code": 1, "at": 5}], ids=["fresh", "overwritten"])
-def test_a_torn_write_is_never_a_wrong_fact(fd: int, slot: Slot, old: dict[str, object]) -> None:
-    """Any prefix of the bytes, over zeros or over an older fact: the new, the old, or nothing."""
+def test_torn_write_gives_the_old_fact_the_new_one_or_none(fd: int, slot: Slot, old: dict[str, object]) -> None:
+    """Any prefix of the bytes is written over zeros or over an older fact."""
     size = 64 if slot == "exit" else 512
     offset = 512 * SLOTS.index(slot)
     if old:
@@ -124,8 +124,8 @@ def test_a_torn_write_is_never_a_wrong_fact(fd: int, slot: Slot, old: dict[str, 
 
 
 @pytest.mark.parametrize("slot", SLOTS)
-def test_a_flipped_byte_is_never_a_wrong_fact(fd: int, slot: Slot) -> None:
-    """Whichever byte of the slot, whichever way."""
+def test_slot_with_a_changed_byte_is_read_as_none(fd: int, slot: Slot) -> None:
+    """Each byte of the slot is changed in several ways."""
     offset = 512 * SLOTS.index(slot)
     write(fd, slot, **FACTS[slot])
     whole = os.pread(fd, 512, offset)
@@ -139,7 +139,7 @@ def test_a_flipped_byte_is_never_a_wrong_fact(fd: int, slot: Slot) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 10, 40, 64, 512, 1500])
-def test_a_cut_file_says_only_what_is_whole_in_it(fd: int, size: int) -> None:
+def test_cut_record_has_only_the_facts_that_are_complete(fd: int, size: int) -> None:
     """A record that lost its end still has the facts before it."""
     for slot in SLOTS:
         write(fd, slot, **FACTS[slot])
@@ -152,13 +152,13 @@ def test_a_cut_file_says_only_what_is_whole_in_it(fd: int, size: int) -> None:
 
 
 def record_text(slot: Slot) -> bytes:
-    """The bytes of a fact, without the padding."""
+    """Return the bytes of a fact, without the padding."""
     line = " ".join(f"{name}={value}" for name, value in FACTS[slot].items())
     return line.encode() + b" crc=12345678\n"
 
 
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    """Neither to create the record nor to read it."""
+def test_record_is_not_opened_through_a_symbolic_link(tmp_path: Path) -> None:
+    """The link is refused both when the record is created and when it is read."""
     (tmp_path / "target").write_bytes(bytes(record.SIZE))
     (tmp_path / "record").symlink_to(tmp_path / "target")
     with pytest.raises(FileExistsError):
@@ -167,6 +167,6 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
         record.open_record(str(tmp_path / "record"))
 
 
-def test_a_missing_record_says_nothing(tmp_path: Path) -> None:
-    """An attempt whose files are gone is unknown, not an error of its reader."""
+def test_missing_record_has_no_facts(tmp_path: Path) -> None:
+    """The facts of an attempt without files are None, and no error is raised."""
     assert AttemptFiles(str(tmp_path), 1).read_slot("exit") is None

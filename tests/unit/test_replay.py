@@ -1,61 +1,72 @@
-"""A journal replayed: windows follow from states, and never from what nobody knows."""
+"""Replaying a journal: windows follow from known states only."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from outlive.domain.replay import Replay
-from outlive.domain.when import from_micros, timedelta
+from outlive.domain.effects.describe import none_open, summary_of
+from outlive.domain.effects.replay.replay import Replay
+from outlive.domain.timestamps import from_micros, timedelta
 
 if TYPE_CHECKING:
-    from outlive.domain.effects import Effects, Window
+    from outlive.domain.effects.effects import Effects, Window
 
 A, B = "f" + "a" * 40, "f" + "b" * 40
 
 
 def replay(*lines: str, now: str = A) -> Effects:
-    """The effects of a journal whose fields are parted by blanks."""
+    """Return the effects of a journal whose fields are separated by blanks."""
     replayed = Replay("/home/outlive")
     replayed.read(line.split(" ") for line in ("1 watch 0 - /r /r/.git", *lines))
     return replayed.effects(lambda *_: now)
 
 
 def lasted(window: Window) -> timedelta:
-    """How long a window was open that is no more."""
+    """Return how long a closed window was open."""
     assert window.closed_at is not None
     return window.closed_at - window.opened_at
 
 
-def test_a_watched_path_that_came_back_has_a_window() -> None:
-    """From the look at which it differed to the look at which it did not."""
+def test_watched_path_that_was_restored_has_a_window() -> None:
+    """The window lasts from the first check that differed to the first that did not."""
     found = replay(f"2000000 seen 0 {A} /r/x {B} /r/x", f"5000000 seen 0 {A} /r/x {A} /r/x")
     (window,) = found.windows
     assert lasted(window) == timedelta(seconds=3)
     assert (found.level, found.restored, window.by) == ("watched", ("/r/x",), "somebody")
 
 
-def test_what_was_missed_under_watch_ends_when_it_was_looked_at() -> None:
-    """The last look found it back: nobody knows since when, so it is told as of that look."""
+def test_summary_names_a_keeper_that_died_before_it_observed() -> None:
+    """A journal with a gap and no beginning gives effects that are unknown."""
+    replayed = Replay("/home/outlive")
+    replayed.read([["1000000", "unobserved", "0", "-", "its keeper died"]])
+    found = replayed.effects(lambda *_: A)
+    assert found.level == "unknown"
+    assert summary_of(found, from_micros(2000000)) == "what it touched is not known: its keeper died"
+    assert none_open(found) == "not known: nobody sees what it holds (its keeper died)"
+
+
+def test_window_of_a_watched_path_ends_at_the_final_check() -> None:
+    """The time of the restoration is not known, so the check's time is used."""
     found = replay(f"2000000 seen 0 {A} /r/x {B} /r/x", f"9000000 final 0 {A} /r/x")
     (window,) = found.windows
     assert lasted(window) == timedelta(seconds=7)
 
 
-def test_an_unknown_beginning_makes_no_window() -> None:
-    """It changed; that is all."""
+def test_path_with_an_unknown_first_state_has_no_window() -> None:
+    """The path is reported as changed only."""
     found = replay(f"2000000 seen 0 ? /r/x {B} /r/x", f"5000000 seen 0 ? /r/x {A} /r/x")
     assert (found.changed, found.windows, found.restored) == (("/r/x",), (), ())
 
 
 def observed(*lines: str) -> Effects:
-    """The effects of a journal of calls, that tells of every path how it was left."""
+    """Return the effects of a journal of calls with the final states of its paths."""
     replayed = Replay("/home/outlive")
     replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", *lines))
     return replayed.effects(lambda *_: "")
 
 
-def test_what_cannot_be_looked_at_for_a_moment_makes_no_window() -> None:
-    """Nor does it close one: whether a path is as it was is known before and after."""
+def test_unreadable_state_neither_opens_nor_closes_a_window() -> None:
+    """Only a known state shows that a path differs or is as before."""
     found = observed(f"2 write 9 {A} /r/x", "3 write 9 ? /r/x", f"4 final 0 {A} /r/x")
     assert (found.level, found.windows, found.restored, found.rewritten) == ("observed", (), (), ("/r/x",))
     lines = (f"2 write 9 {A} /r/x", f"3 write 9 {B} /r/x", "4 write 9 ? /r/x", f"5 write 9 {B} /r/x")
@@ -67,8 +78,11 @@ def test_what_cannot_be_looked_at_for_a_moment_makes_no_window() -> None:
     assert (found.changed, found.restored, [each.closed_at for each in found.windows]) == (("/r/x",), (), [None])
 
 
-def test_what_differs_from_what_was_put_back_is_somebody_elses_doing() -> None:
-    """Only then: through a descriptor that a child has, a task goes on to write without a call."""
+def test_change_of_a_restored_path_is_attributed_to_another_process() -> None:
+    """The task has closed a path that was checked as restored.
+
+    A path that the task only wrote is different: a child may write on through a descriptor without a call.
+    """
     found = observed(f"2 remove 9 {A} /r/x", "3 write 9 0 /r/x", f"4 look 0 {A} /r/x", f"9 final 0 {B} /r/x")
     assert (found.changed, found.restored, [each.name for each in found.unattributed or ()]) == ((), ("/r/x",), ["x"])
     assert [(each.opened_at, each.closed_at) for each in found.windows] == [(from_micros(2), from_micros(3))]
@@ -80,8 +94,8 @@ def test_what_differs_from_what_was_put_back_is_somebody_elses_doing() -> None:
     assert (found.changed, found.unattributed) == (("/r/x",), None), "it has changed it once more"
 
 
-def test_a_change_that_cannot_be_looked_at_is_a_gap_and_not_nothing() -> None:
-    """Nobody knows what it held, or what it holds: it changed, unless the kernel knows of no change."""
+def test_changed_path_that_cannot_be_read_is_changed_and_a_gap() -> None:
+    """A path that the file's times show as not written does not count as changed."""
     for lines in (("2 write 9 ? /r/x", f"4 final 0 {A} /r/x"), (f"2 write 9 {A} /r/x", "4 final 0 ? /r/x")):
         found = observed(*lines)
         assert (found.level, found.changed, found.windows) == ("partial", ("/r/x",), ())
@@ -91,28 +105,28 @@ def test_a_change_that_cannot_be_looked_at_is_a_gap_and_not_nothing() -> None:
     assert (found.level, found.changed) == ("observed", ())
 
 
-def test_what_is_put_back_slowly_is_back_when_it_was_written_last() -> None:
-    """The call that opened it tells only when that began: `slow > x` empties x at once."""
+def test_window_ends_when_a_restored_file_was_last_written() -> None:
+    """`slow > x` empties the file at once, and restores its content much later."""
     away, opened = f"1000000 write 9 {A} /r/x", f"2000000 write 9 {B} /r/x"
     (window,) = observed(away, opened, f"9000000 final 0 {A} /r/x 6000000 6000000").windows
     assert lasted(window) == timedelta(seconds=5)
     (window,) = observed(away, opened, f"9000000 final 0 {A} /r/x 500000 6000000").windows
-    assert lasted(window) == timedelta(seconds=1)  # its time was set, as by `cp -p`
+    assert lasted(window) == timedelta(seconds=1)  # `cp -p`, for example, sets the time of a file back
     again = f"8000000 write 9 {A} /r/x", f"9000000 final 0 {A} /r/x 8000000 8000000"
     (window,) = observed(away, opened, f"7000000 look 0 {A} /r/x 6000000", *again).windows
     assert lasted(window) == timedelta(seconds=5)
 
 
-def test_laying_refs_together_takes_no_stash_away() -> None:
-    """Git moves it to `packed-refs`: whoever is about to use it finds it as it was."""
+def test_packing_refs_does_not_count_as_a_missing_stash() -> None:
+    """Git moves the stash to `packed-refs`, where later commands find it."""
     replayed = Replay("/home/outlive")
     replayed.read(line.split("|") for line in ("1|begin|0|-|/r|/r/.git|", "2|exec|8|-|git pack-refs --all"))
     replayed.read([f"3 remove 8 {A} /r/.git/refs/stash".split(" ")])
     assert replayed.open_now(lambda *_: "0", with_stashes=True) == ()
 
 
-def test_what_somebody_changes_after_the_end_is_not_held_by_the_task_any_more() -> None:
-    """Put back, or put back and edited: either way it is not as the task left it."""
+def test_path_changed_by_others_after_the_end_is_not_left_open() -> None:
+    """A path is left open only while it is as the task left it."""
     c = "f" + "c" * 40
     for now, is_held in {A: False, B: True, c: False, "0": False, "?": True}.items():
         replayed = Replay("/home/outlive")
@@ -121,8 +135,8 @@ def test_what_somebody_changes_after_the_end_is_not_held_by_the_task_any_more() 
         assert bool(replayed.open_now(lambda *_, now=now: now)) is is_held, now
 
 
-def test_trees_have_windows_of_their_own() -> None:
-    """Two repositories, one inside the other, at the same time."""
+def test_nested_repositories_have_separate_windows() -> None:
+    """Two repositories, one inside the other, are changed at the same time."""
     replayed = Replay("/home/outlive")
     lines = (
         "1 begin 0 - /r /r/.git  /r/in /r/in/.git ",
@@ -136,16 +150,16 @@ def test_trees_have_windows_of_their_own() -> None:
     assert [what for _, what, _ in found.git] == ["HEAD of /r/in"]
 
 
-def test_what_stays_open_does_not_hide_what_came_back_meanwhile() -> None:
-    """Two files at the same time, and one of them is back."""
+def test_open_window_of_one_file_does_not_hide_the_closed_one_of_another() -> None:
+    """Two files are away at the same time, and one of them is restored."""
     lines = (f"2 seen 0 {A} /r/x {B} /r/x", f"5 seen 0 {A} /r/x {A} /r/x", f"5 seen 0 {A} /r/y {B} /r/y")
     back, still = replay(*lines, "9 final 0 " + A + " /r/x", "9 final 0 " + B + " /r/y").windows
     assert (back.paths, lasted(back)) == (("/r/x",), timedelta(microseconds=3))
     assert (still.paths, still.closed_at) == (("/r/y",), None)
 
 
-def test_more_windows_than_are_kept_are_told_as_a_number() -> None:
-    """The first ones and the last are kept: nobody is to think that it was over when room was."""
+def test_effects_count_the_windows_that_are_not_kept() -> None:
+    """The first windows and the last one are kept, and the others are counted."""
     lines = [f"{at} write 9 {B if at % 2 else A} /r/x" for at in range(2, 61)]
     replayed = Replay("/home/outlive")
     replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", *lines))
@@ -155,15 +169,15 @@ def test_more_windows_than_are_kept_are_told_as_a_number() -> None:
     assert found.gaps == ("13 more windows, of files that were away and back very often",)
 
 
-def test_what_is_made_and_removed_very_often_is_no_gap() -> None:
-    """Nobody was misled about a file that was not there before: `configure` tries hundreds of programs so."""
+def test_new_file_that_is_created_and_removed_often_is_no_gap() -> None:
+    """`configure` creates and removes hundreds of test programs."""
     lines = (f"{at}0 write 9 0 /r/try.c|{at}5 remove 9 {A} /r/try.c".split("|") for at in range(1, 40))
     found = observed(*(line for pair in lines for line in pair), "9999 final 0 0 /r/try.c")
     assert (found.level, found.gaps, found.windows) == ("observed", (), ())
 
 
-def test_a_directory_that_was_there_is_not_made() -> None:
-    """Whoever runs git makes sure of its directories first: no worktree came or went by that."""
+def test_directory_that_existed_is_not_reported_as_created() -> None:
+    """If git calls `mkdir` for an existing directory, no worktree was added."""
     replayed = Replay("/home/outlive")
     lines = ("1 begin 0 - /r /m/.git/worktrees/w /m/.git", "2 mkdir 9 d7 /m/.git/worktrees/w", "3 mkdir 9 d8 /r/x")
     replayed.read(line.split(" ") for line in lines)
@@ -171,8 +185,8 @@ def test_a_directory_that_was_there_is_not_made() -> None:
     assert (found.git, found.changed, found.rewritten) == ((), (), ())
 
 
-def test_a_further_try_goes_on_where_the_last_one_ended() -> None:
-    """What it left is what the next one found; a try that was not seen is a gap in all of it."""
+def test_replay_continues_the_states_of_the_attempt_before() -> None:
+    """Effects cover all attempts. An attempt that was not observed is a gap."""
     first = (
         "1 begin 0 - /r /r/.git ",
         f"2 write 9 {A} /r/x",
@@ -192,8 +206,8 @@ def test_a_further_try_goes_on_where_the_last_one_ended() -> None:
         assert (found.level, len(found.gaps)) == ("partial", 1)
 
 
-def test_who_was_left_behind_may_change_what_the_end_was_seen_to_be() -> None:
-    """A look at the end tells nothing of a change that came after it."""
+def test_change_of_a_surviving_process_outdates_the_final_check() -> None:
+    """The state after the last observed change decides."""
     replayed = Replay("/home/outlive")
     lines = ("1 begin 0 - /r /r/.git ", f"2 write 9 {A} /r/x", f"3 final 0 {B} /r/x", f"4 write 9 {B} /r/x")
     replayed.read(line.split(" ") for line in lines)
@@ -201,8 +215,12 @@ def test_who_was_left_behind_may_change_what_the_end_was_seen_to_be() -> None:
     assert (found.restored, found.changed) == (("/r/x",), ())
 
 
-def test_what_somebody_changed_before_it_was_looked_at_is_not_taken_for_what_the_task_left() -> None:
-    """It was changed, or made: that is known. What the task itself took away, or whoever it left behind did, is its."""
+def test_change_by_others_before_the_final_check_is_not_attributed_to_the_task() -> None:
+    """If a path was written after the end, its final state is a gap.
+
+    The path is still reported as changed or created. Removals by the task and changes of surviving processes count as
+    the task's own.
+    """
     for call, state, told in (
         (f"write 9 {A} /r/x", "0", (("/r/x",), (), ())),
         (f"write 9 {A} /r/x", B, (("/r/x",), (), ())),
@@ -227,14 +245,14 @@ def test_what_somebody_changed_before_it_was_looked_at_is_not_taken_for_what_the
 
 
 def moved(*lines: str, now: dict[str, str]) -> Effects:
-    """The effects of a journal of calls, of which nobody looked at the end."""
+    """Return the effects of a journal of calls that has no final check."""
     replayed = Replay("/home/outlive")
     replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", *lines))
     return replayed.effects(lambda path, _: now.get(path, "0"))
 
 
-def test_a_file_is_followed_when_its_directory_is_moved() -> None:
-    """Changed under another name: it is the file that it was before which is another one now."""
+def test_file_is_followed_when_its_directory_is_moved() -> None:
+    """A change under the new name is reported for the file's first name."""
     away, back = "2 rename 9 d1 /r/d 0 /r/e", "4 rename 9 d1 /r/e 0 /r/d"
     found = moved(away, f"3 write 9 {A} /r/e/x", back, now={"/r/d": "d1", "/r/d/x": B})
     assert (found.changed, found.gone, found.created, found.restored) == (("/r/d/x",), (), (), ("/r/d",))
@@ -242,8 +260,11 @@ def test_a_file_is_followed_when_its_directory_is_moved() -> None:
     assert (found.gone, found.created) == (("/r/d", "/r/d/x"), ("/r/f",))
 
 
-def test_what_was_made_in_a_directory_is_told_by_its_name_now() -> None:
-    """Many make a directory under another name, and move it when it is whole; once removed, nothing is told."""
+def test_created_file_is_reported_by_its_present_name_when_its_directory_moved() -> None:
+    """Programs often fill a temporary directory and rename it when it is complete.
+
+    A created file that was removed again is not reported.
+    """
     made = (
         "2 mkdir 9 0 /r/t",
         "3 mkdir 9 0 /r/t/in",
@@ -276,24 +297,24 @@ def test_what_was_made_in_a_directory_is_told_by_its_name_now() -> None:
     assert (found.restored, found.gone) == (("/r/d",), ())
 
 
-def test_a_directory_inside_of_one_that_moves_is_followed() -> None:
-    """Two moves there, and two back, in the order in which they came."""
+def test_inner_directory_is_followed_when_the_outer_one_moves() -> None:
+    """Two moves away and two moves back are replayed in their order."""
     there = ("2 rename 9 d1 /r/d/x 0 /r/d/y", "3 rename 9 d2 /r/d 0 /r/e", f"4 write 9 {A} /r/e/y/f")
     back = ("5 rename 9 d2 /r/e 0 /r/d", "6 rename 9 d1 /r/d/y 0 /r/d/x")
     found = moved(*there, *back, now={"/r/d": "d2", "/r/d/x": "d1", "/r/d/x/f": B})
     assert (found.changed, found.restored, found.gone) == (("/r/d/x/f",), ("/r/d", "/r/d/x"), ())
 
 
-def test_what_was_removed_is_away_until_a_directory_brings_it_back() -> None:
-    """One call puts a whole directory in its place: the window of its files lasts until then."""
+def test_removed_file_has_a_window_until_a_copied_directory_replaces_it() -> None:
+    """One rename puts a whole directory in place, which ends the window of its files."""
     copied, removed = ("2 mkdir 9 0 /r/e", "2 make 9 0 /r/e/x"), f"3 remove 9 {A} /r/d/x"
     found = moved(*copied, removed, "7 rename 9 d2 /r/e 0 /r/d", now={"/r/d": "d2", "/r/d/x": A})
     assert found.restored == ("/r/d/x",)
     assert [lasted(window) for window in found.windows if window.closed_at] == [timedelta(microseconds=4)]
 
 
-def test_a_directory_that_was_away_with_all_that_is_in_it_has_a_window_whatever_was_removed_before() -> None:
-    """What was missing before tells of itself, and not of what was still in the directory when it was moved."""
+def test_moved_directory_has_a_window_when_a_file_in_it_was_removed_before() -> None:
+    """The removed file is reported separately from the directory."""
     removed = f"2 remove 9 {A} /r/d/x"
     found = moved(removed, "3 rename 9 d1 /r/d 0 /r/e", "7 rename 9 d1 /r/e 0 /r/d", now={"/r/d": "d1"})
     (closed,) = (window for window in found.windows if window.closed_at)
@@ -301,8 +322,8 @@ def test_a_directory_that_was_away_with_all_that_is_in_it_has_a_window_whatever_
     assert (found.gone, found.restored) == (("/r/d/x",), ("/r/d",))
 
 
-def test_what_was_changed_before_its_directory_was_moved_is_away_since_then() -> None:
-    """Nobody looked in between: what is found when the directory is back tells whether it was another one already."""
+def test_window_of_a_changed_file_begins_before_its_directory_moved() -> None:
+    """A file that is found changed after the directory's return was changed before."""
     away, back = "5 rename 9 d1 /r/d 0 /r/e", "7 rename 9 d1 /r/e 0 /r/d"
     for first in (f"2 write 9 {A} /r/d/x", f"2 remove 9 {A} /r/d/x"):
         after = {"write": B, "remove": "0"}[first.split()[1]]
@@ -313,8 +334,11 @@ def test_what_was_changed_before_its_directory_was_moved_is_away_since_then() ->
     assert {(window.opened_at, window.closed_at) for window in found.windows} == {(from_micros(5), from_micros(7))}
 
 
-def test_a_directory_that_was_made_anew_is_as_before_only_if_all_that_was_in_it_was_named() -> None:
-    """It has the number of the one that had left, and another birth; of a git directory not everything is named."""
+def test_recreated_directory_is_restored_only_when_all_its_entries_are_known() -> None:
+    """A new directory may have the old inode number, but has another birth time.
+
+    The journal does not name everything in a git directory.
+    """
     away, anew = "2 rename 9 d1:1 /r/d - /x", "3 mkdir 9 0 /r/d"
     assert moved(away, anew, now={"/r/d": "d1:2"}).changed == ("/r/d",)
     assert moved("2 remove 9 d1:1 /r/d", anew, now={"/r/d": "d1:2"}).restored == ("/r/d",)
@@ -322,8 +346,8 @@ def test_a_directory_that_was_made_anew_is_as_before_only_if_all_that_was_in_it_
     assert (found.changed, found.restored) == (("/r/.git",), ())
 
 
-def test_a_directory_that_branches_lie_in_is_no_branch() -> None:
-    """Git makes it before the first of them and removes it after the last; that of a worktree is the worktree."""
+def test_directory_of_refs_is_not_reported_as_a_branch() -> None:
+    """Git creates and removes such a directory with the refs in it."""
     refs, trees = "/r/.git/refs/heads/feature", "/r/.git/worktrees/side"
     made = (f"2 mkdir 9 0 {refs}", f"3 rename 9 - {refs}/x.lock 0 {refs}/x", f"4 mkdir 9 - {trees}")
     gone = (f"5 remove 9 {A} {refs}/x", f"6 remove 9 d1 {refs}", f"7 remove 9 - {trees}")
@@ -331,8 +355,8 @@ def test_a_directory_that_branches_lie_in_is_no_branch() -> None:
     assert [what for _, what, _ in moved(*made, *gone, now={}).git] == [*told, *told]
 
 
-def test_a_worktree_that_could_not_be_removed_is_where_it_was() -> None:
-    """Git tries to remove the directory that the last of its refs lay in: in vain, as long as there is a worktree."""
+def test_worktree_is_not_reported_as_removed_when_its_directory_still_exists() -> None:
+    """Git tries to remove the parent of a worktree's last ref, which may fail."""
     trees = "/r/.git/worktrees/side"
     tried = (f"2 remove 9 d1:1 {trees}", f"3 rename 9 - {trees}/HEAD.lock {A} {trees}/HEAD")
     there, gone = (f"9 final 0 {state} {trees}" for state in ("d1:1", "0"))
@@ -341,8 +365,8 @@ def test_a_worktree_that_could_not_be_removed_is_where_it_was() -> None:
     assert [what for _, what, _ in moved(*tried, gone, now={}).git] == ["worktree side"]
 
 
-def test_git_of_further_repositories_is_told_with_where_it_is() -> None:
-    """That of the first needs no name, nor what it shares with its worktrees."""
+def test_git_changes_of_a_further_repository_are_named_with_its_path() -> None:
+    """Changes of the first repository and of its shared refs are named without a path."""
 
     def told(begin: str, *paths: str) -> list[str]:
         replayed = Replay("/home/outlive")
@@ -361,8 +385,8 @@ def test_git_of_further_repositories_is_told_with_where_it_is() -> None:
     assert around == ["HEAD", "HEAD of the main worktree", "branch x"]
 
 
-def test_what_happened_to_a_directory_outside_of_the_tree_is_a_gap_when_it_is_back() -> None:
-    """It is the same directory; what is in it need not be. That goes for the whole tree as well."""
+def test_directory_that_was_changed_outside_of_the_tree_is_a_gap_when_it_is_back() -> None:
+    """It is the same directory or tree, but the files in it may differ."""
     for name in ("/r/d", "/r"):
         away, back = f"2 rename 9 d1 {name} - /x/e", f"5 rename 9 - /x/e 0 {name}"
         touched, renamed = "3 write 9 - /x/e/in/f", ("3 rename 9 - /x/e - /x/f", f"5 rename 9 - /x/f 0 {name}")
@@ -377,14 +401,17 @@ def test_what_happened_to_a_directory_outside_of_the_tree_is_a_gap_when_it_is_ba
         assert moved(away, *renamed, now={name: "d2"}).gaps == (), "another one is told as that"
 
 
-def test_very_many_moves_are_a_gap() -> None:
-    """Each is looked for in all that was heard of, which takes its time."""
+def test_moves_above_the_limit_are_a_gap() -> None:
+    """Each move is compared with every known path, so their number is limited."""
     found = moved(*(f"{at} rename 9 d{at} /r/{at} 0 /r/m{at}" for at in range(2, 210)), now={})
     assert (found.level, len(found.gaps)) == ("partial", 1)
 
 
-def test_what_came_with_a_move_that_is_not_followed_is_not_taken_for_what_was_there() -> None:
-    """Under that name nothing was before; a directory that gets its own name back holds what it held."""
+def test_replay_reports_nothing_for_files_that_came_with_a_move_above_the_limit() -> None:
+    """Such a file was new under its new name, so it is not reported as missing.
+
+    A directory that is moved back to its own name has its old files again.
+    """
     many = [f"{at} rename 9 d{at} /r/{at} 0 /r/m{at}" for at in range(2, 202)]
     made = ("300 mkdir 9 0 /r/t", "301 write 9 0 /r/t/f", "302 rename 9 d9 /r/t 0 /r/u", f"303 remove 9 {A} /r/u/f")
     found = moved(*many, *made, now={"/r/u": "d9"})

@@ -1,4 +1,4 @@
-"""Trying again: what for, and when."""
+"""Automatic retries: for which endings, and after which delay."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from outlive.domain.evidence import Verdict
-from outlive.domain.retrying import is_worth_retrying, retry_delay
+from outlive.domain.tasks.evidence import Verdict
+from outlive.domain.tasks.retry_policy import is_worth_retrying, retry_delay
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,15 @@ from outlive.domain.retrying import is_worth_retrying, retry_delay
         ("succeeded", None, False),
     ],
 )
-def test_only_what_may_go_better_is_tried_again(state: str, reason: str | None, *, worth: bool) -> None:
-    """A failure of the command's own, or a limit of its own; nothing that somebody wanted."""
+def test_is_worth_retrying_only_for_failures_and_time_limits_of_the_command(
+    state: str, reason: str | None, *, worth: bool
+) -> None:
+    """A cancelled task, for example, is not retried."""
     verdict = Verdict(state=state, exit_code=None, signal=None, reason=reason, detail=None)  # type: ignore[arg-type]
     assert is_worth_retrying(verdict) == worth
 
 
-def test_delays_double_up_to_five_minutes() -> None:
-    """And never overflow."""
+def test_retry_delay_doubles_up_to_five_minutes() -> None:
+    """A large number of attempts does not overflow."""
     delays = [retry_delay(before) for before in (0, 1, 2, 3, 8, 9, 100)]
     assert delays == [timedelta(seconds=s) for s in (1, 2, 4, 8, 256, 300, 300)]

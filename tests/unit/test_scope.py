@@ -1,4 +1,4 @@
-"""Where the content of files matters, and the repositories that a task comes to."""
+"""The scope of observed paths, and the further repositories that a task changes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from outlive.observe.place import place_of
-from outlive.observe.scope import MOST_REPOSITORIES, Scope
+from outlive.observe.git.repository import find_repository
+from outlive.observe.seccomp.scope import MOST_REPOSITORIES, Scope
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from outlive.observe.place import Place
+    from outlive.observe.git.repository import Repository
 
 
 def repository(place: Path) -> Path:
-    """Something that looks like one."""
+    """Create a directory that has the files of a repository."""
     for name in ("objects", "refs"):
         (place / ".git" / name).mkdir(parents=True)
     (place / ".git" / "HEAD").touch()
@@ -24,28 +24,32 @@ def repository(place: Path) -> Path:
 
 
 class Walk:
-    """A task's way through a file system."""
+    """A task's calls with paths, and the further repositories that were reported."""
 
     def __init__(self, home: Path, *known: Path) -> None:
-        self.scope = Scope([place_of(str(each)) for each in (home, *known)])
+        found = [find_repository(str(each)) for each in (home, *known)]
+        self.scope = Scope(each for each in found if each is not None)
         self.scope.on_further = self._meet
         self.met: list[str | None] = []
 
-    def _meet(self, place: Place | None) -> None:
-        self.met.append(None if place is None else place.top or place.git_directory)
+    def _meet(self, repository: Repository | None) -> None:
+        self.met.append(None if repository is None else repository.top or repository.git_dir)
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's own directory."""
+    """Create a home directory of the user."""
     place = tmp_path / "home"
     place.mkdir()
     monkeypatch.setenv("HOME", str(place))
     return place
 
 
-def test_a_repository_is_met_once_by_whatever_is_changed_in_it_first(home: Path) -> None:
-    """A file deep in its tree, or what git keeps itself; a submodule of it is one more."""
+def test_scope_reports_a_repository_once_at_the_first_change_in_it(home: Path) -> None:
+    """The first change may be a file deep in the tree or a file of git.
+
+    A submodule counts as a part of the reported repository.
+    """
     for number, name in enumerate(("a/b/new", "a", ".git/index.lock", ".git/refs/heads/main")):
         other = repository(home / f"other{number}")
         walk = Walk(home)
@@ -57,8 +61,8 @@ def test_a_repository_is_met_once_by_whatever_is_changed_in_it_first(home: Path)
         assert walk.met == [str(other)], name
 
 
-def test_one_without_a_tree_is_met_too(home: Path) -> None:
-    """What is pushed there moves its branches."""
+def test_scope_reports_a_bare_repository(home: Path) -> None:
+    """A push to a bare repository changes its branches."""
     bare = repository(home / "x").joinpath(".git").rename(home / "bare.git")
     walk = Walk(home)
     assert walk.scope.concerns(str(bare / "refs" / "heads" / "main"))
@@ -66,8 +70,8 @@ def test_one_without_a_tree_is_met_too(home: Path) -> None:
     assert walk.met == [str(bare)]
 
 
-def test_what_the_task_makes_or_moves_itself_is_not_met(home: Path) -> None:
-    """A clone was no repository when it was begun; one that was moved is told by the name it had."""
+def test_scope_does_not_report_a_repository_that_the_task_made_or_moved(home: Path) -> None:
+    """A clone was no repository before; a moved one has its old name in the journal."""
     walk = Walk(home)
     (home / "clone").mkdir()
     walk.scope.concerns(str(home / "clone" / ".git"))
@@ -79,8 +83,8 @@ def test_what_the_task_makes_or_moves_itself_is_not_met(home: Path) -> None:
     assert walk.met == []
 
 
-def test_one_that_all_of_a_users_files_lie_in_is_not_met(home: Path) -> None:
-    """Every cache would be a part of it."""
+def test_scope_does_not_report_a_repository_around_the_home_directory(home: Path) -> None:
+    """Otherwise every file of a cache would count as a file of the repository."""
     repository(home)
     repository(home.parent)
     walk = Walk(home.parent.parent)
@@ -90,8 +94,8 @@ def test_one_that_all_of_a_users_files_lie_in_is_not_met(home: Path) -> None:
     assert walk.met == [str(home / "work")]
 
 
-def test_there_is_room_for_some_and_that_there_were_more_is_said_once(home: Path) -> None:
-    """A task that goes through all repositories of a machine."""
+def test_scope_reports_once_that_there_are_too_many_repositories(home: Path) -> None:
+    """Above the limit, None is reported once instead of a repository."""
     known = repository(home / "known")
     walk = Walk(known)
     others = [repository(home / f"other{number}") for number in range(MOST_REPOSITORIES + 2)]

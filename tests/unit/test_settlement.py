@@ -1,4 +1,4 @@
-"""Evidence -> verdict -> settlement: pure, and the same for everybody who sees the same."""
+"""Evidence, verdict and settlement: pure functions, the same for every process."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive.domain.evidence import Evidence, Intent, decide
-from outlive.domain.lifecycle import MOVES, TERMINAL, may_move
-from outlive.domain.settlement import OutputSize, Settlement, notice_id, plan_settlement
-from outlive.domain.task import Launch, LeftRunning
+from outlive.domain.tasks.evidence import Evidence, Intent, decide
+from outlive.domain.tasks.lifecycle import MOVES, TERMINAL, may_move
+from outlive.domain.tasks.settlement import OutputSize, Settlement, notice_id, plan_settlement
+from outlive.domain.tasks.task import Launch, LeftRunning
 from tests.unit.values import (
     NOW,
     evidence_while,
@@ -27,13 +27,13 @@ from tests.unit.values import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from outlive.domain.evidence import IntentKind
+    from outlive.domain.tasks.evidence import IntentKind
 
 some = settings(max_examples=20, deadline=None)
 any_evidence = evidence_while["running"]
 launches = st.builds(
     launch,
-    notify=st.sampled_from(["all", "end", "failure", "never"]),
+    notify=st.sampled_from(["all", "end", "output", "failure", "never"]),
     retain=st.integers(0, 10**13).map(lambda micros: timedelta(microseconds=micros)),
     session=st.none() | st.just("s-1"),
 )
@@ -46,13 +46,13 @@ def settlement(
     left: tuple[LeftRunning, ...] = (),
     asked: Launch | None = None,
 ) -> Settlement:
-    """A plan in which only the interesting things are chosen."""
+    """Return the settlement for some evidence, with defaults for everything else."""
     return plan_settlement(asked or launch(), 1, evidence, intent, now=NOW, settled_by="keeper", left_running=left)
 
 
 def is_owed(policy: str, state: str) -> bool:
-    """What each policy asks to be told of."""
-    return {"all": True, "end": True, "failure": state != "succeeded", "never": False}[policy]
+    """Return whether a policy asks for a notice of an ending state."""
+    return {"all": True, "end": True, "output": True, "failure": state != "succeeded", "never": False}[policy]
 
 
 # --- properties -----------------------------------------------------------------------------------
@@ -60,8 +60,8 @@ def is_owed(policy: str, state: str) -> bool:
 
 @some
 @given(st.data())
-def test_any_sequence_of_sightings_ends_an_attempt_once(data: st.DataObject) -> None:
-    """The first settlement is a move of the table; every later one finds that there is none."""
+def test_attempt_ends_once_whatever_the_order_of_evidence(data: st.DataObject) -> None:
+    """Only the first settlement is an allowed transition; later ones are refused."""
     state = data.draw(st.sampled_from(sorted(MOVES)))
     steps = data.draw(st.lists(st.tuples(evidence_while[state], st.none() | intents, remnants), min_size=1, max_size=4))
     ended = []
@@ -78,7 +78,7 @@ def test_any_sequence_of_sightings_ends_an_attempt_once(data: st.DataObject) -> 
 @some
 @given(any_evidence, st.none() | intents, st.integers(0, 3))
 def test_a_verdict_adds_nothing_to_what_was_seen(evidence: Evidence, intent: Intent | None, survivors: int) -> None:
-    """Unknown stays unknown: code, signal and detail are the evidence's, or absent."""
+    """Exit code, signal and detail are those of the evidence, or None."""
     verdict = decide(evidence, intent, survivors)
     assert (verdict.exit_code, verdict.signal) == (evidence.exit_code, evidence.signal)
     assert verdict.detail == evidence.detail
@@ -87,10 +87,10 @@ def test_a_verdict_adds_nothing_to_what_was_seen(evidence: Evidence, intent: Int
 
 @some
 @given(any_evidence, st.none() | intents, st.integers(0, 3))
-def test_success_is_exit_code_zero_that_nobody_had_to_force(
+def test_only_exit_code_zero_without_an_intent_is_a_success(
     evidence: Evidence, intent: Intent | None, survivors: int
 ) -> None:
-    """And nothing else is a success; in particular not a vanished command."""
+    """A command that vanished is never a success."""
     verdict = decide(evidence, intent, survivors)
     deserved = evidence.kind == "exited" and evidence.exit_code == 0 and intent is None
     assert (verdict.state == "succeeded") == deserved
@@ -98,8 +98,8 @@ def test_success_is_exit_code_zero_that_nobody_had_to_force(
 
 @some
 @given(any_evidence, intents, st.integers(1, 3))
-def test_what_left_something_alive_is_not_called_cancelled(evidence: Evidence, intent: Intent, survivors: int) -> None:
-    """A cancel that did not take is a failure that says so."""
+def test_intent_with_surviving_processes_is_a_failure(evidence: Evidence, intent: Intent, survivors: int) -> None:
+    """A cancel that left processes alive fails with the reason `cancel_incomplete`."""
     verdict = decide(evidence, intent, survivors)
     assert verdict.state in ("failed", "lost")
     if verdict.state == "failed":
@@ -108,16 +108,16 @@ def test_what_left_something_alive_is_not_called_cancelled(evidence: Evidence, i
 
 @some
 @given(any_evidence, st.none() | intents, st.integers(0, 3))
-def test_lost_is_said_of_the_unseen_and_of_nothing_else(
+def test_verdict_is_lost_only_when_the_end_was_not_seen(
     evidence: Evidence, intent: Intent | None, survivors: int
 ) -> None:
-    """An ending nobody saw is called lost, never guessed from what somebody had wanted."""
+    """A known intent does not change the verdict, because outcomes are not guessed."""
     assert (decide(evidence, intent, survivors).state == "lost") == (evidence.kind == "vanished")
 
 
 @some
 @given(launches, st.integers(1, 300), any_evidence, st.none() | intents, remnants, moments)
-def test_a_settlement_is_whole(  # noqa: PLR0917 - one argument per thing that varies
+def test_settlement_has_state_notice_and_retention_date(  # noqa: PLR0917 - one argument per thing that varies
     asked: Launch,
     number: int,
     evidence: Evidence,
@@ -125,7 +125,7 @@ def test_a_settlement_is_whole(  # noqa: PLR0917 - one argument per thing that v
     left: tuple[LeftRunning, ...],
     now: datetime,
 ) -> None:
-    """State, one notice and the retention date come together, from what was given alone."""
+    """The same arguments always give the same settlement."""
     size = OutputSize(written=5, dropped=1, truncated=True)
 
     def plan() -> Settlement:
@@ -144,14 +144,16 @@ def test_a_settlement_is_whole(  # noqa: PLR0917 - one argument per thing that v
 
 @some
 @given(launches, any_evidence, st.none() | intents)
-def test_who_asked_not_to_be_told_is_not_told(asked: Launch, evidence: Evidence, intent: Intent | None) -> None:
-    """The notice exists whatever the policy; the policy decides whether it is still owed."""
+def test_notice_is_dismissed_when_the_policy_does_not_ask_for_it(
+    asked: Launch, evidence: Evidence, intent: Intent | None
+) -> None:
+    """A notice exists for every policy, which decides only its state."""
     planned = settlement(evidence, intent, asked=asked)
     owed = is_owed(asked.notify, planned.verdict.state)
     assert planned.notice_state == ("pending" if owed else "dismissed")
 
 
-@pytest.mark.parametrize("policy", ["all", "end", "failure", "never"])
+@pytest.mark.parametrize("policy", ["all", "end", "output", "failure", "never"])
 @pytest.mark.parametrize(
     ("evidence", "intent", "state"),
     [
@@ -162,17 +164,17 @@ def test_who_asked_not_to_be_told_is_not_told(asked: Launch, evidence: Evidence,
         (vanished(), None, "lost"),
     ],
 )
-def test_each_policy_owes_the_endings_it_names(
+def test_notice_is_pending_for_the_endings_that_its_policy_names(
     policy: str, evidence: Evidence, intent: IntentKind | None, state: str
 ) -> None:
-    """`failure` means every ending but success: a lost or timed-out task is no good news."""
+    """`failure` covers every ending but success, also `lost` and `timed_out`."""
     wanted = None if intent is None else Intent(kind=intent, at=NOW)
     planned = settlement(evidence, wanted, asked=launch(notify=policy))
     assert planned.verdict.state == state
     assert planned.notice_state == ("pending" if is_owed(policy, state) else "dismissed")
 
 
-# --- the table, by example ------------------------------------------------------------------------
+# --- examples -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -186,6 +188,12 @@ def test_each_policy_owes_the_endings_it_names(
             None,
             "failed",
             "not_started",
+        ),
+        (
+            Evidence(kind="not_started", seen_by="keeper", started="no", cause="installation_gone"),
+            None,
+            "failed",
+            "installation_gone",
         ),
         (
             Evidence(kind="not_started", seen_by="keeper", started="no"),
@@ -202,35 +210,37 @@ def test_each_policy_owes_the_endings_it_names(
         (exited(143), "output_limit", "failed", "output_limit"),
     ],
 )
-def test_what_follows_from_what(evidence: Evidence, intent: IntentKind | None, state: str, reason: str | None) -> None:
-    """Each kind of evidence with each kind of intent has one verdict and one word for it."""
+def test_decide_returns_one_state_and_reason_for_evidence_and_intent(
+    evidence: Evidence, intent: IntentKind | None, state: str, reason: str | None
+) -> None:
+    """The examples have each kind of evidence and each kind of intent."""
     wanted = None if intent is None else Intent(kind=intent, at=NOW)
     verdict = decide(evidence, wanted)
     assert (verdict.state, verdict.reason) == (state, reason)
 
 
-def test_descendants_of_a_normal_end_do_not_change_it() -> None:
-    """The command's own exit is the ending; what it left running is named beside it."""
+def test_surviving_processes_do_not_change_a_normal_end() -> None:
+    """The command's exit is the ending, and surviving processes are listed with it."""
     left = (LeftRunning(pid=77, command="sleep 100"),)
     planned = settlement(exited(0), None, left)
     assert planned.verdict.state == "succeeded"
     assert planned.left_running == left
 
 
-def test_descendants_of_a_cancelled_command_make_it_a_failure() -> None:
-    """The same remnant after a cancel means that the cancel did not take."""
+def test_surviving_processes_make_a_cancelled_command_a_failure() -> None:
+    """The reason is `cancel_incomplete`."""
     planned = settlement(exited(143), cancelled_by_person, (LeftRunning(pid=77, command="x"),))
     assert (planned.verdict.state, planned.verdict.reason) == ("failed", "cancel_incomplete")
 
 
-def test_a_notice_keeps_its_name() -> None:
-    """Ids of notices are stable: two who plan the same ending deliver the same notice."""
+def test_notice_id_follows_from_task_attempt_and_kind() -> None:
+    """Two processes that settle the same ending compute the same notice id."""
     assert notice_id("t7k2m9q4", 1, "ended") == "nt7k2m9q401ended"
     assert notice_id("t7k2m9q4", 2, "input_required") == "nt7k2m9q402inputrequired"
 
 
-def test_notices_of_different_endings_have_different_names() -> None:
-    """No two attempts, tasks or kinds share one."""
+def test_notice_ids_of_different_endings_differ() -> None:
+    """No two attempts, tasks or kinds of notice share an id."""
     names = {
         notice_id(task, number, kind)
         for task in ("t7k2m9q4", "t7k2m9q5", "tbcdfghj")

@@ -1,13 +1,13 @@
-"""The launch as its bundle keeps it can be read back."""
+"""The specification of a launch, as its bundle stores it."""
 
 from __future__ import annotations
 
 import json
 from datetime import timedelta
 
-from outlive.domain.queueing import Claim, Dependency
-from outlive.domain.spec import launch_from_spec, spec_of
-from outlive.domain.text import to_json
+from outlive.domain.tasks.queueing import Claim, Dependency
+from outlive.domain.tasks.spec import launch_from_spec, spec_of
+from outlive.domain.text.sanitize import to_json
 from tests.unit.values import launch
 
 FULL = launch(
@@ -26,13 +26,13 @@ FULL = launch(
 
 
 def test_a_launch_is_read_back_as_it_was_written() -> None:
-    """Through JSON, every field."""
+    """Every field survives the way through JSON."""
     assert launch_from_spec(json.loads(to_json(spec_of(FULL)))) == FULL
     assert launch_from_spec(json.loads(to_json(spec_of(launch())))) == launch()
 
 
 def test_an_older_and_a_newer_spec_can_be_read() -> None:
-    """What is missing has its default; what is unknown is left out."""
+    """A missing field has its default, and an unknown field is ignored."""
     spec = json.loads(to_json(spec_of(launch())))
     for name in ("after", "claims", "touches", "retries", "idle_timeout", "queue_timeout"):
         del spec[name]

@@ -1,9 +1,10 @@
-"""Untrusted bytes made harmless, and values made writable."""
+"""Cleaning untrusted text for display, and writing values as JSON."""
 
 from __future__ import annotations
 
 import json
 import random
+import time
 import unicodedata
 from functools import cache
 
@@ -11,19 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive.domain.text import from_json, one_line, plain, to_json
+from outlive.domain.text.sanitize import from_json, masked, one_line, plain, shown, to_json, visible
+from outlive.domain.text.wrapper_tags import json_without_wrapper_tags
+from tests.deceptive import HARMLESS, KINDS, SECRET
 
 some = settings(max_examples=20, deadline=None)
 
 REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 HIDING = {0xAD, 0x61C, *range(0x200B, 0x2010), 0x2028, 0x2029, *range(0x2060, 0x2065), 0xFEFF}
 HIDING |= {*range(0xE0000, 0xE0080)}
-# Bytes that mean something to a terminal, more often than chance would have them.
+# Bytes that control a terminal. Random bytes would contain them too seldom.
 NASTY = b"\x1b\x1b\x1b[]PX^_\\\x07\n\t\r\0\x9b\xc2\x9d\xe2\x80\xae\x8b\xf3\xa0\x81m;0aZ~@ "
 
 
 def is_harmful(character: str) -> bool:
-    """Whether a terminal or a reader could be deceived by it."""
+    """Return whether a character could deceive a terminal or a reader."""
     code = ord(character)
     return (
         (code < 0x20 and character not in "\n\t")
@@ -34,9 +37,9 @@ def is_harmful(character: str) -> bool:
     )
 
 
-# Every plane where anything deceives.
+# The characters of every plane that has harmful ones.
 EVERYTHING = "".join(map(chr, (*range(0x11000), *range(0xE0000, 0xE0200))))
-# Letters and marks by name that show nothing: fillers, joiners, variation selectors.
+# Invisible characters that Unicode counts as letters or marks: fillers, joiners, variation selectors.
 FILLERS = frozenset(
     map(
         chr,
@@ -46,9 +49,9 @@ FILLERS = frozenset(
             0x1160,
             0x17B4,
             0x17B5,
-            0x180E,
             0x3164,
             0xFFA0,
+            *range(0x180B, 0x1810),
             *range(0xFE00, 0xFE10),
             *range(0xE0100, 0xE01F0),
         ),
@@ -59,7 +62,7 @@ HARMFUL = frozenset(filter(is_harmful, EVERYTHING))
 
 @cache
 def random_texts(count: int) -> list[str]:
-    """Texts as outputs are decoded, from random bytes with a taste for trouble."""
+    """Return random outputs, decoded, with many bytes that control a terminal."""
     source = random.Random(20260621)
     nasty = (NASTY * 256)[:256]
     texts = []
@@ -71,21 +74,21 @@ def random_texts(count: int) -> list[str]:
     return texts
 
 
-def test_nothing_harmful_passes_whatever_the_bytes() -> None:
-    """Ten thousand random outputs: no control, no escape, nothing that hides or reorders."""
+def test_plain_removes_every_harmful_character() -> None:
+    """Ten thousand random outputs keep no control, hidden or reordering character."""
     for text in random_texts(10_000):
         clean = plain(text)
         assert HARMFUL.isdisjoint(clean), (text, clean)
 
 
-def test_plain_text_is_plain_already() -> None:
-    """Cleaning twice is cleaning once."""
+def test_plain_changes_nothing_in_a_cleaned_text() -> None:
+    """Cleaning a text twice gives the same as cleaning it once."""
     for text in random_texts(10_000)[:2_000]:
         assert plain(plain(text)) == plain(text)
 
 
-def test_every_character_is_kept_or_stripped_for_a_reason() -> None:
-    """All of them at once: visible characters stay, and only those."""
+def test_plain_keeps_exactly_the_visible_characters() -> None:
+    """In a text of all characters, only visible ones, spaces, tabs and newlines stay."""
     kept = set(plain(EVERYTHING.replace("\x1b", "").replace("\x9b", "")))
     assert HARMFUL.isdisjoint(kept)
     visible = {c for c in EVERYTHING if unicodedata.category(c)[0] in "LMNPS"} - FILLERS
@@ -105,6 +108,9 @@ def test_every_character_is_kept_or_stripped_for_a_reason() -> None:
         ("\x1bPq#0\x1b\\shown", "shown"),
         ("\x1b_apc\x1b\\\x1b^pm\x1b\\\x1bXsos\x1b\\shown", "shown"),
         ("a\x1bMb", "ab"),
+        ("\x1b(B\x1b[mreset", "reset"),
+        ("PASS\x1b(BWORD\x1b#8", "PASSWORD"),
+        ("x\x1b(\ny\x1b(", "x\ny"),
         ("a\rb\bc\x7f", "abc"),
         ("abc\u202edcba", "abcdcba"),
         ("a\u200bb\ufeffc", "abc"),
@@ -115,29 +121,40 @@ def test_every_character_is_kept_or_stripped_for_a_reason() -> None:
         ("naïve 漢字 🎉\t\n", "naïve 漢字 🎉\t\n"),
     ],
 )
-def test_escape_sequences_go_and_the_text_between_them_stays(text: str, clean: str) -> None:
-    """Colours, titles, links, device strings and single escapes."""
+def test_plain_removes_escape_sequences_and_keeps_the_text_between_them(text: str, clean: str) -> None:
+    """Sequences are colours, titles, links, device strings and single escapes."""
     assert plain(text) == clean
 
 
 @pytest.mark.parametrize("opening", ["\x1b]0;", "\x1bP", "\x1b_", "\x1b^", "\x1bX"])
 def test_an_unterminated_string_does_not_swallow_the_next_line(opening: str) -> None:
-    """Otherwise one stray byte would hide the failure printed after it."""
+    """A stray byte must not hide a failure that was printed after it."""
     assert plain(f"before{opening}never closed\nFAILED test_x\n") == "before\nFAILED test_x\n"
+
+
+def test_plain_takes_time_in_proportion_to_the_length() -> None:
+    """A text with eight times as many sequences takes less than 24 times as long."""
+    took = []
+    for count in (5_000, 40_000):
+        text = "\x1b[32m\u2713\x1b[0m test_something_of_everything passed\n" * count
+        began = time.process_time()
+        plain(text)
+        took.append(time.process_time() - began)
+    assert took[1] < 24 * max(took[0], 0.004)
 
 
 @some
 @given(st.text(max_size=40), st.integers(1, 20))
-def test_one_line_is_one_line_of_at_most_its_width(text: str, width: int) -> None:
-    """No line break of any kind, never wider than asked."""
+def test_one_line_has_no_line_break_and_at_most_the_given_width(text: str, width: int) -> None:
+    """The line has no harmful character either."""
     line = one_line(text, width)
     assert len(line) <= width
     assert len(line.splitlines()) <= 1
     assert HARMFUL.isdisjoint(line)
 
 
-def test_one_line_says_that_it_was_cut() -> None:
-    """With an ellipsis inside the width; a text that fits is not touched."""
+def test_one_line_ends_with_an_ellipsis_when_it_was_cut() -> None:
+    """The ellipsis is within the width. A text that fits is not changed."""
     assert one_line("make test", 9) == "make test"
     assert one_line("make tests", 9) == "make tes…"
     assert one_line(" make\n\ttest ", 20) == "make test"
@@ -153,8 +170,8 @@ documents = st.recursive(
 
 @some
 @given(documents)
-def test_json_is_read_back_as_it_was(value: object) -> None:
-    """By any reader, lone surrogates included; and in pure ASCII."""
+def test_json_is_read_back_as_it_was_written(value: object) -> None:
+    """Any JSON reader gets the same value, and the text is pure ASCII."""
     text = to_json(value)
     assert json.loads(text) == value
     assert from_json(text) == value
@@ -163,47 +180,91 @@ def test_json_is_read_back_as_it_was(value: object) -> None:
 
 @some
 @given(documents)
-def test_json_is_what_the_standard_library_writes(value: object) -> None:
-    """Character for character, so that nobody has to know two dialects."""
+def test_to_json_writes_the_same_text_as_the_json_module(value: object) -> None:
+    """The text is the same, character for character."""
     assert to_json(value) == json.dumps(value)
 
 
-def test_a_tuple_is_an_array() -> None:
-    """Values hold tuples; JSON has arrays."""
+def test_to_json_writes_a_tuple_as_an_array() -> None:
+    """Values contain tuples, and JSON has only arrays."""
     assert to_json(("a", (1, 2.5), [])) == '["a", [1, 2.5], []]'
 
 
 @pytest.mark.parametrize("value", [b"x", {1, 2}, object()])
-def test_what_json_cannot_say_is_an_error(value: object) -> None:
-    """Rather than its repr."""
+def test_to_json_raises_for_values_that_json_does_not_have(value: object) -> None:
+    """The value's `repr` is not used instead."""
     with pytest.raises(TypeError, match="not a JSON value"):
         to_json({"deep": [value]})
 
 
 @pytest.mark.parametrize("opening", ["\x1b[", "\x9b", "\x1b[31;", "\x1b", "\x1b]0;title"])
 def test_a_broken_sequence_does_not_swallow_the_next_line(opening: str) -> None:
-    """Whatever is not well formed ends with its line."""
+    """A sequence that is not well formed ends with its line."""
     assert plain(f"a{opening}\n42 failed\n") == "a\n42 failed\n"
 
 
 def test_both_terminators_end_a_string() -> None:
-    """The seven-bit and the eight-bit one."""
+    """A string of a terminal ends at the seven-bit or the eight-bit terminator."""
     assert plain("\x1b]0;t\x9cshown") == plain("\x1b]0;t\x1b\\shown") == "shown"
 
 
 @pytest.mark.parametrize(
     "text", ['{"a": [1, -0.0, 1e3, "\\u00e9\\ud83d\\ude00"], "b": null}', " \n[true]\t", "NaN", '"x"']
 )
-def test_json_is_read_as_json_reads_it(text: str) -> None:
-    """By half of the module, and so without what the other half loads."""
+def test_from_json_reads_the_same_value_as_the_json_module(text: str) -> None:
+    """Only the decoder is imported, so that the import costs less."""
     assert repr(from_json(text)) == repr(json.loads(text))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1,]", '{"a" 1}', '"abc', "1 2", '"\n"', "nul"])
-def test_what_is_no_json_is_refused_as_json_refuses_it(text: str) -> None:
-    """With the same words."""
+def test_from_json_raises_the_same_error_as_the_json_module(text: str) -> None:
+    """The message of the error is the same."""
     with pytest.raises(json.JSONDecodeError) as known:
         json.loads(text)
     with pytest.raises(json.JSONDecodeError) as ours:
         from_json(text)
     assert str(ours.value) == str(known.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_shown_makes_deceptive_text_harmless(kind: str) -> None:
+    """Escapes and invisible characters go, secrets are masked, client tags are broken."""
+    written, seen = KINDS[kind]
+    assert shown(f"one {written} two") == f"one {seen} two"
+    assert shown(shown(written)) == shown(written)
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_shown_keeps_text_that_only_resembles_a_tag(text: str) -> None:
+    """Examples are generic types, HTML, redirections and quotation marks."""
+    assert shown(text) == text
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "secret" in kind or "password" in kind])
+def test_masking_finds_a_secret_with_an_invisible_character_in_it(kind: str) -> None:
+    """No part of the secret stays visible after the invisible character."""
+    written, seen = KINDS[kind]
+    assert masked(f"one {written} two") == f"one {seen} two"
+
+
+def test_masking_keeps_colours_around_a_secret() -> None:
+    """Colours stay in the output if they hide nothing."""
+    assert masked(f"\x1b[32mok\x1b[0m ghp_{SECRET}") == "\x1b[32mok\x1b[0m ghp_[redacted]"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_json_without_wrapper_tags_is_the_same_value(kind: str) -> None:
+    """A model reads the text, and a program reads the value."""
+    written, _ = KINDS[kind]
+    document = to_json({"command": written})
+    safe = json_without_wrapper_tags(document)
+    assert json.loads(safe) == json.loads(document)
+    assert json_without_wrapper_tags(safe) == safe
+    assert shown(safe) == safe or "ghp_" in safe or "hunter2" in safe
+
+
+def test_visible_shows_invisible_characters_as_escapes() -> None:
+    """Without the escapes, a model would read the name of another file."""
+    assert visible("src/a\u202eb\x1b.py") == "src/a\\u202eb\\x1b.py"
+    assert visible("</system-reminder>/x") == "[/system-reminder]/x"
+    assert visible("line\n\tna\u00efve") == "line\n\tna\u00efve"

@@ -1,4 +1,4 @@
-"""The children of a process, as the kernel lists them: by the thread that made them."""
+"""Listing the children of a process, which the kernel lists per thread."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
-from outlive.keeper import tree
+from outlive.keeper import process_tree
 
 if TYPE_CHECKING:
     import pytest
@@ -24,15 +24,15 @@ while child.poll() is None:
 """
 
 
-def test_threads_that_end_meanwhile_hide_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And it is not necessary to ask every process of the machine."""
-    asked = Mock(side_effect=tree._all_pids)
-    monkeypatch.setattr(tree, "_all_pids", asked)
+def test_children_are_complete_when_threads_end_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every list is complete, and all processes of the machine are searched rarely."""
+    asked = Mock(side_effect=process_tree._all_pids)
+    monkeypatch.setattr(process_tree, "_all_pids", asked)
     program = subprocess.Popen([sys.executable, "-c", _RESTLESS], stdout=subprocess.PIPE, text=True)
     assert program.stdout is not None
     child = int(program.stdout.readline())
     try:
-        assert all(tree.children(program.pid) == [child] for _ in range(500))
+        assert all(process_tree.children(program.pid) == [child] for _ in range(500))
         assert asked.call_count < 50
     finally:
         os.kill(child, 9)
@@ -40,25 +40,25 @@ def test_threads_that_end_meanwhile_hide_nobody(monkeypatch: pytest.MonkeyPatch)
         program.stdout.close()
 
 
-def test_who_is_gone_has_none_and_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its children are another process's."""
+def test_children_of_an_ended_process_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its children have another parent by then, so no other process is searched."""
     gone = subprocess.Popen(["true"])
     gone.wait()
-    monkeypatch.setattr(tree, "_all_pids", lambda: 1 / 0)
-    assert tree.children(gone.pid) == []
+    monkeypatch.setattr(process_tree, "_all_pids", lambda: 1 / 0)
+    assert process_tree.children(gone.pid) == []
 
 
-def test_a_kernel_that_does_not_list_them_is_asked_for_parents(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may have been built without that."""
+def test_children_are_found_by_their_parent_when_the_kernel_lists_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel may be built without `/proc/*/task/*/children`."""
 
     def missing(path: str) -> bytes:
         raise FileNotFoundError(path)
 
-    monkeypatch.setattr(tree, "read_proc", missing)
+    monkeypatch.setattr(process_tree, "read_proc", missing)
     monkeypatch.setattr(os.path, "exists", lambda path: "children" not in path)
     child = subprocess.Popen(["sleep", "60"])
     try:
-        assert child.pid in tree.children(os.getpid())
+        assert child.pid in process_tree.children(os.getpid())
     finally:
         child.kill()
         child.wait()

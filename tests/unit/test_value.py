@@ -1,4 +1,4 @@
-"""`Value`: a frozen record, whatever it is made of."""
+"""`Value`, the base class of frozen records."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from outlive.domain.value import Value
 
 
 class Point(Value):
-    """Two fields, one of them optional."""
+    """A value with two fields, one of them optional."""
 
     x: int
     y: int = 0
 
 
 class Named(Point):
-    """A field more than its parent."""
+    """A value with one more field than its parent."""
 
     name: str
 
 
 class Other(Value):
-    """The same fields under another name."""
+    """A value with the fields of `Point` and another name."""
 
     x: int
     y: int = 0
 
 
-def test_fields_are_taken_by_name_with_defaults() -> None:
-    """A field that was not given has its default."""
+def test_value_has_the_default_of_a_field_that_was_not_given() -> None:
+    """Fields are given by name."""
     point = Point(x=1)
     assert (point.x, point.y) == (1, 0)
 
 
-def test_fields_cannot_be_assigned() -> None:
-    """Neither an existing field nor a new one; the value is what it was."""
+def test_value_refuses_assignment() -> None:
+    """Neither an existing nor a new field can be assigned."""
     point = Point(x=1)
     with pytest.raises(AttributeError, match="immutable: x"):
         point.x = 2  # type: ignore[misc]
@@ -43,26 +43,26 @@ def test_fields_cannot_be_assigned() -> None:
     assert point == Point(x=1)
 
 
-def test_a_missing_field_is_an_error() -> None:
-    """There is no value with a hole in it."""
+def test_value_raises_when_a_field_is_missing() -> None:
+    """A field without a default must be given."""
     with pytest.raises(TypeError, match="Point needs x"):
         Point()  # type: ignore[call-arg]
 
 
-def test_an_unknown_field_is_an_error() -> None:
-    """A misspelt field is not swallowed."""
+def test_value_raises_for_an_unknown_field() -> None:
+    """A misspelled field raises `TypeError`."""
     with pytest.raises(TypeError, match="Point has no z"):
         Point(x=1, z=2)  # type: ignore[call-arg]
 
 
-def test_positions_mean_nothing() -> None:
-    """Eight fields in a row could be swapped; names cannot."""
+def test_value_refuses_positional_arguments() -> None:
+    """With many fields, positional arguments would be easy to swap."""
     with pytest.raises(TypeError):
         Point(1)  # type: ignore[call-arg]
 
 
-def test_equality_is_of_type_and_fields() -> None:
-    """Same type and same fields, and only then; equal values hash alike."""
+def test_values_are_equal_when_type_and_fields_are_equal() -> None:
+    """Equal values have equal hashes."""
     assert Point(x=1) == Point(x=1, y=0)
     assert Point(x=1) != Point(x=2)
     assert Point(x=1) != Other(x=1)
@@ -70,8 +70,8 @@ def test_equality_is_of_type_and_fields() -> None:
     assert len({Point(x=1), Point(x=1, y=0), Point(x=2)}) == 2
 
 
-def test_but_changes_some_fields_of_a_copy() -> None:
-    """The original stays as it was, and unknown fields are refused as ever."""
+def test_but_returns_a_copy_with_changed_fields() -> None:
+    """The original stays the same, and an unknown field raises `TypeError`."""
     point = Point(x=1, y=2)
     assert point.but(y=3) == Point(x=1, y=3)
     assert point == Point(x=1, y=2)
@@ -80,14 +80,14 @@ def test_but_changes_some_fields_of_a_copy() -> None:
         point.but(z=1)
 
 
-def test_a_subclass_has_its_parents_fields() -> None:
-    """In their order, before its own."""
+def test_subclass_of_value_has_the_fields_of_its_parent() -> None:
+    """The fields of the parent come first, in their order."""
     assert Named(x=1, name="a").y == 0
     with pytest.raises(TypeError, match="Named needs x"):
         Named(name="a")  # type: ignore[call-arg]
     assert repr(Named(x=1, name="a")) == "Named(x=1, y=0, name='a')"
 
 
-def test_the_repr_names_every_field() -> None:
-    """What a failing test prints is enough to write the value down."""
+def test_repr_of_a_value_names_every_field() -> None:
+    """The output of a failed test is enough to rebuild the value."""
     assert repr(Point(x=1)) == "Point(x=1, y=0)"

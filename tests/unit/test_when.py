@@ -1,4 +1,4 @@
-"""Points in time: numbers inside, one form outside."""
+"""Points in time: numbers in the ledger, and one form that is shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive.domain.when import from_micros, iso, to_micros
+from outlive.domain.timestamps import from_micros, iso, to_micros
 
 some = settings(max_examples=20, deadline=None)
 zones = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
@@ -18,7 +18,7 @@ moments = st.datetimes(datetime(1902, 1, 1), datetime(9000, 1, 1), timezones=zon
 @some
 @given(moments)
 def test_a_moment_is_stored_without_loss(moment: datetime) -> None:
-    """To the microsecond, wherever it was written down."""
+    """A moment of any time zone is stored to the microsecond."""
     again = from_micros(to_micros(moment))
     assert again == moment
     assert again.tzinfo is UTC
@@ -27,14 +27,14 @@ def test_a_moment_is_stored_without_loss(moment: datetime) -> None:
 @some
 @given(moments, moments)
 def test_stored_numbers_compare_as_the_moments_do(one: datetime, other: datetime) -> None:
-    """The ledger sorts and selects by them."""
+    """The stored numbers have the order of the moments; the ledger sorts by them."""
     assert (to_micros(one) < to_micros(other)) == (one < other)
 
 
 @some
 @given(moments)
 def test_the_shown_form_is_read_back_to_the_millisecond(moment: datetime) -> None:
-    """ISO 8601 in UTC, cut to milliseconds."""
+    """The shown form is ISO 8601 in UTC, cut to milliseconds."""
     shown = iso(moment)
     assert shown is not None
     assert timedelta(0) <= moment - datetime.fromisoformat(shown) < timedelta(milliseconds=1)
@@ -52,12 +52,12 @@ def test_the_shown_form_is_read_back_to_the_millisecond(moment: datetime) -> Non
         (None, None),
     ],
 )
-def test_a_moment_has_one_form(moment: datetime | None, text: str | None) -> None:
-    """Milliseconds always, a Z, and null for what never happened."""
+def test_iso_always_shows_milliseconds_and_a_z(moment: datetime | None, text: str | None) -> None:
+    """A missing time is shown as null."""
     assert iso(moment) == text
 
 
-def test_the_epoch_is_zero() -> None:
-    """Microseconds since 1970, also before it."""
+def test_to_micros_counts_from_1970() -> None:
+    """Times before 1970 are negative."""
     assert to_micros(datetime(1970, 1, 1, tzinfo=UTC)) == 0
     assert from_micros(-1) == datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The JSON of a task and of its windows: names that programs depend on."""
+"""The JSON of tasks and windows, with field names that other programs depend on."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import json
 
 import pytest
 
-from outlive.domain.effects import Window
-from outlive.domain.evidence import Evidence
-from outlive.domain.sink import Delivery
-from outlive.domain.task import Attempt, History, LeftRunning, NoticeRow, Task
-from outlive.domain.text import to_json
-from outlive.domain.wire import OutputView, duration_s, history_json, task_json
-from outlive.service.effects import window_document
+from outlive.domain.effects.effects import Window
+from outlive.domain.tasks.evidence import Evidence
+from outlive.domain.tasks.sink_config import Delivery
+from outlive.domain.tasks.task import Attempt, History, LeftRunning, NoticeRow, Task
+from outlive.domain.tasks.task_json import OutputView, duration_s, history_json, task_json
+from outlive.domain.text.sanitize import to_json
+from outlive.service.effects.effects import window_document
 from tests.unit.values import NOW, SECOND, attempt, launch
 
-# The example of the interface. Names in it are promises: they may be joined, never renamed.
+# The example of the interface. Its names are promises: names may be added, but none may be renamed.
 EXAMPLE = json.loads("""
 {"id": "t7k2m9q4", "description": "Stash fix and run tests expecting red",
  "command": "git stash push -- src && pytest; git stash pop", "argv": ["sh", "-c", "..."], "cwd": "/home/u/repo",
@@ -36,12 +36,12 @@ WINDOW = json.loads("""
 {"scope": "/home/u/repo", "paths": ["src/a.py"], "opened_at": "2026-06-21T13:58:02.113Z",
  "closed_at": "2026-06-21T13:58:41.313Z", "duration_s": 39.2, "restored": true, "by": "git stash push"}
 """)
-JOINED_SINCE = {"detail", "ended_at"}
+JOINED_SINCE = {"detail", "ended_at", "adopted"}
 OUTPUT = OutputView(path="/state/output", size=18_233, dropped=4096, truncated=False, tail="ok\n")
 
 
 def ended(**changes: object) -> Attempt:
-    """An attempt that ran for 41.2 seconds."""
+    """Return an attempt that ran for 41.2 seconds."""
     return attempt(
         state="succeeded",
         started_at=NOW,
@@ -54,19 +54,19 @@ def ended(**changes: object) -> Attempt:
 
 
 def shown(current: Attempt, *earlier: Attempt) -> dict[str, object]:
-    """The JSON of a task, as any reader would parse it."""
+    """Return the JSON of a task as a reader parses it."""
     task = Task(launch=launch(session="s-1"), attempts=(*earlier, current))
     parsed: dict[str, object] = json.loads(to_json(task_json(task, OUTPUT, NOW + 100 * SECOND)))
     return parsed
 
 
 def test_a_task_has_exactly_the_promised_fields() -> None:
-    """Those of the interface, and the few that joined them: nothing missing, nothing by accident."""
+    """The JSON has the fields of the interface's example and those added since."""
     assert set(shown(ended())) == set(EXAMPLE) | JOINED_SINCE
 
 
 def test_the_output_has_exactly_the_promised_fields() -> None:
-    """With what the reader saw."""
+    """The output field has the promised names and the values of the output."""
     output = shown(ended())["output"]
     assert output == {
         "path": "/state/output",
@@ -78,8 +78,8 @@ def test_the_output_has_exactly_the_promised_fields() -> None:
     assert set(output) == set(EXAMPLE["output"])
 
 
-def test_every_attempt_is_listed_and_the_newest_speaks() -> None:
-    """A retry does not hide how the first try ended."""
+def test_task_lists_every_attempt_and_takes_its_state_from_the_newest() -> None:
+    """The ending of the first attempt stays visible after a retry."""
     task = shown(ended(number=2), ended(state="failed", exit_code=3))
     attempts = task["attempts"]
     assert isinstance(attempts, list)
@@ -91,8 +91,8 @@ def test_every_attempt_is_listed_and_the_newest_speaks() -> None:
     assert (task["attempt"], task["state"], task["exit_code"]) == (2, "succeeded", 0)
 
 
-def test_scalars_are_those_of_the_task() -> None:
-    """Under the promised names, times in the promised form."""
+def test_task_has_its_scalar_fields_under_the_promised_names() -> None:
+    """Text, numbers and times of a task are shown in the promised form."""
     task = shown(ended(left_running=(LeftRunning(pid=77, command="sleep 9"),)))
     assert task["id"] == "t7k2m9q4"
     assert task["argv"] == ["make", "test"]
@@ -103,8 +103,8 @@ def test_scalars_are_those_of_the_task() -> None:
     assert task["left_running"] == [{"pid": 77, "command": "sleep 9"}]
 
 
-def test_what_nobody_looked_at_is_null() -> None:
-    """Not an empty object, which would claim that there was nothing."""
+def test_unknown_fields_of_a_task_are_null() -> None:
+    """A field that is not known is null; an empty object would claim that it is empty."""
     task = shown(attempt())
     for name in ("git", "effects", "lineage", "exit_code", "signal", "started_at", "settled_at"):
         assert task[name] is None
@@ -123,19 +123,22 @@ def test_what_nobody_looked_at_is_null() -> None:
         (ended(started_at=None, ended_at=None, state="failed"), None),
     ],
 )
-def test_a_duration_is_known_or_null(current: Attempt, seconds: float | None) -> None:
-    """Counting while it runs, true when its end was seen, never negative; unknown if the clock was set back."""
+def test_duration_of_a_task_is_null_when_it_is_not_known(current: Attempt, seconds: float | None) -> None:
+    """The duration counts while a task runs, and needs a known start and end.
+
+    It is never negative. It is null as well if the clock was set back.
+    """
     assert duration_s(current, NOW + 100 * SECOND) == seconds
 
 
 def window(*paths: str, scope: str = "/home/u/repo") -> Window:
-    """A window of 39.2 seconds."""
+    """Return a window of 39.2 seconds."""
     return Window(scope=scope, paths=paths, opened_at=NOW, closed_at=NOW + 39.2 * SECOND, by="git stash push")
 
 
-def test_a_window_is_the_promised_one() -> None:
-    """With how many paths it has, and whether its task has left it, on top."""
-    joined = {"paths_in_all": 1, "left": False}
+def test_window_has_exactly_the_promised_fields() -> None:
+    """The JSON adds the number of paths and whether the task left the window open."""
+    joined = {"paths_in_all": 1, "paths_uncompared": 0, "left": False}
     assert window_document(window("/home/u/repo/src/a.py"), NOW) == WINDOW | joined
 
 
@@ -150,21 +153,21 @@ def test_a_window_is_the_promised_one() -> None:
         ("/", "/a.py", "a.py"),
     ],
 )
-def test_a_path_of_a_window_is_told_from_its_scope_on(scope: str, path: str, told: str) -> None:
-    """Only if it lies below: a git directory elsewhere, and the tree itself, are where they are."""
+def test_path_of_a_window_is_relative_to_its_scope(scope: str, path: str, told: str) -> None:
+    """Paths below the scope are relative; the scope itself and paths outside are not."""
     assert window_document(window(path, scope=scope), NOW)["paths"] == [told]
 
 
-def test_directories_that_stand_for_many_paths_are_told_from_the_scope_on() -> None:
-    """But for the scope itself."""
+def test_folded_directories_of_a_window_are_relative_to_its_scope() -> None:
+    """Only the scope itself is shown with its absolute path."""
     many = [f"/home/u/repo/src/{number}" for number in range(40)]
     assert window_document(window(*many), NOW)["paths_below"] == {"src/": 40}
     flat = [f"/home/u/repo/{number}" for number in range(40)]
     assert window_document(window(*flat), NOW)["paths_below"] == {"/home/u/repo/": 40}
 
 
-def test_history_is_shown_whole() -> None:
-    """Moves, evidence and notices, in the words of the domain."""
+def test_history_has_state_changes_evidence_and_notices() -> None:
+    """`show` has every recorded state change, evidence, notice and delivery."""
     seen = Evidence(kind="exited", seen_by="witness", exit_code=0, at=NOW)
     told = NoticeRow(
         id="n1",

@@ -1,4 +1,4 @@
-"""Values as tests need them: complete, plain, and changed only in what a test is about."""
+"""Complete plain values for tests, which change only the fields that they test."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from outlive.domain.evidence import Evidence, Intent
-from outlive.domain.snapshot import GitState
-from outlive.domain.task import Attempt, Launch, LeftRunning
+from outlive.domain.git.snapshot import GitState
+from outlive.domain.tasks.evidence import Evidence, Intent
+from outlive.domain.tasks.task import Attempt, Launch, LeftRunning
 
 NOW = datetime(2026, 6, 21, 13, 58, 2, 113_000, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -17,7 +17,7 @@ OLD = "1a2b3c4d" * 5
 
 
 def launch(**changes: Any) -> Launch:
-    """What somebody asked for."""
+    """Return a plain launch with some fields changed."""
     plain = Launch(
         id="t7k2m9q4",
         command="make test",
@@ -33,23 +33,23 @@ def launch(**changes: Any) -> Launch:
 
 
 def attempt(number: int = 1, **changes: Any) -> Attempt:
-    """A try that has just been recorded."""
+    """Return an attempt that has just been recorded."""
     plain = Attempt(number=number, state="queued", created_at=NOW, boot="boot-1", pid_namespace=4026)
     return plain.but(**changes)
 
 
 def exited(code: int = 0, **changes: Any) -> Evidence:
-    """A witness saw the command exit."""
+    """Return the evidence of a witness that saw the command exit."""
     seen = Evidence(kind="exited", seen_by="witness", exit_code=code, at=NOW + 2 * SECOND)
     return seen.but(**changes)
 
 
 def vanished(**changes: Any) -> Evidence:
-    """Nobody saw the end."""
+    """Return the evidence of an end that no process saw."""
     return Evidence(kind="vanished", seen_by="reconciler", cause="keeper_killed").but(**changes)
 
 
-# --- everything that can be seen, decided and left behind ---------------------------------------
+# --- strategies for evidence, intents and surviving processes -----------------------------------
 
 moments = st.integers(-(10**12), 10**12).map(lambda micros: NOW + timedelta(microseconds=micros))
 _details = st.none() | st.text(max_size=5)
@@ -85,7 +85,7 @@ disappearances = st.builds(
     cause=st.none() | st.sampled_from(["reboot", "keeper_killed"]),
     detail=_details,
 )
-# What never ran cannot have exited.
+# A command that never ran cannot have exited.
 evidence_while = {
     "queued": failed_starts | disappearances,
     "running": exits | signals | failed_starts | disappearances,
@@ -101,7 +101,7 @@ remnants = st.lists(st.builds(LeftRunning, pid=st.integers(2, 1 << 22), command=
 
 
 def git_state(**fields: object) -> GitState:
-    """A repository on main."""
+    """Return the state of a repository on main."""
     given: dict[str, object] = {
         "top": "/r",
         "git_dir": "/r/.git",

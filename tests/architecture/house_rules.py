@@ -1,0 +1,98 @@
+"""The rules for names and docstrings, as functions that return the violations."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from outlive.cli.main import VERBS
+from outlive.install.clients.registry import CLIENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SRC = Path(__file__).resolve().parents[2] / "src" / "outlive"
+
+MOST_MODULES = 20
+LONGEST_SUMMARY = 80
+# Words that say nothing about the content of a module.
+SAYS_NOTHING = {
+    *("again", "beside", "doer", "doers", "held", "look", "looks", "mark", "marks", "met", "misc", "said"),
+    *("story", "stuff", "util", "utils", "word", "words"),
+}
+# Names that modules of several layers may share: a command or a client has one module in each layer.
+SHARED_NAMES = frozenset({verb.replace("-", "_") for verb in VERBS} | set(CLIENTS))
+# The docstring of a function must begin with one of these verbs.
+VERBS_OF_SUMMARIES = frozenset(Path(__file__).with_name("verbs.txt").read_text(encoding="utf-8").split())
+
+
+def crowded_rooms(top: Path) -> Iterator[str]:
+    """Yield the packages that have more than `MOST_MODULES` modules.
+
+    The modules of a command or a client do not count, because their names are known beforehand.
+    """
+    for package in sorted({path.parent for path in top.rglob("*.py")}):
+        number = sum(path.stem not in {"__init__", *SHARED_NAMES} for path in package.glob("*.py"))
+        if number > MOST_MODULES:
+            yield f"crowded: {package.relative_to(top.parent)}"
+
+
+def shared_names(top: Path) -> Iterator[str]:
+    """Yield the module names that are used twice.
+
+    The names of commands and clients may be used in several layers.
+    """
+    found: dict[str, list[str]] = {}
+    for path in sorted(top.rglob("*.py")):
+        if path.stem not in SHARED_NAMES and path.name not in ("__init__.py", "__main__.py"):
+            found.setdefault(path.stem, []).append(str(path.relative_to(top)))
+    for name, paths in found.items():
+        if len(paths) > 1:
+            yield f"same name: {name}: {' '.join(paths)}"
+
+
+def silent_names(top: Path) -> Iterator[str]:
+    """Yield the modules whose names say nothing about their content."""
+    for path in sorted(top.rglob("*.py")):
+        if not SAYS_NOTHING.isdisjoint(path.stem.split("_")):
+            yield f"says nothing: {path.relative_to(top)}"
+
+
+def poor_summaries(top: Path) -> Iterator[str]:
+    """Yield the docstrings whose first line is too long or begins with no verb.
+
+    Only the docstrings of functions need a verb.
+    """
+    for path in sorted(top.rglob("*.py")):
+        for name, node in documented(ast.parse(path.read_text(encoding="utf-8")), ""):
+            text = ast.get_docstring(node)
+            if not text:
+                continue
+            summary = text.split("\n", 1)[0]
+            where = f"{path.relative_to(top)}:{name}"
+            if len(summary) > LONGEST_SUMMARY:
+                yield f"long summary: {where}"
+            if needs_verb(node) and summary.split()[0].rstrip(".,:;") not in VERBS_OF_SUMMARIES:
+                yield f"no verb: {where}"
+
+
+def documented(node: ast.AST, name: str) -> Iterator[tuple[str, ast.Module | ast.ClassDef | ast.FunctionDef]]:
+    """Yield a module, its classes and its functions, each with its dotted name."""
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+        yield name or "module", node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from documented(child, f"{name}.{child.name}" if name else child.name)
+
+
+def needs_verb(node: ast.AST) -> bool:
+    """Return whether a node is a function that is not a property."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    return not any(isinstance(each, ast.Name) and each.id == "property" for each in node.decorator_list)
+
+
+def findings(top: Path) -> list[str]:
+    """Return every violation of a rule."""
+    return sorted({*crowded_rooms(top), *shared_names(top), *silent_names(top), *poor_summaries(top)})

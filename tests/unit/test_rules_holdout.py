@@ -1,0 +1,49 @@
+"""The rules of commands, measured on 237 lines for which no rule was written."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from outlive.observe.predict.predict import declare
+
+LINES = tomllib.loads(Path(__file__).with_name("holdout_commands.toml").read_text(encoding="utf-8"))["command"]
+# What was measured when the lines were collected: 127 of 142 changes are named, 13 are called unknown, 2 are missed
+# because they only write below /tmp. Of 73 that read, 61 are classified as reading, 9 as unknown, and 3 as changes.
+FEWEST_NAMED = 127
+MOST_MISSED = 2
+FEWEST_KNOWN_TO_READ = 61
+MOST_FALSE_ALARMS = 3
+
+
+@pytest.fixture(scope="module")
+def answers() -> Counter[tuple[str, str]]:
+    """Count the lines by their label and by the answer of the rules."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("HOME", "/home/dev")
+        environment.delenv("TMPDIR", raising=False)
+        return Counter((line["changes"], answer(line["text"])) for line in LINES)
+
+
+def answer(text: str) -> str:
+    """Return how the rules classify a shell text: `named`, `unknown` or `reads`."""
+    declared = declare(("bash", "-c", text), "/home/dev/shop")
+    kinds = {touch.kind for touch in declared.touches}
+    if kinds - {"unknown"}:
+        return "named"
+    return "unknown" if kinds or declared.level == "unknown" else "reads"
+
+
+def test_rules_name_the_changes_of_unseen_commands(answers: Counter[tuple[str, str]]) -> None:
+    """As many changes are named as when the lines were collected."""
+    assert answers["yes", "named"] >= FEWEST_NAMED
+    assert answers["yes", "reads"] <= MOST_MISSED
+
+
+def test_rules_raise_few_false_alarms_on_unseen_commands(answers: Counter[tuple[str, str]]) -> None:
+    """As many reading commands are recognised as when the lines were collected."""
+    assert answers["no", "reads"] >= FEWEST_KNOWN_TO_READ
+    assert answers["no", "named"] <= MOST_FALSE_ALARMS
