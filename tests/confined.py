@@ -1,8 +1,8 @@
-"""A sandbox for tests: run as a script, it forbids some system calls to itself and becomes a command.
+"""A sandbox for tests: a script that forbids system calls and runs a command.
 
-    confined.py NUMBER[,NUMBER...] COMMAND...
+Usage: confined.py NUMBER[,NUMBER...] COMMAND...
 
-A forbidden call fails with EPERM, as in many a container; also for all that the command starts.
+A forbidden call fails with EPERM, as in many containers, also in every process that the command starts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SECCOMP, PIDFD_GETFD, PIDFD_OPEN, OPENAT2, MKDIR, MKNOD = 317, 438, 434, 437, 83
 
 
 def forbid(*numbers: int) -> None:
-    """Let calls of this machine fail from now on."""
+    """Let the system calls with these numbers fail with EPERM from now on."""
     program = [struct.pack("<HBBI", 0x20, 0, 0, 0)]
     for number in numbers:
         program.append(struct.pack("<HBBI", 0x15, 0, 1, number))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from outlive.domain.places import TEMPORARY
+from outlive.domain.effects.temporary_paths import TEMPORARY
 from tests.outsider import Outsider
 from tests.session_steps import Clients
 from tests.support import Bench
@@ -19,7 +19,7 @@ from tests.support import Bench
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Longer than anybody waits for: OUTLIVE_PROFILE=nightly, or pytest's own --hypothesis-profile=nightly.
+# For nightly runs, too slow for a developer: OUTLIVE_PROFILE=nightly, or pytest's own --hypothesis-profile=nightly.
 settings.register_profile("nightly", max_examples=2000, deadline=None)
 if chosen := os.environ.get("OUTLIVE_PROFILE"):
     settings.load_profile(chosen)
@@ -27,7 +27,10 @@ if chosen := os.environ.get("OUTLIVE_PROFILE"):
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    """A state directory and a project of its own; nothing of it is left running."""
+    """Create a state directory and a project for one test.
+
+    Keepers and witnesses that the test leaves behind are killed.
+    """
     place = Bench(tmp_path)
     yield place
     place.clean()
@@ -35,7 +38,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 @pytest.fixture
 def lasting() -> Iterator[Path]:
-    """An empty directory that is not a temporary one to a task."""
+    """Create an empty directory that Outlive does not treat as a temporary one."""
     tops = (Path.home(), Path("/var/lib"), Path("/srv"))
     usable = [top for top in tops if not f"{top.resolve()}/".startswith(TEMPORARY) and os.access(top, os.W_OK)]
     if not usable:
@@ -46,7 +49,10 @@ def lasting() -> Iterator[Path]:
 
 @pytest.fixture
 def clients() -> Iterator[Clients]:
-    """Processes that stand for agents' clients, and do not outlive the test."""
+    """Create a starter of processes that stand for agents' clients.
+
+    The processes are killed after the test.
+    """
     started = Clients()
     yield started
     started.kill_all()
@@ -54,7 +60,10 @@ def clients() -> Iterator[Clients]:
 
 @pytest.fixture
 def outsider() -> Iterator[Outsider]:
-    """A user without rights, if the system's own Python can play it."""
+    """Create a user without rights.
+
+    The test is skipped if the system's Python cannot run Outlive.
+    """
     root = Path(tempfile.mkdtemp(prefix="outlive-test-"))
     root.chmod(0o755)
     other = Outsider(root)

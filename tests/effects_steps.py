@@ -1,4 +1,4 @@
-"""Steps of tests that look at what a task touched."""
+"""Steps that tests of a task's effects share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ if TYPE_CHECKING:
 
 
 def paths(bench: Bench, *names: str) -> list[str]:
-    """The names as paths of the project."""
+    """Return the names as absolute paths in the project."""
     return [str(bench.project / name) for name in names]
 
 
 def window_on(bench: Bench, task: str, *names: str) -> Any:
-    """The open window of a task, once it holds all of these: git takes one file after the other away."""
+    """Return the open window of a task once it contains all of these paths.
+
+    Git removes one file after the other, so the window may contain only some of them at first.
+    """
 
     def found() -> Any:
         windows = bench.json("effects", task, "--open")["windows"]

@@ -1,4 +1,4 @@
-"""Real git repositories for tests, made without the configuration of whoever runs them."""
+"""Real git repositories for tests, which ignore the git configuration of the user."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENVIRON = {
 
 
 class Worktree:
-    """A worktree in which git is run."""
+    """A worktree with methods that run git in it."""
 
     def __init__(self, path: Path, *options: str, new: bool = True) -> None:
         self.path = path
@@ -32,19 +32,19 @@ class Worktree:
             self.git("init", "-q", "-b", "main", *options)
 
     def git(self, *words: str | bytes) -> bytes:
-        """Run git here; its output."""
+        """Run git in this worktree and return its output."""
         given = ["git", "-c", "protocol.file.allow=always", *words]
         return subprocess.run(given, cwd=self.path, env=ENVIRON, check=True, capture_output=True, timeout=60).stdout
 
     def write(self, name: str | bytes, content: bytes | str = b"x\n") -> Path:
-        """Write a file, and the directories that it needs."""
+        """Write a file, and create its directories."""
         path = self.path / os.fsdecode(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
     def commit(self, **files: str) -> str:
-        """Commit everything, these files among it; the new commit."""
+        """Write these files, commit all changes, and return the id of the new commit."""
         for name, content in files.items():
             self.write(name, content)
         self.git("add", "-A")
@@ -52,11 +52,14 @@ class Worktree:
         return self.head()
 
     def head(self) -> str:
-        """The commit that git says HEAD is."""
+        """Return the commit that HEAD refers to."""
         return self.git("rev-parse", "HEAD").decode().strip()
 
     def settle_index(self) -> None:
-        """Make every stamp in the index older than the index, as it is a moment after any checkout."""
+        """Set every file's time before the time of the index.
+
+        The index is then in the state that it has a moment after a checkout, and git trusts the recorded times.
+        """
         for path in self.path.rglob("*"):
             if ".git" not in path.parts and path.is_file() and not path.is_symlink():
                 os.utime(path, ns=(10**18, 10**18))

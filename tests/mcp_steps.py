@@ -1,4 +1,7 @@
-"""Steps that tests of the MCP server share: real servers, and the SDK's own client in both eras."""
+"""Steps that tests of the MCP server share.
+
+The servers are real, and the SDK's client speaks both versions of the protocol.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from mcp.client.extension import advertise
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from outlive.mcp.tasks_extension import EXTENSION
+from outlive.mcp.tasks.extension_2026_07 import EXTENSION
 from tests.support import PATIENCE_S, SCRIPT
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ MAY_RUN = {"OUTLIVE_MCP_RUN": "on", "OUTLIVE_SESSION": "s-1"}
 
 
 class HttpServer:
-    """A server over HTTP, as a process."""
+    """A process of the MCP server over HTTP."""
 
     def __init__(self, bench: Bench, env: Mapping[str, str] | None = None) -> None:
         self.process = subprocess.Popen(
@@ -51,12 +54,12 @@ class HttpServer:
 
     @property
     def token(self) -> str:
-        """The token of its file."""
+        """The token in the server's token file."""
         assert self.token_file is not None
         return Path(self.token_file).read_text().strip()
 
     def end(self) -> None:
-        """The end of the test."""
+        """Kill the server at the end of the test."""
         self.process.kill()
         self.process.wait()
         assert self.process.stdout is not None
@@ -72,7 +75,10 @@ async def over_stdio(
     through: Sequence[str] = (),
     **options: Any,
 ) -> AsyncIterator[Client]:
-    """A client with a server of its own, started by the words before its own if there are any."""
+    """Connect a client to a new server.
+
+    `through` is a command that executes the server.
+    """
     words = [*through, sys.executable, str(SCRIPT), "mcp"]
     server = StdioServerParameters(
         command=words[0],
@@ -86,7 +92,7 @@ async def over_stdio(
 
 @asynccontextmanager
 async def over_http(server: HttpServer, era: str, token: str | None = None, **options: Any) -> AsyncIterator[Client]:
-    """A client of a server that runs already."""
+    """Connect a client to a running server."""
     headers = {"Authorization": f"Bearer {token or server.token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S * 2) as http:
         transport = streamable_http_client(server.url, http_client=http)
@@ -95,7 +101,7 @@ async def over_http(server: HttpServer, era: str, token: str | None = None, **op
 
 
 def play(steps: Callable[[], Awaitable[None]]) -> None:
-    """Run the steps of a test; it fails rather than hang."""
+    """Run the steps of a test; fail if they take too long."""
 
     async def in_time() -> None:
         with anyio.fail_after(PATIENCE_S * 4):
@@ -105,7 +111,10 @@ def play(steps: Callable[[], Awaitable[None]]) -> None:
 
 
 async def ask(client: Client, method: str, **params: Any) -> dict[str, Any]:
-    """A request as it stands, without the shapes that the SDK expects; the raw result."""
+    """Send a request and return the raw result.
+
+    The types of the SDK are applied to neither.
+    """
     request: dict[str, Any] = {"method": method, "params": params}
     options: dict[str, Any] = {}
     client.session._stamp(request, options)  # type: ignore[arg-type]
@@ -115,19 +124,19 @@ async def ask(client: Client, method: str, **params: Any) -> dict[str, Any]:
 
 
 def text_of(result: types.CallToolResult) -> str:
-    """The text of an answer."""
+    """Return the text of a tool's result."""
     first = result.content[0]
     assert isinstance(first, types.TextContent)
     return first.text
 
 
 def document_of(result: types.CallToolResult) -> dict[str, Any]:
-    """The JSON of an answer that is no error."""
+    """Return the JSON document of a tool's result, which must not be an error."""
     assert not result.is_error, text_of(result)
     assert isinstance(result.structured_content, dict)
     return result.structured_content
 
 
 def speaks_tasks() -> ClientExtension:
-    """What a client declares that wants tasks in the newer dialect."""
+    """Return the extension by which a client asks for tasks in version 2026-07-28."""
     return advertise(EXTENSION)

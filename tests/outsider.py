@@ -1,4 +1,4 @@
-"""Another user, for tests of what a user without rights can do."""
+"""Another user, for tests of a user without rights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class Outsider:
-    """Another user, with a copy of the product where that user can read it."""
+    """Another user, with a copy of Outlive that this user can read."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -24,13 +24,13 @@ class Outsider:
         shutil.copy(shutil.which("setpriv") or "/usr/bin/setpriv", setpriv)
         setpriv.chmod(0o4755)
         self.become_root = f"{setpriv} --reuid=0"
-        """What a set-id program may do: from here on its processes are not this user's to signal."""
+        """A prefix that runs a command as root, like a set-id program; the user cannot signal its processes."""
         (root / "state").mkdir()
         os.chown(root / "state", 65534, 65534)
         (root / "state").chmod(0o700)
 
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Call the command line as that user."""
+        """Call the command line as this user."""
         return subprocess.run(
             ["/usr/bin/python3", "-m", "outlive", *words],
             env={

@@ -1,4 +1,7 @@
-"""What tests share: a home of their own, the real command line, and waiting without sleeping."""
+"""Support for all tests.
+
+It has a state directory for each test, calls of the real command line, and waiting for conditions.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,20 @@ import subprocess
 import sys
 import sysconfig
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from outlive.bundle.attempt import AttemptFiles
+import pytest
+
+from outlive.bundle.attempt import AttemptFiles, keeper_lives
 from outlive.bundle.home import Home, open_home
-from outlive.bundle.processes import KEEPER_NAME, WITNESS_NAME, opened_by, stat_fields
 from outlive.ledger.sqlite import SqliteLedger
+from outlive.linux.processes import KEEPER_NAME, WITNESS_NAME, opened_by, stat_fields
 from outlive.service.clock import utc_now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 T = TypeVar("T")
 SCRIPT = Path(sysconfig.get_path("scripts")) / "outlive"
@@ -27,7 +33,10 @@ PATIENCE_S = 30.0
 
 
 def wait_until(condition: Callable[[], T | None], what: str = "the condition") -> T:
-    """The first true answer of `condition`; fails the test if none comes in time."""
+    """Return the first true answer of `condition`.
+
+    Raises `AssertionError` if no true answer comes within `PATIENCE_S`.
+    """
     until = time.monotonic() + PATIENCE_S
     while not (answer := condition()):
         if time.monotonic() > until:
@@ -37,7 +46,10 @@ def wait_until(condition: Callable[[], T | None], what: str = "the condition") -
 
 
 class Bench:
-    """A state directory and a project of one test, with the command line pointed at them."""
+    """A state directory and a project for one test.
+
+    Its methods call the command line with them.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -51,11 +63,11 @@ class Bench:
 
     @property
     def home(self) -> Home:
-        """The home as the product sees it."""
+        """The state directory as an object of Outlive."""
         return open_home(self.env)
 
     def command(self, *words: str) -> list[str]:
-        """The argument vector of the real command line."""
+        """Return the argument vector of a call of the real command line."""
         return [sys.executable, str(SCRIPT), *words]
 
     def run(
@@ -66,7 +78,10 @@ class Bench:
         before: Sequence[str] = (),
         **options: Any,
     ) -> subprocess.CompletedProcess[str]:
-        """Call the real command line, through what stands `before` it, and wait for it."""
+        """Call the real command line and wait for its end.
+
+        `before` is a command that executes the command line.
+        """
         return subprocess.run(
             [*before, *self.command(*words)],
             env={**self.env, **(env or {})},
@@ -81,45 +96,51 @@ class Bench:
         )
 
     def ok(self, *words: str, **options: Any) -> str:
-        """The output of a call that must succeed."""
+        """Return the output of a call that must succeed."""
         done = self.run(*words, **options)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
     def json(self, *words: str, **options: Any) -> Any:
-        """The JSON document that a call prints, whatever its exit code."""
+        """Return the JSON document that a call prints, whatever its exit code."""
         done = self.run(*words, "--json", **options)
         assert done.stdout, done.stderr
         return json.loads(done.stdout)
 
     def launch(self, text: str, *options: str, **more: Any) -> str:
-        """Launch a line of shell; its id."""
+        """Launch a line of shell and return the id of its task."""
         return self.ok("run", *options, text, **more)
 
     def show(self, task: str) -> Any:
-        """Everything about a task, as JSON."""
+        """Return the JSON document that `show` prints for a task."""
         return self.json("show", task)
 
     def row(self, task: str) -> Any:
-        """The task as the ledger has it, without any reader having settled it."""
+        """Return the task as it is in the ledger, without settling it first."""
         with SqliteLedger(self.home.ledger, utc_now()) as ledger:
             return ledger.task(task)
 
     def files(self, task: str, attempt: int = 1) -> AttemptFiles:
-        """The files of an attempt."""
+        """Return the files of an attempt."""
         return AttemptFiles(self.home.bundle(task), attempt)
 
     def process(self, task: str, which: str = "pid") -> int:
-        """The process id of a task's command (or `witness`), once it has begun."""
+        """Return the process id of a task's command, or of its witness.
+
+        Waits until the command has begun.
+        """
         slot = wait_until(lambda: self.files(task).read_slot("process"), "the process record")
         return int(slot[which])
 
     def keeper(self, task: str) -> int:
-        """The process id of a task's keeper."""
+        """Return the process id of a task's keeper."""
         return wait_until(lambda: self.find_keeper(task), "the keeper")
 
     def find_keeper(self, task: str) -> int | None:
-        """The process that has the task's control FIFO open and is called a keeper."""
+        """Return the keeper that has the control FIFO of a task open.
+
+        Returns None if there is none.
+        """
         control = self.files(task).control
         for pid in processes_named(KEEPER_NAME):
             if control in open_files(pid):
@@ -127,25 +148,51 @@ class Bench:
         return None
 
     def kill(self, task: str, *who: str) -> None:
-        """Kill the `keeper`, the `witness` or the `command` of a task, or several of them, and see them gone."""
+        """Kill the `keeper`, the `witness`, the `command` or several of them.
+
+        Returns when they are gone.
+        """
         pids = {"keeper": self.keeper(task), "witness": self.process(task, "witness"), "command": self.process(task)}
         for name in who:
             kill(pids[name])
         for name in who:
             wait_until(lambda name=name: not is_alive(pids[name]), f"the {name}'s end")  # type: ignore[misc]
         if {"keeper", "witness", "command"} <= set(who):
-            # Until init has reaped it, the kernel could still tell how the command ended.
+            # Until init has reaped the command, a reconciler could still read its exit code from the kernel.
             wait_until(lambda: not os.path.exists(f"/proc/{pids['command']}"), "the command to be reaped")
 
     def clean(self) -> None:
-        """Kill whatever a test left behind in its state directory."""
+        """Kill every keeper and witness that a test left in its state directory."""
         for pid in processes_named(KEEPER_NAME, WITNESS_NAME):
             if any(path.startswith(str(self.state)) for path in open_files(pid)):
                 kill_tree(pid)
 
 
+@contextmanager
+def tasks_of_another_pid_namespace(bench: Bench, number: int, *options: str) -> Iterator[list[str]]:
+    """Launch running tasks in a new PID namespace, and end that namespace afterwards."""
+    if subprocess.run(["unshare", "-pf", "--mount-proc", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no PID namespaces here")
+    launch = " ".join(bench.command("run", *options, "--", "sleep", "401"))
+    script = f"{launch}; " * number + "exec sleep 400"
+    other = subprocess.Popen(
+        ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script],
+        env=bench.env, cwd=bench.project, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert other.stdout is not None
+    tasks = [other.stdout.readline().strip() for _ in range(number)]
+    try:
+        yield tasks
+    finally:
+        other.kill()
+        other.wait()
+        other.stdout.close()
+    for task in tasks:
+        wait_until(lambda task=task: not keeper_lives(bench.files(task)), "its keeper's end")  # type: ignore[misc]
+
+
 def processes_named(*names: str) -> list[int]:
-    """Process ids by the kernel's short name."""
+    """Return the ids of the processes with one of these short names in the kernel."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -159,7 +206,7 @@ def processes_named(*names: str) -> list[int]:
 
 
 def open_files(pid: int) -> set[str]:
-    """What a process has open, by path."""
+    """Return the paths of the files that a process has open."""
     try:
         return set(opened_by(pid))
     except OSError:
@@ -167,7 +214,7 @@ def open_files(pid: int) -> set[str]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
+    """Return whether a process runs; a zombie does not count."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:
@@ -175,13 +222,13 @@ def is_alive(pid: int) -> bool:
 
 
 def parent_of(pid: int) -> int | None:
-    """Whose child a process is; None if there is no such process."""
+    """Return the parent of a process; None if there is no such process."""
     fields = stat_fields(pid)
     return int(fields[1]) if fields else None
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:
-    """Signal a process that the test itself started."""
+    """Signal a process that the test started, if it still exists."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -189,7 +236,7 @@ def kill(pid: int, number: int = signal.SIGKILL) -> None:
 
 
 def kill_tree(pid: int) -> None:
-    """Kill a process and its children, deepest last found."""
+    """Kill a process, then its children and their descendants."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
@@ -197,3 +244,28 @@ def kill_tree(pid: int) -> None:
     kill(pid)
     for child in children:
         kill_tree(int(child))
+
+
+_READER = """
+import apsw, sys
+cursor = apsw.Connection(sys.argv[1]).cursor()
+cursor.execute("begin; select count(*) from task").fetchall()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def kept_in_log(bench: Bench) -> Iterator[None]:
+    """Keep all later writes in the ledger's log.
+
+    An open reader of the earlier state prevents every checkpoint.
+    """
+    words = [sys.executable, "-c", _READER, bench.home.ledger]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:
+        try:
+            assert reader.stdout is not None
+            assert reader.stdout.readline() == b"ready\n"
+            yield
+        finally:
+            reader.kill()

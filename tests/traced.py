@@ -1,4 +1,7 @@
-"""What strace saw: the paths of every call that could change names or contents, whether or not it succeeded."""
+"""The paths in a trace of strace, of every call that could change files.
+
+Calls that change names or contents count, also failed ones.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Not --seccomp-bpf: of an observed command that would show only the calls that nobody asks about.
+# Without --seccomp-bpf: for an observed command, strace would then miss the calls that Outlive's filter handles.
 STRACE = ("strace", "-f", "-y", "-s", "4096", "-e", "trace=file,fchdir,process")
 _CHANGING = "O_WRONLY|O_RDWR|O_CREAT|O_TRUNC"
 _CALL = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\d+|\?)")
@@ -25,7 +28,7 @@ _NAMES = (
 
 
 def paths_of_trace(path: Path, place: str) -> set[str]:
-    """The paths of changing calls; `place` is where the first process began."""
+    """Return the paths of changing calls; `place` is the first process's directory."""
     lines = path.read_text(errors="surrogateescape").split("\n")
     children = _children(lines)
     found: set[str] = set()
@@ -48,7 +51,10 @@ def paths_of_trace(path: Path, place: str) -> set[str]:
 
 
 def _children(lines: list[str]) -> dict[int, str]:
-    """Which child the fork of a line led to, also if it is told some lines later: it begins where its parent is."""
+    """Return the child that the fork of each line created.
+
+    The child begins in the directory of its parent. strace may report the result of a fork some lines later.
+    """
     found: dict[int, str] = {}
     begun: dict[str, int] = {}
     for number, line in enumerate(lines):

@@ -1,7 +1,7 @@
-"""Every ledger that must keep the contract, each as a parameter of the same tests.
+"""The ledgers that must keep the contract.
 
-A new kind of ledger joins by one line in `STORES`: a function that, given an empty directory,
-makes a store and returns what opens it.
+Every conformance test runs with each of them. A new kind of ledger needs one line in `STORES`: a function that
+creates a store in an empty directory, and returns a function that opens it.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 
 class LedgerFactory(Protocol):
-    """Opens one and the same store, each time anew, as another process would."""
+    """A function that opens the same store anew at each call, like another process."""
 
     def __call__(self) -> Ledger:
-        """Open it."""
+        """Open the store."""
 
 
 class StoreFactory(Protocol):
-    """Makes a store that nobody else has."""
+    """A function that creates a new store at each call."""
 
     def __call__(self) -> LedgerFactory:
-        """Make one."""
+        """Create a store, and return the function that opens it."""
 
 
 def sqlite_store(directory: Path) -> LedgerFactory:
-    """A ledger file in the directory."""
+    """Return a function that opens a SQLite ledger in the directory."""
     return lambda: SqliteLedger(str(directory / "ledger.sqlite"), NOW)
 
 
@@ -44,13 +44,13 @@ STORES: dict[str, Callable[[Path], LedgerFactory]] = {"sqlite": sqlite_store}
 
 @pytest.fixture(params=sorted(STORES))
 def store_factory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> StoreFactory:
-    """Make fresh stores of one implementation."""
+    """Return a function that creates new stores of one kind."""
     return lambda: STORES[request.param](tmp_path_factory.mktemp("store"))
 
 
 @pytest.fixture
 def ledger_factory(store_factory: StoreFactory) -> LedgerFactory:
-    """Open one store as often as a test likes."""
+    """Return a function that opens one store as often as a test needs."""
     return store_factory()
 
 

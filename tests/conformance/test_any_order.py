@@ -1,4 +1,4 @@
-"""Any sequence of writes leaves the invariants of an ending true, after every step."""
+"""The invariants of endings hold after every step of any sequence of writes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from outlive.domain.lifecycle import CONDITIONS, LIVE, may_move
-from outlive.domain.settlement import plan_settlement
+from outlive.domain.tasks.lifecycle import CONDITIONS, LIVE, may_move
+from outlive.domain.tasks.settlement import plan_settlement
 from tests.unit.values import (
     NOW,
     SECOND,
@@ -32,15 +32,15 @@ from tests.unit.values import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from outlive.domain.evidence import Evidence, Intent
-    from outlive.domain.lifecycle import Condition
-    from outlive.domain.task import Launch, LeftRunning
+    from outlive.domain.tasks.evidence import Evidence, Intent
+    from outlive.domain.tasks.lifecycle import Condition
+    from outlive.domain.tasks.task import Launch, LeftRunning
     from outlive.ledger.contract import Ledger
     from tests.conformance.conftest import LedgerFactory, StoreFactory
 
 
 class Expected:
-    """What the ledger ought to say of one task."""
+    """The expected content of the ledger for one task."""
 
     def __init__(self, asked: Launch) -> None:
         self.launch = asked
@@ -51,7 +51,7 @@ class Expected:
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Launchers, keepers, reconcilers and readers, in any order they like."""
+    """Calls by launchers, keepers, reconcilers and readers, in any order."""
 
     tasks: Bundle[str] = Bundle("tasks")
 
@@ -67,12 +67,12 @@ class AnyOrder(RuleBasedStateMachine):
         return NOW + self._seconds * SECOND
 
     def teardown(self) -> None:
-        """Close what the last step left open."""
+        """Close the ledger that the last step left open."""
         self._ledger.close()
 
     @rule(target=tasks, key=st.none() | st.sampled_from(["k", "l"]))
     def enqueue(self, key: str | None) -> str:
-        """A launch, perhaps with a key that is taken."""
+        """Launch a task, perhaps with a key that another task has."""
         holder = next((id_ for id_, task in self._expected.items() if key and task.launch.key == key), None)
         asked = launch(id=f"task{len(self._expected):04}", key=key, created_at=self._now())
         got = self._ledger.enqueue(asked, attempt(created_at=asked.created_at)).id
@@ -83,7 +83,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(id_=tasks)
     def start(self, id_: str) -> None:
-        """A keeper begins; it is the newest attempt's, and may be late."""
+        """Start the newest attempt, perhaps after it has started or ended."""
         task = self._expected[id_]
         assert self._ledger.start(id_, len(task.states), self._now()) == (task.states[-1] == "queued")
         if task.states[-1] == "queued":
@@ -104,7 +104,7 @@ class AnyOrder(RuleBasedStateMachine):
         left: tuple[LeftRunning, ...],
         newest: bool,
     ) -> None:
-        """A keeper or a reconciler ends an attempt: perhaps an old one, perhaps once more."""
+        """Settle an attempt, perhaps an old one or one that has ended."""
         task = self._expected[id_]
         number = len(task.states) if newest else 1
         if task.states[number - 1] == "queued" and evidence.kind in ("exited", "signalled"):
@@ -128,14 +128,14 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(id_=tasks)
     def hear_late(self, id_: str) -> None:
-        """The exit of the first attempt turns up, whatever became of it."""
+        """Add the exit of the first attempt as evidence, in any state of the attempt."""
         task = self._expected[id_]
         self._ledger.add_evidence(id_, 1, exited(7), self._now())
         task.evidence += 1
 
     @rule(id_=tasks, skipped=st.integers(-1, 1))
     def retry(self, id_: str, skipped: int) -> None:
-        """A new attempt, which is the next one only if nothing was skipped."""
+        """Add an attempt, which is allowed only if its number is the next one."""
         task = self._expected[id_]
         number = len(task.states) + 1 + skipped
         allowed = skipped == 0 and task.states[-1] not in LIVE
@@ -145,7 +145,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(id_=tasks, condition=st.none() | st.sampled_from(CONDITIONS))
     def say(self, id_: str, condition: Condition | None) -> None:
-        """A keeper says something of an attempt that runs, or that has just ended."""
+        """Set or clear a condition of an attempt that runs or has ended."""
         task = self._expected[id_]
         if task.states[-1] != "queued":
             self._ledger.set_condition(id_, len(task.states), condition)
@@ -155,13 +155,16 @@ class AnyOrder(RuleBasedStateMachine):
     @precondition(lambda self: self._expected)
     @rule()
     def reopen(self) -> None:
-        """Everybody goes, and somebody comes back."""
+        """Close the ledger and open it again."""
         self._ledger.close()
         self._ledger = self._open()
 
     @invariant()
     def the_ledger_says_what_happened(self) -> None:
-        """Newest attempt, states and conditions are those of the model; history loses nothing."""
+        """Check that attempts, states and conditions are those of the model.
+
+        No evidence may be lost.
+        """
         live = {id_ for id_, task in self._expected.items() if task.states[-1] in LIVE}
         assert {task.id for task in self._ledger.unsettled()} == live
         for id_, expected in self._expected.items():
@@ -173,7 +176,10 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def an_ending_is_whole_or_absent(self) -> None:
-        """A terminal attempt has one ending notice and one retention date; a live one neither."""
+        """Check that an ended attempt has one ending notice and one deletion date.
+
+        A live attempt has neither.
+        """
         for id_, expected in self._expected.items():
             task = self._ledger.task(id_)
             assert task is not None
@@ -191,7 +197,10 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def every_move_is_one_of_the_table(self) -> None:
-        """Each attempt's history begins with queued, goes by the table, and ends where it is."""
+        """Check that each attempt's moves begin with queued and end in its state.
+
+        All moves must be in the table of moves.
+        """
         for id_, expected in self._expected.items():
             moves = self._ledger.history(id_).moves
             for number, state in enumerate(expected.states, 1):
@@ -204,7 +213,7 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 def test_any_order_of_writes_keeps_every_ending_whole(store_factory: StoreFactory) -> None:
-    """Only `settle` ends an attempt, and an ended one has exactly one notice and one date."""
+    """Only `settle` ends an attempt, and each ended attempt has exactly one notice and one deletion date."""
 
     class WithAStore(AnyOrder):
         def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What a ledger promises of its reads, sentence by sentence."""
+"""The contract of a ledger's read methods, one test for each sentence."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from outlive.domain.evidence import Evidence
+from outlive.domain.tasks.evidence import Evidence
 from outlive.ledger.contract import Selection
 from tests.conformance.steps import current, ended, enqueued, read_result, running, settlement
 from tests.unit.values import NOW, SECOND, attempt, exited, launch, vanished
@@ -19,23 +19,23 @@ ID = "t7k2m9q4"
 
 
 def selected(ledger: Ledger, **wanted: object) -> list[str]:
-    """The ids of the selected tasks."""
+    """Return the ids of the selected tasks."""
     return [task.id for task in ledger.tasks(Selection().but(**wanted))]
 
 
 # --- by id and by key -----------------------------------------------------------------------------
 
 
-def test_a_task_is_found_by_its_whole_id_only(ledger: Ledger) -> None:
-    """A prefix is a question for `matching`."""
+def test_task_is_found_only_by_its_whole_id(ledger: Ledger) -> None:
+    """`task` returns None for a prefix, a longer text or another case."""
     asked = enqueued(ledger)
     assert current(ledger).launch == asked
     for other in ("t7k2m9q", "t7k2m9q44", "", "T7K2M9Q4"):
         assert ledger.task(other) is None
 
 
-def test_a_task_is_found_by_its_key_in_its_project(ledger: Ledger) -> None:
-    """Both have to be right."""
+def test_with_key_finds_a_task_by_project_and_key(ledger: Ledger) -> None:
+    """`with_key` returns None if the project or the key differs."""
     enqueued(ledger, key="k", project="/a")
     found = ledger.with_key("/a", "k")
     assert found == current(ledger)
@@ -43,8 +43,8 @@ def test_a_task_is_found_by_its_key_in_its_project(ledger: Ledger) -> None:
     assert ledger.with_key("/a", "K") is None
 
 
-def test_prefixes_match_newest_first_up_to_the_limit(ledger: Ledger) -> None:
-    """By the order of recording; the limit lets a caller ask for two to learn of ambiguity."""
+def test_matching_returns_ids_newest_first_up_to_the_limit(ledger: Ledger) -> None:
+    """The newest id is the one recorded last. With a limit of two, a caller learns whether a prefix is ambiguous."""
     for id_ in ("tabcdef2", "tabzzzz9", "tabcdef1", "tbcdfghj"):
         enqueued(ledger, id_)
     assert list(ledger.matching("tab", 10)) == ["tabcdef1", "tabzzzz9", "tabcdef2"]
@@ -57,8 +57,8 @@ def test_prefixes_match_newest_first_up_to_the_limit(ledger: Ledger) -> None:
 # --- tasks ----------------------------------------------------------------------------------------
 
 
-def test_tasks_come_newest_first_by_their_recording(ledger: Ledger) -> None:
-    """Not by any clock: one that goes backwards changes no order."""
+def test_tasks_are_ordered_by_recording_when_clocks_disagree(ledger: Ledger) -> None:
+    """The creation times of the tasks do not affect the order."""
     hours = {"taaaaaa1": 0, "taaaaaa2": -5, "taaaaaa3": 7, "taaaaaa4": -9, "taaaaaa5": 0}
     for id_, hour in hours.items():
         enqueued(ledger, id_, created_at=NOW + timedelta(hours=hour))
@@ -67,16 +67,16 @@ def test_tasks_come_newest_first_by_their_recording(ledger: Ledger) -> None:
     assert selected(ledger, limit=0) == []
 
 
-def test_a_retry_does_not_change_the_order(ledger: Ledger) -> None:
-    """A task is as old as its recording."""
+def test_order_of_tasks_is_unchanged_by_a_retry(ledger: Ledger) -> None:
+    """A task keeps its place after a further attempt."""
     ended(ledger, "taaaaaa1")
     enqueued(ledger, "taaaaaa2")
     ledger.add_attempt("taaaaaa1", attempt(2))
     assert selected(ledger) == ["taaaaaa2", "taaaaaa1"]
 
 
-def test_every_field_that_is_given_narrows(ledger: Ledger) -> None:
-    """Project, session, group, states and time, alone and together."""
+def test_selection_is_narrowed_by_every_given_field(ledger: Ledger) -> None:
+    """Project, session, group, states and time each exclude tasks, alone and combined."""
     ended(ledger, "taaaaaa1", project="/a", session="s-1", group="g")
     running(ledger, "taaaaaa2", project="/a", session="s-2", group="g")
     enqueued(ledger, "taaaaaa3", project="/b", session="s-1")
@@ -94,8 +94,8 @@ def test_every_field_that_is_given_narrows(ledger: Ledger) -> None:
     assert selected(ledger, project="/a", states=("running",), limit=1) == ["taaaaaa5"]
 
 
-def test_the_newest_attempt_decides_whether_a_state_is_meant(ledger: Ledger) -> None:
-    """A task that failed and runs again is running."""
+def test_selection_by_state_compares_the_newest_attempt(ledger: Ledger) -> None:
+    """A task whose first attempt failed and whose second attempt runs is selected as running only."""
     ended(ledger, evidence=exited(1))
     assert selected(ledger, states=("failed",)) == [ID]
     ledger.add_attempt(ID, attempt(2))
@@ -107,8 +107,8 @@ def test_the_newest_attempt_decides_whether_a_state_is_meant(ledger: Ledger) -> 
     assert selected(ledger, states=("running",)) == [ID]
 
 
-def test_selected_tasks_are_whole(ledger: Ledger) -> None:
-    """With every attempt, as `task` would give them."""
+def test_selected_tasks_have_all_their_attempts(ledger: Ledger) -> None:
+    """`tasks` returns each task exactly as `task` does."""
     ended(ledger, "taaaaaa1")
     ledger.add_attempt("taaaaaa1", attempt(2))
     running(ledger, "taaaaaa2")
@@ -121,8 +121,8 @@ def test_selected_tasks_are_whole(ledger: Ledger) -> None:
 # --- children and unsettled -----------------------------------------------------------------------
 
 
-def test_children_are_what_was_launched_from_inside(ledger: Ledger) -> None:
-    """Of any of the given tasks, one generation at a time."""
+def test_children_are_the_tasks_launched_inside_the_given_tasks(ledger: Ledger) -> None:
+    """`children` returns the children of all given tasks, but no grandchildren."""
     enqueued(ledger, "taaaaaa1")
     enqueued(ledger, "taaaaaa2", parent="taaaaaa1")
     ended(ledger, "taaaaaa3", parent="taaaaaa1")
@@ -133,8 +133,8 @@ def test_children_are_what_was_launched_from_inside(ledger: Ledger) -> None:
     assert list(ledger.children([])) == []
 
 
-def test_unsettled_is_every_task_whose_newest_attempt_has_not_ended(ledger: Ledger) -> None:
-    """Queued, running, or tried again; nothing that has ended."""
+def test_unsettled_returns_tasks_whose_newest_attempt_has_not_ended(ledger: Ledger) -> None:
+    """Queued, running and retried tasks are returned, and ended tasks are not."""
     enqueued(ledger, "taaaaaa1")
     running(ledger, "taaaaaa2")
     ended(ledger, "taaaaaa3")
@@ -148,8 +148,8 @@ def test_unsettled_is_every_task_whose_newest_attempt_has_not_ended(ledger: Ledg
 # --- history --------------------------------------------------------------------------------------
 
 
-def test_history_tells_moves_evidence_and_notices_oldest_first(ledger: Ledger) -> None:
-    """Two attempts, the first of them with evidence that came late."""
+def test_history_lists_moves_evidence_and_notices_oldest_first(ledger: Ledger) -> None:
+    """The history of two attempts includes evidence that came after the first one had ended."""
     asked = ended(ledger, evidence=vanished())
     ledger.settle(settlement(asked, exited(5), settled_at=NOW + 4 * SECOND))
     ledger.add_attempt(ID, attempt(2, created_at=NOW + 5 * SECOND))
@@ -175,8 +175,8 @@ def test_history_tells_moves_evidence_and_notices_oldest_first(ledger: Ledger) -
     ]
 
 
-def test_history_is_of_one_task(ledger: Ledger) -> None:
-    """And empty for one that is not there."""
+def test_history_contains_only_the_given_task(ledger: Ledger) -> None:
+    """The history of an unknown task is empty."""
     ended(ledger, "taaaaaa1")
     ended(ledger, "taaaaaa2")
     assert {notice.task for notice in ledger.history("taaaaaa1").notices} == {"taaaaaa1"}
@@ -184,12 +184,12 @@ def test_history_is_of_one_task(ledger: Ledger) -> None:
     assert (nothing.moves, nothing.evidence, nothing.notices) == ((), (), ())
 
 
-# --- names that are no UTF-8 ----------------------------------------------------------------------
+# --- names that are not UTF-8 ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["caf\udce9", "\udcff\udcfe", "a\nb", "漢字 🎉", "'; --", "x" * 500])
-def test_names_come_back_byte_for_byte(ledger: Ledger, name: str) -> None:
-    """Whatever a file system or a shell allows, also what is no UTF-8."""
+def test_names_are_returned_byte_for_byte(ledger: Ledger, name: str) -> None:
+    """Commands, paths and other names are unchanged, also if they are not UTF-8."""
     asked = ended(
         ledger,
         command=f"cat {name}",
@@ -212,8 +212,8 @@ def test_names_come_back_byte_for_byte(ledger: Ledger, name: str) -> None:
     assert read_result(ledger, ID, name) == 1
 
 
-def test_names_that_differ_only_in_bytes_that_are_no_utf8_are_different(ledger: Ledger) -> None:
-    """Neither is folded into a replacement character."""
+def test_keys_differ_when_only_bytes_outside_utf8_differ(ledger: Ledger) -> None:
+    """Bytes that are not UTF-8 are not replaced by U+FFFD, so three keys belong to three tasks."""
     enqueued(ledger, "taaaaaa1", key="\udcff")
     enqueued(ledger, "taaaaaa2", key="\udcfe")
     enqueued(ledger, "taaaaaa3", key="\ufffd")
@@ -223,8 +223,8 @@ def test_names_that_differ_only_in_bytes_that_are_no_utf8_are_different(ledger: 
 # --- times ----------------------------------------------------------------------------------------
 
 
-def test_moments_and_spans_come_back_to_the_microsecond(ledger: Ledger) -> None:
-    """A ledger compares numbers; nothing is rounded on the way."""
+def test_times_and_durations_are_exact_to_the_microsecond(ledger: Ledger) -> None:
+    """Times and durations are returned as they were recorded, without rounding."""
     asked = launch(
         created_at=NOW + timedelta(microseconds=1),
         timeout=timedelta(microseconds=1),

@@ -1,4 +1,7 @@
-"""A ledger that rests: kept open for when somebody is in a hurry, and used only while it is still the ledger."""
+"""The contract of a ledger that stays open between two uses.
+
+It is used again only while its file is unchanged.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,23 @@ from typing import TYPE_CHECKING, cast
 import apsw
 import pytest
 
-from outlive.ledger import forking
-from outlive.ledger.opening import SCHEMA_VERSION
-from outlive.ledger.resting import RestingLedger
+from outlive.domain.errors import Broken, NewerLedger
+from outlive.ledger import fork_safety
+from outlive.ledger.connection import hurry, stop_hurrying
+from outlive.ledger.kept_open import KeptOpenLedger
+from outlive.ledger.open_ledger import SCHEMA_VERSION
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from tests.conformance.steps import current, running, settlement
 from tests.unit.values import NOW, SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """Name a ledger that others have written before; its log is there."""
+    """Return the path of a ledger that another connection has created."""
     path = str(tmp_path / "ledger.sqlite")
     with SqliteLedger(path, NOW):
         pass
@@ -69,8 +74,8 @@ def _overwritten(path: str) -> None:
 @pytest.mark.parametrize(
     "meanwhile", [_moved_aside, _replaced, _without_its_log, _without_its_index, _upgraded, _overwritten]
 )
-def test_what_is_not_our_ledger_any_more_is_not_used_again(path: str, meanwhile: Callable[[str], None]) -> None:
-    """What would be written there nobody would read, or not as it was meant."""
+def test_resume_returns_false_when_the_ledger_was_replaced(path: str, meanwhile: Callable[[str], None]) -> None:
+    """A resting ledger is not used again after its file was moved, replaced, upgraded or damaged."""
     ledger = SqliteLedger(path, NOW)
     ledger.get_ready_to_settle()
     ledger.rest()
@@ -79,8 +84,8 @@ def test_what_is_not_our_ledger_any_more_is_not_used_again(path: str, meanwhile:
     assert not ledger.resume()
 
 
-def test_what_others_have_written_meanwhile_is_seen(path: str) -> None:
-    """It rests on nothing old."""
+def test_resumed_ledger_sees_the_writes_of_other_processes(path: str) -> None:
+    """A task that another connection has recorded during the rest is found."""
     ledger = SqliteLedger(path, NOW)
     ledger.get_ready_to_settle()
     ledger.rest()
@@ -91,8 +96,8 @@ def test_what_others_have_written_meanwhile_is_seen(path: str) -> None:
     ledger.close()
 
 
-def test_whoever_is_ready_to_settle_compiles_nothing_any_more(path: str) -> None:
-    """Getting ready executes nothing, and leaves nothing to be done but that."""
+def test_settle_compiles_no_statement_after_getting_ready(path: str) -> None:
+    """`get_ready_to_settle` compiles the statements of `settle` without executing them."""
     with SqliteLedger(path, NOW) as ledger:
         asked = running(ledger)
     with SqliteLedger(path, NOW) as ledger:
@@ -105,8 +110,8 @@ def test_whoever_is_ready_to_settle_compiles_nothing_any_more(path: str) -> None
         assert current(ledger).state == "succeeded"
 
 
-def test_who_rests_keeps_nobody_from_writing_or_folding(path: str) -> None:
-    """A keeper may rest for days, or be stopped while it does."""
+def test_resting_ledger_blocks_no_writer_and_no_checkpoint(path: str) -> None:
+    """A resting ledger holds no lock, because its keeper may rest for days or be stopped."""
     ledger = SqliteLedger(path, NOW)
     ledger.get_ready_to_settle()
     ledger.rest()
@@ -118,9 +123,9 @@ def test_who_rests_keeps_nobody_from_writing_or_folding(path: str) -> None:
     ledger.close()
 
 
-def test_a_long_log_is_folded_before_a_rest_and_patience_stays(path: str) -> None:
-    """Who launches for hours never closes it; and folding is hasty, while writing waits for others."""
-    resting = RestingLedger(path)
+def test_long_log_is_checkpointed_before_a_rest(path: str) -> None:
+    """The log stays short over sixty uses. A write after such a checkpoint still waits for other writers."""
+    resting = KeptOpenLedger(path)
     for number in range(60):
         with resting.use(NOW) as ledger:
             running(ledger, f"taaaa{number:03}")
@@ -133,9 +138,9 @@ def test_a_long_log_is_folded_before_a_rest_and_patience_stays(path: str) -> Non
     resting.close()
 
 
-def test_it_is_opened_once_and_tells_the_time_of_each_use(path: str) -> None:
-    """A session that launches a minute later is heard of a minute later."""
-    resting = RestingLedger(path)
+def test_kept_ledger_is_opened_once_and_takes_the_time_of_each_use(path: str) -> None:
+    """The second use gets the same connection, and records a new session with the time of that use."""
+    resting = KeptOpenLedger(path)
     with resting.use(NOW) as first:
         pass
     with resting.use(NOW + 60 * SECOND) as second:
@@ -145,9 +150,9 @@ def test_it_is_opened_once_and_tells_the_time_of_each_use(path: str) -> None:
     resting.close()
 
 
-def test_after_an_error_it_is_opened_anew(path: str) -> None:
-    """Whatever state it was left in, nobody else finds it so."""
-    resting = RestingLedger(path)
+def test_kept_ledger_is_opened_anew_after_an_error(path: str) -> None:
+    """A use that ended with an error closes the connection, which may be in an unknown state."""
+    resting = KeptOpenLedger(path)
     with pytest.raises(ZeroDivisionError), resting.use(NOW) as first:
         raise ZeroDivisionError
     with resting.use(NOW) as second:
@@ -155,22 +160,22 @@ def test_after_an_error_it_is_opened_anew(path: str) -> None:
     resting.close()
 
 
-def test_of_those_that_threads_have_opened_at_once_one_is_kept(path: str) -> None:
-    """Whoever launches from many threads for hours has no more files open than who does it from one."""
-    before = len(forking._resting)
-    resting = RestingLedger(path)
+def test_one_ledger_is_kept_when_threads_open_several(path: str) -> None:
+    """The other ledger is closed, so that many threads leave no more files open than one thread."""
+    before = len(fork_safety._resting)
+    resting = KeptOpenLedger(path)
     first, second = resting.take(NOW), resting.take(NOW)
     resting.put_back(first)
     resting.put_back(second)
-    assert forking._resting[before:] == [second]
+    assert fork_safety._resting[before:] == [second]
     resting.put_back(resting.take(NOW))
-    assert forking._resting[before:] == [second]
+    assert fork_safety._resting[before:] == [second]
     del resting
-    assert len(forking._resting) == before
+    assert len(fork_safety._resting) == before
 
 
 class _Interrupted:
-    """In the place of a connection that is just being closed when somebody presses a key."""
+    """A connection whose `close` is interrupted by Ctrl-C."""
 
     def close(self) -> None:
         raise KeyboardInterrupt
@@ -192,12 +197,107 @@ def _interrupted_when_resumed(ledger: SqliteLedger) -> None:
 
 
 @pytest.mark.parametrize("interrupted", [_interrupted_when_closed, _interrupted_when_resumed])
-def test_who_is_interrupted_keeps_no_other_thread_waiting(
+def test_ledger_is_released_when_closing_or_resuming_is_interrupted(
     path: str, interrupted: Callable[[SqliteLedger], None]
 ) -> None:
-    """A person at a prompt interrupts one thread; the others, and whoever forks, would wait for it for ever."""
+    """Other threads and forks would otherwise wait forever for the interrupted thread."""
     with pytest.raises(KeyboardInterrupt):
         interrupted(SqliteLedger(path, NOW))
     with ThreadPoolExecutor(1) as another:
-        assert another.submit(forking._gate.acquire, timeout=10).result()
-        another.submit(forking._gate.release).result()
+        assert another.submit(fork_safety._gate.acquire, timeout=10).result()
+        another.submit(fork_safety._gate.release).result()
+
+
+@pytest.fixture
+def hurried(path: str) -> Iterator[str]:
+    """Return the path of a ledger, and let this process hurry.
+
+    A process hurries when a client waits for it.
+    """
+    hurry(10)
+    yield path
+    stop_hurrying()
+
+
+def test_hurrying_process_opens_the_ledger_once(hurried: str) -> None:
+    """All uses share one connection, both consecutive uses and nested ones."""
+    with SqliteLedger(hurried, NOW) as first:
+        running(first)
+        with SqliteLedger(hurried, NOW + SECOND) as inner:
+            assert inner.db is first.db
+            assert current(inner).state == "running"
+        assert current(first).state == "running"
+    with SqliteLedger(hurried, NOW) as second:
+        assert second.db is first.db
+    stop_hurrying()
+    with SqliteLedger(hurried, NOW) as third:
+        assert third.db is not first.db
+
+
+@pytest.mark.parametrize("meanwhile", [_moved_aside, _replaced, _without_its_log, _without_its_index])
+def test_hurrying_process_opens_the_new_file_when_the_ledger_is_replaced(
+    hurried: str, meanwhile: Callable[[str], None]
+) -> None:
+    """After the file was moved or replaced, the next use opens a new connection."""
+    with SqliteLedger(hurried, NOW) as first:
+        pass
+    meanwhile(hurried)
+    with SqliteLedger(hurried, NOW) as second:
+        assert second.db is not first.db
+
+
+@pytest.mark.parametrize(("meanwhile", "error"), [(_upgraded, NewerLedger), (_overwritten, Broken)])
+def test_hurrying_process_refuses_a_ledger_that_is_newer_or_damaged(
+    hurried: str, meanwhile: Callable[[str], None], error: type[Exception]
+) -> None:
+    """The error is the same as for a process that opens the ledger for the first time."""
+    with SqliteLedger(hurried, NOW):
+        pass
+    meanwhile(hurried)
+    with pytest.raises(error):
+        SqliteLedger(hurried, NOW)
+
+
+def test_hurrying_process_opens_the_ledger_again_after_an_error(hurried: str) -> None:
+    """The shared connection is closed after its last use, because the error may have left it in an unknown state."""
+    with SqliteLedger(hurried, NOW) as outer:
+        with pytest.raises(ZeroDivisionError), SqliteLedger(hurried, NOW):
+            raise ZeroDivisionError
+        running(outer)
+    with SqliteLedger(hurried, NOW) as later:
+        assert later.db is not outer.db
+        assert current(later).state == "running"
+
+
+def test_hurrying_process_writes_durably_after_a_hasty_use(hurried: str) -> None:
+    """`be_hasty` lowers the durability of its own use only."""
+    with SqliteLedger(hurried, NOW) as hasty:
+        hasty.be_hasty()
+    with SqliteLedger(hurried, NOW) as later:
+        assert later.db is hasty.db
+        assert later.db.pragma("synchronous") == 2
+
+
+def test_fork_of_a_hurrying_process_closes_the_ledger(hurried: str) -> None:
+    """The child opens a ledger for each use and does not hurry. The parent opens the ledger again."""
+    with SqliteLedger(hurried, NOW) as before:
+        pass
+    child = os.fork()
+    if child == 0:
+        is_open = any(os.readlink(f"/proc/self/fd/{fd}") == hurried for fd in _open_fds())
+        with SqliteLedger(hurried, NOW) as first:
+            pass
+        with SqliteLedger(hurried, NOW) as second:
+            shares = second.db is first.db
+        os._exit(int(is_open or shares))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with SqliteLedger(hurried, NOW) as after:
+        assert after.db is not before.db
+
+
+def _open_fds() -> list[str]:
+    """Return the open descriptors of this process.
+
+    The descriptor that lists them is left out.
+    """
+    return [fd for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")]

@@ -1,4 +1,4 @@
-"""The file of the ledger: private, durable, recognised, and never overwritten when broken."""
+"""The ledger's file: mode, durability, schema, and what happens to a damaged file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import apsw
 import pytest
 
 from outlive.domain.errors import Broken, NewerLedger, Unavailable
-from outlive.ledger import opening
+from outlive.ledger import open_ledger
 from outlive.ledger.contract import Selection
-from outlive.ledger.opening import SCHEMA_VERSION
+from outlive.ledger.open_ledger import SCHEMA_VERSION
 from outlive.ledger.sqlite import SqliteLedger
 from tests.conformance.frozen import schema_1
 from tests.conformance.steps import current, ended, enqueued, read_result
@@ -24,44 +24,44 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FROZEN = Path(__file__).parent / "frozen"
-MIGRATIONS = Path(opening.__file__).parent / "migrations"
+MIGRATIONS = Path(open_ledger.__file__).parent / "migrations"
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """Name a file that is not there yet."""
+    """Return the path of a file that does not exist yet."""
     return str(tmp_path / "ledger.sqlite")
 
 
 @pytest.fixture
 def open_to_all() -> Iterator[None]:
-    """Let every file be created as wide as its creator allows."""
+    """Set the umask to 0, so that no mode bit is removed from a new file."""
     old = os.umask(0)
     yield
     os.umask(old)
 
 
 def opened(path: str) -> SqliteLedger:
-    """The ledger in a file."""
+    """Return the ledger opened from a file."""
     return SqliteLedger(path, NOW)
 
 
 def content(path: str) -> bytes:
-    """What is in a file."""
+    """Return the content of a file."""
     with open(path, "rb") as file:
         return file.read()
 
 
 def folded(path: str) -> None:
-    """Fold the log into the file, so that the file is all there is."""
+    """Copy the log into the file, so that the file alone is complete."""
     connection = apsw.Connection(path)
-    # Not `wal_checkpoint()`: on a connection that has read nothing yet it does nothing, silently.
+    # `wal_checkpoint()` does nothing on a connection that has not read yet, and reports no error.
     assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get == (0, 0, 0)
     connection.close()
 
 
 def put_aside(path: str) -> list[str]:
-    """The broken ledgers beside this one."""
+    """Return the paths of the damaged ledgers that were moved aside."""
     directory, name = os.path.split(path)
     return [
         os.path.join(directory, found)
@@ -70,28 +70,28 @@ def put_aside(path: str) -> list[str]:
     ]
 
 
-# --- as it is opened ------------------------------------------------------------------------------
+# --- opening --------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("open_to_all")
-def test_the_file_its_log_and_its_index_are_private(path: str) -> None:
-    """Whatever the umask: they hold command lines."""
+def test_ledger_file_log_and_index_have_mode_0600(path: str) -> None:
+    """The mode does not depend on the umask, because the files contain command lines."""
     with opened(path) as ledger:
         enqueued(ledger)
         for suffix in ("", "-wal", "-shm"):
             assert stat.S_IMODE(os.stat(path + suffix).st_mode) == 0o600, suffix
 
 
-def test_a_commit_is_on_the_disk_before_it_is_said_to_be(path: str) -> None:
-    """A log that is synced with every commit, and foreign keys that are held."""
+def test_ledger_syncs_every_commit_and_checks_foreign_keys(path: str) -> None:
+    """The connection uses a write-ahead log, synchronous=FULL and foreign keys."""
     with opened(path) as ledger:
         assert ledger.db.pragma("synchronous") == 2
         assert ledger.db.pragma("journal_mode") == "wal"
         assert ledger.db.pragma("foreign_keys") == 1
 
 
-def test_a_linked_ledger_is_refused(path: str, tmp_path: Path) -> None:
-    """Nobody can make us write into another file by putting a link in its place."""
+def test_opening_raises_unavailable_when_the_path_is_a_symbolic_link(path: str, tmp_path: Path) -> None:
+    """A symbolic link at the ledger's path must not lead Outlive to write to another file."""
     (tmp_path / "target").touch()
     os.symlink(tmp_path / "target", path)
     with pytest.raises(Unavailable):
@@ -99,14 +99,14 @@ def test_a_linked_ledger_is_refused(path: str, tmp_path: Path) -> None:
     assert content(str(tmp_path / "target")) == b""
 
 
-def test_a_ledger_in_a_missing_directory_is_not_there(tmp_path: Path) -> None:
-    """The directory is made by whoever checks it, not in passing."""
+def test_opening_fails_when_the_directory_is_missing(tmp_path: Path) -> None:
+    """Opening the ledger does not create its directory."""
     with pytest.raises((Unavailable, FileNotFoundError)):
         opened(str(tmp_path / "missing" / "ledger.sqlite"))
 
 
-def test_the_log_does_not_grow_for_ever(path: str) -> None:
-    """Short-lived openers, none of which closes as the last: still it is folded in time."""
+def test_log_stays_short_over_many_short_connections(path: str) -> None:
+    """The ledger checkpoints its log, although SQLite's own checkpoint at closing is switched off."""
     longest = 0
     for number in range(120):
         with opened(path) as ledger:
@@ -122,8 +122,8 @@ def test_the_log_does_not_grow_for_ever(path: str) -> None:
 
 
 @pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, 99])
-def test_a_newer_ledger_is_left_untouched(path: str, version: int) -> None:
-    """It says so, and not a byte of it changes."""
+def test_ledger_of_a_newer_schema_is_left_unchanged(path: str, version: int) -> None:
+    """Opening raises `NewerLedger` with the schema's number, and no byte of the file changes."""
     with opened(path) as ledger:
         ended(ledger)
     connection = apsw.Connection(path)
@@ -145,8 +145,8 @@ def test_a_newer_ledger_is_left_untouched(path: str, version: int) -> None:
     [b"xy", b"not a database" * 1000, bytes(range(256)) * 64, b"SQLite format 2\0" + bytes(4080)],
     ids=["tiny", "text", "binary", "other"],
 )
-def test_garbage_is_moved_aside_byte_for_byte_and_a_new_ledger_begins(path: str, garbage: bytes) -> None:
-    """Nothing ever overwrites what could still be read by a person."""
+def test_file_that_is_no_database_is_moved_aside_unchanged(path: str, garbage: bytes) -> None:
+    """Opening raises `Broken` with the new path. The next opening creates a new ledger."""
     Path(path).write_bytes(garbage)
     with pytest.raises(Broken) as error:
         opened(path)
@@ -160,7 +160,7 @@ def test_garbage_is_moved_aside_byte_for_byte_and_a_new_ledger_begins(path: str,
 
 
 def damage(path: str) -> bytes:
-    """Make a ledger that opens, and cannot be read any further; its content."""
+    """Create a ledger that can be opened but not read, and return the file's content."""
     with opened(path) as ledger:
         for number in range(40):
             ended(ledger, f"task{number:04}", description="x" * 300)
@@ -172,8 +172,8 @@ def damage(path: str) -> bytes:
     return content(path)
 
 
-def test_a_damaged_ledger_is_moved_aside_whole(path: str) -> None:
-    """Damage that only a later read meets: the same, with the log beside the file."""
+def test_ledger_is_moved_aside_when_a_read_finds_damage(path: str) -> None:
+    """The moved file is complete, and a new ledger can be used afterwards."""
     damaged = damage(path)
     ledger = opened(path)
     with pytest.raises(Broken, match="is damaged"):
@@ -186,8 +186,8 @@ def test_a_damaged_ledger_is_moved_aside_whole(path: str) -> None:
         ended(ledger)
 
 
-def test_damage_that_is_read_in_the_middle_of_a_write_is_told_as_well(path: str) -> None:
-    """Otherwise the next reader would find an empty ledger, and nobody would know why."""
+def test_ledger_is_moved_aside_when_damage_is_found_inside_a_transaction(path: str) -> None:
+    """The error names the new path. Without it, the next reader would find an empty ledger and no explanation."""
     damaged = damage(path)
     ledger = opened(path)
     with pytest.raises(Broken, match="it was moved to"), ledger, ledger.write():
@@ -196,8 +196,8 @@ def test_damage_that_is_read_in_the_middle_of_a_write_is_told_as_well(path: str)
     assert content(aside) == damaged
 
 
-def test_broken_ledgers_do_not_overwrite_each_other(path: str, tmp_path: Path) -> None:
-    """Two on one day are two files, whoever found them."""
+def test_damaged_ledgers_are_moved_to_different_names(path: str, tmp_path: Path) -> None:
+    """Two ledgers that are found damaged on the same day are both kept."""
     for number in (1, 2):
         Path(path).write_bytes(b"broken %d" % number)
         with pytest.raises(Broken):
@@ -211,15 +211,15 @@ def test_broken_ledgers_do_not_overwrite_each_other(path: str, tmp_path: Path) -
 
 @pytest.fixture
 def frozen(path: str) -> str:
-    """Copy the ledger that the first release wrote."""
+    """Copy the ledger that the first release wrote, and return the path of the copy."""
     shutil.copyfile(FROZEN / "schema-1.sqlite", path)
     return path
 
 
-def test_a_frozen_ledger_is_read_as_it_was_written(frozen: str) -> None:
-    """Every task, every attempt, every word of history, for ever."""
+def test_frozen_ledger_of_schema_1_is_read_completely(frozen: str) -> None:
+    """Every task, attempt and history is the one that the first release wrote."""
     with opened(frozen) as ledger:
-        # Lineages are newer than this ledger: each session has become one of its own.
+        # Schema 1 has no lineages. The upgrade gives each session a lineage of its own.
         assert tuple(task.but(lineage=None) for task in reversed(ledger.tasks(Selection()))) == schema_1.TASKS
         lineages = {task.launch.session: task.lineage for task in ledger.tasks(Selection())}
         assert lineages[None] is None
@@ -229,14 +229,14 @@ def test_a_frozen_ledger_is_read_as_it_was_written(frozen: str) -> None:
         assert ledger.check_integrity() == []
 
 
-def test_a_frozen_ledger_holds_every_state() -> None:
-    """Nothing that can be recorded is missing from it."""
+def test_frozen_ledger_has_an_attempt_in_every_state() -> None:
+    """The frozen ledger covers all states of an attempt."""
     states = {each.state for task in schema_1.TASKS for each in task.attempts}
     assert states == {"queued", "running", "succeeded", "failed", "cancelled", "timed_out", "lost"}
 
 
-def test_a_frozen_ledger_goes_on_as_a_new_one_would(frozen: str, tmp_path: Path) -> None:
-    """After opening, its schema is the one that a new ledger has, and it takes new tasks."""
+def test_frozen_ledger_is_upgraded_to_the_current_schema(frozen: str, tmp_path: Path) -> None:
+    """The upgraded ledger has the same schema as a new one, and accepts new tasks."""
     with opened(frozen) as ledger:
         ended(ledger)
         assert read_result(ledger, "tfailed2", "s-1") == 1
@@ -252,16 +252,16 @@ def test_a_frozen_ledger_goes_on_as_a_new_one_would(frozen: str, tmp_path: Path)
     assert schemas[0] == schemas[1]
 
 
-def test_the_frozen_ledger_is_one_file() -> None:
-    """Complete without a log, and of schema 1."""
+def test_frozen_ledger_is_one_file_of_schema_1() -> None:
+    """The file is complete without a log."""
     assert sorted(each.name for each in FROZEN.glob("*.sqlite*")) == ["schema-1.sqlite"]
     header = (FROZEN / "schema-1.sqlite").read_bytes()[:100]
     assert header.startswith(b"SQLite format 3\0")
     assert int.from_bytes(header[60:64], "big") == 1
 
 
-def test_what_waits_to_be_delivered_survives_a_table_that_is_made_anew(path: str) -> None:
-    """Notices of a ledger of schema 4, and what refers to them."""
+def test_pending_deliveries_survive_an_upgrade_from_schema_4(path: str) -> None:
+    """A migration creates the table of notices anew, and must keep the notices and their deliveries."""
     old = apsw.Connection(path)
     for number in range(1, 5):
         (migration,) = MIGRATIONS.glob(f"{number:04}_*.sql")

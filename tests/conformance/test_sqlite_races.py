@@ -1,4 +1,4 @@
-"""The ledger's file under many first users at once, and under a clock that goes back."""
+"""The ledger's file with many processes at once, and with a clock set back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from outlive.domain.errors import Broken, OutliveError
-from outlive.ledger import opening
+from outlive.ledger import open_ledger
 from outlive.ledger.sqlite import SqliteLedger
 from tests.conformance.steps import current, enqueued, running, settlement
 from tests.conformance.test_writing import race
@@ -24,8 +24,8 @@ def _open(path: Path) -> SqliteLedger:
 
 
 @pytest.mark.parametrize("turn", ["1", "2", "3", "4", "5"])
-def test_first_launches_at_the_same_moment_all_succeed(tmp_path: Path, turn: str) -> None:
-    """Eight processes create the ledger together; none is told that it is locked."""
+def test_ledger_records_every_task_when_eight_processes_create_it(tmp_path: Path, turn: str) -> None:
+    """No process gets the error that the ledger is locked."""
     place = tmp_path / turn
     place.mkdir()
 
@@ -40,28 +40,28 @@ def test_first_launches_at_the_same_moment_all_succeed(tmp_path: Path, turn: str
         assert len(ledger.unsettled()) == 8
 
 
-def test_a_latecomer_does_not_move_the_new_ledger_aside(tmp_path: Path) -> None:
-    """A second process met the same garbage, and comes to the quarantine when a new one has begun."""
+def test_quarantine_leaves_a_new_ledger_in_place(tmp_path: Path) -> None:
+    """If two processes find a damaged ledger, the second one must not move the first one's new ledger aside."""
     path = tmp_path / "ledger.sqlite"
     path.write_bytes(b"garbage" * 1000)
     with pytest.raises(Broken):
         _open(tmp_path)
     with _open(tmp_path) as ledger:
         enqueued(ledger)
-    error = opening.quarantine(str(path), NOW + SECOND, apsw.NotADBError("file is not a database"))
+    error = open_ledger.quarantine(str(path), NOW + SECOND, apsw.NotADBError("file is not a database"))
     assert "replaced by another process" in error.message
     with _open(tmp_path) as ledger:
         assert current(ledger).state == "queued"
 
 
-def test_a_latecomer_that_finds_nothing_says_to_try_again(tmp_path: Path) -> None:
-    """Between the move and the new ledger there is no file at all."""
-    error = opening.quarantine(str(tmp_path / "ledger.sqlite"), NOW, apsw.NotADBError("file is not a database"))
+def test_quarantine_asks_to_run_again_when_the_file_is_missing(tmp_path: Path) -> None:
+    """The file is missing after one process has moved it and before a new ledger is created."""
+    error = open_ledger.quarantine(str(tmp_path / "ledger.sqlite"), NOW, apsw.NotADBError("file is not a database"))
     assert error.hint == "run the command again"
 
 
-def test_moves_are_told_in_their_order_whatever_the_clock_says(tmp_path: Path) -> None:
-    """A clock that is set back, or that stands still, does not reorder a life."""
+def test_history_orders_moves_by_recording_when_the_clock_is_set_back(tmp_path: Path) -> None:
+    """The order is also right if several moves have the same time."""
     with _open(tmp_path) as ledger:
         back = enqueued(ledger, "taaaaaa1")
         ledger.start(back.id, 1, NOW - timedelta(hours=1))
@@ -73,22 +73,22 @@ def test_moves_are_told_in_their_order_whatever_the_clock_says(tmp_path: Path) -
         assert [move[2] for move in ledger.history(still.id).moves] == ["queued", "running", "failed"]
 
 
-def test_evidence_of_an_attempt_that_is_not_there_is_not_kept(tmp_path: Path) -> None:
-    """There is nothing that it would be evidence of."""
+def test_settle_records_no_evidence_of_a_missing_attempt(tmp_path: Path) -> None:
+    """The settlement of attempt 9 of a task with one attempt writes nothing."""
     with _open(tmp_path) as ledger:
         task = enqueued(ledger)
         assert not ledger.settle(settlement(task, number=9))
         assert ledger.history(task.id).evidence == ()
 
 
-def test_a_detail_that_is_not_utf8_does_not_prevent_an_ending(tmp_path: Path) -> None:
-    """A name in the sentence may have any bytes."""
+def test_settle_accepts_a_detail_that_is_not_utf8(tmp_path: Path) -> None:
+    """The detail of an ending may contain a file name with any bytes."""
     with _open(tmp_path) as ledger:
         task = running(ledger)
         assert ledger.settle(settlement(task, exited(1, detail="caf\udce9")))
 
 
-def test_a_missing_directory_is_a_clear_error(tmp_path: Path) -> None:
-    """Not a traceback of the file system's."""
+def test_opening_raises_an_error_of_outlive_when_the_directory_is_missing(tmp_path: Path) -> None:
+    """`SqliteLedger` raises `OutliveError` instead of an error of the operating system."""
     with pytest.raises(OutliveError):
         _open(tmp_path / "missing")

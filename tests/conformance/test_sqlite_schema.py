@@ -1,6 +1,6 @@
-"""The schema knows what the domain knows, and the database itself refuses the rest."""
+"""The ledger's schema: it has the domain's words, and refuses invalid rows."""
 
-# Statements here are put together from the domain's own words.
+# The statements here are built from words of the domain, so no input of others reaches them.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import apsw
 import pytest
 
-from outlive.domain import evidence, lifecycle, task
+from outlive.domain.tasks import evidence, lifecycle, task
 from outlive.ledger.sqlite import SqliteLedger
 from tests.conformance.steps import ended, enqueued, running
 from tests.unit.values import NOW
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 ID = "t7k2m9q4"
-# Words of the interface that the domain has no table of.
+# The domain has no list of these words.
 NOTICE_KINDS = {"ended", "group_ended", "lost", "stalled", "input_required", "retrying", "overlap"}
 NOTICE_STATES = {"pending", "claimed", "presented", "acked", "dismissed"}
 
@@ -38,7 +38,7 @@ def ledger(tmp_path: Path) -> Iterator[SqliteLedger]:
 
 @pytest.fixture
 def database(ledger: SqliteLedger, tmp_path: Path) -> Iterator[apsw.Connection]:
-    """Open the file of the ledger behind its back."""
+    """Open the ledger's file with a second connection, which bypasses `SqliteLedger`."""
     assert ledger.task(ID) is None
     connection = apsw.Connection(str(tmp_path / "ledger.sqlite"))
     connection.pragma("foreign_keys", value=True)
@@ -47,19 +47,19 @@ def database(ledger: SqliteLedger, tmp_path: Path) -> Iterator[apsw.Connection]:
 
 
 def definition(database: apsw.Connection, name: str) -> str:
-    """The SQL of a table or trigger, as the file has it."""
+    """Return the SQL of a table or trigger from the file."""
     return str(database.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (name,)).get)
 
 
 def allowed(database: apsw.Connection, table: str, column: str) -> set[str]:
-    """The words that a column's own CHECK lets pass."""
+    """Return the words that the CHECK of a column allows."""
     found = re.search(rf"CHECK \({column} IN \(([^)]*)\)\)", definition(database, table))
     assert found, f"{table}.{column} has no CHECK"
     return set(re.findall(r"'(\w+)'", found[1]))
 
 
 def words(module: ModuleType, name: str) -> set[str]:
-    """The words of a `Literal` that only type checkers see."""
+    """Return the words of a `Literal` that is defined only for type checkers."""
     for node in ast.walk(ast.parse(inspect.getsource(module))):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
             return set(re.findall(r"'(\w+)'", ast.unparse(node.value)))
@@ -79,27 +79,28 @@ def words(module: ModuleType, name: str) -> set[str]:
         ("notice", "state", NOTICE_STATES),
     ],
 )
-def test_a_column_allows_the_words_of_the_domain(
+def test_column_allows_exactly_the_words_of_the_domain(
     database: apsw.Connection, table: str, column: str, expected: set[str]
 ) -> None:
-    """All of them and no other."""
+    """The CHECK of the column lists the same words as the domain."""
     assert allowed(database, table, column) == expected
 
 
-def test_the_tables_of_states_are_those_that_type_checkers_see() -> None:
-    """What is checked at run time and what is checked before it are one list."""
+def test_word_lists_at_run_time_equal_those_of_the_types() -> None:
+    """`STATES`, `CONDITIONS` and `NOTIFY` have the words of their `Literal` types."""
     assert words(lifecycle, "State") == set(lifecycle.STATES)
     assert words(lifecycle, "Condition") == set(lifecycle.CONDITIONS)
+    assert words(task, "Notify") == set(task.NOTIFY)
 
 
-def test_the_trigger_allows_the_moves_of_the_table(database: apsw.Connection) -> None:
-    """Pair by pair."""
+def test_trigger_allows_exactly_the_moves_of_the_domain(database: apsw.Connection) -> None:
+    """The pairs of states in the trigger `attempt_moves` are those in `lifecycle.MOVES`."""
     pairs = set(re.findall(r"\('(\w+)', '(\w+)'\)", definition(database, "attempt_moves")))
     assert pairs == {(before, after) for before, afters in lifecycle.MOVES.items() for after in afters}
 
 
-def test_every_mention_of_the_live_states_names_them_all(database: apsw.Connection) -> None:
-    """CHECKs and indexes that speak of live attempts mean the domain's."""
+def test_schema_lists_all_live_states_wherever_it_lists_some(database: apsw.Connection) -> None:
+    """Each CHECK or index with a list of states names the live states or all states."""
     for (sql,) in database.execute("SELECT sql FROM sqlite_schema WHERE sql LIKE '%''queued'', ''%'"):
         for listed in re.findall(r"state IN \(([^)]*)\)\s*(?:\)|$)", sql):
             named = set(re.findall(r"'(\w+)'", listed))
@@ -111,12 +112,12 @@ def test_every_mention_of_the_live_states_names_them_all(database: apsw.Connecti
 
 @pytest.mark.parametrize("before", lifecycle.STATES)
 @pytest.mark.parametrize("after", lifecycle.STATES)
-def test_the_database_moves_only_by_the_table(
+def test_database_refuses_state_changes_outside_the_table_of_moves(
     ledger: SqliteLedger, database: apsw.Connection, before: str, after: str
 ) -> None:
-    """Every pair of states, tried directly on a row in which all else is right."""
+    """An UPDATE succeeds only for the pairs of states that `may_move` allows."""
     enqueued(ledger)
-    # The row is put into its state by inserting it anew, which is no move.
+    # Insert the row in its first state, because the trigger checks only updates.
     whole = {True: "NULL, NULL, NULL", False: "5, 'keeper', 6"}
     database.execute("DELETE FROM attempt")
     database.execute("DELETE FROM move")
@@ -138,10 +139,10 @@ def test_the_database_moves_only_by_the_table(
 
 @pytest.mark.parametrize("missing", ["settled_at", "settled_by", "delete_after"])
 @pytest.mark.parametrize("ending", lifecycle.TERMINAL)
-def test_the_database_refuses_half_an_ending(
+def test_database_refuses_an_ended_attempt_without_its_other_columns(
     ledger: SqliteLedger, database: apsw.Connection, ending: str, missing: str
 ) -> None:
-    """A terminal state without its moment, its author or its retention date."""
+    """A terminal state needs a settlement time, the settling process and a deletion date."""
     running(ledger)
     given = {"settled_at": "5", "settled_by": "'keeper'", "delete_after": "6"}
     given[missing] = "NULL"
@@ -151,20 +152,20 @@ def test_the_database_refuses_half_an_ending(
 
 
 @pytest.mark.parametrize("extra", ["settled_at = 5", "settled_by = 'keeper'", "delete_after = 6"])
-def test_the_database_refuses_an_ending_of_what_lives(
+def test_database_refuses_columns_of_an_ending_in_a_live_attempt(
     ledger: SqliteLedger, database: apsw.Connection, extra: str
 ) -> None:
-    """A live attempt has no moment, author or date of an ending."""
+    """A running attempt has no settlement time, no settling process and no deletion date."""
     running(ledger)
     with pytest.raises(apsw.ConstraintError, match="CHECK"):
         database.execute(f"UPDATE attempt SET {extra}")
 
 
 @pytest.mark.parametrize("kind", ["ended", "lost"])
-def test_the_database_refuses_a_second_ending_notice(
+def test_database_refuses_a_second_ending_notice_of_an_attempt(
     ledger: SqliteLedger, database: apsw.Connection, kind: str
 ) -> None:
-    """Neither the same again under another id nor `lost` beside `ended`; another kind may join."""
+    """A second `ended` or `lost` notice is refused. A notice of another kind is accepted."""
     ended(ledger)
     insert = "INSERT INTO notice (id, task, attempt, kind, created_at) VALUES (?, ?, 1, ?, 0)"
     with pytest.raises(apsw.ConstraintError, match="UNIQUE"):
@@ -173,15 +174,15 @@ def test_the_database_refuses_a_second_ending_notice(
 
 
 @pytest.mark.parametrize("id_", ["../t7k2m9", "T7K2M9Q4", "t7k2", "a" * 41, "t7k2m9q4\n", ""])
-def test_the_database_refuses_an_id_that_is_no_name(ledger: SqliteLedger, database: apsw.Connection, id_: str) -> None:
-    """Ids become paths."""
+def test_database_refuses_an_invalid_task_id(ledger: SqliteLedger, database: apsw.Connection, id_: str) -> None:
+    """Task ids become names of directories, so they must not contain slashes or newlines."""
     enqueued(ledger)
     with pytest.raises(apsw.ConstraintError, match="CHECK"):
         database.execute("UPDATE task SET id = ?", (id_,))
 
 
-def test_the_database_refuses_a_second_holder_of_a_key(ledger: SqliteLedger, database: apsw.Connection) -> None:
-    """Whatever a launcher believes."""
+def test_database_refuses_the_same_key_twice_in_a_project(ledger: SqliteLedger, database: apsw.Connection) -> None:
+    """The UNIQUE constraint does not depend on the check in `enqueue`."""
     enqueued(ledger, "taaaaaa1", key="k")
     enqueued(ledger, "taaaaaa2", key="l")
     with pytest.raises(apsw.ConstraintError, match="UNIQUE"):
@@ -189,10 +190,10 @@ def test_the_database_refuses_a_second_holder_of_a_key(ledger: SqliteLedger, dat
 
 
 @pytest.mark.parametrize("table", ["attempt", "evidence", "notice", "move"])
-def test_nothing_stays_behind_a_task_that_is_deleted(
+def test_deleting_a_task_deletes_its_rows_in_other_tables(
     ledger: SqliteLedger, database: apsw.Connection, table: str
 ) -> None:
-    """What belongs to a task goes with it."""
+    """The attempts, evidence, notices and moves of a deleted task are deleted with it."""
     ended(ledger)
     assert database.execute(f"SELECT count(*) FROM {table}").get > 0
     database.execute("DELETE FROM task")

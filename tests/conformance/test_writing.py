@@ -1,4 +1,4 @@
-"""What a ledger promises of its writes, sentence by sentence."""
+"""The contract of a ledger's write methods, one test for each sentence."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from outlive.domain.errors import OutliveError
-from outlive.domain.evidence import Evidence, Intent
-from outlive.domain.lifecycle import CONDITIONS
-from outlive.domain.settlement import OutputSize, plan_settlement
-from outlive.domain.task import LeftRunning, Task
+from outlive.domain.tasks.evidence import Evidence, Intent
+from outlive.domain.tasks.lifecycle import CONDITIONS
+from outlive.domain.tasks.settlement import OutputSize, plan_settlement
+from outlive.domain.tasks.task import LeftRunning, Task
 from outlive.ledger.contract import Selection
 from tests.conformance.steps import current, ended, enqueued, read_result, running, settlement
 from tests.unit.values import NOW, SECOND, attempt, exited, launch, vanished
@@ -20,8 +20,8 @@ from tests.unit.values import NOW, SECOND, attempt, exited, launch, vanished
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from outlive.domain.lifecycle import Condition
-    from outlive.domain.task import Launch
+    from outlive.domain.tasks.lifecycle import Condition
+    from outlive.domain.tasks.task import Launch
     from outlive.ledger.contract import Ledger
     from tests.conformance.conftest import LedgerFactory
 
@@ -30,7 +30,10 @@ RACERS = 8
 
 
 def race(entrant: Callable[[int, Callable[[], object]], str]) -> list[str]:
-    """What eight processes answer. Each is given its number, and a way to wait for the others."""
+    """Return the answers of eight processes that run `entrant` at the same time.
+
+    `entrant` receives the number of its process, and a function that waits until all processes have called it.
+    """
     context = multiprocessing.get_context("fork")
     start = context.Barrier(RACERS)
     answers: multiprocessing.SimpleQueue[str] = context.SimpleQueue()
@@ -50,8 +53,8 @@ def race(entrant: Callable[[int, Callable[[], object]], str]) -> list[str]:
 # --- enqueue --------------------------------------------------------------------------------------
 
 
-def test_enqueue_records_a_new_task_as_queued_with_its_first_attempt(ledger: Ledger) -> None:
-    """With everything that was asked for, and no ending."""
+def test_enqueue_records_a_queued_task_with_its_first_attempt(ledger: Ledger) -> None:
+    """The task has every given field, and neither notices nor evidence."""
     asked = launch(
         description="run the tests",
         session="s-1",
@@ -71,8 +74,8 @@ def test_enqueue_records_a_new_task_as_queued_with_its_first_attempt(ledger: Led
     assert ledger.history(ID).evidence == ()
 
 
-def test_whatever_a_method_returned_is_durable(ledger_factory: LedgerFactory) -> None:
-    """Another opener sees it at once, and whoever opens it after everybody has closed it."""
+def test_ledger_keeps_every_write_for_other_connections(ledger_factory: LedgerFactory) -> None:
+    """A second connection sees the writes at once, and a later one after all connections are closed."""
     with ledger_factory() as ledger:
         ended(ledger)
         before = (current(ledger), ledger.history(ID))
@@ -82,8 +85,8 @@ def test_whatever_a_method_returned_is_durable(ledger_factory: LedgerFactory) ->
         assert (current(ledger), ledger.history(ID)) == before
 
 
-def test_a_key_that_the_project_has_returns_its_task_and_writes_nothing(ledger: Ledger) -> None:
-    """Same project and key: the first task, whatever its state."""
+def test_enqueue_returns_the_first_task_when_the_key_is_taken(ledger: Ledger) -> None:
+    """A second launch with the key of an ended task of the same project records nothing."""
     first = ended(ledger, "tbcdfghj", key="k")
     again = ledger.enqueue(launch(id="tzzzzzzz", key="k", command="other"), attempt())
     assert again == current(ledger, "tbcdfghj")
@@ -92,8 +95,8 @@ def test_a_key_that_the_project_has_returns_its_task_and_writes_nothing(ledger: 
     assert len(ledger.tasks(Selection())) == 1
 
 
-def test_a_key_holds_within_its_project_only(ledger: Ledger) -> None:
-    """Another project's same key is another key; no key is never the same."""
+def test_key_is_unique_only_within_its_project(ledger: Ledger) -> None:
+    """Tasks of other projects may have the same key. Any number of tasks may have no key."""
     enqueued(ledger, "taaaaaa1", key="k", project="/a")
     enqueued(ledger, "taaaaaa2", key="k", project="/b")
     enqueued(ledger, "taaaaaa3", key="l", project="/a")
@@ -102,10 +105,10 @@ def test_a_key_holds_within_its_project_only(ledger: Ledger) -> None:
     assert len(ledger.tasks(Selection())) == 5
 
 
-def test_of_many_racing_with_one_key_exactly_one_gets_its_own_id_back(
+def test_enqueue_records_one_task_when_eight_processes_use_one_key(
     ledger_factory: LedgerFactory,
 ) -> None:
-    """Eight processes, key after key, begun together: all name the same task."""
+    """All eight processes receive the id of the same task, for each of twenty keys."""
     ledger_factory().close()
     keys = [f"k{number:02}" for number in range(20)]
 
@@ -126,8 +129,8 @@ def test_of_many_racing_with_one_key_exactly_one_gets_its_own_id_back(
         assert [task.id for task in reversed(ledger.tasks(Selection()))] == winners
 
 
-def test_launches_without_a_key_do_not_disturb_each_other(ledger_factory: LedgerFactory) -> None:
-    """Eight processes, five tasks each: all forty are there, each with its first attempt."""
+def test_enqueue_records_every_task_when_eight_processes_use_no_key(ledger_factory: LedgerFactory) -> None:
+    """All forty tasks are recorded, each with one attempt."""
     ledger_factory().close()
 
     def enqueue(number: int, meet: Callable[[], object]) -> str:
@@ -147,8 +150,8 @@ def test_launches_without_a_key_do_not_disturb_each_other(ledger_factory: Ledger
 # --- add_attempt ----------------------------------------------------------------------------------
 
 
-def test_a_further_attempt_follows_an_ended_one(ledger: Ledger) -> None:
-    """The task is queued again, and its first ending stays as it was."""
+def test_add_attempt_queues_the_task_again(ledger: Ledger) -> None:
+    """The ended first attempt stays unchanged."""
     ended(ledger, evidence=exited(3))
     first = current(ledger).current
     second = attempt(2, created_at=NOW + 9 * SECOND, boot="boot-2", pid_namespace=7)
@@ -158,8 +161,10 @@ def test_a_further_attempt_follows_an_ended_one(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("prepare", [enqueued, running])
-def test_no_attempt_is_added_while_the_newest_lives(ledger: Ledger, prepare: Callable[[Ledger], Launch]) -> None:
-    """False, and nothing is written."""
+def test_add_attempt_returns_false_when_the_newest_attempt_is_live(
+    ledger: Ledger, prepare: Callable[[Ledger], Launch]
+) -> None:
+    """A task with a queued or running attempt stays unchanged."""
     prepare(ledger)
     before = (current(ledger), ledger.history(ID))
     assert not ledger.add_attempt(ID, attempt(2))
@@ -167,22 +172,22 @@ def test_no_attempt_is_added_while_the_newest_lives(ledger: Ledger, prepare: Cal
 
 
 @pytest.mark.parametrize("number", [0, 1, 3, 4])
-def test_an_attempt_that_is_not_the_next_one_is_not_added(ledger: Ledger, number: int) -> None:
-    """Somebody else's retry came first, or the caller skipped one: False, nothing written."""
+def test_add_attempt_returns_false_when_the_number_is_not_the_next(ledger: Ledger, number: int) -> None:
+    """Nothing is written if another process was first to retry the task, or if a number was skipped."""
     ended(ledger)
     before = (current(ledger), ledger.history(ID))
     assert not ledger.add_attempt(ID, attempt(number))
     assert (current(ledger), ledger.history(ID)) == before
 
 
-def test_no_attempt_is_added_to_an_unknown_task(ledger: Ledger) -> None:
-    """There is nothing to try again."""
+def test_add_attempt_returns_false_when_the_task_is_unknown(ledger: Ledger) -> None:
+    """No task is recorded for an unknown id."""
     assert not ledger.add_attempt("tzzzzzzz", attempt(2))
     assert ledger.tasks(Selection()) == []
 
 
-def test_of_many_retries_exactly_one_is_added(ledger_factory: LedgerFactory) -> None:
-    """Eight processes that all read the same ending."""
+def test_add_attempt_succeeds_once_when_eight_processes_retry(ledger_factory: LedgerFactory) -> None:
+    """One process gets True, and the task has exactly two attempts."""
     with ledger_factory() as ledger:
         ended(ledger)
 
@@ -199,15 +204,15 @@ def test_of_many_retries_exactly_one_is_added(ledger_factory: LedgerFactory) -> 
 # --- start ----------------------------------------------------------------------------------------
 
 
-def test_start_moves_a_queued_attempt_to_running(ledger: Ledger) -> None:
-    """With the moment it began."""
+def test_start_records_a_queued_attempt_as_running(ledger: Ledger) -> None:
+    """The attempt has the given start time."""
     enqueued(ledger)
     assert ledger.start(ID, 1, NOW + SECOND)
     assert current(ledger).current == attempt(state="running", started_at=NOW + SECOND)
 
 
-def test_an_attempt_can_be_recorded_as_begun(ledger: Ledger) -> None:
-    """In one step, and still as two moves; for a further attempt too."""
+def test_attempt_with_a_start_is_recorded_with_two_moves(ledger: Ledger) -> None:
+    """`enqueue` and `add_attempt` record an attempt with a start time as queued and then as running."""
     begun = attempt(state="running", started_at=NOW + SECOND)
     ledger.enqueue(launch(), begun)
     assert current(ledger).current == begun
@@ -221,8 +226,8 @@ def test_an_attempt_can_be_recorded_as_begun(ledger: Ledger) -> None:
     ]
 
 
-def test_start_is_refused_when_the_attempt_is_not_queued_any_more(ledger: Ledger) -> None:
-    """Running, ended or unknown: False, and the first start stays the start."""
+def test_start_returns_false_when_the_attempt_is_not_queued(ledger: Ledger) -> None:
+    """A running, ended or unknown attempt stays unchanged."""
     running(ledger)
     assert not ledger.start(ID, 1, NOW + 9 * SECOND)
     assert current(ledger).current.started_at == NOW + SECOND
@@ -238,8 +243,8 @@ def test_start_is_refused_when_the_attempt_is_not_queued_any_more(ledger: Ledger
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_a_condition_is_said_of_an_attempt_that_runs(ledger: Ledger, condition: Condition) -> None:
-    """And taken back; its state is not touched by either."""
+def test_condition_is_set_and_cleared_on_a_running_attempt(ledger: Ledger, condition: Condition) -> None:
+    """Neither write changes the state of the attempt."""
     running(ledger)
     before = current(ledger).current
     ledger.set_condition(ID, 1, condition)
@@ -248,16 +253,16 @@ def test_a_condition_is_said_of_an_attempt_that_runs(ledger: Ledger, condition: 
     assert current(ledger).current == before
 
 
-def test_an_ended_attempt_keeps_what_it_had(ledger: Ledger) -> None:
-    """A keeper that is late with a condition changes nothing."""
+def test_set_condition_leaves_an_ended_attempt_unchanged(ledger: Ledger) -> None:
+    """A keeper may set a condition after the attempt was settled."""
     ended(ledger)
     before = current(ledger)
     ledger.set_condition(ID, 1, "stalled")
     assert current(ledger) == before
 
 
-def test_a_condition_ends_with_its_attempt(ledger: Ledger) -> None:
-    """Nothing that has ended is stalled or waits for input."""
+def test_settle_clears_the_condition(ledger: Ledger) -> None:
+    """An ended attempt is neither stalled nor waiting for input."""
     asked = running(ledger)
     ledger.set_condition(ID, 1, "input_required")
     ledger.settle(settlement(asked))
@@ -268,7 +273,7 @@ def test_a_condition_ends_with_its_attempt(ledger: Ledger) -> None:
 
 
 def test_settle_writes_state_notice_and_retention_together(ledger: Ledger) -> None:
-    """The whole ending, as it was planned."""
+    """One call records the planned state, evidence, notice and deletion date."""
     asked = running(ledger, session="s-1")
     left = (LeftRunning(pid=77, command="sleep 9"), LeftRunning(pid=78, command="\udcff"))
     planned = plan_settlement(
@@ -305,8 +310,8 @@ def test_settle_writes_state_notice_and_retention_together(ledger: Ledger) -> No
     assert notice.created_at == NOW + 3 * SECOND
 
 
-def test_a_queued_attempt_can_be_settled(ledger: Ledger) -> None:
-    """It could not be started, or nobody is left who would."""
+def test_settle_ends_a_queued_attempt(ledger: Ledger) -> None:
+    """An attempt that never started is recorded as failed, without a start time."""
     asked = enqueued(ledger)
     seen = Evidence(kind="not_started", seen_by="keeper", started="no", detail="no such file")
     assert ledger.settle(settlement(asked, seen))
@@ -314,8 +319,8 @@ def test_a_queued_attempt_can_be_settled(ledger: Ledger) -> None:
     assert (ending.state, ending.reason, ending.started_at) == ("failed", "not_started", None)
 
 
-def test_settling_again_keeps_only_the_evidence(ledger: Ledger) -> None:
-    """False; the first ending, its notice and its date stay, and what was seen is added."""
+def test_second_settle_adds_only_its_evidence(ledger: Ledger) -> None:
+    """`settle` returns False, and the first ending stays with its notice and its date."""
     asked = ended(ledger, evidence=exited(0))
     before, notices = current(ledger), ledger.history(ID).notices
     late = settlement(asked, exited(9), settled_by="reconciler", settled_at=NOW + 99 * SECOND)
@@ -329,8 +334,8 @@ def test_settling_again_keeps_only_the_evidence(ledger: Ledger) -> None:
     ]
 
 
-def test_settling_the_same_twice_is_settling_once(ledger: Ledger) -> None:
-    """A writer that does not know whether its first try arrived may simply try again."""
+def test_second_settle_with_the_same_settlement_leaves_the_task_unchanged(ledger: Ledger) -> None:
+    """A process that does not know whether its first call of `settle` succeeded may repeat the call."""
     asked = running(ledger)
     assert ledger.settle(settlement(asked))
     before = current(ledger)
@@ -339,8 +344,8 @@ def test_settling_the_same_twice_is_settling_once(ledger: Ledger) -> None:
     assert len(ledger.history(ID).notices) == 1
 
 
-def test_lost_is_final(ledger: Ledger) -> None:
-    """The exit that turns up later is added to the attempt; the ending is not reopened."""
+def test_lost_attempt_stays_lost_when_its_exit_is_found(ledger: Ledger) -> None:
+    """The exit code is added as evidence only."""
     asked = ended(ledger, evidence=vanished())
     assert not ledger.settle(settlement(asked, exited(0)))
     assert current(ledger).current.exit_code is None
@@ -351,8 +356,8 @@ def test_lost_is_final(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("start_it", [False, True])
-def test_the_late_word_of_an_older_attempt_changes_nothing(ledger: Ledger, *, start_it: bool) -> None:
-    """A newer attempt has begun: only the evidence is kept, under the older one's number."""
+def test_settle_of_an_older_attempt_adds_only_its_evidence(ledger: Ledger, *, start_it: bool) -> None:
+    """The newer attempt stays unchanged, whether it is queued or running."""
     asked = ended(ledger, evidence=vanished())
     ledger.add_attempt(ID, attempt(2))
     if start_it:
@@ -367,8 +372,8 @@ def test_the_late_word_of_an_older_attempt_changes_nothing(ledger: Ledger, *, st
     ]
 
 
-def test_each_attempt_has_an_ending_of_its_own(ledger: Ledger) -> None:
-    """Its notice, its retention and its history; the task's state is the newest one's."""
+def test_each_attempt_has_its_own_ending(ledger: Ledger) -> None:
+    """Each attempt has its own state and its own notice."""
     asked = ended(ledger, evidence=exited(1))
     ledger.add_attempt(ID, attempt(2, created_at=NOW + 5 * SECOND))
     ledger.start(ID, 2, NOW + 6 * SECOND)
@@ -377,15 +382,15 @@ def test_each_attempt_has_an_ending_of_its_own(ledger: Ledger) -> None:
     assert [notice.attempt for notice in ledger.history(ID).notices] == [1, 2]
 
 
-def test_settling_what_is_unknown_writes_nothing(ledger: Ledger) -> None:
-    """No task, no notice, no evidence."""
+def test_settle_of_an_unknown_task_writes_nothing(ledger: Ledger) -> None:
+    """`settle` returns False, and records neither a notice nor evidence."""
     assert not ledger.settle(settlement(launch(id="tzzzzzzz")))
     assert ledger.history("tzzzzzzz").notices == ()
     assert ledger.history("tzzzzzzz").evidence == ()
 
 
-def test_of_many_who_settle_exactly_one_does(ledger_factory: LedgerFactory) -> None:
-    """A keeper and seven reconcilers: one ending, one notice, and everybody's evidence."""
+def test_settle_succeeds_once_when_eight_processes_settle(ledger_factory: LedgerFactory) -> None:
+    """The attempt has one ending and one notice. The evidence of all eight processes is recorded."""
     with ledger_factory() as ledger:
         asked = running(ledger)
 
@@ -405,8 +410,8 @@ def test_of_many_who_settle_exactly_one_does(ledger_factory: LedgerFactory) -> N
     assert sorted(seen.exit_code or 0 for _, _, seen in history.evidence) == list(range(RACERS))
 
 
-def test_a_write_that_fails_writes_nothing(ledger: Ledger) -> None:
-    """State, notice and retention, or none of them: also when the last of the writes fails."""
+def test_settle_writes_nothing_when_its_last_write_fails(ledger: Ledger) -> None:
+    """Neither the state nor the evidence changes if the notice cannot be inserted."""
     asked = ended(ledger, "tbcdfghj")
     taken = ledger.history("tbcdfghj").notices[0].id
     running(ledger)
@@ -420,8 +425,8 @@ def test_a_write_that_fails_writes_nothing(ledger: Ledger) -> None:
 # --- add_evidence ---------------------------------------------------------------------------------
 
 
-def test_evidence_is_kept_without_any_consequence(ledger: Ledger) -> None:
-    """Every field of it; the task stays as it was."""
+def test_add_evidence_records_evidence_without_ending_the_attempt(ledger: Ledger) -> None:
+    """Every field of the evidence is recorded, and the task stays unchanged."""
     running(ledger)
     before = current(ledger)
     seen = Evidence(
@@ -442,8 +447,8 @@ def test_evidence_is_kept_without_any_consequence(ledger: Ledger) -> None:
 # --- acknowledge ----------------------------------------------------------------------------------
 
 
-def test_the_session_that_launched_acknowledges_its_ending(ledger: Ledger) -> None:
-    """Once: the second time there is nothing left to acknowledge."""
+def test_launching_session_acknowledges_the_notice_by_reading_the_result(ledger: Ledger) -> None:
+    """A second reading finds no notice to acknowledge."""
     ended(ledger, session="s-1")
     assert read_result(ledger, ID, "s-1") == 1
     assert [notice.state for notice in ledger.history(ID).notices] == ["acked"]
@@ -451,22 +456,22 @@ def test_the_session_that_launched_acknowledges_its_ending(ledger: Ledger) -> No
 
 
 @pytest.mark.parametrize("session", ["s-2", "", "S-1", None])
-def test_nobody_else_acknowledges_it(ledger: Ledger, session: str | None) -> None:
-    """Another session, or a person outside of any: it is still owed."""
+def test_notice_stays_pending_when_another_session_reads_the_result(ledger: Ledger, session: str | None) -> None:
+    """Neither another session nor a reader without a session acknowledges the notice."""
     ended(ledger, session="s-1")
     assert read_result(ledger, ID, session) == 0
     assert [notice.state for notice in ledger.history(ID).notices] == ["pending"]
 
 
-def test_what_no_session_launched_no_session_acknowledges(ledger: Ledger) -> None:
-    """It is owed to nobody."""
+def test_ending_without_a_session_is_acknowledged_by_no_session(ledger: Ledger) -> None:
+    """A task that was launched without a session has no notice for any session."""
     ended(ledger)
     enqueued(ledger, "tbcdfghj", session="s-1")
     assert read_result(ledger, ID, "s-1") == 0
 
 
-def test_every_ending_of_the_task_is_acknowledged_and_counted(ledger: Ledger) -> None:
-    """The failed first try too; of other tasks none; of a dismissed one nothing."""
+def test_reading_the_result_acknowledges_the_notices_of_all_attempts(ledger: Ledger) -> None:
+    """Notices of other tasks stay pending, and dismissed notices stay dismissed."""
     asked = ended(ledger, session="s-1", evidence=exited(1))
     ledger.add_attempt(ID, attempt(2))
     ledger.settle(settlement(asked, vanished(), number=2))
@@ -478,7 +483,7 @@ def test_every_ending_of_the_task_is_acknowledged_and_counted(ledger: Ledger) ->
     assert ledger.history("tbcdfghk").notices[0].state == "dismissed"
 
 
-def test_there_is_nothing_to_acknowledge_before_the_end(ledger: Ledger) -> None:
-    """A live attempt has no notice."""
+def test_reading_the_result_of_a_running_task_acknowledges_nothing(ledger: Ledger) -> None:
+    """A running attempt has no notice."""
     running(ledger, session="s-1")
     assert read_result(ledger, ID, "s-1") == 0

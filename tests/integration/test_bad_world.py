@@ -1,4 +1,4 @@
-"""Bad input and a bad world: two lines, the right exit code, nothing lost, no traceback."""
+"""Invalid input and a broken environment: an error with a hint, the right exit code, and no lost record."""
 
 from __future__ import annotations
 
@@ -53,30 +53,31 @@ def _refused(done: subprocess.CompletedProcess[str], code: int, said: str) -> No
         (("list", "--limit", "-3"), "--limit cannot be '-3'"),
         (("list", "--state", "done"), "--state cannot be 'done'"),
         (("list", "--all=yes"), "--all takes no value"),
+        (("mcp", "--http", "99999"), "--http cannot be '99999'"),
         (("fly",), "there is no command 'fly'"),
     ],
 )
-def test_wrong_usage_is_exit_code_two(bench: Bench, words: tuple[str, ...], said: str) -> None:
-    """Every mistake is named, and nothing was started."""
+def test_wrong_usage_exits_with_two(bench: Bench, words: tuple[str, ...], said: str) -> None:
+    """Each wrong command line prints an error that names the mistake, exits with 2 and starts no task."""
     _refused(bench.run(*words), 2, said)
     assert bench.json("list", "--all")["tasks"] == []
 
 
-def test_an_ambiguous_prefix_names_the_candidates(bench: Bench) -> None:
-    """`t` may be any of them."""
+def test_ambiguous_id_prefix_is_refused(bench: Bench) -> None:
+    """If the prefix of an id matches two tasks, the error names both tasks."""
     tasks = [bench.launch("true") for _ in range(2)]
     done = bench.run("show", "t")
     _refused(done, 2, "may be any of")
     assert all(task in done.stderr for task in tasks)
 
 
-def test_the_result_of_a_running_task_is_refused(bench: Bench) -> None:
-    """Exit code 2 and the way to wait for it."""
+def test_result_is_refused_while_the_task_runs(bench: Bench) -> None:
+    """`result` of a running task exits with 2 and prints a hint."""
     _refused(bench.run("result", bench.launch("sleep 30")), 2, "has no result yet")
 
 
-def test_errors_are_json_where_json_was_asked_for(bench: Bench) -> None:
-    """One JSON document on stderr, with a stable code."""
+def test_error_is_json_when_the_caller_passes_json(bench: Bench) -> None:
+    """With `--json`, an error is one JSON document on stderr, with a stable code."""
     done = bench.run("show", "tzzzz", "--json")
     assert done.returncode == 2
     error = json.loads(done.stderr)["error"]
@@ -84,8 +85,8 @@ def test_errors_are_json_where_json_was_asked_for(bench: Bench) -> None:
     assert set(error) == {"code", "message", "hint"}
 
 
-def test_impossible_commands_are_refused_by_the_sdk(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A megabyte of command text, a NUL byte: an error that says what to do instead."""
+def test_sdk_refuses_commands_that_cannot_run(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SDK raises `UserError` with a hint if a command is empty, too long or contains a NUL byte."""
     monkeypatch.chdir(bench.project)
     client = Outlive(home=str(bench.state))
     for command in ("x" * (1 << 20), "echo a\0b", ["echo", "a\0b"], "", [], "  "):
@@ -95,8 +96,8 @@ def test_impossible_commands_are_refused_by_the_sdk(bench: Bench, monkeypatch: p
     assert client.tasks() == []
 
 
-def test_a_long_command_line_that_the_kernel_takes_is_run(bench: Bench) -> None:
-    """A hundred kilobytes of shell text arrive whole."""
+def test_long_command_text_is_run_and_recorded_in_full(bench: Bench) -> None:
+    """A shell text of 100 kilobytes is executed and shown without a change."""
     text = "# " + "x" * 100_000 + "\necho whole"
     task = bench.launch(text)
     bench.ok("wait", task)
@@ -104,8 +105,8 @@ def test_a_long_command_line_that_the_kernel_takes_is_run(bench: Bench) -> None:
     assert bench.show(task)["command"] == text
 
 
-def test_names_that_are_not_utf8_survive(bench: Bench) -> None:
-    """Arguments, working directory and key with arbitrary bytes: run, recorded, found again."""
+def test_names_that_are_not_utf8_are_preserved(bench: Bench) -> None:
+    """Arguments, working directory and key may contain any bytes, and are recorded and found again unchanged."""
     odd = os.fsdecode(b"d\xff\xfe")
     place = bench.project / odd
     place.mkdir()
@@ -119,8 +120,8 @@ def test_names_that_are_not_utf8_survive(bench: Bench) -> None:
     assert bench.ok("show", task)
 
 
-def test_a_home_that_is_a_link_is_refused(bench: Bench) -> None:
-    """Nothing is written through a symbolic link."""
+def test_state_directory_that_is_a_symbolic_link_is_refused(bench: Bench) -> None:
+    """`run` refuses a state directory that is a symbolic link, and writes nothing into the target of the link."""
     target = bench.root / "target"
     target.mkdir(mode=0o700)
     link = bench.root / "link"
@@ -129,8 +130,8 @@ def test_a_home_that_is_a_link_is_refused(bench: Bench) -> None:
     assert list(target.iterdir()) == []
 
 
-def test_a_home_open_to_others_is_refused(bench: Bench) -> None:
-    """Group- or world-accessible state is not private, and says how to mend it."""
+def test_state_directory_is_refused_when_other_users_can_access_it(bench: Bench) -> None:
+    """A command refuses a state directory with mode 0755, and works again after `chmod 700`."""
     bench.launch("true")
     state = Path(bench.home.path)
     state.chmod(0o755)
@@ -140,16 +141,16 @@ def test_a_home_open_to_others_is_refused(bench: Bench) -> None:
 
 
 @pytest.mark.root
-def test_somebody_elses_home_is_refused(bench: Bench) -> None:
-    """A directory prepared by another user is not trusted."""
+def test_state_directory_of_another_user_is_refused(bench: Bench) -> None:
+    """`run` refuses a directory that another user owns, and writes nothing into it."""
     bench.state.mkdir(mode=0o700)
     os.chown(bench.state, 65534, 65534)
     _refused(bench.run("run", "true"), 3, "belongs to user 65534")
     assert list(bench.state.iterdir()) == []
 
 
-def test_a_home_that_is_a_file_is_refused(bench: Bench) -> None:
-    """Not a directory at all."""
+def test_state_directory_that_is_a_file_is_refused(bench: Bench) -> None:
+    """`run` exits with 3 if the path of the state directory is a file, and leaves the file unchanged."""
     bench.state.write_text("hello")
     done = bench.run("run", "true")
     assert done.returncode == 3
@@ -157,8 +158,8 @@ def test_a_home_that_is_a_file_is_refused(bench: Bench) -> None:
     assert bench.state.read_text() == "hello"
 
 
-def test_without_a_home_there_is_a_clear_error(bench: Bench) -> None:
-    """HOME, XDG_STATE_HOME and OUTLIVE_HOME unset: where to put the state is not guessed."""
+def test_command_fails_when_no_state_directory_is_configured(bench: Bench) -> None:
+    """Without HOME, XDG_STATE_HOME and OUTLIVE_HOME, a command exits with 3 and does not guess a directory."""
     env = {name: text for name, text in bench.env.items() if name not in ("HOME", "OUTLIVE_HOME", "XDG_STATE_HOME")}
     done = subprocess.run(bench.command("list"), env=env, capture_output=True, text=True, check=False)
     _refused(done, 3, "HOME is not set")
@@ -166,7 +167,7 @@ def test_without_a_home_there_is_a_clear_error(bench: Bench) -> None:
 
 @pytest.fixture
 def mounted(bench: Bench) -> Iterator[Path]:
-    """A small file system of its own for the state; the test may remount and fill it."""
+    """Mount a small file system as the state directory, and unmount it at the end."""
     bench.state.mkdir(mode=0o700)
     mount = ["mount", "-t", "tmpfs", "-o", "size=48m,mode=700", "outlive-test", str(bench.state)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
@@ -178,8 +179,8 @@ def mounted(bench: Bench) -> Iterator[Path]:
 
 @pytest.mark.root
 @pytest.mark.usefixtures("mounted")
-def test_a_read_only_home_is_refused(bench: Bench) -> None:
-    """Exit code 3, and the tasks are still there afterwards."""
+def test_read_only_state_directory_is_refused(bench: Bench) -> None:
+    """`run` exits with 3 on a read-only file system, and the recorded tasks can be read after a writable remount."""
     task = bench.launch("true")
     bench.ok("wait", task)
     subprocess.run(["mount", "-o", "remount,ro", str(bench.state)], check=True)
@@ -192,8 +193,8 @@ def test_a_read_only_home_is_refused(bench: Bench) -> None:
 
 
 @pytest.mark.root
-def test_a_launch_below_the_floor_of_free_space_is_refused(bench: Bench, mounted: Path) -> None:
-    """`run` refuses while a running task can still be settled; with space back, all is as before."""
+def test_launch_is_refused_when_too_little_disk_space_is_free(bench: Bench, mounted: Path) -> None:
+    """Below the required free space, `run` is refused, but the exit code of a running task is still recorded."""
     running = bench.launch("sleep 0.5; exit 7")
     with open(mounted / "hog", "wb") as hog:
         hog.write(bytes(20 << 20))
@@ -205,8 +206,8 @@ def test_a_launch_below_the_floor_of_free_space_is_refused(bench: Bench, mounted
 
 
 @pytest.mark.root
-def test_a_full_disk_loses_no_exit_code(bench: Bench, mounted: Path) -> None:
-    """Not one block is free when the command ends: the preallocated record and the ballast carry it."""
+def test_exit_codes_are_recorded_when_the_disk_is_full(bench: Bench, mounted: Path) -> None:
+    """Exit codes are recorded without a free block, because the space for them was reserved in advance."""
     tasks = [bench.launch(f"sleep 0.8; exit {code}") for code in (11, 12, 13)]
     hog = os.open(mounted / "hog", os.O_WRONLY | os.O_CREAT)
     for size in (1 << 20, 4096, 1):
@@ -225,8 +226,8 @@ def test_a_full_disk_loses_no_exit_code(bench: Bench, mounted: Path) -> None:
 
 
 @pytest.mark.root
-def test_a_file_system_without_holes_ends_a_runaway(bench: Bench) -> None:
-    """Where holes cannot be punched the launch says so, and the task ends at its limit."""
+def test_task_fails_at_its_output_limit_when_holes_cannot_be_punched(bench: Bench) -> None:
+    """On a file system without holes, `run` prints a warning, and the task fails at its output limit."""
     bench.state.mkdir(mode=0o700)
     mount = ["mount", "-t", "ramfs", "-o", "mode=700", "outlive-test", str(bench.state)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
@@ -244,8 +245,8 @@ def test_a_file_system_without_holes_ends_a_runaway(bench: Bench) -> None:
 
 
 @pytest.mark.root
-def test_a_network_like_file_system_is_refused(bench: Bench) -> None:
-    """A FUSE mount, where locks of two mounts do not see each other, is refused by name."""
+def test_state_directory_on_a_fuse_mount_is_refused(bench: Bench) -> None:
+    """`run` refuses a FUSE file system, where locks of two mounts do not exclude each other."""
     if not shutil.which("bindfs") or not os.path.exists("/dev/fuse"):
         pytest.skip("needs bindfs and /dev/fuse")
     behind = bench.root / "behind"
@@ -259,19 +260,90 @@ def test_a_network_like_file_system_is_refused(bench: Bench) -> None:
         subprocess.run(["umount", "-l", str(bench.state)], check=False)
 
 
-def test_a_home_reached_through_a_second_mount_is_refused(bench: Bench) -> None:
-    """The place is pinned for a boot: another device under the same directory is another mount."""
-    bench.launch("true")
-    place = Path(bench.home.path) / "place"
-    boot, device, punch = place.read_text().split()
-    place.write_text(f"{boot} {int(device) + 1} {punch}\n")
-    _refused(bench.run("list"), 3, "through another mount")
-    place.write_text(f"other-boot {int(device) + 1} {punch}\n")
-    bench.ok("list")
+class Overlay:
+    """An overlay mount, whose files can be reached through the mount and through its upper layer."""
+
+    def __init__(self, root: Path) -> None:
+        self.upper, self.merged = root / "upper", root / "merged"
+        self._layers = f"lowerdir={root / 'lower'},upperdir={self.upper},workdir={root / 'work'}"
+        self._between = root / "between"
+        for each in (self.upper, self.merged, root / "lower", root / "work", self._between):
+            each.mkdir()
+
+    def mount(self) -> None:
+        """Mount the overlay, or skip the test."""
+        call = ["mount", "-t", "overlay", "-o", self._layers, "outlive-test", str(self.merged)]
+        if subprocess.run(call, capture_output=True, check=False).returncode:
+            pytest.skip("cannot mount an overlay here")
+
+    def mount_again(self) -> None:
+        """Mount the overlay with another device number, as the restart of a container does."""
+        self.unmount()
+        subprocess.run(["mount", "-t", "tmpfs", "outlive-test", str(self._between)], check=True)
+        self.mount()
+
+    def unmount(self) -> None:
+        """Unmount the overlay, and the mount that took its device number."""
+        for each in (self.merged, self._between):
+            subprocess.run(["umount", "-l", str(each)], capture_output=True, check=False)
 
 
-def test_a_corrupt_ledger_is_moved_aside_and_never_overwritten(bench: Bench) -> None:
-    """Row 51: reported with exit code 3, kept byte for byte; the next command begins a new one."""
+@pytest.fixture
+def overlay(bench: Bench) -> Iterator[Overlay]:
+    """Mount an overlay, and unmount it at the end."""
+    made = Overlay(bench.root)
+    made.mount()
+    yield made
+    made.unmount()
+
+
+def test_state_directory_opens_after_a_container_restart(bench: Bench, overlay: Overlay) -> None:
+    """When a restart changes the device number of the file system, old tasks can be read and new ones launched."""
+    env = {"OUTLIVE_HOME": str(overlay.merged / "state")}
+    task = bench.launch("exit 3", env=env)
+    bench.run("wait", task, env=env)
+    before = overlay.merged.stat().st_dev
+    overlay.mount_again()
+    assert overlay.merged.stat().st_dev != before
+    assert bench.json("show", task, env=env)["exit_code"] == 3
+    assert bench.run("run", "--wait", "30s", "true", env=env).returncode == 0
+
+
+@pytest.mark.parametrize("first", ["merged", "upper"])
+def test_state_directory_is_refused_while_another_mount_uses_it(bench: Bench, overlay: Overlay, first: str) -> None:
+    """While a task runs through one mount, every command through another mount of the same directory is refused."""
+    used = {"OUTLIVE_HOME": str(overlay.merged if first == "merged" else overlay.upper) + "/state"}
+    other = {"OUTLIVE_HOME": str(overlay.upper if first == "merged" else overlay.merged) + "/state"}
+    task = bench.launch("sleep 60", env=used)
+    for words in (("list",), ("run", "true")):
+        _refused(bench.run(*words, env=other), 3, "through another mount")
+    bench.ok("cancel", task, env=used)
+    wait_until(lambda: bench.run("list", env=other).returncode == 0, "the last process of the task to leave")
+    assert task in bench.ok("list", env=other)
+
+
+def test_state_directory_is_refused_when_processes_outside_a_container_may_use_it(
+    bench: Bench, overlay: Overlay
+) -> None:
+    """In a container, commands are refused, because the host may use the state directory through another mount."""
+    bench.launch("true", env={"OUTLIVE_HOME": str(overlay.upper / "state")})
+    contained = ["unshare", "-pf", "--mount-proc"]
+    if subprocess.run([*contained, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("cannot make a PID namespace here")
+    env = {"OUTLIVE_HOME": str(overlay.merged / "state")}
+    refused = bench.run("list", env=env, before=contained)
+    _refused(refused, 3, "through another mount")
+    (place,) = (overlay.merged / "state").glob("*/place")
+    assert f"delete {place}" in refused.stderr
+    place.unlink()
+    assert bench.run("list", env=env, before=contained).returncode == 0
+
+
+def test_damaged_ledger_is_moved_aside_and_restored(bench: Bench) -> None:
+    """A command moves a damaged ledger aside and exits with 3, and the next command restores the records.
+
+    Row 51 of the acceptance scenarios.
+    """
     task = bench.launch("true")
     bench.ok("wait", task)
     ledger = Path(bench.home.ledger)
@@ -283,13 +355,13 @@ def test_a_corrupt_ledger_is_moved_aside_and_never_overwritten(bench: Bench) -> 
     _refused(done, 3, "is damaged")
     (aside,) = [path for path in ledger.parent.iterdir() if ".broken-" in path.name]
     assert aside.read_bytes() == garbage
-    assert bench.json("list")["tasks"] == []
+    assert [each["id"] for each in bench.json("list")["tasks"]] == [task]
     assert Path(bench.home.bundle(task), "spec.json").exists()
     assert bench.launch("true")
 
 
-def test_few_file_descriptors_are_enough_or_a_clear_error(bench: Bench) -> None:
-    """With 4 to 14 descriptors allowed: it works, or says so; an id is printed only if it runs."""
+def test_launch_works_or_fails_with_a_hint_when_few_descriptors_are_allowed(bench: Bench) -> None:
+    """With a limit of 4 to 14 file descriptors, `run` prints the id of a task that runs, or an error with a hint."""
     bench.ok("list")
     codes = {limit: _run_with_descriptors(bench, limit) for limit in range(4, 15)}
     assert codes[14] == 0, "fourteen are enough"
@@ -306,7 +378,7 @@ def _run_with_descriptors(bench: Bench, limit: int) -> int:
     )
     if done.returncode == 0:
         assert bench.run("wait", done.stdout.strip()).returncode == 0, limit
-    elif limit >= 8:  # with fewer the interpreter itself does not come up
+    elif limit >= 8:  # with fewer than 8 descriptors, the interpreter itself does not start
         assert done.stdout == ""
         assert "Traceback" not in done.stderr, (limit, done.stderr)
         assert "hint:" in done.stderr, (limit, done.stderr)
@@ -314,8 +386,8 @@ def _run_with_descriptors(bench: Bench, limit: int) -> int:
     return done.returncode
 
 
-def test_every_file_is_private_under_any_umask(bench: Bench) -> None:
-    """0600 and 0700, also when the caller's umask is 000."""
+def test_state_files_are_private_under_any_umask(bench: Bench) -> None:
+    """In the state directory, files have mode 0600 and directories mode 0700, whatever the umask of the caller is."""
     for mask in ("000", "022"):
         script = f"umask {mask}; {' '.join(bench.command('run', '--wait', '20s', '--', 'true'))}"
         subprocess.run(["sh", "-c", script], env=bench.env, cwd=bench.project, check=True, capture_output=True)
@@ -325,8 +397,8 @@ def test_every_file_is_private_under_any_umask(bench: Bench) -> None:
         assert mode == (0o700 if path.is_dir() else 0o600), path
 
 
-def test_a_small_file_size_limit_is_a_clear_error(bench: Bench) -> None:
-    """RLIMIT_FSIZE below what the ledger needs: refused, not half done."""
+def test_launch_is_refused_when_the_file_size_limit_is_too_small(bench: Bench) -> None:
+    """If RLIMIT_FSIZE is too small for the ledger, `run` exits with 3 and a hint, and leaves no running task."""
     bench.ok("list")
     done = subprocess.run(
         ["bash", "-c", f"ulimit -f 1; exec {' '.join(bench.command('run', '--', 'true'))}"],
@@ -342,8 +414,8 @@ def test_a_small_file_size_limit_is_a_clear_error(bench: Bench) -> None:
     assert all(task["state"] in ("lost", "failed") for task in bench.json("list")["tasks"])
 
 
-def test_a_stopped_peer_blocks_no_reader(bench: Bench) -> None:
-    """A keeper that is SIGSTOPped leaves list, show and output working."""
+def test_readers_work_while_the_keeper_is_stopped(bench: Bench) -> None:
+    """`show` and `output` answer while the keeper of the task is stopped by SIGSTOP."""
     import signal
 
     task = bench.launch("echo hi; sleep 30")
@@ -355,7 +427,7 @@ def test_a_stopped_peer_blocks_no_reader(bench: Bench) -> None:
 
 
 def test_modules_in_the_working_directory_are_not_imported(bench: Bench) -> None:
-    """A project with its own `apsw.py` or `outlive/` does not get to run inside the command line."""
+    """A Python file in the project cannot take the place of a module that the command line imports."""
     for name in ("apsw.py", "_json.py", "zlib.py", "select.py"):
         (bench.project / name).write_text("raise SystemExit('imported from the project')")
     task = bench.launch("true")

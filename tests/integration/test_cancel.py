@@ -1,22 +1,26 @@
-"""Cancelling: the whole tree, in steps, truthfully, and never anybody else."""
+"""Cancelling: the whole process tree ends in steps, the result is true, and no other process is signalled."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support import is_alive, kill, wait_until
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.linux.processes import KEEPER_NAME, WITNESS_NAME
+from outlive.service.clock import utc_now
+from tests.support import is_alive, kill, open_files, processes_named, wait_until
 
 if TYPE_CHECKING:
     from tests.outsider import Outsider
     from tests.support import Bench
 
-# Six ways to get out of a parent's sight, each leaving its process id behind.
+# A tree whose processes detach from their parents in several ways. Each writes its process id to a file.
 TREE = """
 sleep 101 & echo $! >> pids
 setsid sh -c 'echo $$ >> pids; exec sleep 102' &
@@ -34,8 +38,8 @@ def _pids(bench: Bench, count: int) -> list[int]:
     return [int(pid) for pid in path.read_text().split()]
 
 
-def test_the_whole_tree_ends(bench: Bench) -> None:
-    """Children that called setsid, double-forked, cleared their environment or ignore SIGTERM."""
+def test_cancel_ends_the_whole_process_tree(bench: Bench) -> None:
+    """A cancel ends children that called setsid, forked twice, cleared their environment or ignore SIGTERM."""
     task = bench.launch(TREE)
     pids = _pids(bench, 6)
     assert bench.ok("cancel", task)
@@ -44,8 +48,8 @@ def test_the_whole_tree_ends(bench: Bench) -> None:
     assert (shown["state"], shown["reason"], shown["left_running"]) == ("cancelled", "requested", [])
 
 
-def test_interrupt_comes_first(bench: Bench) -> None:
-    """Row 23: a script sees SIGINT before SIGTERM, and may clean up."""
+def test_cancel_sends_sigint_before_sigterm(bench: Bench) -> None:
+    """A script receives SIGINT before SIGTERM, so it can clean up. Row 23 of the acceptance scenarios."""
     task = bench.launch("trap 'echo int' INT; trap 'echo term; exit 9' TERM; echo ready; while :; do sleep 0.1; done")
     bench.ok("wait", task, "--until", "ready")
     bench.ok("cancel", task)
@@ -56,8 +60,11 @@ def test_interrupt_comes_first(bench: Bench) -> None:
 
 
 @pytest.mark.root
-def test_a_survivor_means_that_it_was_not_cancelled(outsider: Outsider) -> None:
-    """Row 22: something that may not be signalled survives: exit code 5, and not `cancelled`."""
+def test_cancel_reports_a_process_that_survives(outsider: Outsider) -> None:
+    """If a process of the task cannot be signalled, `cancel` exits with 5 and the task is `failed`.
+
+    Row 22 of the acceptance scenarios.
+    """
     task = outsider.call("run", f"{outsider.become_root} sleep 60 & echo $!; sleep 60").stdout.strip()
     survivor = int(wait_until(lambda: outsider.call("output", task).stdout or None))
     done = outsider.call("cancel", task)
@@ -71,8 +78,8 @@ def test_a_survivor_means_that_it_was_not_cancelled(outsider: Outsider) -> None:
 
 
 @pytest.mark.root
-def test_a_command_that_cannot_be_ended_stays_running(outsider: Outsider) -> None:
-    """The command itself may not be signalled: it is still running, and nothing else is claimed."""
+def test_task_stays_running_when_its_command_cannot_be_signalled(outsider: Outsider) -> None:
+    """If the command itself runs as another user, `cancel` exits with 5 and the task is still `running`."""
     task = outsider.call("run", f"exec {outsider.become_root} sleep 61.61").stdout.strip()
     assert outsider.call("cancel", task).returncode == 5
     shown = json.loads(outsider.call("show", task, "--json").stdout)
@@ -91,8 +98,8 @@ def _find_command(text: str) -> int | None:
     return None
 
 
-def test_descendant_tasks_end_on_request(bench: Bench) -> None:
-    """Row 24: a tree of three tasks ends with `--descendants`; a stranger's task lives."""
+def test_cancel_descendants_ends_the_tasks_launched_by_a_task(bench: Bench) -> None:
+    """`cancel --descendants` ends a tree of three tasks and no other task. Row 24 of the acceptance scenarios."""
     call = " ".join(bench.command("run"))
     stranger = bench.launch("sleep 60")
     script = bench.project / "nest.sh"
@@ -104,8 +111,8 @@ def test_descendant_tasks_end_on_request(bench: Bench) -> None:
     assert bench.show(stranger)["state"] == "running"
 
 
-def test_without_being_asked_only_the_named_task_ends(bench: Bench) -> None:
-    """A task launched from inside another has a life of its own."""
+def test_cancel_ends_only_the_named_task_by_default(bench: Bench) -> None:
+    """A task that was launched inside another task survives the cancel of the outer task."""
     outer = bench.launch(" ".join(bench.command("run", "--", "sleep", "60")) + " > inner; sleep 60")
     inner = wait_until(lambda: _lines(bench.project / "inner"))[0]
     bench.ok("cancel", outer)
@@ -116,8 +123,11 @@ def _lines(path: Path) -> list[str]:
     return path.read_text().split() if path.exists() else []
 
 
-def test_which_task_is_meant_is_never_guessed(bench: Bench) -> None:
-    """Row 25: no id with two active tasks is an error; own session by default; a prefix works."""
+def test_cancel_without_an_id_is_refused_when_several_tasks_are_active(bench: Bench) -> None:
+    """`cancel` without an id ends the only active task of the caller's session, and otherwise asks for an id.
+
+    Row 25 of the acceptance scenarios.
+    """
     assert bench.run("cancel").returncode == 2
     mine = bench.launch("sleep 60", "--session", "s-1")
     theirs = bench.launch("sleep 60", "--session", "s-2")
@@ -131,8 +141,8 @@ def test_which_task_is_meant_is_never_guessed(bench: Bench) -> None:
     assert bench.show(theirs)["state"] == "cancelled"
 
 
-def test_a_group_is_cancelled_as_one(bench: Bench) -> None:
-    """`--group` ends its members and nobody else."""
+def test_cancel_group_ends_only_its_members(bench: Bench) -> None:
+    """`cancel --group` ends every task of the group and no other task."""
     members = [bench.launch("sleep 60", "--group", "g") for _ in range(3)]
     other = bench.launch("sleep 60")
     bench.ok("cancel", "--group", "g")
@@ -141,10 +151,10 @@ def test_a_group_is_cancelled_as_one(bench: Bench) -> None:
 
 
 @pytest.mark.root
-def test_a_reused_process_id_is_never_signalled(bench: Bench) -> None:
-    """The number of a dead command is given to a stranger; no look at the task touches it.
+def test_cancel_does_not_signal_a_reused_process_id(bench: Bench) -> None:
+    """A cancel does not signal an unrelated process that has the process id of the task's dead command.
 
-    It happens in a PID namespace of its own, where nobody else takes the numbers.
+    The test runs in its own PID namespace, where it can choose process ids.
     """
     if subprocess.run(["unshare", "-pf", "--mount-proc", "true"], capture_output=True, check=False).returncode:
         pytest.skip("no PID namespaces here")
@@ -195,3 +205,82 @@ for _ in range(20):
     os.waitpid(stranger, 0)
 print("reused", reused, "of 20, alive", alive)
 """
+
+
+def _left_behind(bench: Bench, text: str) -> tuple[str, int]:
+    """Return a task that has ended, and the id of the process that it left running."""
+    task = bench.launch(text)
+    assert bench.run("wait", task).returncode == 0
+    (left,) = bench.show(task)["left_running"]
+    return task, int(left["pid"])
+
+
+def _kill_keepers(bench: Bench, task: str) -> None:
+    """Kill keeper and witness of an ended task, so that Outlive no longer watches what the task left running."""
+    for pid in processes_named(KEEPER_NAME, WITNESS_NAME):
+        if bench.files(task).record in open_files(pid):
+            kill(pid)
+            wait_until(lambda pid=pid: not is_alive(pid), "its end")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("how", ["sleep 71", "env -i sleep 71"])
+def test_cancel_of_an_ended_task_ends_the_process_left_running(bench: Bench, how: str) -> None:
+    """`cancel` ends a process that an ended task left running, and does not change the state of the task.
+
+    The process is found by its recorded identity, also without the task's mark in its environment.
+    """
+    task, left = _left_behind(bench, f"setsid {how} & true")
+    _kill_keepers(bench, task)
+    answer = bench.json("cancel", task)["tasks"][0]
+    assert (answer["state"], answer["cancelled"], answer["ended_left_running"], answer["still_alive"]) == (
+        *("succeeded", False, [left], []),
+    )
+    assert not is_alive(left)
+    refused = bench.run("cancel", task)
+    assert (refused.returncode, "nothing of it runs any more" in refused.stderr) == (2, True)
+
+
+def test_cancel_of_an_ended_task_does_not_count_its_keeper_and_witness(bench: Bench) -> None:
+    """`cancel` lists the process left running as ended, and does not list keeper and witness, which are still alive."""
+    task, left = _left_behind(bench, "setsid sleep 73 & true")
+    answer = bench.json("cancel", task)["tasks"][0]
+    assert (answer["ended_left_running"], answer["still_alive"]) == ([left], [])
+    assert not is_alive(left)
+
+
+def test_cancel_of_an_ended_task_does_not_signal_a_reused_process_id(bench: Bench) -> None:
+    """If an unrelated process has the id of the process left running, `cancel` exits with 2 and does not signal it."""
+    task, left = _left_behind(bench, "setsid sleep 71 & true")
+    _kill_keepers(bench, task)
+    kill(left)
+    stranger = subprocess.Popen(["sleep", "71"])
+    with SqliteLedger(bench.home.ledger, utc_now()) as ledger, ledger.write():
+        recorded = json.dumps([[stranger.pid, "sleep 71", 1, 1], [stranger.pid, "sleep 71"]])
+        ledger.db.execute("UPDATE attempt SET left_running = ? WHERE task = ?", (recorded, task))
+    assert bench.run("cancel", task).returncode == 2
+    assert stranger.poll() is None
+    stranger.kill()
+    stranger.wait()
+
+
+@pytest.mark.root
+def test_cancel_of_an_ended_task_names_a_process_that_survives(outsider: Outsider) -> None:
+    """If a process left running cannot be signalled, `cancel` exits with 5 and prints its id."""
+    task = outsider.call("run", f"{outsider.become_root} sleep 62 & echo $!").stdout.strip()
+    outsider.call("wait", task)
+    survivor = int(outsider.call("output", task).stdout)
+    done = outsider.call("cancel", task)
+    assert done.returncode == 5
+    assert f"something is still alive (processes {survivor})" in done.stderr
+    kill(survivor)
+
+
+@pytest.mark.parametrize("who", [("keeper",), ("keeper", "witness")])
+def test_cancel_continues_a_stopped_keeper(bench: Bench, who: tuple[str, ...]) -> None:
+    """`cancel` continues a keeper and a witness that were stopped by SIGSTOP, and the task is cancelled."""
+    task = bench.launch("sleep 72")
+    pids = {"keeper": bench.keeper(task), "witness": bench.process(task, "witness")}
+    for name in who:
+        kill(pids[name], signal.SIGSTOP)
+    bench.ok("cancel", task)
+    assert bench.show(task)["state"] == "cancelled"

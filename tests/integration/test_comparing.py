@@ -1,4 +1,4 @@
-"""All files before and after: what changed is told, and that nobody was seen changing it."""
+"""Comparing all files before and after a task: changes are reported without a claim about who made them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from outlive.bundle.processes import KEEPER_NAME
-from outlive.bundle.seccomp import is_known_machine
-from outlive.domain.drift import drift
-from outlive.domain.snapshot import GONE, UNSEEN
-from outlive.domain.snapshot_json import from_json
-from outlive.observe.comparing import compare_with_first, keep_first
-from outlive.observe.snapshot import as_left, take_full, take_quick
+from outlive.domain.effects.drift import drift
+from outlive.domain.git.snapshot import GONE, UNSEEN
+from outlive.domain.git.snapshot_json import from_json
+from outlive.linux.processes import KEEPER_NAME
+from outlive.linux.seccomp import is_known_machine
+from outlive.observe.git.compare import compare_with_first, keep_first
+from outlive.observe.git.take_snapshot import as_left, take_full, take_quick
 from tests.git_steps import ENVIRON, Worktree
 from tests.session_steps import begin, until
 from tests.support import kill, open_files, parent_of, processes_named, wait_until
@@ -29,7 +29,7 @@ can_observe = pytest.mark.skipif(not is_known_machine(), reason="the calls of th
 
 @pytest.fixture
 def tree(bench: Bench) -> Worktree:
-    """A repository with three files, as the project."""
+    """Make the project a repository with three files."""
     made = Worktree(bench.project)
     made.write("src/deep/c.py", "c = 1\n")
     made.commit(a="a\n", b="b\n")
@@ -37,10 +37,10 @@ def tree(bench: Bench) -> Worktree:
 
 
 def first_look(bench: Bench, task: str) -> bool:
-    """Whether all files have been looked at beside the running command, and the keeper knows it.
+    """Return whether the first snapshot of a running task is complete and the keeper knows it.
 
-    A file without a name keeps it. The fork that writes it has the processor last of all: until it has been
-    reaped, the end of the command would end it.
+    A fork of the keeper writes the snapshot to a file without a name, with the lowest CPU priority. Until the keeper
+    has reaped the fork, the end of the command would end the fork too.
     """
     keeper = bench.keeper(task)
     if any(parent_of(pid) == keeper for pid in processes_named(KEEPER_NAME)):
@@ -56,14 +56,14 @@ def first_look(bench: Bench, task: str) -> bool:
 
 
 def begun(bench: Bench, text: str, *options: str) -> str:
-    """A task that does its work once `go` lies beside the project, all files having been looked at."""
+    """Launch a task that works once the file `go` exists, and wait for its first snapshot."""
     task = bench.launch(f"{until(str(bench.root / 'go'))}; {text}", *options)
     wait_until(lambda: first_look(bench, task), "the first look")
     return task
 
 
 def compared(bench: Bench, task: str) -> Any:
-    """What a task touched, once that has been compared."""
+    """Let a task work, and return its effects once the comparison is complete."""
     (bench.root / "go").touch()
     bench.run("wait", task)
     wait_until(lambda: os.path.exists(bench.files(task).compared), "the comparison")
@@ -71,13 +71,13 @@ def compared(bench: Bench, task: str) -> Any:
 
 
 def hows(bench: Bench, found: Any) -> dict[str, str]:
-    """Names of the project and what became of them, of those that nobody was seen changing."""
+    """Return how each unattributed path changed, by its name in the project."""
     return {each["path"].removeprefix(f"{bench.project}/"): each["how"] for each in found["unattributed"]}
 
 
 @can_observe
-def test_what_others_change_meanwhile_is_told_and_not_taken_for_the_tasks(bench: Bench, tree: Worktree) -> None:
-    """Written, made and removed by somebody else; what the task itself did is not among it."""
+def test_changes_by_another_process_are_unattributed(bench: Bench, tree: Worktree) -> None:
+    """Files that another process changes while the task runs are unattributed. The task's own changes are not."""
     task = begun(bench, "echo more >> a; mkdir -p out/deep; touch out/deep/file src/made")
     tree.write("b", "another\n")
     tree.write("new")
@@ -92,10 +92,10 @@ def test_what_others_change_meanwhile_is_told_and_not_taken_for_the_tasks(bench:
 
 @can_observe
 @pytest.mark.parametrize("options", [(), ("--observe", "compare")])
-def test_what_is_changed_when_the_ending_was_told_is_not_the_tasks(
+def test_changes_after_the_reported_ending_are_no_effects(
     bench: Bench, tree: Worktree, options: tuple[str, ...]
 ) -> None:
-    """The second look comes after that, and takes a while: who waits for an ending may be faster."""
+    """Changes by a caller between the reported ending and the end of the second snapshot are not listed as effects."""
     for number in range(8000):
         tree.write(f"many/{number // 100}/{number}", f"{number}\n")
     tree.commit()
@@ -113,8 +113,8 @@ def test_what_is_changed_when_the_ending_was_told_is_not_the_tasks(
 
 
 @can_observe
-def test_a_commit_of_somebody_else_is_told(bench: Bench, tree: Worktree) -> None:
-    """HEAD moved, and the task was not seen moving it."""
+def test_commit_by_another_process_is_reported(bench: Bench, tree: Worktree) -> None:
+    """If HEAD moves while the task runs and the task was not seen moving it, the effects report the move."""
     task = begun(bench, "true")
     tree.commit(a="second\n")
     found = compared(bench, task)
@@ -124,8 +124,8 @@ def test_a_commit_of_somebody_else_is_told(bench: Bench, tree: Worktree) -> None
 
 
 @can_observe
-def test_what_was_moved_under_a_running_task_is_drift(bench: Bench, tree: Worktree) -> None:
-    """It began with another commit, and may have read the files before: its output is no news of what is there now."""
+def test_commit_by_another_process_during_the_task_is_drift(bench: Bench, tree: Worktree) -> None:
+    """If another process commits while the task runs, the notice of the task reports drift."""
     begin(bench, "s-1")
     task = begun(bench, "true", "--session", "s-1")
     tree.commit(a="second\n")
@@ -148,22 +148,26 @@ def test_what_was_moved_under_a_running_task_is_drift(bench: Bench, tree: Worktr
 
 @can_observe
 @pytest.mark.usefixtures("tree")
-def test_that_nothing_moved_is_not_told_while_that_is_still_being_found_out(bench: Bench) -> None:
-    """A large tree takes its time, and a notice is read once: it is waited for, and then it is unknown."""
+def test_drift_is_unknown_until_the_comparison_is_complete(bench: Bench) -> None:
+    """A notice reports unknown drift while the keeper still compares, and after the keeper ended without comparing."""
     begin(bench, "s-1")
     task = begun(bench, "true", "--session", "s-1")
     compared(bench, task)
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
     assert notice["drift"]["moved"] is False
-    os.unlink(bench.files(task).compared)  # as if it were still to come
-    (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
+    os.unlink(bench.files(task).compared)
+    with open(bench.files(task).record, "r+b"):  # an open record means that the keeper may still compare
+        (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
     assert notice["drift"]["moved"] is None
     assert "still being compared" in notice["drift"]["summary"]
+    (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
+    assert notice["drift"]["moved"] is None
+    assert "was not compared" in notice["drift"]["summary"], "its keeper is gone, and with it whoever compares"
 
 
 @can_observe
-def test_what_a_task_moves_itself_is_no_drift(bench: Bench, tree: Worktree) -> None:
-    """Its own commit is what it is about; nor is it where nobody knows whose doing it was."""
+def test_commit_by_the_task_itself_is_no_drift(bench: Bench, tree: Worktree) -> None:
+    """A commit by the task is no drift, also if the task was only compared and the author is not known."""
     del tree
     for options in ((), ("--observe", "compare")):
         task = begun(bench, "echo more >> b; git commit -q -a -m more", *options)
@@ -173,8 +177,8 @@ def test_what_a_task_moves_itself_is_no_drift(bench: Bench, tree: Worktree) -> N
 
 
 @can_observe
-def test_a_git_of_its_own_does_not_hide_somebody_elses(bench: Bench, tree: Worktree) -> None:
-    """The task stages a file, and somebody else commits."""
+def test_commit_by_another_process_is_reported_when_the_task_changed_the_index(bench: Bench, tree: Worktree) -> None:
+    """If the task stages a file and another process commits, the effects report both."""
     task = begun(bench, "echo more >> b; git add b")
     tree.commit(a="second\n")
     found = compared(bench, task)
@@ -186,8 +190,8 @@ def test_a_git_of_its_own_does_not_hide_somebody_elses(bench: Bench, tree: Workt
 
 @can_observe
 @pytest.mark.usefixtures("tree")
-def test_what_was_changed_before_the_first_look_is_told_too(bench: Bench) -> None:
-    """The first look comes late: its stamps tell what was written before it, and the record says that it is late."""
+def test_change_before_a_late_first_snapshot_is_reported(bench: Bench) -> None:
+    """A file that was written before a late first snapshot is found by its times, and the delay is reported."""
     task = bench.launch(until(str(bench.root / "go")))
     bench.keeper(task)
     (bench.project / "b").write_text("at once\n")
@@ -199,8 +203,8 @@ def test_what_was_changed_before_the_first_look_is_told_too(bench: Bench) -> Non
 
 @can_observe
 @pytest.mark.usefixtures("tree")
-def test_a_short_command_does_not_pay_for_it(bench: Bench) -> None:
-    """Over before anybody looked at all files: nothing is known of others, and nothing claimed."""
+def test_command_that_ends_before_the_first_snapshot_is_not_compared(bench: Bench) -> None:
+    """For a command that ends early, the effects claim nothing about changes by other processes."""
 
     def short() -> str | None:
         task = bench.launch("true")
@@ -216,8 +220,8 @@ def test_a_short_command_does_not_pay_for_it(bench: Bench) -> None:
 
 @can_observe
 @pytest.mark.usefixtures("tree")
-def test_outside_of_a_repository_nothing_is_compared(bench: Bench) -> None:
-    """There is nothing to compare with."""
+def test_task_outside_of_a_repository_is_not_compared(bench: Bench) -> None:
+    """Without a repository, the effects claim nothing about changes by other processes."""
     task = bench.launch("sleep 0.2", "--cwd", str(bench.root))
     bench.run("wait", task)
     wait_until(lambda: os.path.exists(bench.files(task).after), "the last look")
@@ -226,10 +230,10 @@ def test_outside_of_a_repository_nothing_is_compared(bench: Bench) -> None:
 
 @can_observe
 @pytest.mark.parametrize("is_beside", [False, True], ids=["alone", "beside another"])
-def test_what_is_in_a_repository_that_the_task_makes_is_nobody_elses_doing(
+def test_files_in_a_repository_made_by_the_task_are_not_unattributed(
     bench: Bench, tree: Worktree, *, is_beside: bool
 ) -> None:
-    """Where it began there was none: the first look, which is taken later, is of what the task made."""
+    """The first snapshot comes after the task created the repository, so files in it are not listed as unattributed."""
     place = bench.root / "new"
     place.mkdir()
     touches = ("--touches", str(bench.project / "a")) if is_beside else ()
@@ -249,8 +253,8 @@ def test_what_is_in_a_repository_that_the_task_makes_is_nobody_elses_doing(
     assert bench.json("effects", task)["unattributed"] is None
 
 
-def test_compared_tells_the_net_effect_and_that_nobody_knows_whose_it_is(bench: Bench, tree: Worktree) -> None:
-    """Changed, removed, made, and written without a change."""
+def test_compared_effects_are_listed_without_an_author(bench: Bench, tree: Worktree) -> None:
+    """A compared task lists files as changed, removed, created or rewritten, and says that the author is not known."""
     tree.settle_index()
     task = begun(bench, "echo more >> a; rm src/deep/c.py; touch made; cp b x; mv x b", "--observe", "compare")
     found = compared(bench, task)
@@ -274,10 +278,10 @@ def test_compared_tells_the_net_effect_and_that_nobody_knows_whose_it_is(bench: 
         ("echo more >> a; sleep 0.5", {"a": "changed"}),
     ],
 )
-def test_compared_is_with_what_was_there_before_the_first_moment(
+def test_first_snapshot_of_a_compared_task_is_from_before_its_command(
     bench: Bench, tree: Worktree, text: str, became: dict[str, str]
 ) -> None:
-    """The command begins when all files have been looked at, if that takes no more than a moment."""
+    """If the first snapshot is quick, the command begins after it, so all changes of the command are found."""
     tree.write("b", "mine\n")
     task = bench.launch(text, "--observe", "compare", env=ENVIRON)
     found = compared(bench, task)
@@ -285,8 +289,8 @@ def test_compared_is_with_what_was_there_before_the_first_moment(
 
 
 @pytest.mark.parametrize("how", ["watch", "compare"])
-def test_what_is_in_a_submodule_is_not_claimed_to_be_as_before(bench: Bench, tree: Worktree, how: str) -> None:
-    """It is one entry of its parent: its files are looked at by whoever runs in it."""
+def test_files_in_a_submodule_are_reported_as_not_compared(bench: Bench, tree: Worktree, how: str) -> None:
+    """A snapshot does not read the files of a submodule, so the effects do not claim that they are unchanged."""
     inner = Worktree(bench.root / "inner")
     inner.commit(c="c\n")
     tree.git("submodule", "--quiet", "add", str(inner.path), "module")
@@ -297,8 +301,8 @@ def test_what_is_in_a_submodule_is_not_claimed_to_be_as_before(bench: Bench, tre
 
 
 @pytest.mark.parametrize("is_bare", [False, True])
-def test_compared_tells_what_moved_in_git_also_without_files(bench: Bench, tree: Worktree, is_bare: bool) -> None:
-    """Branches, tags and other refs, from before the first moment: that look is not late."""
+def test_compared_effects_report_refs_that_moved(bench: Bench, tree: Worktree, is_bare: bool) -> None:
+    """Branches, tags, notes and other refs that moved are reported, also in a bare repository."""
     place = bench.root / "bare.git" if is_bare else bench.project
     if is_bare:
         tree.git("clone", "--quiet", "--bare", ".", str(place))
@@ -312,15 +316,15 @@ def test_compared_tells_what_moved_in_git_also_without_files(bench: Bench, tree:
 
 
 @pytest.mark.usefixtures("tree")
-def test_an_answer_inline_has_the_comparison(bench: Bench) -> None:
-    """Whoever asks in the moment of the end is given it, a moment later."""
+def test_run_wait_includes_the_comparison(bench: Bench) -> None:
+    """`run --wait` of a compared task answers after the comparison and includes its result."""
     shown = bench.json("run", "--wait", "20s", "--observe", "compare", "sleep 0.2; echo more >> a")
     assert (shown["effects"]["level"], shown["effects"]["changed"]) == ("compared", [str(bench.project / "a")])
 
 
 @can_observe
-def test_a_look_that_takes_longer_than_the_command_is_given_up(bench: Bench, tree: Worktree) -> None:
-    """What was seen of the task is all there is; nobody is left looking."""
+def test_first_snapshot_is_abandoned_when_the_command_ends_earlier(bench: Bench, tree: Worktree) -> None:
+    """The effects contain what was observed of the task, and no process continues to take the snapshot."""
     for number in range(6000):
         tree.write(f"many/f{number % 60}/{number}")
     tree.commit()
@@ -332,8 +336,8 @@ def test_a_look_that_takes_longer_than_the_command_is_given_up(bench: Bench, tre
 
 
 @pytest.mark.usefixtures("tree")
-def test_a_compared_task_overlaps_with_nobody(bench: Bench) -> None:
-    """What it saw changed may be the other one's doing: it is not called the same file changed by two."""
+def test_compared_task_has_no_overlap(bench: Bench) -> None:
+    """Changes found by comparing may be those of another task, so no notice reports an overlap."""
     begun_task = begun(bench, "true", "--observe", "compare", "--session", "s-1")
     other = bench.launch("echo other >> a", "--session", "s-1")
     bench.run("wait", other, "--no-ack")
@@ -343,8 +347,8 @@ def test_a_compared_task_overlaps_with_nobody(bench: Bench) -> None:
 
 
 @pytest.mark.usefixtures("tree")
-def test_a_keeper_that_died_leaves_no_comparison(bench: Bench) -> None:
-    """Nobody compared, so nobody claims that nothing changed; nothing is left lying around either."""
+def test_comparison_is_missing_when_the_keeper_died(bench: Bench) -> None:
+    """If the keeper died, the effects of a compared task are unknown, and no file of a snapshot is left."""
     task = begun(bench, "echo more >> a", "--observe", "compare")
     kill(bench.keeper(task))
     (bench.root / "go").touch()
@@ -355,8 +359,8 @@ def test_a_keeper_that_died_leaves_no_comparison(bench: Bench) -> None:
 
 
 @pytest.mark.usefixtures("tree")
-def test_a_task_and_its_looks_are_told_apart(bench: Bench) -> None:
-    """Whoever looks at the files is no process of the task: it is neither left running nor ended with it."""
+def test_process_that_takes_snapshots_is_not_left_running(bench: Bench) -> None:
+    """The keeper's fork that takes a snapshot is not listed among the processes that the task left running."""
     for number in range(3000):
         (bench.project / f"f{number}").touch()
     Worktree(bench.project, new=False).commit()
@@ -368,8 +372,8 @@ def test_a_task_and_its_looks_are_told_apart(bench: Bench) -> None:
 # --- what a launch declares ----------------------------------------------------------------------
 
 
-def test_what_a_launch_says_it_touches_is_told_before_it_does(bench: Bench, tree: Worktree) -> None:
-    """With its declared effects and in the hand-off, also after a retry; relative to where it runs."""
+def test_declared_paths_are_reported_before_the_task_touches_them(bench: Bench, tree: Worktree) -> None:
+    """Paths of `--touches` are in the declared effects and in the hand-off, and `retry` keeps them."""
     begin(bench, "s-1")
     task = bench.launch(until("go"), "--session", "s-1", "--touches", "a", "--touches", "src/../b", "--observe", "off")
     touches = bench.json("effects", task)["declared"]["touches"]
@@ -388,7 +392,7 @@ def test_what_a_launch_says_it_touches_is_told_before_it_does(bench: Bench, tree
 
 @pytest.fixture
 def other(bench: Bench) -> Worktree:
-    """Another repository, somewhere else."""
+    """Make another repository, outside of the project."""
     made = Worktree(bench.root / "other")
     made.commit(x="x\n", y="y\n")
     return made
@@ -396,8 +400,8 @@ def other(bench: Bench) -> Worktree:
 
 @can_observe
 @pytest.mark.usefixtures("tree")
-def test_the_repositories_of_declared_paths_are_observed_and_compared(bench: Bench, other: Worktree) -> None:
-    """Windows have the tree that they are of; what somebody else does there is told, too."""
+def test_repository_of_a_declared_path_is_observed_and_compared(bench: Bench, other: Worktree) -> None:
+    """In the repository of a `--touches` path, changes by the task and by other processes are reported."""
     text = f"cd {other.path}; mv x z; sleep 0.05; mv z x; echo a >> {bench.project}/a; git commit -q --allow-empty -m m"
     bench.env.update(ENVIRON)
     task = begun(bench, text, "--touches", str(other.path / "x"), "--touches", str(other.path / "none"))
@@ -411,10 +415,10 @@ def test_the_repositories_of_declared_paths_are_observed_and_compared(bench: Ben
 
 
 @can_observe
-def test_a_commit_in_one_repository_does_not_hide_somebody_elses_in_another(
+def test_commit_by_the_task_does_not_hide_a_commit_in_another_repository(
     bench: Bench, tree: Worktree, other: Worktree
 ) -> None:
-    """What the task moved is told with where that is."""
+    """The task's own commit is reported with its repository, and a commit by another process as a move of HEAD."""
     bench.env.update(ENVIRON)
     text = f"cd {other.path}; echo more >> x; git stash push -q; git commit -q --allow-empty -m m"
     task = begun(bench, text, "--touches", str(other.path))
@@ -427,8 +431,8 @@ def test_a_commit_in_one_repository_does_not_hide_somebody_elses_in_another(
     assert "stash" not in found["moved"]
 
 
-def test_a_declared_path_is_compared_from_outside_of_any_repository(bench: Bench, other: Worktree) -> None:
-    """The directory that it runs in is in none."""
+def test_declared_path_is_compared_when_the_task_runs_outside_of_a_repository(bench: Bench, other: Worktree) -> None:
+    """A path of `--touches` is compared, although the task's working directory is in no repository."""
     task = begun(bench, f"echo more >> {other.path}/x", "--observe", "compare", "--touches", str(other.path / "x"))
     found = compared(bench, task)
     assert (found["level"], found["changed"]) == ("compared", [str(other.path / "x")])
@@ -438,14 +442,14 @@ def test_a_declared_path_is_compared_from_outside_of_any_repository(bench: Bench
 
 
 def drifted(bench: Bench) -> Any:
-    """What has moved since the one task of a session ended, as its notice says it."""
+    """Return the drift that the notice of the session's only task reports."""
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
     return notice["drift"]
 
 
 @can_observe
-def test_files_that_changed_since_are_named_with_the_notice(bench: Bench, tree: Worktree) -> None:
-    """Without any commit; those that were dirty already are compared with what they were."""
+def test_notice_names_files_that_changed_after_the_task(bench: Bench, tree: Worktree) -> None:
+    """Drift names files that changed after the task without a commit, also if they had uncommitted changes before."""
     tree.write("a", "dirty\n")
     task = begun(bench, "echo mine >> b", "--session", "s-1")
     (bench.root / "go").touch()
@@ -467,8 +471,8 @@ def test_files_that_changed_since_are_named_with_the_notice(bench: Bench, tree: 
 
 
 @can_observe
-def test_files_that_are_tracked_no_longer_have_changed_since(bench: Bench, tree: Worktree) -> None:
-    """Neither the index nor the list of dirty files names them any more."""
+def test_file_removed_from_the_index_after_the_task_is_drift(bench: Bench, tree: Worktree) -> None:
+    """After `git rm`, the drift reports that tracked files were added, moved or removed."""
     task = begun(bench, "true", "--session", "s-1")
     compared(bench, task)
     tree.git("rm", "-q", "b")
@@ -476,8 +480,8 @@ def test_files_that_are_tracked_no_longer_have_changed_since(bench: Bench, tree:
 
 
 @can_observe
-def test_files_that_were_changed_and_staged_have_changed_since(bench: Bench, tree: Worktree) -> None:
-    """Git finds them as its index says again. What the task left is staged as it was: that changes nothing."""
+def test_file_changed_and_staged_after_the_task_is_drift(bench: Bench, tree: Worktree) -> None:
+    """A file that is changed and staged after the task is drift. Staging the task's own changes is no drift."""
     task = begun(bench, "echo mine >> a; echo new > new", "--session", "s-1")
     compared(bench, task)
     tree.git("add", "a", "new")
@@ -492,8 +496,8 @@ def test_files_that_were_changed_and_staged_have_changed_since(bench: Bench, tre
     assert "tracked files were added, moved or removed since it ran" in drifted(bench)["details"]
 
 
-def test_what_is_changed_before_the_last_look_has_changed_since_or_is_unknown(bench: Bench, tree: Worktree) -> None:
-    """Whoever waited is faster than the keeper: what it finds then is not what the task left."""
+def test_change_between_the_end_and_the_last_snapshot_is_drift_or_unknown(bench: Bench, tree: Worktree) -> None:
+    """A file that was changed after the task's end and before the last snapshot is not taken for the task's result."""
     ended_ns = max(os.lstat(bench.project / name).st_ctime_ns for name in ("a", "b", "src/deep/c.py", "src/deep"))
     with open(bench.root / "first", "w+b") as file:
         keep_first(file.fileno(), [str(bench.project)], (), None, 0)
@@ -519,8 +523,8 @@ def test_what_is_changed_before_the_last_look_has_changed_since_or_is_unknown(be
 
 @can_observe
 @pytest.mark.usefixtures("tree")
-def test_further_repositories_that_moved_since_are_told_with_where_that_is(bench: Bench) -> None:
-    """Those that a launch names, or its text goes to; what the task wrote in them is told once, by its path."""
+def test_drift_in_further_repositories_names_the_repository(bench: Bench) -> None:
+    """Drift covers repositories that the launch declares or the command enters, and names their paths."""
     named, went = Worktree(bench.root / "named"), Worktree(bench.root / "went")
     for each in (named, went):
         each.commit(x="x\n", y="y\n")
@@ -546,8 +550,8 @@ def test_further_repositories_that_moved_since_are_told_with_where_that_is(bench
 
 
 @can_observe
-def test_of_very_many_files_it_touched_those_that_are_tracked_are_compared(bench: Bench, tree: Worktree) -> None:
-    """All others are as many as are kept by name, or unknown."""
+def test_drift_of_very_many_touched_files_is_counted(bench: Bench, tree: Worktree) -> None:
+    """Of 600 touched files, 500 are compared by name, and the others as tracked files of the repository."""
     tree.commit(**{f"n{number}": "old\n" for number in range(600)})
     task = begun(bench, "for f in n*; do echo new > $f; done", "--session", "s-1")
     compared(bench, task)
@@ -561,8 +565,8 @@ def test_of_very_many_files_it_touched_those_that_are_tracked_are_compared(bench
 
 
 @can_observe
-def test_what_git_keeps_beside_very_many_files_leaves_no_doubt_about_them(bench: Bench, tree: Worktree) -> None:
-    """A stash writes ORIG_HEAD and the like as well, of which nobody asks whether they are as they were."""
+def test_drift_ignores_files_that_git_keeps_for_itself(bench: Bench, tree: Worktree) -> None:
+    """After a stash of very many files, ORIG_HEAD and similar files do not make the drift unknown."""
     tree.commit(**{f"n{number}": "old\n" for number in range(600)})
     for number in range(600):
         tree.write(f"n{number}", "fix\n")
@@ -572,8 +576,8 @@ def test_what_git_keeps_beside_very_many_files_leaves_no_doubt_about_them(bench:
     assert drifted(bench)["details"] == ["1 tracked file changed since it ran, read by it or not: a"]
 
 
-def test_files_it_touched_that_are_changed_before_they_are_looked_at_are_unknown(bench: Bench) -> None:
-    """Of very many, those that whoever waited was faster than the keeper to change, or to remove."""
+def test_touched_files_changed_before_the_snapshot_are_unknown(bench: Bench) -> None:
+    """If a caller changes or removes touched files before the keeper reads them, their drift is unknown."""
     paths = [bench.project / name for name in ("kept", "changed", "removed", "directory")]
     paths[-1].mkdir()
     ended_ns = max(map(touched_ns, paths))
@@ -589,14 +593,17 @@ def test_files_it_touched_that_are_changed_before_they_are_looked_at_are_unknown
 
 
 def touched_ns(path: Path) -> int:
-    """When a path was touched just now, by the clock of its file system."""
+    """Touch a path and return its new change time, by the clock of its file system."""
     path.touch()
     return path.stat().st_ctime_ns
 
 
 @can_observe
-def test_configuration_that_is_not_the_repositorys_own_is_compared(bench: Bench, tree: Worktree) -> None:
-    """The user's, which may be a link, and what is included from it; by the paths that counted when it ran."""
+def test_change_of_the_users_git_configuration_is_drift(bench: Bench, tree: Worktree) -> None:
+    """Drift covers the user's git configuration, which may be a link, and the files that it includes.
+
+    The compared paths are those that git used when the task ran.
+    """
     home = bench.root / "home"
     (home / "kept").mkdir(parents=True)
     bench.env = {name: value for name, value in bench.env.items() if not name.startswith(("GIT_CONFIG", "XDG_"))}
@@ -625,8 +632,8 @@ def test_configuration_that_is_not_the_repositorys_own_is_compared(bench: Bench,
 
 
 @can_observe
-def test_committing_what_was_there_already_changes_no_file(bench: Bench, tree: Worktree) -> None:
-    """HEAD moved, and the files are what the task ran on."""
+def test_commit_of_unchanged_files_moves_only_head(bench: Bench, tree: Worktree) -> None:
+    """After a commit of the files that the task ran on, the drift reports the move of HEAD and no changed file."""
     tree.write("a", "dirty\n")
     (bench.project / "b").unlink()
     task = begun(bench, "true", "--session", "s-1")
@@ -638,8 +645,8 @@ def test_committing_what_was_there_already_changes_no_file(bench: Bench, tree: W
     assert ["HEAD moved 1 commit" in each for each in notice["drift"]["details"]] == [True]
 
 
-def test_our_own_files_are_nobodys_doing(bench: Bench, tree: Worktree) -> None:
-    """A state directory inside of the repository changes with every task."""
+def test_state_directory_inside_the_repository_is_not_compared(bench: Bench, tree: Worktree) -> None:
+    """Files of Outlive's state directory inside the repository are not listed as unattributed."""
     bench.env["OUTLIVE_HOME"] = str(bench.project)
     task = begun(bench, "true", "--observe", "compare")
     bench.ok("run", "--wait", "20s", "true")

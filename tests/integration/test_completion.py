@@ -1,7 +1,7 @@
-"""Completion in the real shells: what they offer, and what pressing a key must never do.
+"""Completion in bash, zsh and fish: which candidates they offer, and what a key press must never do.
 
-Bash and zsh sit at a terminal of their own. There a key inserts every candidate into the line, and
-the line is entered: what the shell then understands is what a user would have got, quotes included.
+Bash and zsh run at a terminal of their own. There a key inserts every candidate into the line, and the line is
+executed. So the test sees the words as the shell understands them after inserting, with quotes removed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from outlive.cli.completion import SHELLS
+from outlive.cli.commands.completion import SHELLS
 from outlive.cli.main import ALIASES, VERBS, load
-from outlive.cli.options import HELP, JSON
-from outlive.domain.lifecycle import STATES
-from outlive.ledger.opening import PATIENCE_S, SCHEMA_VERSION, apsw
+from outlive.cli.parser import HELP, JSON
+from outlive.domain.tasks.lifecycle import STATES
+from outlive.ledger.open_ledger import PATIENCE_S, SCHEMA_VERSION, apsw
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from outlive.service.origin import project_of
+from outlive.service.tasks.launch_context import project_of
 from tests.conformance.steps import enqueued
 from tests.support import SCRIPT, wait_until
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
+# The arguments with which the scripts request ids, and with which older scripts request ids and groups.
+ASKED = (("candidates", "--", "outlive", "show", ""), ("tasks",), ("groups",))
 INSERT_ALL = "\x18a"  # Control-X a, bound below
 
 BASH = r"""
@@ -62,7 +64,7 @@ fpath=($ZDOTDIR/functions $fpath)
 autoload -Uz compinit && compinit -u -D
 {ZSH_KEY}
 """
-# The shell's own `outlive` tells what it was called with; the script's `command outlive` is the real one.
+# In the shell, `outlive` is a function that writes its arguments to a file. `command outlive` is the program.
 TELL = r"""
 outlive() { printf '%s\0' "$@" >"$ANSWER.part"; command mv "$ANSWER.part" "$ANSWER"; }
 PS1='ready> '
@@ -77,7 +79,7 @@ class Terminal:
         self.answer = bench.root / "answer"
         self.seen = ""
         env = {**_environment(bench), "ANSWER": str(self.answer), "ZDOTDIR": str(bench.root), "TERM": "dumb"}
-        rc = bench.root / ".zshrc"  # where zsh looks for it; bash is told
+        rc = bench.root / ".zshrc"  # zsh finds the file by its name, and bash gets it as an option
         rc.write_text(start + TELL)
         argv = {
             "bash": ["bash", "--noprofile", "--rcfile", str(rc), "-i"],
@@ -96,13 +98,13 @@ class Terminal:
             self.seen += os.read(self._ours, 65536).decode("utf-8", "replace")
 
     def press(self, keys: str) -> None:
-        """Type, and forget what was seen before."""
+        """Type keys, and discard what the terminal has shown before."""
         self._read()
         self.seen = ""
         os.write(self._ours, keys.encode())
 
     def wait_for(self, text: str) -> None:
-        """Until the terminal shows it."""
+        """Wait until the terminal shows a text."""
 
         def is_seen() -> bool:
             self._read()
@@ -111,7 +113,7 @@ class Terminal:
         wait_until(is_seen, f"{text!r} at the terminal")
 
     def offers(self, line: str) -> list[str]:
-        """What the last word of the line may become; itself if there is nothing that begins so."""
+        """Return what the last word of the line may become, or the word itself if nothing begins with it."""
         self.answer.unlink(missing_ok=True)
         self.press(f"{line}{INSERT_ALL}\r")
 
@@ -124,14 +126,17 @@ class Terminal:
         return self.answer.read_text().split("\0")[len(before) - 1 : -1]
 
     def close(self) -> None:
-        """Hang up."""
+        """Kill the shell and close its terminal."""
         self._process.kill()
         self._process.wait()
         os.close(self._ours)
 
 
 class Fish:
-    """Fish tells its candidates without a terminal. The script lies where the help says it should."""
+    """The fish shell, which prints candidates without a terminal.
+
+    The completion script is installed in the directory that the help names.
+    """
 
     name = "fish"
 
@@ -143,7 +148,7 @@ class Fish:
         place.write_text(bench.ok("completion", "fish"))
 
     def described(self, line: str) -> dict[str, str]:
-        """The candidates with what is said of each."""
+        """Return the candidates of a line with their descriptions."""
         done = subprocess.run(
             ["fish", "-c", "complete -C $LINE"],
             env={**self._env, "LINE": line},
@@ -156,11 +161,11 @@ class Fish:
         return {name: said for name, _, said in (each.partition("\t") for each in done.stdout.splitlines())}
 
     def offers(self, line: str) -> list[str]:
-        """The candidates."""
+        """Return the candidates of a line."""
         return list(self.described(line))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, because nothing is open."""
 
 
 def _environment(bench: Bench) -> dict[str, str]:
@@ -179,28 +184,52 @@ def _open(bench: Bench, shell: str, start: str = "") -> Terminal | Fish:
 
 @pytest.fixture(params=SHELLS)
 def shell(request: pytest.FixtureRequest, bench: Bench) -> Iterator[Terminal | Fish]:
-    """Each shell in its turn, in the project."""
+    """Open each shell in turn, in the directory of the project."""
     opened = _open(bench, request.param)
     yield opened
     opened.close()
 
 
-@pytest.mark.parametrize("name", SHELLS)
-def test_the_whole_table_is_in_each_script(bench: Bench, name: str) -> None:
-    """Every verb, alias, option and choice; also where the shell itself is not installed."""
-    script = bench.ok("completion", name)
-    words = set(re.findall(r"[\w-]+", script))
-    for verb in VERBS:
-        command = load(verb)
-        assert verb in words
-        for option in command.options:
-            assert f" -l {option.name[2:]} " in script if name == "fish" else option.name in words
-            assert words >= set(option.choices)
-    assert words >= set(ALIASES)
+def _candidates(bench: Bench, *words: str) -> list[str]:
+    """Return the candidates that the scripts get for a line of these words, without their descriptions."""
+    lines = bench.ok("completion", "candidates", "--", "outlive", *words).splitlines()
+    return [line.partition("\t")[0] for line in lines]
 
 
-def test_the_marks_for_completion_are_set() -> None:
-    """Whoever adds a verb that takes ids, or an option that takes a group or a directory, says so."""
+def test_candidates_include_every_verb_option_and_choice(bench: Bench) -> None:
+    """The candidates for the scripts contain every verb, alias, option and choice, also where no shell is installed."""
+    assert set(_candidates(bench, "")) == {"candidates", *VERBS, *ALIASES, "help"}
+    for verb in (*VERBS, *ALIASES):
+        options = (*load(verb).options, JSON, HELP)
+        assert set(_candidates(bench, verb, "-")) - {"--"} == {"candidates", *(option.name for option in options)}
+        for option in options:
+            if option.choices:
+                assert _candidates(bench, verb, option.name, "") == ["candidates", *option.choices]
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (("no-verb", ""), ["candidates"]),
+        (("run", "--cwd", ""), ["directories"]),
+        (("run", "--cwd=a"), ["directories"]),
+        (("run", "--timeout", ""), ["candidates"]),
+        (("run", "--env", "A", "=", ""), ["candidates"]),
+        (("run", "--", "git", ""), ["command 3"]),
+        (("run", "--group", "--", "--", "x"), ["command 5"]),
+        (("show", "--", ""), ["candidates"]),
+        (("guard", "--", "x"), ["candidates"]),
+    ],
+)
+def test_candidates_of_an_unusual_line_are_left_to_the_shell_or_empty(
+    bench: Bench, words: tuple[str, ...], answer: list[str]
+) -> None:
+    """For a directory or a command after `--`, the answer lets the shell complete. For a free value it is empty."""
+    assert _candidates(bench, *words) == answer
+
+
+def test_verbs_and_options_declare_what_completes_them() -> None:
+    """A verb that takes ids, and an option that takes a group, a task or a directory, has a mark for completion."""
     for command in map(load, VERBS):
         assert (command.takes == "task") == bool(re.search(r"\bID\b", command.usage)), command.name
         for option in command.options:
@@ -210,8 +239,8 @@ def test_the_marks_for_completion_are_set() -> None:
             assert option.takes == expected, f"{command.name} {option.name}"
 
 
-def test_verbs_are_offered(shell: Terminal | Fish) -> None:
-    """All of them with their aliases, those that begin so, and again after `help`."""
+def test_shell_offers_the_verbs(shell: Terminal | Fish) -> None:
+    """A shell offers all verbs and aliases, or those that begin with the typed letters, also after `help`."""
     every = {*VERBS, *ALIASES}
     assert set(shell.offers("outlive ")) == {*every, "help"}
     assert shell.offers("outlive sho") == ["show"]
@@ -220,16 +249,16 @@ def test_verbs_are_offered(shell: Terminal | Fish) -> None:
     assert set(shell.offers("outlive --")) == {"--help", "--version"}
 
 
-def test_options_of_each_verb_are_offered(shell: Terminal | Fish) -> None:
-    """Each has its own, and an alias has those of its verb."""
+def test_shell_offers_the_options_of_each_verb(shell: Terminal | Fish) -> None:
+    """Each verb has its own options, and an alias has the options of its verb."""
     for verb in (*VERBS, *ALIASES):
         expected = {option.name for option in (*load(verb).options, JSON, HELP)}
         assert set(shell.offers(f"outlive {verb} -")) - {"--"} == expected, verb
     assert shell.offers("outlive logs t7 --fo") == ["--follow"]
 
 
-def test_values_are_offered_where_they_are_known(bench: Bench, shell: Terminal | Fish) -> None:
-    """The choices of an option; nothing for a duration or a pattern, least of all files."""
+def test_shell_offers_the_choices_of_an_option(bench: Bench, shell: Terminal | Fish) -> None:
+    """A shell offers the choices of an option. For a duration or a pattern it offers nothing, not even files."""
     (bench.project / "file").touch()
     for verb in VERBS:
         for option in load(verb).options:
@@ -241,16 +270,16 @@ def test_values_are_offered_where_they_are_known(bench: Bench, shell: Terminal |
     assert shell.offers("outlive run --env A=") in ([], ["A="])
 
 
-def test_directories_are_offered_for_a_directory(bench: Bench, shell: Terminal | Fish) -> None:
-    """Directories only, and a name with a blank in it is still one word."""
+def test_shell_offers_directories_for_a_directory_option(bench: Bench, shell: Terminal | Fish) -> None:
+    """For `--cwd`, a shell offers directories and no files, and a name with a blank stays one word."""
     (bench.project / "a place").mkdir()
     (bench.project / "a file").touch()
     assert [name.rstrip("/") for name in shell.offers("outlive run --cwd ")] == ["a place"]
     assert [name.rstrip("/") for name in shell.offers("outlive run --cwd=a")] == ["--cwd=a place"]
 
 
-def test_ids_are_offered_where_a_task_is_meant(bench: Bench, shell: Terminal | Fish) -> None:
-    """The tasks of this project, for every verb that takes one, also after an option with a value."""
+def test_shell_offers_the_ids_of_the_projects_tasks(bench: Bench, shell: Terminal | Fish) -> None:
+    """Each verb that takes an id is completed with the tasks of this project, also after an option with a value."""
     tasks = {bench.launch("true"), bench.launch("echo 'a: b' [c] $(true)")}
     other = bench.root / "other"
     other.mkdir()
@@ -262,8 +291,8 @@ def test_ids_are_offered_where_a_task_is_meant(bench: Bench, shell: Terminal | F
     assert shell.offers(f"outlive output --tail 3 {one[:-1]}") == [one]
 
 
-def test_an_id_is_told_with_its_state_and_command(bench: Bench) -> None:
-    """In fish and zsh, newest first, whatever is in the command."""
+def test_shell_describes_an_id_with_state_and_command(bench: Bench) -> None:
+    """Fish and zsh show each id with its task's state and command, the newest task first."""
     if not shutil.which("fish") or not shutil.which("zsh"):
         pytest.skip("needs fish and zsh")
     first = bench.launch("sleep 60 # a: b [c]")
@@ -282,8 +311,8 @@ def test_an_id_is_told_with_its_state_and_command(bench: Bench) -> None:
         zsh.close()
 
 
-def test_a_group_is_offered_and_never_obeyed(bench: Bench, shell: Terminal | Fish) -> None:
-    """Names are text: what looks like shell in them arrives as it is and is not executed."""
+def test_shell_offers_group_names_without_executing_them(bench: Bench, shell: Terminal | Fish) -> None:
+    """A group's name that contains shell syntax is inserted as it is and never executed."""
     groups = ["$(touch owned)", "`touch owned`", "it's; touch owned", 'a:b=c@"d" \\e *', "-x", "ü"]
     for group in groups:
         bench.launch("true", f"--group={group}")
@@ -295,19 +324,19 @@ def test_a_group_is_offered_and_never_obeyed(bench: Bench, shell: Terminal | Fis
     assert not (bench.project / "owned").exists()
 
 
-def test_after_the_dashes_the_shell_completes_by_itself(bench: Bench, shell: Terminal | Fish) -> None:
-    """Commands, then what they take; before the dashes a command would be wrong, and they are offered."""
+def test_shell_completes_the_command_after_two_dashes(bench: Bench, shell: Terminal | Fish) -> None:
+    """After `--`, the shell completes commands and their arguments by itself. Before it, `--` is offered."""
     (bench.project / "some-file").touch()
     assert "--" in shell.offers("outlive run ")
     assert "sleep" in shell.offers("outlive run --timeout 3s -- slee")
     assert shell.offers("outlive run -- cat some-f") == ["some-file"]
-    if shell.name != "bash":  # which knows only names and files, without the package of the next test
+    if shell.name != "bash":  # without bash-completion, bash completes only names and files
         assert shell.offers("outlive run --json -- outlive sho") == ["show"]
 
 
 @pytest.mark.skipif(not os.path.exists(BASH_COMPLETION), reason="needs bash-completion")
-def test_bash_completion_finds_the_script_and_is_asked_for_the_rest(bench: Bench) -> None:
-    """From the file that the help names, and for the command after the dashes."""
+def test_bash_completion_loads_the_script_and_completes_the_command(bench: Bench) -> None:
+    """bash-completion loads the script from the file that the help names, and completes the command after `--`."""
     place = bench.root / "data" / "bash-completion" / "completions" / "outlive"
     place.parent.mkdir(parents=True)
     place.write_text(bench.ok("completion", "bash"))
@@ -319,8 +348,8 @@ def test_bash_completion_finds_the_script_and_is_asked_for_the_rest(bench: Bench
         bash.close()
 
 
-def test_zsh_finds_the_script_in_its_path(bench: Bench) -> None:
-    """From a file in `fpath` it completes at the first key and at the second."""
+def test_zsh_loads_the_script_from_fpath(bench: Bench) -> None:
+    """With the script as a file in `fpath`, zsh completes at the first key and at the second."""
     place = bench.root / "functions" / "_outlive"
     place.parent.mkdir()
     place.write_text(bench.ok("completion", "zsh"))
@@ -331,16 +360,16 @@ def test_zsh_finds_the_script_in_its_path(bench: Bench) -> None:
         zsh.close()
 
 
-def test_a_key_makes_no_state_directory(bench: Bench) -> None:
-    """Where nothing was ever launched there is nothing to offer, and nothing is left behind."""
-    for what in ("tasks", "groups"):
-        done = bench.run("completion", what)
+def test_completion_creates_no_state_directory(bench: Bench) -> None:
+    """If no task was ever launched, completion prints nothing and creates no state directory."""
+    for words in ASKED:
+        done = bench.run("completion", *words)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert not bench.state.exists()
 
 
 def _connection(ledger: Path) -> apsw.Connection:
-    """One of our own, patient with a keeper that is just ending."""
+    """Return a connection to the ledger that waits for the lock of a keeper that is ending."""
     db = apsw.Connection(str(ledger))
     db.set_busy_timeout(10_000)
     return db
@@ -376,46 +405,46 @@ def _directory(ledger: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [_corrupt, _half, _empty, _newer, _fifo, _directory])
-def test_a_key_neither_fails_nor_mends(bench: Bench, damage: Callable[[Path], None]) -> None:
-    """A ledger that cannot be read offers nothing, and lies there as it did: the next command will tell."""
+def test_completion_ignores_a_ledger_that_cannot_be_read(bench: Bench, damage: Callable[[Path], None]) -> None:
+    """With an unreadable ledger, completion prints nothing and leaves the ledger unchanged for the next command."""
     bench.ok("wait", bench.launch("true", "--group=g"))
     ledger = Path(bench.home.ledger)
-    # Fold the log into the file, so that the file is all there is to damage. SQLite finds it by reading.
+    # Checkpoint the log into the file, so that only the file can be damaged. The query makes SQLite open the log.
     db = _connection(ledger)
     assert db.execute("SELECT count(*) FROM task").get == 1
     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     db.close()
     damage(ledger)
     before = ledger.read_bytes() if ledger.is_file() else None
-    for what in ("tasks", "groups"):
-        done = bench.run("completion", what)
+    for words in ASKED:
+        done = bench.run("completion", *words)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (ledger.read_bytes() if ledger.is_file() else None) == before
     assert not list(ledger.parent.glob("*broken*"))
 
 
-def test_a_key_waits_for_no_lock(bench: Bench) -> None:
-    """A ledger that somebody else holds alone offers nothing; ten seconds would be for a command."""
+def test_completion_does_not_wait_for_a_locked_ledger(bench: Bench) -> None:
+    """If another process has locked the ledger, completion soon ends and prints nothing."""
     bench.launch("true")
     holder = _connection(Path(bench.home.ledger))
     holder.execute("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE").fetchall()
     began = time.monotonic()
-    done = bench.run("completion", "tasks")
+    done = bench.run("completion", *ASKED[0])
     assert time.monotonic() - began < PATIENCE_S
     holder.close()
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert bench.ok("completion", "tasks")
 
 
-def test_a_key_in_a_place_that_is_gone_offers_nothing(bench: Bench) -> None:
-    """No current directory, no home: no words either."""
+def test_completion_prints_nothing_when_the_working_directory_is_gone(bench: Bench) -> None:
+    """Without a working directory or a home, completion prints neither candidates nor an error."""
     gone = bench.root / "gone"
     gone.mkdir()
     line = f'rmdir "{gone}"; exec "$@"'
     for env in ({}, {"OUTLIVE_HOME": "", "XDG_STATE_HOME": "", "HOME": ""}):
         gone.mkdir(exist_ok=True)
         done = subprocess.run(
-            ["sh", "-c", line, "sh", *bench.command("completion", "tasks")],
+            ["sh", "-c", line, "sh", *bench.command("completion", *ASKED[0])],
             env={**bench.env, **env},
             cwd=gone,
             capture_output=True,
@@ -425,8 +454,8 @@ def test_a_key_in_a_place_that_is_gone_offers_nothing(bench: Bench) -> None:
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_only_the_newest_are_offered_each_in_one_line(bench: Bench) -> None:
-    """Fifty ids of this project, and no command can add a line or move the cursor."""
+def test_completion_offers_the_fifty_newest_tasks_in_one_line_each(bench: Bench) -> None:
+    """Completion prints fifty ids of this project, and no command can add a line or move the cursor."""
     project = project_of(str(bench.project))
     with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
         for number in range(60):
@@ -440,8 +469,8 @@ def test_only_the_newest_are_offered_each_in_one_line(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("tcsh",), ("bash", "zsh")])
-def test_only_a_shell_that_we_know(bench: Bench, words: tuple[str, ...]) -> None:
-    """Anything else is wrong usage, and the hint names the three."""
+def test_completion_script_of_an_unknown_shell_is_refused(bench: Bench, words: tuple[str, ...]) -> None:
+    """`completion` exits with 2 unless it gets the name of one known shell, and the hint lists these shells."""
     done = bench.run("completion", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert all(name in done.stderr for name in SHELLS)

@@ -1,4 +1,4 @@
-"""The doctor: canaries through what is really installed, and the truth about what is in the way."""
+"""The doctor: it tries the configuration that is installed, and reports what prevents it from working."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def user(bench: Bench, tmp_path: Path) -> Path:
-    """Give the calls a home directory of their own; hooks may take their time."""
+    """Give the calls a home directory of their own, and the hooks a long deadline."""
     home = tmp_path / "user"
     home.mkdir()
-    # Without any client: those that are installed here are none of the test's business.
+    # PATH contains no client, because a client that is installed on this machine would change the findings.
     bench.env.update(HOME=str(home), OUTLIVE_HOOK_DEADLINE_S=str(PATIENCE_S), PATH="/usr/bin:/bin")
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME", "OPENCODE_CONFIG_DIR"):
         bench.env.pop(name, None)
@@ -30,19 +30,19 @@ def user(bench: Bench, tmp_path: Path) -> Path:
 
 
 def examined(bench: Bench, client: str) -> dict[str, Any]:
-    """What was found of a client, by path."""
+    """Return what the doctor found about a client, by path."""
     found = bench.json("doctor", "--client", client)["findings"]
     return {each["what"]: each for each in found if each["of"] == client}
 
 
 @pytest.mark.parametrize("client", ["claude", "gemini", "opencode", "openclaw", "cursor"])
-def test_every_path_that_works_is_seen_to(bench: Bench, user: Path, client: str) -> None:
-    """By calling what the client would call; and nothing of it is left behind."""
+def test_doctor_reports_every_path_that_works(bench: Bench, user: Path, client: str) -> None:
+    """The doctor tries each path by calling what the client would call, and leaves no task running."""
     assert examined(bench, client)["hooks"]["why"] == "not installed"
     bench.ok("install", "--client", client, "--yes")
     found = examined(bench, client)
     works = {what: each["works"] for what, each in found.items()}
-    woken = ("claude", "opencode")  # the others' own part in it can only be seen in them
+    woken = ("claude", "opencode")  # whether the other clients wake a session can only be seen in these clients
     assert works == {
         "hooks": None,
         "launch": True,
@@ -56,10 +56,8 @@ def test_every_path_that_works_is_seen_to(bench: Bench, user: Path, client: str)
 
 
 @pytest.mark.parametrize("text", ['{"hooks": ', None], ids=["no JSON", "no file"])
-def test_a_configuration_that_cannot_be_read_is_a_finding_of_that_client(
-    bench: Bench, user: Path, text: str | None
-) -> None:
-    """It is named, and the others are looked at all the same."""
+def test_doctor_reports_a_configuration_that_cannot_be_read(bench: Bench, user: Path, text: str | None) -> None:
+    """The doctor names an unreadable configuration file, and still examines the other clients."""
     file = user / ".gemini/settings.json"
     file.parent.mkdir()
     if text is None:
@@ -74,8 +72,8 @@ def test_a_configuration_that_cannot_be_read_is_a_finding_of_that_client(
     assert [each["works"] for each in found if each["of"] == "cursor" and each["what"] == "gate"] == [True]
 
 
-def test_hooks_that_call_nothing_any_more_are_found_out(bench: Bench, user: Path) -> None:
-    """The interpreter that was installed is gone, say."""
+def test_doctor_reports_hooks_whose_interpreter_is_gone(bench: Bench, user: Path) -> None:
+    """If the installed hooks call an interpreter that does not exist, every path is reported as blocked."""
     bench.ok("install", "--client", "claude", "--yes")
     settings = user / ".claude" / "settings.json"
     settings.write_text(settings.read_text().replace(bench.command("x")[0], "/nonexistent/python"))
@@ -86,8 +84,8 @@ def test_hooks_that_call_nothing_any_more_are_found_out(bench: Bench, user: Path
 
 
 @pytest.mark.usefixtures("user")
-def test_what_the_client_itself_forbids_is_said(bench: Bench, user: Path) -> None:
-    """All hooks are off in its own settings; Codex does not trust ours; OpenCode is to load no plugin."""
+def test_doctor_reports_client_settings_that_disable_hooks(bench: Bench, user: Path) -> None:
+    """The doctor reports that Claude Code disables hooks, Codex does not trust them, or OpenCode loads no plugins."""
     bench.ok("install", "--client", "claude", "--yes")
     settings = user / ".claude" / "settings.json"
     document = json.loads(settings.read_text())
@@ -100,8 +98,8 @@ def test_what_the_client_itself_forbids_is_said(bench: Bench, user: Path) -> Non
     assert "keeps plugins out" in examined(bench, "opencode")["hooks"]["why"]
 
 
-def test_what_keeps_openclaw_from_loading_the_plugin_is_said(bench: Bench, user: Path) -> None:
-    """Somebody has switched it off, taken its permission, or a file of it away."""
+def test_doctor_reports_why_openclaw_does_not_load_the_plugin(bench: Bench, user: Path) -> None:
+    """The doctor reports if the plugin is disabled or denied, or lacks a permission or a file."""
     bench.ok("install", "--client", "openclaw", "--yes")
     file = user / ".openclaw/openclaw.json"
     text = file.read_text()
@@ -120,7 +118,10 @@ def test_what_keeps_openclaw_from_loading_the_plugin_is_said(bench: Bench, user:
 
 
 def in_namespace(bench: Bench, *words: str) -> str:
-    """What a command has on stderr whose processes end with it, because it is the first of their PID namespace."""
+    """Return the stderr of a command that is the first process of its own PID namespace.
+
+    The kernel kills every process of the namespace when the command ends.
+    """
     if shutil.which("unshare") is None:
         pytest.skip("util-linux's unshare is not installed")
     done = subprocess.run(
@@ -137,8 +138,8 @@ def in_namespace(bench: Bench, *words: str) -> str:
     return done.stderr
 
 
-def test_a_sandbox_that_will_kill_the_task_is_named_beforehand(bench: Bench, tmp_path: Path) -> None:
-    """Not by a task that is never heard of again."""
+def test_run_warns_of_a_sandbox_that_will_kill_the_task(bench: Bench, tmp_path: Path) -> None:
+    """In a sandbox of bwrap, `run` warns that the task is killed when the sandbox ends."""
     maker = tmp_path / "bwrap"
     shutil.copy("/bin/bash", maker)
     script = f"{' '.join(bench.command('run', '--', 'sleep', '0.1'))}; true"
@@ -157,10 +158,10 @@ def test_a_sandbox_that_will_kill_the_task_is_named_beforehand(bench: Bench, tmp
     ],
     ids=["itself", "a step of it", "a step of a step", "of a program in it"],
 )
-def test_a_namespace_that_was_made_for_the_launch_is_named_beforehand(
+def test_run_warns_of_a_pid_namespace_that_ends_with_the_launch(
     bench: Bench, words: tuple[str, ...], first: str | None
 ) -> None:
-    """It ends with its first process, which is the launch; one that has a program in it is meant to last."""
+    """`run` warns if the namespace contains only shells and the launch, and not if another program runs in it."""
     run = bench.command("run", "true")
     words = tuple(word.format(run=" ".join(run)) for word in words)
     warned = in_namespace(bench, *(run if len(words) == 1 else words))

@@ -1,4 +1,4 @@
-"""What a task touched: windows, net changes, git state, connections; and never at the cost of the command."""
+"""What a task touched: windows, net changes, git state and connections. Observing them never breaks the command."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from outlive import Outlive
-from outlive.bundle.seccomp import is_known_machine
-from outlive.domain.drift import STILL
-from outlive.observe.content import ABSENT
+from outlive.domain.effects.drift import STILL
+from outlive.linux.seccomp import is_known_machine
 from outlive.observe.journal import read_journal
+from outlive.observe.path_state import ABSENT
 from tests.effects_steps import paths, window_on
 from tests.git_steps import Worktree
 from tests.session_steps import begin, until
@@ -39,11 +39,11 @@ UNNAMED = (
     "fd = os.open('new', os.O_TMPFILE | os.O_WRONLY); os.write(fd, b'x');"
     " os.link(f'/proc/self/fd/{fd}', 'new/named', src_dir_fd=fd, follow_symlinks=True)"
 )
-"""A file that gets its name when it is complete."""
+"""Statements that give a file its name only when its content is complete."""
 
 
 def git(bench: Bench, *words: str) -> str:
-    """Run git in the project, as nobody in particular."""
+    """Run git in the project, with the author of the tests, and return its output."""
     env = {
         **bench.env,
         **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "t"),
@@ -56,7 +56,7 @@ def git(bench: Bench, *words: str) -> str:
 
 @pytest.fixture
 def repo(bench: Bench) -> Path:
-    """A repository with three tracked files that have a fix in them, and one that has none."""
+    """Make the project a repository: three tracked files have an uncommitted fix, and one has none."""
     bench.env.update(
         **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "t"),
         **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "t@example.org"),
@@ -73,23 +73,23 @@ def repo(bench: Bench) -> Path:
 
 
 def touched(bench: Bench, text: str, *options: str) -> Any:
-    """What a line of shell is seen to touch."""
+    """Run a shell command as a task and return its effects."""
     task = bench.launch(text, *options)
     bench.run("wait", task)
     return bench.json("effects", task)
 
 
 def moment(text: str) -> float:
-    """A moment of a document, in seconds."""
+    """Return a time of a JSON document, in seconds."""
     return datetime.fromisoformat(text).timestamp()
 
 
-# --- the story ------------------------------------------------------------------------------------
+# --- what is reported -----------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("repo")
-def test_the_stash_story(bench: Bench) -> None:
-    """Three files were away for a while: seen while they were, and afterwards, to a fifth of a second."""
+def test_stash_is_a_window_until_the_pop(bench: Bench) -> None:
+    """Stashed files are a window, during the stash and afterwards, with times that are exact to 0.2 seconds."""
     begin(bench, "s-2")
     text = f"date +%s.%N; git stash push -q; date +%s.%N; {until('go')}; date +%s.%N; git stash pop -q; date +%s.%N"
     task = bench.launch(text, "--session", "s-1")
@@ -116,7 +116,7 @@ def test_the_stash_story(bench: Bench) -> None:
 
 
 def test_directories_are_not_counted_as_files(bench: Bench, repo: Path) -> None:
-    """Whoever removed two files and the directories around them hears of two."""
+    """If a task removes two files and the directories around them, the effects count two files."""
     (repo / "x" / "y").mkdir(parents=True)
     for name in ("y/one", "two"):
         (repo / "x" / name).touch()
@@ -139,8 +139,8 @@ def test_directories_are_not_counted_as_files(bench: Bench, repo: Path) -> None:
 
 
 @pytest.mark.usefixtures("repo")
-def test_a_window_that_stays_open_is_in_the_first_line(bench: Bench) -> None:
-    """It was to pop the stash, and died before: whoever is told hears of that first."""
+def test_open_window_is_at_the_top_of_the_notice(bench: Bench) -> None:
+    """If a task dies before `git stash pop`, its notice begins with the files that are not restored."""
     task = bench.launch("git stash push -q; exit 9", "--session", "s-1")
     bench.run("wait", task)
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
@@ -150,8 +150,8 @@ def test_a_window_that_stays_open_is_in_the_first_line(bench: Bench) -> None:
 
 
 @pytest.mark.usefixtures("repo")
-def test_a_head_that_was_left_elsewhere_is_in_the_first_line(bench: Bench) -> None:
-    """It began a branch and died on it: no file is another one, and the next commit would go there."""
+def test_head_left_on_another_branch_is_at_the_top_of_the_notice(bench: Bench) -> None:
+    """If a task dies on a new branch, its notice begins with HEAD, although no file differs."""
     task = bench.launch("git checkout -q -b elsewhere; exit 9", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
@@ -161,8 +161,8 @@ def test_a_head_that_was_left_elsewhere_is_in_the_first_line(bench: Bench) -> No
     assert "LEFT" not in notice["text"]
 
 
-def test_a_head_that_was_left_elsewhere_in_another_repository_is_not_told_as_ours(bench: Bench, repo: Path) -> None:
-    """Nor is a file there told by a name that this tree has as well."""
+def test_head_left_in_another_repository_is_named_with_that_repository(bench: Bench, repo: Path) -> None:
+    """If a task leaves HEAD of another repository on a new branch, the notice names that repository."""
     git(bench, "clone", "-q", str(repo), str(repo.parent / "lib"))
     text = f"echo new > a.py; cd {repo.parent}/lib && git checkout -q -b elsewhere && echo new > a.py; exit 9"
     task = bench.launch(text, "--session", "s-1")
@@ -171,8 +171,8 @@ def test_a_head_that_was_left_elsewhere_in_another_repository_is_not_told_as_our
     assert f"LEFT a.py, HEAD of {repo.parent}"[:60] in notice["text"].splitlines()[1]
 
 
-def test_what_was_put_back_since_is_not_told_as_away_now(bench: Bench, repo: Path) -> None:
-    """By hand, after a task that died before the pop: that it left it so is true, that it is so now is not."""
+def test_notice_says_that_left_files_were_put_back_since(bench: Bench, repo: Path) -> None:
+    """If a user restores the files that a failed task left changed, no output says that they are changed now."""
     task = bench.launch("git stash push -q; exit 9", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     assert bench.ok("effects", task, "--open").startswith("window of 3 files, open for")
@@ -194,8 +194,8 @@ def test_what_was_put_back_since_is_not_told_as_away_now(bench: Bench, repo: Pat
 
 
 @pytest.mark.usefixtures("repo")
-def test_nobody_takes_what_is_not_seen_for_nothing_held(bench: Bench) -> None:
-    """Of a task that is only compared, or not looked at, nobody knows what it holds while it runs."""
+def test_open_windows_are_unknown_when_the_task_is_not_observed(bench: Bench) -> None:
+    """For a task that is only compared or not observed, `effects --open` answers that its windows are not known."""
     for how in ("compare", "off"):
         task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q", "--observe", how)
         answer = bench.ok("effects", task, "--open")
@@ -206,8 +206,8 @@ def test_nobody_takes_what_is_not_seen_for_nothing_held(bench: Bench) -> None:
         (bench.project / "go").unlink()
 
 
-def test_what_was_put_back_is_not_held_again_when_somebody_takes_it_away(bench: Bench, repo: Path) -> None:
-    """It holds what the task left in it, and yet that is not the task's doing any more."""
+def test_restored_window_stays_closed_when_another_process_stashes_the_files(bench: Bench, repo: Path) -> None:
+    """After a task's files were restored, a stash of these files by another process is not attributed to the task."""
     task = bench.launch("git stash push -q; exit 9", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     assert not bench.json("guard", "a.py")["clear"]
@@ -221,8 +221,11 @@ def test_what_was_put_back_is_not_held_again_when_somebody_takes_it_away(bench: 
 
 
 @pytest.mark.usefixtures("repo")
-def test_show_names_what_was_away_and_a_notice_where_all_of_it_is(bench: Bench) -> None:
-    """The files and the command of each window; of a task that touched nothing, there is no more to be read."""
+def test_show_names_the_files_of_each_window(bench: Bench) -> None:
+    """`show` prints the files and the command of each window, and the notice refers to `outlive effects`.
+
+    Neither has such a line for a task that touched nothing.
+    """
     stashed = bench.launch("git stash push -q; git stash pop -q", "--session", "s-1")
     silent = bench.launch("cat a.py", "--session", "s-1")
     bench.run("wait", stashed, silent, "--no-ack")
@@ -235,8 +238,8 @@ def test_show_names_what_was_away_and_a_notice_where_all_of_it_is(bench: Bench) 
     assert f"outlive effects {silent}" not in text
 
 
-def test_files_of_one_name_are_told_apart_in_the_first_line(bench: Bench, repo: Path) -> None:
-    """As the project calls them: `other.py` is another one than `src/other.py`. Their directories go without saying."""
+def test_notice_distinguishes_files_of_one_name_by_their_paths(bench: Bench, repo: Path) -> None:
+    """The notice names left files by their paths in the project, and does not list their directories."""
     for name in ("x/y/index.js", "z/y/index.js", "src/other.py"):
         (repo / name).parent.mkdir(parents=True)
         (repo / name).write_text("old\n")
@@ -276,10 +279,10 @@ def test_files_of_one_name_are_told_apart_in_the_first_line(bench: Bench, repo: 
         ("rm -rf .git; git init -q .", [], [".git"]),
     ],
 )
-def test_windows_and_net_changes_are_told_apart(
+def test_effects_distinguish_restored_from_changed_files(
     bench: Bench, text: str, restored: list[str], changed: list[str]
 ) -> None:
-    """What came back, what did not, and what was only written again."""
+    """A file that was changed and restored is listed apart from a file that stayed changed."""
     found = touched(bench, text)
     assert (found["level"], found["gaps"]) == ("observed", [])
     assert sorted(found["restored"]) == sorted(paths(bench, *restored))
@@ -295,18 +298,21 @@ def test_windows_and_net_changes_are_told_apart(
     ],
 )
 @pytest.mark.usefixtures("repo")
-def test_what_is_made_where_a_directory_was_is_new_only_if_that_did_not_hold_it(
+def test_file_in_a_replaced_directory_is_created_only_if_the_old_directory_lacked_it(
     bench: Bench, text: str, changed: list[str], created: list[str]
 ) -> None:
-    """It is looked for where the directory is now; outside of the tree, nobody knows."""
+    """A file in the new directory is created if the old directory, moved within the tree, has no such file.
+
+    If the old directory was moved out of the tree, this is not known, and the file is not listed as created.
+    """
     found = touched(bench, text)
     assert (found["changed"], found["created"]) == (paths(bench, *changed), paths(bench, *created))
 
 
 @pytest.mark.parametrize("name", ["dir", "../project"])
 @pytest.mark.usefixtures("repo")
-def test_a_directory_that_was_changed_elsewhere_is_not_just_restored(bench: Bench, name: str) -> None:
-    """A part of the tree, or all of it: it is the same directory again, and not as it was found."""
+def test_directory_changed_outside_the_tree_is_restored_with_a_gap(bench: Bench, name: str) -> None:
+    """A directory that is moved out of the tree, changed there and moved back is restored, but with a gap."""
     place = (bench.project / name).resolve()
     found = touched(bench, f"cd ..; mv {place} aside; echo x > aside/new; mv aside {place}")
     assert (found["level"], len(found["gaps"])) == ("partial", 1)
@@ -324,10 +330,10 @@ def test_a_directory_that_was_changed_elsewhere_is_not_just_restored(bench: Benc
     ids=["made", "moved", "linked"],
 )  # fmt: skip
 @pytest.mark.usefixtures("repo")
-def test_a_directory_that_the_task_made_holds_what_it_put_there(
+def test_new_name_in_a_directory_made_by_the_task_is_recorded_as_absent_before(
     bench: Bench, steps: list[str], new: list[bool]
 ) -> None:
-    """A name in it need not be looked at to be new; but what was moved or linked there is not new."""
+    """A name in a directory that the task made is new, unless the task moved or linked a file there."""
     program = (
         "import os, time\n"
         "def sleep(): time.sleep(0.02)  # longer than anything is remembered\n"
@@ -342,8 +348,8 @@ def test_a_directory_that_the_task_made_holds_what_it_put_there(
 
 
 @pytest.mark.usefixtures("repo")
-def test_what_others_put_into_a_directory_that_the_task_made_is_missed_when_it_removes_it(bench: Bench) -> None:
-    """It made the directory, and not what is in there: that was somebody's, and is gone."""
+def test_removed_files_of_others_are_recorded_in_a_directory_made_by_the_task(bench: Bench) -> None:
+    """The journal records that files existed which another process put into the directory and the task removed."""
     text = "mkdir at; touch at/own; while [ ! -e at/last ]; do sleep 0.01; done; rm at/*"
     task = bench.launch(text)
     wait_until((bench.project / "at/own").exists, "the directory")
@@ -357,8 +363,8 @@ def test_what_others_put_into_a_directory_that_the_task_made_is_missed_when_it_r
 
 @pytest.mark.parametrize("name", ["../second", "second"])
 @pytest.mark.usefixtures("repo")
-def test_what_is_written_under_another_name_is_a_gap(bench: Bench, name: str) -> None:
-    """Of a hard link nobody knows what else it is called: that something changed is said, once."""
+def test_write_to_a_file_with_several_names_is_a_gap(bench: Bench, name: str) -> None:
+    """After a write through a hard link, one gap says that the other names of the file changed too."""
     found = touched(bench, f"ln other.py {name}; echo more >> {name}; echo more >> {name}; rm {name}")
     gap = "it wrote to a file with several names (hard links): the others changed with it"
     assert (found["level"], found["gaps"]) == ("partial", [gap])
@@ -387,10 +393,10 @@ def test_what_is_written_under_another_name_is_a_gap(bench: Bench, name: str) ->
         (UNNAMED, [], ["new/named"]),
     ],
 )
-def test_what_a_link_leads_to_is_what_is_written(
+def test_write_through_a_symbolic_link_is_attributed_to_its_target(
     bench: Bench, repo: Path, program: str, changed: list[str], created: list[str]
 ) -> None:
-    """Links are followed as the kernel follows them: by an open, and not by what is about the name."""
+    """An open follows symbolic links as the kernel does, and an operation on the name does not follow them."""
     (repo / "new").mkdir()
     for name, target in (("link", "other.py"), ("chain", "new/../link"), ("dangling", "new/made")):
         (repo / name).symlink_to(target)
@@ -401,8 +407,8 @@ def test_what_a_link_leads_to_is_what_is_written(
 
 
 @pytest.mark.usefixtures("repo")
-def test_what_one_descriptor_damages_and_repairs_is_a_possible_window(bench: Bench) -> None:
-    """Nobody is asked between open and close: from when to when it may have been another file is told, and no more."""
+def test_change_and_repair_through_one_descriptor_is_a_possible_window(bench: Bench) -> None:
+    """The time of a write is not observed, so the window covers all of the time in which the file may have differed."""
     program = """
 import time
 with open("other.py", "r+") as file:
@@ -425,24 +431,24 @@ open("a.py", "r+").close()
 
 
 @pytest.mark.usefixtures("repo")
-def test_what_is_written_again_is_not_said_to_be_untouched(bench: Bench) -> None:
-    """A formatter that finds nothing to do: whoever goes by times takes the files for changed all the same."""
+def test_file_written_with_the_same_content_is_rewritten(bench: Bench) -> None:
+    """A file that is written with its old content is listed, because tools that compare times see a change."""
     found = touched(bench, "cp other.py kept; cp kept other.py; cp other.py kept; mv kept other.py; : >> a.py")
     assert (found["windows"], found["rewritten"]) == ([], paths(bench, "other.py"))
     assert (found["shared"], found["summary"]) == (True, "1 file written, same content")
 
 
 @pytest.mark.usefixtures("repo")
-def test_what_is_made_and_removed_again_is_no_change(bench: Bench) -> None:
-    """Created is told, transient is not; outside of the project only what lasts somewhere."""
+def test_file_created_and_removed_by_the_task_is_not_listed(bench: Bench) -> None:
+    """The effects list a created file that still exists, and no file that the task removed again."""
     elsewhere = bench.root / "elsewhere"
     found = touched(bench, f"echo x > made; echo y > gone; rm gone; echo z > {elsewhere}")
     assert (found["created"], found["changed"], found["windows"]) == (paths(bench, "made"), [], [])
     assert not str(elsewhere).startswith("/tmp") or found["outside"] == []  # noqa: S108
 
 
-def test_names_that_begin_like_the_git_directory_are_files_like_others(bench: Bench, repo: Path) -> None:
-    """`.gitignore` and `.github` lie beside `.git`, and not in it."""
+def test_gitignore_and_github_are_no_git_state(bench: Bench, repo: Path) -> None:
+    """Changes of `.gitignore` and `.github` are listed as files, although the names begin with `.git`."""
     (repo / ".gitignore").write_text("x\n")
     found = touched(bench, "echo y >> .gitignore; mkdir .github; echo z > .github/z.yml")
     assert found["changed"] == paths(bench, ".gitignore")
@@ -450,8 +456,8 @@ def test_names_that_begin_like_the_git_directory_are_files_like_others(bench: Be
     assert found["git"] == []
 
 
-def test_where_no_repository_is_nothing_is_told_as_outside_of_the_project(bench: Bench, lasting: Path) -> None:
-    """The directory is its project; but nobody looks at what files hold, and that one is away is not known."""
+def test_open_windows_are_unknown_outside_of_a_repository(bench: Bench, lasting: Path) -> None:
+    """Without a repository, contents are not compared. So touched files are counted, and open windows are not known."""
     (lasting / "f").write_text("x\n")
     task = bench.launch(f"mv f away; echo done; {until(f'{bench.root}/go')}", "--cwd", str(lasting))
     wait_until(lambda: bench.ok("output", task).endswith("done"), "the first move")
@@ -463,8 +469,8 @@ def test_where_no_repository_is_nothing_is_told_as_outside_of_the_project(bench:
 
 
 @pytest.mark.usefixtures("repo")
-def test_outside_only_what_was_changed_is_told(bench: Bench, lasting: Path) -> None:
-    """Tried in vain, made and removed again, opened and not written: nothing of that touched anything."""
+def test_files_outside_of_the_project_are_listed_only_when_changed(bench: Bench, lasting: Path) -> None:
+    """Failed calls, temporary files and files that were opened but not written are not listed under `outside`."""
     (lasting / "there").mkdir()
     for file in ("written", "opened", "moved", "removed"):
         (lasting / file).write_text("x\n")
@@ -482,8 +488,8 @@ def test_outside_only_what_was_changed_is_told(bench: Bench, lasting: Path) -> N
     assert "5 files outside of the project" in bench.json("effects", task)["summary"]
 
 
-def test_where_there_is_no_repository_what_it_wrote_is_followed_too(bench: Bench, lasting: Path) -> None:
-    """What changed since is named; without that it would be said to be as it was."""
+def test_drift_covers_written_files_outside_of_a_repository(bench: Bench, lasting: Path) -> None:
+    """Without a repository, drift still names files that the task wrote and that changed afterwards."""
     task = bench.launch("echo x > kept; echo x > changed; echo x > removed", "--cwd", str(lasting))
     bench.run("wait", task)
     assert bench.show(task)["drift"]["moved"] is False
@@ -493,8 +499,8 @@ def test_where_there_is_no_repository_what_it_wrote_is_followed_too(bench: Bench
     assert told == f"2 files it touched changed since ({lasting}/changed, {lasting}/removed)"
 
 
-def test_connections_are_told(bench: Bench) -> None:
-    """Address and port: a push touches the world."""
+def test_connections_are_listed_with_address_and_port(bench: Bench) -> None:
+    """A TCP connection that the task makes is listed with its address and port."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         found = touched(
@@ -522,8 +528,11 @@ assert ctypes.CDLL(None).connect(one.fileno(), bytes(16), 16) == 0
 
 
 @pytest.mark.usefixtures("repo")
-def test_what_leads_nowhere_is_no_connection(bench: Bench) -> None:
-    """Most programs ask for a name service that most machines have not; and no address at all takes one back."""
+def test_connect_to_a_missing_socket_is_not_listed(bench: Bench) -> None:
+    """A connect to a path without a socket, or without an address, is not listed as a connection.
+
+    Most programs try a name service's socket, which most machines do not have.
+    """
     program = bench.root / "connects.py"
     program.write_text(CONNECTS)
     found = touched(bench, f"{sys.executable} -B {program}")
@@ -539,8 +548,8 @@ for name in sys.argv[1:]:
 """
 
 
-def test_connections_are_not_told_to_be_made_where_that_is_not_known(bench: Bench) -> None:
-    """Whether somebody answered is not seen; where there is no socket, nobody did: most look for a name server so."""
+def test_connections_are_summarized_as_made_or_tried(bench: Bench) -> None:
+    """The observer does not see whether a server answered, so the summary says "made or tried"."""
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as door:
         port = server.getsockname()[1]
         door.bind(str(bench.project / "door"))
@@ -567,13 +576,13 @@ address = struct.pack("<H", 2) + struct.pack(">H", int(sys.argv[1])) + bytes([12
 call(3, (one := socket.socket()).fileno(), address)
 call(2, (two := socket.socket(socket.AF_UNIX)).fileno(), struct.pack("<H", 1) + b"dir/door\\0")
 """
-"""A connect and a bind as a 32-bit program makes them: one call for all that is done with sockets."""
+"""A connect and a bind by socketcall, the one call that a 32-bit program uses for every socket operation."""
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="only there 32-bit programs have that call")
 @pytest.mark.usefixtures("repo")
-def test_what_a_32_bit_program_does_with_sockets_is_told(bench: Bench) -> None:
-    """Whom it connects to, and the name that it makes."""
+def test_socket_calls_of_a_32_bit_program_are_reported(bench: Bench) -> None:
+    """The effects list the address that a 32-bit program connects to, and the name that its bind creates."""
     program = bench.root / "socketcall.py"
     program.write_text(SOCKETCALL)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -588,8 +597,8 @@ def test_what_a_32_bit_program_does_with_sockets_is_told(bench: Bench) -> None:
     assert (found["level"], found["gaps"]) == ("observed", [])
 
 
-def test_the_world_that_moved_since_is_told(bench: Bench, repo: Path) -> None:
-    """HEAD moved after the task: its output is no news of that commit."""
+def test_commits_after_the_task_are_drift(bench: Bench, repo: Path) -> None:
+    """If HEAD moves after the task has ended, its notice and the hand-off report the move as drift."""
     task = bench.launch("cat other.py", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     assert bench.json("inbox", "--session", "s-1", "--peek")["notices"][0]["drift"]["moved"] is False
@@ -605,8 +614,8 @@ def test_the_world_that_moved_since_is_told(bench: Bench, repo: Path) -> None:
 
 
 @pytest.mark.usefixtures("repo")
-def test_whoever_only_looks_has_moved_nothing(bench: Bench) -> None:
-    """`git status` writes into the git directory, which `git stash` has tried to remove."""
+def test_git_status_after_the_task_is_no_drift(bench: Bench) -> None:
+    """`git status` writes into the git directory, which the task has touched, but this is no drift."""
     task = bench.launch("git stash push -q; sleep 0.3; git stash pop -q", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     wait_until(lambda: bench.show(task)["effects"]["unattributed"] is not None, "the last look")
@@ -616,8 +625,8 @@ def test_whoever_only_looks_has_moved_nothing(bench: Bench) -> None:
 
 
 @pytest.mark.usefixtures("repo")
-def test_two_tasks_that_changed_the_same_at_the_same_time_are_told(bench: Bench) -> None:
-    """By name, with the span; a third one that came later is not."""
+def test_notices_name_two_tasks_that_changed_one_file_at_the_same_time(bench: Bench) -> None:
+    """Each notice names the other task, the file and the time span. A task that ran later is not named."""
     one = bench.launch(f"echo one >> other.py; {until('go')}", "--session", "s-1")
     two = bench.launch(f"echo two >> other.py; echo two > two.py; {until('go')}", "--session", "s-1")
     wait_until(lambda: bench.json("effects", two)["created"], "both to write")
@@ -632,8 +641,8 @@ def test_two_tasks_that_changed_the_same_at_the_same_time_are_told(bench: Bench)
 
 
 @pytest.mark.usefixtures("repo")
-def test_what_a_task_had_put_back_before_another_began_is_no_overlap_of_both(bench: Bench) -> None:
-    """It still runs, but they were changed one after the other; what it has not put back, it still holds."""
+def test_restored_files_are_no_overlap_with_a_task_that_began_later(bench: Bench) -> None:
+    """Files that the first task restored before the second one began are in no overlap, but its other changes are."""
     one = bench.launch(f"git stash push -q; git stash pop -q; echo one >> other.py; {until('go')}", "--session", "s-1")
     wait_until(lambda: bench.json("effects", one)["changed"] == paths(bench, "other.py"), "it to put them back")
     two = bench.launch("git stash push -q -- a.py; git stash pop -q; echo two >> other.py", "--session", "s-2")
@@ -645,8 +654,8 @@ def test_what_a_task_had_put_back_before_another_began_is_no_overlap_of_both(ben
         assert [(each["task"], each["paths"]) for each in ending["overlap"]] == [(other, paths(bench, "other.py"))]
 
 
-def test_whoever_is_about_to_touch_something_can_ask(bench: Bench, repo: Path) -> None:
-    """A path, or a directory above it: which task holds it away."""
+def test_guard_names_the_task_with_a_window_on_a_path(bench: Bench, repo: Path) -> None:
+    """`guard` names the task whose window covers a path, a directory above the path, or a file of a command."""
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)
     for path, held in (("dir/c.py", [task]), ("dir", [task]), ("other.py", []), (".", [task])):
@@ -669,8 +678,8 @@ def test_whoever_is_about_to_touch_something_can_ask(bench: Bench, repo: Path) -
     assert bench.run("guard", ".", "--exit-code").stdout == "clear\n"
 
 
-def test_what_a_command_names_in_other_ways_is_held_too(bench: Bench, repo: Path) -> None:
-    """By wildcards, through a redirection, as the value of an option, or not at all; each task is named once."""
+def test_guard_finds_paths_that_a_command_names_indirectly(bench: Bench, repo: Path) -> None:
+    """`guard` finds paths in wildcards, redirections, options and defaults of a command, and names each task once."""
     (repo / "link").symlink_to("other.py")
     git(bench, "add", "link")
     git(bench, "commit", "-q", "-m", "link", "link")
@@ -752,8 +761,8 @@ def test_what_a_command_names_in_other_ways_is_held_too(bench: Bench, repo: Path
     bench.run("wait", task)
 
 
-def test_what_lies_behind_a_link_that_a_task_holds_is_held_with_it(bench: Bench, repo: Path) -> None:
-    """The file itself is as it was; whoever reads it by that name reads another one."""
+def test_guard_covers_paths_through_a_link_that_a_task_changed(bench: Bench, repo: Path) -> None:
+    """`guard` names the task for each path through a changed link, and no task for the same file by its own path."""
     for name in ("one", "two", "two/deep"):
         (repo / name).mkdir()
         (repo / name / "f").write_text(f"{name}\n")
@@ -779,8 +788,8 @@ def test_what_lies_behind_a_link_that_a_task_holds_is_held_with_it(bench: Bench,
     assert bench.json("guard", "now/f", "around/f")["clear"]
 
 
-def test_what_is_fed_to_a_command_is_read_here_wherever_that_runs(bench: Bench, repo: Path) -> None:
-    """A redirection is opened by the shell that it stands in; names beyond it are of the other place."""
+def test_guard_checks_the_redirections_of_remote_commands(bench: Bench, repo: Path) -> None:
+    """`guard` checks files that the local shell redirects, and not the paths that a remote command names."""
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)
     for command in (
@@ -803,8 +812,8 @@ def test_what_is_fed_to_a_command_is_read_here_wherever_that_runs(bench: Bench, 
     bench.run("wait", task)
 
 
-def test_what_a_command_sends_or_takes_in_is_read(bench: Bench, repo: Path) -> None:
-    """Clients have signs of their own for a file, and so have the languages of databases."""
+def test_guard_finds_files_in_the_arguments_of_clients_and_databases(bench: Bench, repo: Path) -> None:
+    """`guard` finds files such as `@a.py` for curl, `file://` addresses, and files in commands of database shells."""
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)
     for command in (
@@ -827,8 +836,8 @@ def test_what_a_command_sends_or_takes_in_is_read(bench: Bench, repo: Path) -> N
     bench.run("wait", task)
 
 
-def test_what_is_published_or_installed_from_a_tree_that_is_held_is_not_clear(bench: Bench, repo: Path) -> None:
-    """It is taken from what lies there; whoever only asks a registry, or sends something else, takes nothing."""
+def test_guard_is_not_clear_for_commands_that_publish_or_install_the_project(bench: Bench, repo: Path) -> None:
+    """`guard` names the task for commands that publish or install files of the project, and not for queries."""
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)
     for command in (
@@ -855,8 +864,8 @@ def test_what_is_published_or_installed_from_a_tree_that_is_held_is_not_clear(be
     bench.run("wait", task)
 
 
-def test_what_migrates_a_database_from_a_tree_that_is_held_is_not_clear(bench: Bench, repo: Path) -> None:
-    """The migrations lie there, and what one does to a database no stash takes back; who asks takes nothing."""
+def test_guard_is_not_clear_for_commands_that_migrate_a_database(bench: Bench, repo: Path) -> None:
+    """`guard` names the task for commands that read the project's migrations, and not for queries."""
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)
     for command in (
@@ -871,8 +880,8 @@ def test_what_migrates_a_database_from_a_tree_that_is_held_is_not_clear(bench: B
     bench.run("wait", task)
 
 
-def test_what_cannot_be_read_of_a_command_is_neither_held_nor_clear(bench: Bench, repo: Path) -> None:
-    """A variable may mean what is held: the answer names it and the task; clear is what it cannot mean."""
+def test_guard_names_words_of_a_command_that_it_cannot_read(bench: Bench, repo: Path) -> None:
+    """If a variable may stand for a file of a window, `guard` names the variable and the task."""
     unreadable = {
         "cat $FILE": ["$FILE"],
         "echo $(<$FILE)": ["$FILE"],
@@ -935,8 +944,8 @@ def test_what_cannot_be_read_of_a_command_is_neither_held_nor_clear(bench: Bench
 
 
 @pytest.mark.parametrize("is_first", [False, True])
-def test_a_stash_that_a_task_has_made_is_held_in_every_worktree(bench: Bench, repo: Path, *, is_first: bool) -> None:
-    """They share it: popped in another one, the task's own fix would go there."""
+def test_guard_holds_the_stash_of_a_task_in_every_worktree(bench: Bench, repo: Path, *, is_first: bool) -> None:
+    """All worktrees share one stash, so `guard` names the task for `git stash pop` in another worktree."""
     linked = bench.root / "linked"
     git(bench, "worktree", "add", "-q", str(linked))
     if not is_first:
@@ -959,10 +968,8 @@ def test_a_stash_that_a_task_has_made_is_held_in_every_worktree(bench: Bench, re
 
 
 @pytest.mark.parametrize("is_linked", [False, True])
-def test_a_branch_that_a_task_is_on_for_a_while_is_held_for_git_alone(
-    bench: Bench, repo: Path, *, is_linked: bool
-) -> None:
-    """No file differs, and a commit would go to the wrong branch all the same."""
+def test_guard_holds_a_switched_branch_for_git_commands_only(bench: Bench, repo: Path, *, is_linked: bool) -> None:
+    """While a task is on another branch, `guard` names the task for git commands, and not for files."""
     place = repo
     if is_linked:
         place = bench.root / "linked"
@@ -987,8 +994,8 @@ def test_a_branch_that_a_task_is_on_for_a_while_is_held_for_git_alone(
     assert bench.json("effects", task)["windows"] == []
 
 
-def test_a_worktree_inside_of_the_tree_is_another_project(bench: Bench, repo: Path) -> None:
-    """Clients keep the worktrees of their agents there: what is held in one is not held in the tree around it."""
+def test_window_in_a_nested_worktree_is_not_held_in_the_tree_around_it(bench: Bench, repo: Path) -> None:
+    """`guard` names a task's window in a nested worktree for commands there, and not for commands around it."""
     inner = repo / "worktrees" / "one"
     git(bench, "worktree", "add", "-q", str(inner))
     task = bench.launch(f"mv a.py b.py; {until('go')}; mv b.py a.py", cwd=inner)
@@ -1004,8 +1011,8 @@ def test_a_worktree_inside_of_the_tree_is_another_project(bench: Bench, repo: Pa
     bench.run("wait", task)
 
 
-def test_what_a_task_left_away_is_named_until_it_is_back(bench: Bench, repo: Path) -> None:
-    """It died before its pop: whoever asks is told so for a while. What a success changed was meant to change."""
+def test_guard_names_files_that_a_failed_task_left_changed_until_they_are_restored(bench: Bench, repo: Path) -> None:
+    """`guard` names a task that died before `git stash pop`. It does not name a task that succeeded."""
     died = bench.launch("git stash push -q; kill -9 $$")
     bench.run("wait", died)
     assert f"task {died} has ended and left a.py, b.py, dir/c.py away" in bench.run("guard", "a.py").stdout
@@ -1025,8 +1032,8 @@ def test_what_a_task_left_away_is_named_until_it_is_back(bench: Bench, repo: Pat
 
 
 @pytest.mark.usefixtures("repo")
-def test_what_a_task_holds_in_a_repository_inside_of_its_own_is_held(bench: Bench) -> None:
-    """A submodule is a project of its own; the task that holds its file runs in the tree around it."""
+def test_window_in_a_nested_repository_is_held_there(bench: Bench) -> None:
+    """`guard` names the task for a file of a nested repository, although the task runs in the tree around it."""
     inner = Worktree(bench.project / "inner")
     inner.commit(x="old\n")
     task = bench.launch(f"echo held > inner/x; {until('go')}; echo old > inner/x")
@@ -1041,8 +1048,8 @@ def test_what_a_task_holds_in_a_repository_inside_of_its_own_is_held(bench: Benc
 
 
 @pytest.mark.usefixtures("repo")
-def test_what_is_held_in_another_tree_is_told_with_where_it_is(bench: Bench) -> None:
-    """Who works in this one would take it for the file of the same name here, which nobody holds."""
+def test_window_in_another_tree_is_named_with_its_directory(bench: Bench) -> None:
+    """`guard`, `gate` and the hand-off name the directory, because this project has a file of the same name."""
     inner = Worktree(bench.project / "inner")
     inner.commit(**{"a.py": "old\n"})
     begin(bench, "s-1")
@@ -1065,8 +1072,8 @@ def test_what_is_held_in_another_tree_is_told_with_where_it_is(bench: Bench) -> 
         *("cd $THERE/dir; cd ..; {1}", "sh there"),
     ],
 )
-def test_what_a_task_holds_where_it_goes_to_is_held(bench: Bench, repo: Path, text: str) -> None:
-    """Launched from above, as by a session that works in several repositories; by its text, a variable or a script."""
+def test_window_is_held_in_the_repository_that_the_command_enters(bench: Bench, repo: Path, text: str) -> None:
+    """`guard` names a task launched above the repository that enters it by its text, a variable or a script."""
     rest = f"{until('go')}; git stash pop -q"
     bench.env["THERE"] = str(repo)
     (bench.root / "there").write_text(f"cd {repo}; git stash push -q; {rest}\n")
@@ -1084,16 +1091,19 @@ EXCHANGE = "import ctypes; assert ctypes.CDLL(None).renameat2(-100, b'{}', -100,
 
 
 @pytest.mark.parametrize(("one", "other", "gaps"), [("dir", "dir2", 1), ("a.py", "b.py", 0)])
-def test_directories_that_change_places_are_a_gap(bench: Bench, repo: Path, one: str, other: str, gaps: int) -> None:
-    """What is written in one meanwhile has another name later; of files that is followed."""
+def test_directories_that_exchange_names_are_a_gap(bench: Bench, repo: Path, one: str, other: str, gaps: int) -> None:
+    """Writes into exchanged directories cannot be followed, so they are a gap. Exchanged files are followed."""
     shutil.copytree(repo / "dir", repo / "dir2")
     exchange = f"{sys.executable} -c {shlex.quote(EXCHANGE.format(one, other))}"
     found = touched(bench, f"{exchange}; echo x >> {'dir/c.py' if gaps else one}; {exchange}")
     assert (found["level"], len(found["gaps"])) == (("partial", 1) if gaps else ("observed", 0))
 
 
-def test_a_large_file_that_looks_the_same_is_not_told_as_restored(bench: Bench, repo: Path) -> None:
-    """It is known by size and time, and a time can be set; moved away and back, it was never written to."""
+def test_large_file_with_equal_size_and_time_is_not_restored(bench: Bench, repo: Path) -> None:
+    """A large file that was written is changed with a gap, although its size and time are the old ones.
+
+    A large file that was only moved away and back is restored.
+    """
     for name in ("large", "moved"):
         (repo / name).write_bytes(bytes(5 << 20))
     git(bench, "add", ".")
@@ -1118,8 +1128,8 @@ def test_a_large_file_that_looks_the_same_is_not_told_as_restored(bench: Bench, 
         ("git config extensions.worktreeConfig true; git config --worktree a.b c", "config.worktree"),
     ],
 )
-def test_whatever_git_shares_is_told(bench: Bench, text: str, what: str) -> None:
-    """What decides over the next commit, and what names one, is more than branches and tags."""
+def test_every_kind_of_shared_git_state_is_reported(bench: Bench, text: str, what: str) -> None:
+    """Notes, other refs, replacements, hooks and configuration are reported, as branches and tags are."""
     found = touched(bench, text)
     assert what in " ".join(each["what"] for each in found["git"])
     assert found["shared"]
@@ -1127,8 +1137,8 @@ def test_whatever_git_shares_is_told(bench: Bench, text: str, what: str) -> None
 
 @pytest.mark.usefixtures("repo")
 @pytest.mark.parametrize("program", ["/nonexistent/prettier", "a.py", "dir", "a.py/prettier"])
-def test_a_program_that_never_ran_has_done_nothing(bench: Bench, program: str) -> None:
-    """Who looks for one in vain goes on under its own name."""
+def test_failed_exec_does_not_change_the_command_of_a_window(bench: Bench, program: str) -> None:
+    """After an exec that failed, a write is attributed to the program that continues to run."""
     script = "import os, sys\ntry:\n  os.execv(sys.argv[1], ['prettier', '--write', '.'])\nexcept OSError:\n  pass\n"
     (bench.root / "write.py").write_text(script + "open('other.py', 'w').write('x')\n")
     (window,) = touched(bench, f"exec {sys.executable} {bench.root}/write.py {program}")["windows"]
@@ -1138,15 +1148,15 @@ def test_a_program_that_never_ran_has_done_nothing(bench: Bench, program: str) -
 
 @pytest.mark.usefixtures("repo")
 @pytest.mark.parametrize("text", ["git gc -q", "git pack-refs --all --prune", "git branch one; git gc -q"])
-def test_branches_that_are_only_packed_do_not_move(bench: Bench, text: str) -> None:
-    """They have no file of their own any more, and are where they were."""
+def test_packed_branches_are_not_reported_as_moved(bench: Bench, text: str) -> None:
+    """`git gc` and `git pack-refs` remove the files of branches, but the branches stay where they were."""
     git(bench, "tag", "v1")
     found = {each["what"] for each in touched(bench, text)["git"]}
     assert found == {"packed-refs", *(["branch one"] if "one" in text else [])}
 
 
-def test_what_it_did_in_other_repositories_is_told_with_where_they_are(bench: Bench, repo: Path) -> None:
-    """A script that commits to one, pushes to another, and clones a third, which is its own affair."""
+def test_effects_in_other_repositories_name_the_repository(bench: Bench, repo: Path) -> None:
+    """A commit and a push in other repositories are reported with their paths. A new clone is not reported."""
     lib, bare, clone = (bench.root / name for name in ("lib", "bare.git", "clone"))
     git(bench, "clone", "-q", str(repo), str(lib))
     git(bench, "clone", "-q", "--bare", str(repo), str(bare))
@@ -1163,8 +1173,8 @@ def test_what_it_did_in_other_repositories_is_told_with_where_they_are(bench: Be
     assert str(clone) not in json.dumps({**found, "declared": None, "git": [each["what"] for each in found["git"]]})
 
 
-def test_a_further_attempt_remembers_where_the_first_one_was(bench: Bench, repo: Path) -> None:
-    """What it took away in a repository that only a script leads to is told until it is back."""
+def test_second_attempt_keeps_the_window_of_the_first_in_another_repository(bench: Bench, repo: Path) -> None:
+    """Files that the first attempt stashed in a repository outside its text are reported until they are restored."""
     again = bench.root / "again"
     text = f"[ -e {again} ] && exit 0; touch {again}; cd $THERE; git stash push -q; exit 1"
     bench.env["THERE"] = str(repo)
@@ -1175,20 +1185,20 @@ def test_a_further_attempt_remembers_where_the_first_one_was(bench: Bench, repo:
 
 
 def test_guard_takes_paths_or_a_command(bench: Bench) -> None:
-    """Not both, and not neither."""
+    """`guard` exits with 2 if it gets both paths and a command, or neither."""
     for words in (("guard",), ("guard", "a", "--command", "ls")):
         refused = bench.run(*words)
-        assert (refused.returncode, "guard takes paths, or --command" in refused.stderr) == (2, True)
+        assert (refused.returncode, "guard takes paths, or one command" in refused.stderr) == (2, True)
 
 
 def told_while_running(bench: Bench, session: str) -> list[dict[str, Any]]:
-    """The notices that a session is told first."""
+    """Return the first notices that a session gets."""
     wait_until(lambda: bench.json("inbox", "--session", session, "--peek")["notices"], "to be told")
     return list(bench.json("inbox", "--session", session)["notices"])
 
 
-def test_two_sessions_are_told_when_their_tasks_write_in_one_tree(bench: Bench, repo: Path) -> None:
-    """At the moment when it begins, each once; the ending then says which files, and is told as one with it."""
+def test_two_sessions_are_notified_when_their_tasks_write_in_one_tree(bench: Bench, repo: Path) -> None:
+    """Each session gets one notice when the overlap begins. The notice of the ending then names the files."""
     one = bench.launch(f"echo 1 >> a.py; echo 1 >> other.py; {until('go')}", "--session", "s-1")
     wait_until(lambda: bench.json("effects", one)["changed"], "the first to write")
     assert bench.json("inbox", "--session", "s-1", "--peek")["notices"] == []
@@ -1206,10 +1216,10 @@ def test_two_sessions_are_told_when_their_tasks_write_in_one_tree(bench: Bench, 
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_a_task_in_a_submodule_and_one_around_it_are_told_of_each_other(
+def test_tasks_in_and_around_a_nested_repository_overlap_when_both_write_there(
     bench: Bench, repo: Path, order: tuple[int, int]
 ) -> None:
-    """If both write to its files; not if one of them writes around it only."""
+    """A task that writes only to files around the nested repository does not overlap with the task in it."""
     inner = Worktree(repo / "inner")
     inner.commit(x="old\n")
 
@@ -1232,8 +1242,8 @@ def test_a_task_in_a_submodule_and_one_around_it_are_told_of_each_other(
     bench.run("wait", other, *tasks.values(), "--no-ack")
 
 
-def test_one_session_is_told_once_that_two_of_its_tasks_are_in_each_others_way(bench: Bench, repo: Path) -> None:
-    """And not at all of tasks that only make new files, or of one that the other launched."""
+def test_session_gets_one_notice_when_two_of_its_tasks_overlap(bench: Bench, repo: Path) -> None:
+    """The notice names the two tasks that change old files, and not the tasks that only create new files."""
     launch = [f"echo {n} >> {name}; {until('go')}" for n, name in enumerate(("a.py", "b.py", "new1", "new2"))]
     tasks = [bench.launch(text, "--session", "s-1") for text in launch]
     wait_until(lambda: bench.json("inbox", "--session", "s-1", "--peek")["notices"], "to be told")
@@ -1249,8 +1259,8 @@ def test_one_session_is_told_once_that_two_of_its_tasks_are_in_each_others_way(b
     assert sum(len(each["covers"]) for each in found) == 1
 
 
-def test_what_a_session_edits_itself_is_named_by_the_task_that_changed_it_too(bench: Bench, repo: Path) -> None:
-    """In the same time only, and only the same files."""
+def test_overlap_names_files_that_the_session_edited_itself(bench: Bench, repo: Path) -> None:
+    """The notice names a file that the session edited while the task ran, if the task changed the same file."""
     assert bench.json("session", "edited", "--session", "s-1", "a.py") == {"edited": paths(bench, "a.py")}
     task = bench.launch(f"echo 1 >> a.py; echo 1 >> b.py; {until('go')}", "--session", "s-1")
     wait_until(lambda: len(bench.json("effects", task)["changed"]) == 2, "it to write")
@@ -1263,8 +1273,8 @@ def test_what_a_session_edits_itself_is_named_by_the_task_that_changed_it_too(be
     assert "session s-1 edited b.py itself" in ending["text"]
 
 
-def test_what_is_edited_while_an_earlier_try_ran_is_named_as_well(bench: Bench, repo: Path) -> None:
-    """What all tries touched is told together, and so is who else changed it."""
+def test_overlap_covers_edits_during_an_earlier_attempt(bench: Bench, repo: Path) -> None:
+    """The notice of the ending names an edit that another session made during the first attempt."""
     text = f"echo 1 >> a.py; [ -e go ] || {{ {until('go')}; exit 1; }}"
     task = bench.launch(text, "--retries", "1", "--session", "s-1")
     wait_until(lambda: bench.json("effects", task)["changed"], "it to write")
@@ -1275,8 +1285,8 @@ def test_what_is_edited_while_an_earlier_try_ran_is_named_as_well(bench: Bench, 
     assert [(each["session"], each["paths"]) for each in ending["overlap"]] == [("s-2", paths(bench, "a.py"))]
 
 
-def test_what_others_change_once_a_task_has_put_it_back_is_not_its_doing(bench: Bench, repo: Path) -> None:
-    """It goes on for long after the pop, and the session works in the same files."""
+def test_changes_by_others_after_a_restore_are_unattributed(bench: Bench, repo: Path) -> None:
+    """Files that the task stashed and popped, and that another process changes later, are not the task's changes."""
     text = f"git stash push -q; git stash pop -q; {until('go')}; sed -i s/old/new/ other.py"
     task = bench.launch(text, "--session", "s-1")
     wait_until(lambda: len(bench.json("effects", task)["restored"]) == 3, "the pop")
@@ -1301,10 +1311,10 @@ def test_what_others_change_once_a_task_has_put_it_back_is_not_its_doing(bench: 
     ],
     ids=["another has it open", "a child has it open"],
 )
-def test_what_a_server_writes_to_its_log_after_that_was_emptied_is_its_doing(
+def test_write_through_an_open_descriptor_after_a_truncation_is_attributed_to_the_task(
     bench: Bench, repo: Path, begin: str
 ) -> None:
-    """Whoever emptied it, or opened it, is done; the server has it open, and goes on without a call."""
+    """If another program empties the open log of the task's server, the log is still a change by the task."""
     (repo / "log").touch()
     task = bench.launch(f"{begin}; /bin/true; touch go; {until('done')}")
     bench.run("wait", task, "--no-ack")
@@ -1315,10 +1325,8 @@ def test_what_a_server_writes_to_its_log_after_that_was_emptied_is_its_doing(
 
 
 @pytest.mark.parametrize(("begin", "is_open"), [("exec >>log", True), ("echo x >>log", False)])
-def test_what_it_left_behind_may_write_to_is_not_told_as_untouched(
-    bench: Bench, repo: Path, begin: str, is_open: bool
-) -> None:
-    """A server that was started with a log, and goes on when its starter has ended; not who has nothing open."""
+def test_file_open_in_a_process_left_running_is_a_gap(bench: Bench, repo: Path, begin: str, is_open: bool) -> None:
+    """If a process left running has a file open for writing, the effects say that later writes are not reported."""
     (repo / "log").touch()
     served = f"{begin}; touch up; {until('go')}; echo served; touch down"
     task = bench.launch(f"({served}) </dev/null 2>/dev/null & {until('up')}")
@@ -1331,8 +1339,8 @@ def test_what_it_left_behind_may_write_to_is_not_told_as_untouched(
     assert (found["level"], found["gaps"]) == (("partial", [words]) if is_open else ("observed", []))
 
 
-def test_tasks_of_two_projects_that_change_one_file_name_it(bench: Bench, repo: Path, tmp_path: Path) -> None:
-    """One runs where the file is, the other elsewhere and was said to touch it."""
+def test_overlap_covers_tasks_of_two_projects(bench: Bench, repo: Path, tmp_path: Path) -> None:
+    """The overlap names a task that runs in another project, declares this one and changes the same file."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     begin(bench, "s-1")
@@ -1347,8 +1355,8 @@ def test_tasks_of_two_projects_that_change_one_file_name_it(bench: Bench, repo: 
     assert [(each["task"], each["paths"]) for each in ending["overlap"]] == [(there, paths(bench, "a.py"))]
 
 
-def test_edits_need_a_session_and_paths(bench: Bench) -> None:
-    """Anything else is refused, and nothing is noted."""
+def test_session_edited_requires_paths(bench: Bench) -> None:
+    """`session` exits with 2 if `edited` has no path or an empty one, or if `begin` has a further word."""
     for words in (
         ("edited", "--session", "s-1"),
         ("begin", "x", "--session", "s-1"),
@@ -1358,8 +1366,8 @@ def test_edits_need_a_session_and_paths(bench: Bench) -> None:
 
 
 @pytest.mark.usefixtures("repo")
-def test_what_the_text_says_is_known_before_the_first_write(bench: Bench) -> None:
-    """A hand-off warns of a stash that has not happened yet; the text is never called harmless."""
+def test_hand_off_warns_of_a_stash_that_the_command_text_declares(bench: Bench) -> None:
+    """The hand-off warns of a stash in the text of the command before the command executes the stash."""
     task = bench.launch(f"{until('go')}; git stash push -q; sleep 0.1; git stash pop -q", "--session", "s-1")
     handed = begin(bench, "s-1", "--source", "compact")["hand_off"]
     assert handed["open_windows"] == []
@@ -1372,8 +1380,8 @@ def test_what_the_text_says_is_known_before_the_first_write(bench: Bench) -> Non
 
 
 @pytest.mark.usefixtures("repo")
-def test_whoever_works_in_the_project_is_warned_before_the_first_write(bench: Bench) -> None:
-    """Also of the tasks of an earlier session that nobody continues, and of those of a session beside this one."""
+def test_hand_off_warns_of_declared_effects_of_other_sessions(bench: Bench) -> None:
+    """The hand-off warns of tasks in the project that belong to a parallel session or to one that has ended."""
     begin(bench, "s-1", "--pid", str(os.getpid()))
     text = f"{until('go')}; git stash push -q; git stash pop -q"
     task = bench.launch(text, "--session", "s-1")
@@ -1396,27 +1404,26 @@ def test_whoever_works_in_the_project_is_warned_before_the_first_write(bench: Be
 
 
 @pytest.mark.usefixtures("repo")
-def test_a_hand_off_tells_what_the_ended_touched(bench: Bench) -> None:
-    """Whoever is handed an ending is not sent its notice any more: that the tree was wrong for a while is news here."""
+def test_hand_off_reports_what_ended_tasks_touched(bench: Bench) -> None:
+    """A hand-off replaces the notices of ended tasks, so it names their restored files and windows."""
     begin(bench, "s-1")
     tasks = [bench.launch(text, "--session", "s-1") for text in ("git stash push -q; git stash pop -q", "cat a.py")]
     bench.run("wait", *tasks, "--no-ack")
     lines = begin(bench, "s-1", "--source", "compact")["hand_off"]["text"].splitlines()
-    told = {task: next(line for line in lines if task in line) for task in tasks}
+    told = {task: next(line for line in lines if line.strip().startswith(task)) for task in tasks}
     assert "; observed: 3 files changed and restored, window " in told[tasks[0]]
     assert "observed" not in told[tasks[1]], "nothing shared was touched: that is not worth the room"
     assert bench.json("inbox", "--session", "s-1")["notices"] == []
     texts = ("git stash push -q; git stash pop -q", *["true"] * 11)
     many = [bench.launch(text, "--session", "s-1") for text in texts]
     bench.run("wait", *many, "--no-ack")
-    (line,) = [
-        line for line in begin(bench, "s-1", "--source", "compact")["hand_off"]["text"].splitlines() if many[0] in line
-    ]
+    lines = begin(bench, "s-1", "--source", "compact")["hand_off"]["text"].splitlines()
+    (line,) = [line for line in lines if line.strip().startswith(many[0])]
     assert re.search(r"window [0-9.]+m?s(;|$)", line), line
 
 
-def test_windows_that_a_hand_off_has_no_room_for_are_counted(bench: Bench, repo: Path) -> None:
-    """Silence would be taken for "no more"."""
+def test_hand_off_counts_open_windows_that_do_not_fit(bench: Bench, repo: Path) -> None:
+    """A hand-off prints three open windows and the number of the others."""
     tasks = [bench.launch(f"echo away > {name}; {until('go')}") for name in (*NAMES, "other.py")]
     for task, name in zip(tasks, (*NAMES, "other.py"), strict=True):
         window_on(bench, task, name)
@@ -1429,8 +1436,8 @@ def test_windows_that_a_hand_off_has_no_room_for_are_counted(bench: Bench, repo:
     bench.run("wait", *tasks)
 
 
-def test_files_that_a_brief_command_read_may_have_moved_since(bench: Bench, repo: Path) -> None:
-    """It was over before all files could be looked at: what is written afterwards is known by its time."""
+def test_change_after_a_short_command_is_drift(bench: Bench, repo: Path) -> None:
+    """A command that ended before the first snapshot has no list of files, so a later change is found by its time."""
     begin(bench, "s-1")
     task = bench.launch("cat other.py", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
@@ -1441,8 +1448,8 @@ def test_files_that_a_brief_command_read_may_have_moved_since(bench: Bench, repo
     assert after["drift"]["summary"] == "1 tracked file changed since it ran, read by it or not: other.py"
 
 
-def test_what_may_have_moved_since_is_told_as_unknown(bench: Bench, repo: Path) -> None:
-    """Who reads the text would take silence for "as it was"."""
+def test_notice_says_that_drift_is_unknown(bench: Bench, repo: Path) -> None:
+    """If a file has a new time and its old content is not recorded, the notice says that drift is unknown."""
     begin(bench, "s-1")
     bench.run("wait", bench.launch("cat other.py", "--session", "s-1"), "--no-ack")
     (repo / "other.py").touch()
@@ -1451,8 +1458,8 @@ def test_what_may_have_moved_since_is_told_as_unknown(bench: Bench, repo: Path) 
     assert "since then: whether anything moved since it ran is unknown (files: 1 could not" in notice["text"]
 
 
-def test_what_is_changed_once_the_ending_is_known_is_not_its_doing(bench: Bench, repo: Path) -> None:
-    """Whoever waited goes on at once; how the task left its files was seen before, also if it left somebody behind."""
+def test_change_after_the_ending_is_no_effect_of_the_task(bench: Bench, repo: Path) -> None:
+    """A change that a caller makes after `wait` is no effect of the task, also if a process was left running."""
     task = bench.launch(f"echo 1 > other.py; sleep 0.1; git checkout -q other.py; ({until('go')}) & echo done")
     bench.run("wait", task)
     (repo / "other.py").write_text("by hand\n")
@@ -1461,8 +1468,8 @@ def test_what_is_changed_once_the_ending_is_known_is_not_its_doing(bench: Bench,
     assert (found["restored"], found["changed"]) == (paths(bench, "other.py"), [])
 
 
-def test_of_very_many_files_none_is_taken_for_removed_that_somebody_else_removes(bench: Bench, repo: Path) -> None:
-    """They are looked at when the ending has been told; whoever waited for that may be faster."""
+def test_files_removed_by_the_caller_after_the_ending_are_not_gone(bench: Bench, repo: Path) -> None:
+    """If the caller removes very many files before the last snapshot, they stay listed as created or changed."""
     made, written = 3000, [repo / "many" / f"{number}" for number in range(300)]
     written[0].parent.mkdir()
     for path in written:
@@ -1484,8 +1491,8 @@ def test_of_very_many_files_none_is_taken_for_removed_that_somebody_else_removes
 
 
 @pytest.mark.usefixtures("repo")
-def test_what_is_made_and_then_moved_is_told_as_it_was_left(bench: Bench) -> None:
-    """A build that appears when it is whole: each file by its name now, also when somebody has removed it since."""
+def test_files_created_and_then_moved_are_listed_by_their_last_name(bench: Bench) -> None:
+    """Files of a renamed directory are listed below its new name, also if another process has removed them since."""
     task = bench.launch("mkdir -p build.tmp/in; echo 1 > build.tmp/in/a; echo 2 > build.tmp/b; mv build.tmp build")
     bench.run("wait", task)
     shutil.rmtree(bench.project / "build")
@@ -1497,8 +1504,8 @@ def test_what_is_made_and_then_moved_is_told_as_it_was_left(bench: Bench) -> Non
     )
 
 
-def test_a_directory_that_is_moved_stands_for_all_that_is_in_it(bench: Bench, repo: Path) -> None:
-    """Renamed, and a file in it is edited: the others are not where they were, either."""
+def test_moved_directory_is_one_entry_of_the_effects(bench: Bench, repo: Path) -> None:
+    """If a task renames a directory, the effects list the directory, and `guard` is not clear for any file in it."""
     (repo / "dir" / "d.py").write_text("old\n")
     task = bench.launch(f"git mv dir core; echo new >>core/c.py; touch done; {until('go')}; false")
     wait_until((repo / "done").exists, "the edit")
@@ -1513,8 +1520,8 @@ def test_a_directory_that_is_moved_stands_for_all_that_is_in_it(bench: Bench, re
     assert f"created (2):\n  {repo / 'core'}\n" in text
 
 
-def test_a_tree_that_is_moved_away_has_a_window(bench: Bench) -> None:
-    """All of it, by its own name; when it is back it is the same one."""
+def test_repository_moved_away_is_a_window(bench: Bench) -> None:
+    """A repository that the task moves away is a window by its own path, and is restored when it is back."""
     tree = Worktree(bench.project / "tree")
     tree.commit(x="old\n")
     task = bench.launch(f"cd ..; mv tree away; {until('go')}; mv away tree", "--cwd", str(tree.path))
@@ -1527,8 +1534,8 @@ def test_a_tree_that_is_moved_away_has_a_window(bench: Bench) -> None:
     assert (found["level"], found["restored"], found["changed"]) == ("observed", [str(tree.path)], [])
 
 
-def test_what_was_away_with_its_directory_from_the_first_moment_is_nobodys_change(bench: Bench, repo: Path) -> None:
-    """The first look at all files finds it away: that it is back is the doing of the task, and not of somebody else."""
+def test_directory_missing_in_the_first_snapshot_is_not_unattributed(bench: Bench, repo: Path) -> None:
+    """A directory that the task moves away before the first snapshot, and back later, is restored by the task."""
     (repo / "dir" / "deep").mkdir()
     (repo / "dir" / "deep" / "x").touch()
     subprocess.run(["git", "add", "dir"], cwd=repo, check=True)
@@ -1543,8 +1550,8 @@ def test_what_was_away_with_its_directory_from_the_first_moment_is_nobodys_chang
     assert (found["restored"], names) == (paths(bench, "dir"), ["go"])
 
 
-def test_what_an_earlier_try_took_away_is_not_forgotten_by_the_next(bench: Bench, repo: Path) -> None:
-    """A try that died before the pop, and one that succeeded without: the ending says what is missing, first."""
+def test_window_left_by_an_earlier_attempt_is_in_the_notice(bench: Bench, repo: Path) -> None:
+    """A second attempt that succeeds does not hide the files that the first attempt left stashed."""
     begin(bench, "s-1")
     text = "[ -e .git/second ] && exit; touch .git/second; git stash push -q; exit 1"
     task = bench.launch(text, "--retries", "1", "--session", "s-1")
@@ -1560,8 +1567,8 @@ def test_what_an_earlier_try_took_away_is_not_forgotten_by_the_next(bench: Bench
 
 
 @pytest.mark.usefixtures("repo")
-def test_a_bare_repository_has_branches_too(bench: Bench) -> None:
-    """It is a git directory without a worktree: what becomes of its refs is seen."""
+def test_refs_of_a_bare_repository_are_reported(bench: Bench) -> None:
+    """A new branch and a new tag in a bare repository, which has no worktree, are reported as git state."""
     git(bench, "clone", "-q", "--bare", ".", "bare")
     found = touched(bench, "git branch new; git tag old", "--cwd", str(bench.project / "bare"))
     assert ([each["what"] for each in found["git"]], found["level"]) == (["branch new", "tag old"], "observed")
@@ -1569,16 +1576,16 @@ def test_a_bare_repository_has_branches_too(bench: Bench) -> None:
 
 
 @pytest.mark.usefixtures("repo")
-def test_a_socket_that_gets_a_name_is_created(bench: Bench) -> None:
-    """By bind, which makes a name as mknod does; ports and sockets without a place are none."""
+def test_bound_unix_socket_is_listed_as_created(bench: Bench) -> None:
+    """A bind to a path creates a name. A bind to a port or to an abstract socket creates none."""
     text = "import socket as s; s.socket(s.AF_UNIX).bind('dir/door'); s.socket(s.AF_UNIX).bind('\\0dir/none')"
     found = touched(bench, f"{sys.executable} -c \"{text}; s.socket().bind(('127.0.0.1', 0))\"")
     assert (found["level"], found["created"], found["gaps"]) == ("observed", paths(bench, "dir/door"), [])
 
 
 @pytest.mark.usefixtures("repo")
-def test_unobserved_is_said_and_compared(bench: Bench) -> None:
-    """`--observe compare` sees the net effect on the repository, and says that it saw no more; `off` nothing."""
+def test_effects_state_how_the_task_was_observed(bench: Bench) -> None:
+    """`--observe compare` reports only the net effect, as `compared`. `--observe off` reports `unknown`."""
     found = touched(bench, "git commit -q -a -m second", "--observe", "compare")
     assert (found["level"], "HEAD moved" in found["summary"]) == ("compared", True)
     assert touched(bench, "git commit -q --allow-empty -m x", "--observe", "off")["level"] == "unknown"
@@ -1601,8 +1608,11 @@ print("done")
 
 
 @pytest.mark.parametrize("who", ["keeper", "witness"])
-def test_the_death_of_either_observer_breaks_nothing(bench: Bench, who: str) -> None:
-    """At random moments; the record says from when on nobody looked. `KILLS=175`: more than a suite has time for."""
+def test_command_succeeds_when_the_keeper_or_the_witness_is_killed(bench: Bench, who: str) -> None:
+    """After a kill at a random moment, the command succeeds. Only a killed keeper leaves an unobserved time.
+
+    The variable `KILLS` sets the number of kills. `KILLS=175` takes more time than a usual run of the tests has.
+    """
     (bench.project / "busy.py").write_text(BUSY)
     chance = random.Random(who)
     gaps = 0
@@ -1619,8 +1629,8 @@ def test_the_death_of_either_observer_breaks_nothing(bench: Bench, who: str) -> 
     assert (gaps > 0) == (who == "keeper")
 
 
-def test_who_was_left_behind_by_its_parent_has_a_command_line(bench: Bench, repo: Path) -> None:
-    """A part of a script that goes on when the script has ended: nobody is left who could tell whose child it is."""
+def test_write_of_an_orphaned_process_has_a_command_line(bench: Bench, repo: Path) -> None:
+    """A write by a subshell that outlives its script is attributed to the command line of the script."""
     text = "{ while [ ! -e go ]; do sleep 0.05; done; echo late > other.py; while [ -e go ]; do sleep 0.05; done; } & :"
     task = bench.launch(text)
     bench.run("wait", task)
@@ -1630,8 +1640,8 @@ def test_who_was_left_behind_by_its_parent_has_a_command_line(bench: Bench, repo
     assert window["by"] == f"/bin/sh -c {text}"
 
 
-def test_threads_vfork_and_children_of_children_are_seen(bench: Bench, repo: Path) -> None:
-    """Every path, and nothing invented."""
+def test_files_created_by_threads_and_descendants_are_listed(bench: Bench, repo: Path) -> None:
+    """The effects list every file that threads, children and grandchildren create, and no other file."""
     program = """
 import os, subprocess, threading
 def work(n):
@@ -1673,14 +1683,17 @@ for name in ("a.py", "", "b.py", "other.py"):
         os._exit(77)
     os.waitpid(child, 0)
 """
-"""Four children with one number, so long after each other: two programs write, one does not, and one writes itself."""
+"""Four children with one process id, one after another: two programs write, one does not, and a fork writes."""
 
 
 @pytest.mark.root
 @pytest.mark.usefixtures("repo")
 @pytest.mark.parametrize("pause", ["0.02", "0.2"])
-def test_who_had_a_number_before_is_not_taken_for_who_has_it_now(bench: Bench, pause: str) -> None:
-    """Every write is told with who did it, also if nothing is remembered any more of the memory that was read."""
+def test_write_is_attributed_to_the_process_that_has_the_id_at_the_time(bench: Bench, pause: str) -> None:
+    """If a process id is reused, each write is attributed to the right command line.
+
+    This also holds when the observer no longer has a cached descriptor of the earlier process.
+    """
     (bench.root / "numbers.py").write_text(SAME_NUMBER)
     task = bench.launch(f"exec {sys.executable} -B ../numbers.py {pause}")
     bench.run("wait", task)
@@ -1698,8 +1711,8 @@ def test_who_had_a_number_before_is_not_taken_for_who_has_it_now(bench: Bench, p
     }
 
 
-def test_names_of_any_bytes_are_kept(bench: Bench, repo: Path) -> None:
-    """Newlines, tabs, backslashes, and what is no UTF-8."""
+def test_names_of_any_bytes_are_listed_unchanged(bench: Bench, repo: Path) -> None:
+    """The effects keep names with newlines, tabs, backslashes and bytes that are no UTF-8."""
     names = [b"new\nline", b"t\tab", b"back\\slash\\n", b"by\xfftes", "h\u00e9".encode()]
     program = f"import os\nfor name in {names!r}: os.close(os.open(name, os.O_CREAT | os.O_WRONLY))\n"
     (repo / "program.py").write_text(program)
@@ -1708,10 +1721,10 @@ def test_names_of_any_bytes_are_kept(bench: Bench, repo: Path) -> None:
     assert created == set(names)
 
 
-def test_observation_goes_on_for_those_left_behind(bench: Bench, repo: Path) -> None:
-    """The ending is the command's own; who is left is still answered, also after the keeper's death."""
+def test_observation_continues_for_processes_left_running(bench: Bench, repo: Path) -> None:
+    """The effects of an ended task also list the files that a process left running creates later."""
     program = "setsid sh -c 'touch up; while ! [ -e go ]; do sleep 0.05; done; echo late > late; touch finished' &"
-    task = bench.launch(f"{program} {until('up')}")  # while a program is being executed, it has no words
+    task = bench.launch(f"{program} {until('up')}")  # during an exec, a process has no command line
     bench.run("wait", task)
     assert bench.show(task)["state"] == "succeeded"
     (left,) = [each["pid"] for each in bench.show(task)["left_running"] if "while" in each["command"]] or [0]
@@ -1721,8 +1734,8 @@ def test_observation_goes_on_for_those_left_behind(bench: Bench, repo: Path) -> 
     assert wait_until(lambda: [p for p in bench.json("effects", task)["created"] if p.endswith("/late")])
 
 
-def test_programs_with_filters_or_tracers_of_their_own_still_run(bench: Bench) -> None:
-    """A second listener is refused by the kernel; an inner task of ours steps down and says so."""
+def test_inner_task_and_tracer_run_inside_an_observed_task(bench: Bench) -> None:
+    """The kernel refuses a second listener, so an inner task runs unobserved and reports why."""
     inner = " ".join(bench.command("run", "--wait", "20s", "--json"))
     task = bench.launch(f"{inner} true; strace -f -o trace true; cat trace | tail -1")
     bench.run("wait", task)
@@ -1732,8 +1745,8 @@ def test_programs_with_filters_or_tracers_of_their_own_still_run(bench: Bench) -
     assert "observed by somebody else" in (document["effects"]["why_unseen"] or "")
 
 
-def test_a_signal_does_not_break_a_call(bench: Bench) -> None:
-    """A handler that restarts calls, at a thousand signals a second: not one fails."""
+def test_observed_calls_do_not_fail_under_frequent_signals(bench: Bench) -> None:
+    """With a handler that restarts calls and a thousand signals per second, no system call fails."""
     program = """
 import os, signal
 signal.signal(signal.SIGALRM, lambda *_: None)
@@ -1749,8 +1762,8 @@ signal.setitimer(signal.ITIMER_REAL, 0)
     assert bench.run("wait", task, "--timeout", "60s").returncode == 0, bench.ok("output", task)
 
 
-def test_an_observed_command_waits_for_a_stopped_keeper_and_goes_on_with_it(bench: Bench) -> None:
-    """It neither fails nor is forgotten."""
+def test_observed_command_waits_while_its_keeper_is_stopped(bench: Bench) -> None:
+    """A command waits for a keeper that was stopped by SIGSTOP, and ends with its own exit code after SIGCONT."""
     task = bench.launch(f"{until('go')}; touch x; exit 6")
     keeper = bench.keeper(task)
     kill(keeper, signal.SIGSTOP)
@@ -1763,8 +1776,8 @@ def test_an_observed_command_waits_for_a_stopped_keeper_and_goes_on_with_it(benc
     assert bench.show(task)["exit_code"] == 6
 
 
-def test_cancelling_an_observed_task_is_as_quick_as_ever(bench: Bench) -> None:
-    """Whoever waits for our answer dies by a signal all the same."""
+def test_cancel_ends_a_command_that_waits_for_the_observer(bench: Bench) -> None:
+    """A cancel ends a command that is in a system call which the observer has not answered."""
     (bench.project / "busy.py").write_text("while True:\n    open('x', 'w').close()\n")
     task = bench.launch(f"{sys.executable} busy.py")
     pid = bench.process(task)
@@ -1777,8 +1790,8 @@ def test_cancelling_an_observed_task_is_as_quick_as_ever(bench: Bench) -> None:
 
 
 @pytest.mark.root
-def test_a_user_without_rights_is_observed_too(outsider: Outsider) -> None:
-    """Unprivileged: the kernel asks for no more than that nothing gains privileges."""
+def test_task_of_an_unprivileged_user_is_observed(outsider: Outsider) -> None:
+    """Without privileges, a task is observed, and NoNewPrivs is set for its processes."""
     (outsider.root / "state" / "mine").mkdir()
     os.chown(outsider.root / "state" / "mine", 65534, 65534)
     program = "git init -q . && echo a > a && mv a b && grep NoNewPrivs /proc/self/status"
@@ -1789,8 +1802,8 @@ def test_a_user_without_rights_is_observed_too(outsider: Outsider) -> None:
 
 
 @pytest.mark.root
-def test_what_gains_privileges_keeps_them(outsider: Outsider) -> None:
-    """A set-id program that the text names, or a script of it does: compared, and not disarmed."""
+def test_set_id_program_that_the_command_names_keeps_its_privileges(outsider: Outsider) -> None:
+    """If the command or its script names a set-id program, the task is not observed, and the effects say why."""
     place = outsider.root / "state" / "mine"
     place.mkdir()
     os.chown(place, 65534, 65534)
@@ -1803,8 +1816,11 @@ def test_what_gains_privileges_keeps_them(outsider: Outsider) -> None:
 
 
 @pytest.mark.root
-def test_a_set_id_program_met_all_the_same_is_named_and_remembered(outsider: Outsider) -> None:
-    """Hidden from the gate, it runs without its privileges: the ending says so, and the next time it keeps them."""
+def test_hidden_set_id_program_is_reported_and_keeps_its_privileges_the_next_time(outsider: Outsider) -> None:
+    """A set-id program that the text hides runs without its privileges, and the effects report this.
+
+    A later command whose text names the program is not observed.
+    """
     place = outsider.root / "state" / "mine"
     place.mkdir()
     os.chown(place, 65534, 65534)
@@ -1819,8 +1835,8 @@ def test_a_set_id_program_met_all_the_same_is_named_and_remembered(outsider: Out
     assert json.loads(done.stdout)["effects"]["level"] == "unknown"
 
 
-def test_a_long_neighbour_is_not_forgotten_for_many_short_ones(bench: Bench, repo: Path) -> None:
-    """It was launched long before, and still runs."""
+def test_overlap_covers_a_long_task_that_began_before_many_short_ones(bench: Bench, repo: Path) -> None:
+    """A task that was launched sixty tasks earlier and still runs is named in the overlap."""
     long = bench.launch(f"echo 1 >> a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", long)["changed"], "its write")
     client = Outlive(home=str(bench.state))
@@ -1834,8 +1850,8 @@ def test_a_long_neighbour_is_not_forgotten_for_many_short_ones(bench: Bench, rep
     bench.run("wait", long)
 
 
-def test_an_earlier_attempt_keeps_its_effects(bench: Bench, repo: Path) -> None:
-    """Tried again by hand, a task has the newest effects; those of the first are still to be seen."""
+def test_effects_of_an_earlier_attempt_can_be_read(bench: Bench, repo: Path) -> None:
+    """After `retry`, `effects` shows the newest attempt, and `effects --attempt 1` shows the first one."""
     task = bench.launch("echo $(ls | wc -l) > made-$(ls | wc -l); exit 3")
     bench.run("wait", task)
     bench.ok("retry", task)

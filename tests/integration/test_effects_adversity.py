@@ -1,19 +1,19 @@
-"""What a task touched, in a bad world: correct or said to be unknown, in bounded time and memory."""
+"""What a task touched under hostile conditions: true or reported as unknown, in bounded time and memory."""
 
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from outlive.bundle.seccomp import is_known_machine
+from outlive.linux.seccomp import is_known_machine
 from tests.effects_steps import window_on
 from tests.git_steps import ENVIRON, Worktree
 from tests.session_steps import until
@@ -25,35 +25,41 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of this machine are not known")
 MANY = 100_000
 MOST_KEEPER_KB = 200_000
-MOST_READER_S = 20.0  # it takes less than one; a machine may be busy
+MOST_READER_S = 10.0  # of CPU time, which other programs of the machine do not increase
 
 
 @pytest.fixture
 def tree(bench: Bench) -> Worktree:
-    """The project as a repository with two files."""
+    """Make the project a repository with two files."""
     bench.env.update({name: text for name, text in ENVIRON.items() if name.startswith("GIT_")})
     worktree = Worktree(bench.project)
     worktree.commit(**{"a.py": "a\n", "b.py": "b\n"})
     return worktree
 
 
+def processor_s() -> float:
+    """Return the processor time of all ended children of this process."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def touched(bench: Bench, text: str, *options: str) -> Any:
-    """What a line of shell, which must succeed, is seen to touch."""
+    """Run a shell command that must succeed as a task, and return its effects."""
     task = bench.launch(text, *options)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     return bench.json("effects", task)
 
 
 def names(found: list[str], top: Path) -> list[str]:
-    """Paths as names below a directory."""
+    """Return paths as names below a directory."""
     return [path.removeprefix(f"{top}/") for path in found]
 
 
 # --- strange repositories -------------------------------------------------------------------------
 
 
-def test_files_beside_the_git_directory_are_files(bench: Bench, tree: Worktree) -> None:
-    """What only begins with the name of the git directory is none of git's own state."""
+def test_gitignore_and_gitattributes_are_no_git_state(bench: Bench, tree: Worktree) -> None:
+    """Files whose names begin with `.git` are listed as files, and not as git state."""
     tree.commit(**{".gitignore": "x\n"})
     found = touched(bench, "echo y >> .gitignore; echo '* text' > .gitattributes")
     assert names(found["changed"], tree.path) == [".gitignore"]
@@ -61,8 +67,8 @@ def test_files_beside_the_git_directory_are_files(bench: Bench, tree: Worktree) 
     assert (found["git"], found["outside"], found["level"]) == ([], [], "observed")
 
 
-def test_a_repository_in_memory_is_one_like_any_other(bench: Bench) -> None:
-    """Below /dev, where else nothing is kept."""
+def test_repository_in_dev_shm_is_observed(bench: Bench) -> None:
+    """The effects list windows and changes of a repository in /dev/shm, but no other paths below /dev."""
     if not os.access("/dev/shm", os.W_OK):  # noqa: S108 - there it is
         pytest.skip("this machine has no /dev/shm")
     bench.env.update({name: text for name, text in ENVIRON.items() if name.startswith("GIT_")})
@@ -76,8 +82,8 @@ def test_a_repository_in_memory_is_one_like_any_other(bench: Bench) -> None:
     assert [window["paths"] for window in found["windows"]] == [["a"], ["b"]]
 
 
-def test_what_is_shut_away_for_a_moment_was_not_made(bench: Bench, tree: Worktree) -> None:
-    """A file that nobody can look at now is not one that is absent: it was there, and it was never removed."""
+def test_file_that_cannot_be_inspected_is_not_taken_for_absent(bench: Bench, tree: Worktree) -> None:
+    """Files in a directory without permissions are neither listed as created nor as removed."""
     tree.commit(**{f"shut/{number}": "1\n" for number in range(9)})
     program = """
 import os, time
@@ -100,8 +106,8 @@ for number in range(1, 9):
     assert (found["level"], found["created"], found["changed"], found["windows"]) == ("observed", [], [], [])
 
 
-def test_a_linked_worktree_has_the_git_state_of_its_repository(bench: Bench, tree: Worktree) -> None:
-    """Stash and branches lie in the common directory: they are git's state, and not outside of the project."""
+def test_linked_worktree_has_the_git_state_of_its_repository(bench: Bench, tree: Worktree) -> None:
+    """In a linked worktree, changes of stash and branches are git state, and not files outside of the project."""
     tree.git("worktree", "add", "-q", "../linked")
     linked = tree.path.parent / "linked"
     (linked / "a.py").write_text("fixed\n")
@@ -114,8 +120,8 @@ def test_a_linked_worktree_has_the_git_state_of_its_repository(bench: Bench, tre
     assert found["windows"][0]["scope"] == str(linked)
 
 
-def test_a_git_directory_behind_a_link_is_that_of_its_tree(bench: Bench, tree: Worktree) -> None:
-    """Some keep all git directories in one place: what moves there is told of no other repository, nor of others."""
+def test_git_directory_behind_a_symbolic_link_belongs_to_its_tree(bench: Bench, tree: Worktree) -> None:
+    """Changes in the target of a `.git` link are git state of the task's own repository."""
     (tree.path / ".git").rename(tree.path.parent / "kept")
     (tree.path / ".git").symlink_to("../kept")
     (tree.path / "a.py").write_text("fixed\n")
@@ -124,8 +130,8 @@ def test_a_git_directory_behind_a_link_is_that_of_its_tree(bench: Bench, tree: W
     assert (found["outside"], found["moved"], found["level"]) == ([], None, "observed")
 
 
-def test_a_stash_that_lies_together_with_other_refs_is_told_as_the_stash(bench: Bench, tree: Worktree) -> None:
-    """After `git gc` no file is its own: only its log tells that it moves, which `git gc` itself cuts as well."""
+def test_packed_stash_is_reported_as_stash(bench: Bench, tree: Worktree) -> None:
+    """After `git gc`, the stash has no file of its own, so its changes are found by its log."""
     for text in ("one", "two", "three"):
         (tree.path / "a.py").write_text(text + "\n")
         tree.git("stash", "push", "-q")
@@ -136,8 +142,8 @@ def test_a_stash_that_lies_together_with_other_refs_is_told_as_the_stash(bench: 
         assert (found["moved"], found["level"]) == (None, "observed")
 
 
-def test_what_a_new_link_leads_to_is_not_told_by_the_name_of_the_link(bench: Bench, tree: Worktree) -> None:
-    """It was there before, under another name: new is the link."""
+def test_files_behind_a_new_link_are_not_listed_as_created(bench: Bench, tree: Worktree) -> None:
+    """The effects list a new link as created, and not the old files that it leads to."""
     (tree.path / "build").mkdir()
     (tree.path / "build" / "x").write_text("built\n")
     (tree.path / "old").mkdir()
@@ -148,8 +154,8 @@ def test_what_a_new_link_leads_to_is_not_told_by_the_name_of_the_link(bench: Ben
     assert names(found["gone"], tree.path) == ["old/x"]
 
 
-def test_what_becomes_of_another_worktree_is_told_by_its_name(bench: Bench, tree: Worktree) -> None:
-    """Its HEAD, if that moves; not what comes and goes with the worktree itself."""
+def test_head_of_another_worktree_is_reported_with_its_name(bench: Bench, tree: Worktree) -> None:
+    """The effects report a moved HEAD of another worktree. Of a new worktree they report only the worktree itself."""
     tree.git("worktree", "add", "-q", "-b", "side", "../linked")
     found = touched(bench, "git -C ../linked checkout -q --detach; git worktree add -q -b more ../more")
     told = {each["what"] for each in found["git"]}
@@ -157,16 +163,16 @@ def test_what_becomes_of_another_worktree_is_told_by_its_name(bench: Bench, tree
     assert not [what for what in told if what.endswith("of worktree more")]
 
 
-def test_a_deepened_clone_is_told(bench: Bench, tree: Worktree) -> None:
-    """How far back its history goes is part of what it is."""
+def test_deepened_clone_is_reported(bench: Bench, tree: Worktree) -> None:
+    """`git fetch --unshallow` is reported as a change of the git state `shallow`."""
     tree.commit(**{"a.py": "b\n"})
     tree.git("clone", "-q", "--depth", "1", f"file://{tree.path}", "../clone")
     found = touched(bench, "git fetch -q --unshallow", "--cwd", str(tree.path.parent / "clone"))
     assert "shallow" in {each["what"] for each in found["git"]}
 
 
-def test_a_submodule_is_a_repository_of_its_own(bench: Bench, tree: Worktree) -> None:
-    """Observed in it, its files are the project's, and its git directory is where it points to."""
+def test_task_in_a_submodule_has_the_files_and_git_state_of_the_submodule(bench: Bench, tree: Worktree) -> None:
+    """In a submodule, the effects use the git directory that the submodule points to."""
     inner = Worktree(tree.path.parent / "inner")
     inner.commit(c="c\n")
     tree.git("submodule", "add", "-q", str(inner.path), "module")
@@ -177,8 +183,8 @@ def test_a_submodule_is_a_repository_of_its_own(bench: Bench, tree: Worktree) ->
     assert (found["outside"], found["level"]) == ([], "observed")
 
 
-def test_what_becomes_of_a_submodule_is_told_by_its_name(bench: Bench, tree: Worktree) -> None:
-    """Its git directory lies in that of the repository around it; what happens there is git's state as well."""
+def test_git_state_of_a_submodule_is_reported_with_its_name(bench: Bench, tree: Worktree) -> None:
+    """HEAD, index, stash and branches of a submodule are reported with the name of the submodule."""
     inner = Worktree(tree.path.parent / "inner")
     inner.commit(c="c\n")
     tree.git("submodule", "add", "-q", str(inner.path), "libs/module")
@@ -191,8 +197,8 @@ def test_what_becomes_of_a_submodule_is_told_by_its_name(bench: Bench, tree: Wor
     assert (found["outside"], found["level"]) == ([], "observed")
 
 
-def test_a_bare_repository_has_no_tree_of_its_own(bench: Bench, tree: Worktree) -> None:
-    """What happens in it is told as what it is to a task there: files outside of any project."""
+def test_task_in_a_bare_repository_has_no_windows(bench: Bench, tree: Worktree) -> None:
+    """Changes in a bare repository are observed without a gap and without a window."""
     tree.git("clone", "-q", "--bare", ".", "../bare.git")
     bare = tree.path.parent / "bare.git"
     found = touched(bench, "git branch more; git gc -q", "--cwd", str(bare))
@@ -210,8 +216,8 @@ def test_a_bare_repository_has_no_tree_of_its_own(bench: Bench, tree: Worktree) 
         "rm -rf .git; mkfifo .git; echo c > c",
     ],
 )
-def test_a_repository_that_goes_to_pieces_breaks_nothing(bench: Bench, tree: Worktree, text: str) -> None:
-    """Deleted, moved, corrupted by the task itself: the command succeeds, and the answer comes."""
+def test_repository_that_its_task_destroys_does_not_break_the_command(bench: Bench, tree: Worktree, text: str) -> None:
+    """If a task deletes, moves or corrupts its repository, the command succeeds and its effects can be read."""
     task = bench.launch(text, "--session", "s-1")
     done = bench.run("wait", task, "--no-ack", cwd=bench.root)
     assert done.returncode == 0, bench.ok("output", task, cwd=bench.root)
@@ -220,13 +226,13 @@ def test_a_repository_that_goes_to_pieces_breaks_nothing(bench: Bench, tree: Wor
     assert "deleted)" not in str(found)
     wrong = [path for path in (*found["changed"], *found["created"]) if not path.startswith(str(tree.path.parent))]
     assert wrong == []
-    tree.path.mkdir(exist_ok=True)  # or nobody could ask there
+    tree.path.mkdir(exist_ok=True)  # the next call uses it as its working directory
     assert [notice["task"]["id"] for notice in bench.json("inbox", "--session", "s-1")["notices"]] == [task]
 
 
 @pytest.mark.parametrize("content", [b"", b"ref: refs/heads/\xff\n", b"\0" * 100, None])
-def test_a_repository_that_was_corrupt_before(bench: Bench, tree: Worktree, content: bytes | None) -> None:
-    """A HEAD that is none, or a `.git` file that leads nowhere: files are seen all the same."""
+def test_changes_in_a_corrupt_repository_are_listed(bench: Bench, tree: Worktree, content: bytes | None) -> None:
+    """Changed files are listed, although HEAD is invalid or the `.git` file names no directory."""
     if content is None:
         (tree.path / ".git").rename(tree.path.parent / "gone")
         (tree.path / ".git").write_bytes(b"gitdir: /nowhere/\xff\n")
@@ -239,8 +245,8 @@ def test_a_repository_that_was_corrupt_before(bench: Bench, tree: Worktree, cont
 # --- strange files --------------------------------------------------------------------------------
 
 
-def test_where_names_are_not_utf_8_it_is_told_that_they_may_be_wrong(bench: Bench, tree: Worktree) -> None:
-    """Looked at by another name, a file that was there would seem to be new: what is told is a lower bound."""
+def test_locale_without_utf8_is_a_gap(bench: Bench, tree: Worktree) -> None:
+    """Without UTF-8, the observer may check a file under a wrong name, so the effects are a lower bound."""
     other = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     program = "import os; [os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY) for name in (b'a', b'\\xc3\\xa8', b'b')]"
     task = bench.ok("run", "--cwd", str(tree.path), "--", sys.executable, "-c", program, env=other)
@@ -251,8 +257,8 @@ def test_where_names_are_not_utf_8_it_is_told_that_they_may_be_wrong(bench: Benc
     assert {f"{tree.path}/a", f"{tree.path}/b"} <= set(found["created"]), "the others are seen"
 
 
-def test_loops_of_links_end(bench: Bench, tree: Worktree) -> None:
-    """Written through, moved and removed: nothing turns in circles, nothing is invented."""
+def test_loops_of_symbolic_links_are_resolved_finitely(bench: Bench, tree: Worktree) -> None:
+    """Writes, moves and removals through links that form loops are listed correctly, and observing them ends."""
     found = touched(
         bench,
         "ln -s one two; ln -s two one; ln -s . here; ! echo x > one/x; ! echo x > one; echo y > here/here/here/y;"
@@ -263,21 +269,21 @@ def test_loops_of_links_end(bench: Bench, tree: Worktree) -> None:
 
 
 @pytest.mark.usefixtures("tree")
-def test_a_file_of_two_gigabytes_is_not_read(bench: Bench) -> None:
-    """Made, moved away and back, grown: told by its size and time, and nobody waits for it."""
+def test_file_of_two_gigabytes_is_not_read(bench: Bench) -> None:
+    """Moves and changes of a file of 2 GB are found by its size and time, with little CPU time."""
     (bench.project / "huge").touch()
     os.truncate(bench.project / "huge", 2 << 30)
-    began = time.monotonic()
+    began = processor_s()
     text = "mv huge away; mv away huge; truncate -s 2G new; truncate -s +1 huge; mv huge x; mv x huge"
     found = touched(bench, text)
-    assert time.monotonic() - began < MOST_READER_S
+    assert processor_s() - began < MOST_READER_S
     assert names(found["changed"], bench.project) == ["huge"]
     assert names(found["created"], bench.project) == ["new"]
 
 
 @pytest.mark.usefixtures("tree")
-def test_a_large_file_with_the_same_size_is_not_said_to_have_changed_for_sure(bench: Bench) -> None:
-    """It was written, perhaps with what it held before: nobody compared, and that is said."""
+def test_large_file_written_with_the_same_size_is_changed_with_a_gap(bench: Bench) -> None:
+    """The contents of a large file are not compared, so the gap says that they may be the same."""
     (bench.project / "huge").touch()
     os.truncate(bench.project / "huge", 5 << 20)
     found = touched(bench, "cp huge copy; cat copy > huge; rm copy")
@@ -286,8 +292,8 @@ def test_a_large_file_with_the_same_size_is_not_said_to_have_changed_for_sure(be
 
 
 @pytest.mark.usefixtures("tree")
-def test_times_that_jump_hide_nothing(bench: Bench) -> None:
-    """Files from before 1970 and after 2200, set to and fro: contents decide, and spans are never negative."""
+def test_file_times_set_by_the_task_hide_no_change(bench: Bench) -> None:
+    """Contents decide whether a file was restored, whatever its times are, and no window has a negative duration."""
     text = (
         "touch -d 2200-01-01 a.py; echo x > a.py; touch -d 1960-01-01 a.py; echo a > a.py; touch -d 1999-01-01 a.py;"
         " echo y > b.py; touch -r a.py b.py"
@@ -314,14 +320,16 @@ int clock_gettime(clockid_t which, struct timespec *found) {
     return answer;
 }
 """
-"""A clock that everybody who is started with it sees jump, by as many seconds as a file says."""
+"""A library to preload. It shifts the clock of a process by the number of seconds in a file."""
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no compiler")
 @pytest.mark.parametrize("how", ["auto", "watch"])
 @pytest.mark.parametrize("seconds", [-3600, 3600])
-def test_a_clock_that_jumps_moves_no_window(bench: Bench, tree: Worktree, how: str, seconds: int) -> None:
-    """While it is open, how long it has been may be unknown, and is never less than nothing; afterwards it is known."""
+def test_window_has_the_right_duration_when_the_clock_jumps(
+    bench: Bench, tree: Worktree, how: str, seconds: int
+) -> None:
+    """The duration of an open window is unknown if the clock was set back. After its end, the duration is right."""
     (bench.root / "clock.c").write_text(CLOCK)
     library, jump = bench.root / "clock.so", bench.root / "jump"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, bench.root / "clock.c"], check=True)
@@ -364,12 +372,12 @@ queue[tail:tail + 4] = struct.pack("<I", 1)
 assert libc.syscall(426, ring, 1, 1, 1, None, 0) == 1
 assert os.path.exists("made")
 """
-"""A file that is made without any call that names it."""
+"""A program that creates a file by io_uring, without a system call that names the file."""
 
 
 @pytest.mark.usefixtures("tree")
-def test_what_is_made_by_io_uring_is_a_gap_and_found_by_comparing(bench: Bench) -> None:
-    """The level says that it is a lower bound, and why; the file itself is told as changed unseen."""
+def test_file_created_by_io_uring_is_a_gap_and_found_by_comparing(bench: Bench) -> None:
+    """The effects name io_uring as the gap, and the comparison lists the file as unattributed."""
     (bench.root / "program.py").write_text(IO_URING)
     task = bench.launch(f"sleep 0.5; {sys.executable} -B ../program.py")
     bench.run("wait", task)
@@ -386,8 +394,8 @@ def test_what_is_made_by_io_uring_is_a_gap_and_found_by_comparing(bench: Bench) 
 # --- very many ------------------------------------------------------------------------------------
 
 
-def test_very_many_files_are_bounded_in_memory_time_and_text(bench: Bench, tree: Worktree) -> None:
-    """A hundred thousand: the keeper stays small, readers are quick, and they tell directories and counts."""
+def test_effects_of_very_many_files_need_bounded_memory_time_and_text(bench: Bench, tree: Worktree) -> None:
+    """For 100,000 files, the keeper stays small, and commands answer quickly with directories and counts."""
     program = f"""
 import os
 for number in range({MANY}):
@@ -399,10 +407,10 @@ open("a.py", "w").close()
     (tree.path / "program.py").write_text(program)
     task = bench.launch(f"{sys.executable} program.py; {until('go')}", "--session", "s-1")
     keeper = bench.keeper(task)
-    for part in range(0, MANY // 500, 20):  # each of them has the patience of one
+    for part in range(0, MANY // 500, 20):  # so that each step gets the full timeout of `wait_until`
         wait_until((tree.path / "node_modules" / f"p{part}").exists, "files")
     wait_until(lambda: (tree.path / "a.py").stat().st_size == 0, "all files")
-    assert 0 < _peak_kb(keeper) < MOST_KEEPER_KB  # now it is certainly there; at its end it may be gone before we look
+    assert 0 < _peak_kb(keeper) < MOST_KEEPER_KB  # the keeper runs now; after the task's end it may be gone
     (tree.path / "go").touch()
     assert bench.run("wait", task, "--no-ack").returncode == 0
     assert _peak_kb(keeper) < MOST_KEEPER_KB
@@ -413,9 +421,9 @@ open("a.py", "w").close()
         ("inbox", "--session", "s-1", "--peek", "--json"),
         ("hand-off", "--session", "s-1"),
     ):
-        began = time.monotonic()
+        began = processor_s()
         assert len(bench.ok(*words)) < 10_000, words
-        assert time.monotonic() - began < MOST_READER_S, words
+        assert processor_s() - began < MOST_READER_S, words
     assert f"{MANY:,} below {tree.path}/node_modules/" in bench.ok("effects", task)
     shown = bench.show(task)["effects"]
     assert (shown["changed"], shown["created"]) == ([f"{tree.path}/a.py"], [])
@@ -425,7 +433,7 @@ open("a.py", "w").close()
 
 
 def _peak_kb(pid: int) -> int:
-    """The most memory a process ever had; nothing if it is gone."""
+    """Return the peak memory of a process in kilobytes, or 0 if the process is gone."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -434,8 +442,8 @@ def _peak_kb(pid: int) -> int:
 
 
 @pytest.mark.root
-def test_a_full_disk_is_a_gap_and_not_silence(bench: Bench, tree: Worktree) -> None:
-    """The state has no room for the journal, the project has: what is missing is said to be, the rest is true."""
+def test_full_disk_of_the_state_directory_is_a_gap(bench: Bench, tree: Worktree) -> None:
+    """If the journal cannot be written, a gap says that changes are missing, and every listed change is true."""
     bench.state.mkdir(mode=0o700)
     mount = ["mount", "-t", "tmpfs", "-o", "size=48m,mode=700", "outlive-test", str(bench.state)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
@@ -466,7 +474,7 @@ def test_a_full_disk_is_a_gap_and_not_silence(bench: Bench, tree: Worktree) -> N
 
 
 def fill(fd: int) -> None:
-    """Write until there is no room for a single byte more."""
+    """Write until the disk has no room for a single byte."""
     for size in (1 << 20, 4096, 1):
         try:
             while os.write(fd, bytes(size)):
@@ -475,8 +483,8 @@ def fill(fd: int) -> None:
             continue
 
 
-def test_what_is_left_out_of_a_list_is_counted(bench: Bench, tree: Worktree) -> None:
-    """Branches, windows, connections, what the text says: whoever reads the first ones knows that there are more."""
+def test_shortened_lists_count_what_they_leave_out(bench: Bench, tree: Worktree) -> None:
+    """Long lists of branches, windows, connections and declared effects end with the number of the other entries."""
     program = bench.root / "many.py"
     program.write_text(
         "import os, socket, sys\n"
@@ -501,8 +509,8 @@ def test_what_is_left_out_of_a_list_is_counted(bench: Bench, tree: Worktree) -> 
 
 
 @pytest.mark.usefixtures("tree")
-def test_a_window_over_very_many_files_is_bounded_too(bench: Bench) -> None:
-    """Open now: gate, hand-off and notice tell a directory and a number; the guard answers soon."""
+def test_window_over_very_many_files_is_summarized(bench: Bench) -> None:
+    """`gate` and `hand-off` print a directory with a count, and `guard` needs little CPU time."""
     directory = bench.project / "many"
     directory.mkdir()
     for number in range(2000):
@@ -512,18 +520,20 @@ def test_a_window_over_very_many_files_is_bounded_too(bench: Bench) -> None:
     for words in (("gate", "--session", "s-1"), ("hand-off", "--session", "s-1")):
         answer = bench.json(*words)
         (window,) = answer["open_windows"]
-        assert (window["paths_in_all"], window["paths"]) == (2001, ["many"])
-        assert window["paths_below"] == {"many/": 2000}
+        # Some paths are compared and the others counted, among which may be the file that the task made.
+        assert window["paths"] == ["many"]
+        assert window["paths_below"] == {"many/": window["paths_in_all"] - 1}
+        assert window["paths_in_all"] + window["paths_uncompared"] in (2001, 2002)
         assert len(str(answer)) < 10_000, words
-    began = time.monotonic()
+    began = processor_s()
     assert bench.json("guard", "--command", "rm " + " ".join(f"other{number}" for number in range(1000)))["clear"]
-    assert time.monotonic() - began < MOST_READER_S
+    assert processor_s() - began < MOST_READER_S
     (bench.project / "go").touch()
     bench.run("wait", task)
 
 
-def test_a_command_of_very_many_words_is_told_by_its_beginning(bench: Bench, tree: Worktree) -> None:
-    """In what is bounded; whoever asks for the whole is told all that was kept."""
+def test_long_command_of_a_window_is_shortened(bench: Bench, tree: Worktree) -> None:
+    """`show` prints the beginning of the command that made a window, and `effects` prints all that was kept of it."""
     words = " ".join(f"some/name/of/a/file/{number}" for number in range(200))
     text = f"for i in 1 2 3 4 5 6 7 8; do sh -c 'echo x > a.py; git checkout -q -- a.py' {words}; done"
     tree.commit(**{"a.py": "old\n"})
@@ -535,8 +545,8 @@ def test_a_command_of_very_many_words_is_told_by_its_beginning(bench: Bench, tre
     assert len(bench.json("effects", task)["windows"][0]["by"]) > 1000
 
 
-def test_what_is_seen_is_told_soon_also_of_a_busy_command(bench: Bench, tree: Worktree) -> None:
-    """Calls that never pause do not keep the journal from being written."""
+def test_journal_is_written_soon_while_the_command_is_busy(bench: Bench, tree: Worktree) -> None:
+    """A command that makes calls without a pause does not delay the writing of its journal."""
     program = """
 import os, time
 open("first", "w").close()

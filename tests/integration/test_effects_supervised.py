@@ -1,4 +1,4 @@
-"""Programs that supervise system calls themselves: what they lose while we do is told, and lost only once."""
+"""Programs that supervise system calls themselves: Outlive reports what they lose, and they lose it only once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of calls are those of x86-64")
 SUPERVISES = "it may supervise system calls itself, which it cannot while we do (--observe syscalls insists)"
-# A filter of one verdict for getppid, and what the kernel says to it.
+# Install a filter with one verdict for getppid, and print whether the kernel accepts the filter.
 ASKING = """
 import ctypes, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -27,7 +27,7 @@ program = ctypes.create_string_buffer(struct.pack("@HQ", len(steps), ctypes.addr
 libc.prctl(38, 1, 0, 0, 0)
 print(libc.syscall(317, 1, int(sys.argv[2]), program) >= 0)
 """
-# As libraries find out what there is: which flags, and whether the call is there at all.
+# Probe for seccomp as libraries do: which flags are known, and whether the system call exists.
 PROBING = """
 import ctypes
 libc = ctypes.CDLL(None)
@@ -39,19 +39,19 @@ TRACE, NOTIFY, REFUSE, TRAP, LISTENER = "7FF00000", "7FC00000", "00050001", "000
 
 
 def done(bench: Bench, *words: str) -> Any:
-    """What becomes of a task."""
+    """Run a task and return its JSON document."""
     return json.loads(bench.run("run", "--wait", "20s", "--json", *words).stdout)
 
 
 def python(bench: Bench, program: str, *words: str) -> Any:
-    """What becomes of a program in Python."""
+    """Run a program in Python as a task and return its JSON document."""
     (bench.project / "program.py").write_text(program)
     return done(bench, "--", sys.executable, "-B", "program.py", *words)
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
-def test_a_tracer_that_was_not_asked_is_named_and_asked_the_next_time(bench: Bench) -> None:
-    """What it would have refused has happened: that is a gap, and the program is known from then on."""
+def test_tracer_that_lost_its_calls_is_reported_and_not_observed_the_next_time(bench: Bench) -> None:
+    """If an unknown program traces by seccomp, the effects report a gap. The next time, the program is not observed."""
     Worktree(bench.project)
     shutil.copy(shutil.which("strace") or "", bench.project / "tracer")
     hidden = (
@@ -78,8 +78,13 @@ def test_a_tracer_that_was_not_asked_is_named_and_asked_the_next_time(bench: Ben
     ],
     ids=["a listener", "a tracer", "strict mode", "one that refuses", "one that traps", "only asking what there is"],
 )
-def test_what_a_filter_loses_is_told(bench: Bench, program: str, words: tuple[str, ...], lost: str | None) -> None:
-    """Those that only allow and refuse, as nearly all do, lose nothing. The same command is known, not what runs it."""
+def test_effects_report_what_a_filter_of_the_program_loses(
+    bench: Bench, program: str, words: tuple[str, ...], lost: str | None
+) -> None:
+    """A listener, a tracer and strict mode are reported as lost. A filter that only refuses or traps loses nothing.
+
+    A command that lost something is not observed again, but other commands of the same interpreter are.
+    """
     Worktree(bench.project)
     for more in ((), ("again",)):
         found = python(bench, program, *words, *more)["effects"]
@@ -91,7 +96,7 @@ def test_what_a_filter_loses_is_told(bench: Bench, program: str, words: tuple[st
 @pytest.mark.parametrize(
     "text", ["proot -r / true", "rr record ./x", "/opt/rr/bin/rr -M record x", "strace -f --seccomp-bpf -e %file ls"]
 )
-def test_those_that_are_known_to_supervise_are_not_observed(bench: Bench, text: str) -> None:
-    """Nor for root. Whoever insists is."""
+def test_programs_known_to_supervise_are_not_observed(bench: Bench, text: str) -> None:
+    """Programs such as proot and rr are not observed, also for root, unless `--observe syscalls` is given."""
     assert done(bench, f"{text} || true")["effects"]["why_unseen"] == SUPERVISES
     assert done(bench, "--observe", "syscalls", f"{text} || true")["effects"]["why_unseen"] is None

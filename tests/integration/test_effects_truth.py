@@ -1,8 +1,8 @@
-"""The truth test: the paths that an observed command was about to change are those that strace saw.
+"""The truth test: the paths that an observed command is about to change are those that strace sees.
 
-Where the command can be traced while it is observed, both look at the same execution, and nothing is
-left out. Tracing makes it slow and puts its threads one after another, so the same is done a second
-time without: names that a program makes up at random are then left out on both sides.
+If the command can be traced while it is observed, both record the same execution, and no path is left out. Tracing
+slows a command down and serializes its threads. So the same work is also observed without tracing, and then traced in a
+second run. In this comparison, random names are left out on both sides.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from outlive.bundle.seccomp import is_known_machine
+from outlive.linux.seccomp import is_known_machine
 from outlive.observe.journal import read_journal
 from tests.traced import STRACE, paths_of_trace
 
@@ -76,14 +76,14 @@ mv at old && mv else at && echo > "$PWD/at/g" && mv old else && rm at && mv else
 
 
 def needs(*programs: str) -> None:
-    """Skip where one of them is not installed."""
+    """Skip the test if one of the programs is not installed."""
     for program in programs:
         if shutil.which(program) is None:
             pytest.skip(f"needs {program}")
 
 
 def shell(text: str, *programs: str) -> Callable[[Path], str]:
-    """A line of shell that needs some programs."""
+    """Return a function that gives a shell command, and skips the test if its programs are not installed."""
 
     def prepare(_: Path) -> str:
         needs(*programs)
@@ -93,7 +93,7 @@ def shell(text: str, *programs: str) -> Callable[[Path], str]:
 
 
 def pip_install(place: Path) -> str:
-    """A wheel with a package and a script, made here, installed into a directory and upgraded there."""
+    """Make two versions of a wheel, and return a command that installs one and upgrades to the other."""
     for version in ("1.0", "2.0"):
         wheel, described = place / f"small-{version}-py3-none-any.whl", f"small-{version}.dist-info"
         content = {
@@ -112,7 +112,7 @@ def pip_install(place: Path) -> str:
 
 
 def npm_ci(place: Path) -> str:
-    """Two packages with programs, packed here; and the second time all of it again."""
+    """Pack two packages with programs, and return a command that installs them twice."""
     needs("npm")
     for name in ("one", "other"):
         package = place / name
@@ -138,7 +138,10 @@ def _npm(place: Path, *words: str) -> None:
 
 
 def go_program(place: Path) -> str:
-    """A static Go program, which no library sees, rewrites a hundred files from several threads."""
+    """Write a hundred files, and return a command that rewrites them by a static Go program.
+
+    The program uses several threads and no C library.
+    """
     shfmt = Path(sys.executable).parent / "shfmt"
     if not shfmt.exists():
         pytest.skip("needs shfmt, a Go program, beside this Python")
@@ -280,7 +283,7 @@ WORK = {
 
 @pytest.fixture
 def place(bench: Bench) -> Path:
-    """Where the work is done; in an environment that makes it as repeatable as can be."""
+    """Make the directory for the work, in an environment in which git gives repeatable results."""
     bench.env.update(
         GIT_AUTHOR_DATE="2026-01-01T00:00:00Z", GIT_COMMITTER_DATE="2026-01-01T00:00:00Z", HOME=str(bench.root),
         **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "t"),
@@ -291,8 +294,8 @@ def place(bench: Bench) -> Path:
 
 
 @pytest.mark.parametrize("name", WORK)
-def test_nothing_is_missed_and_nothing_invented(bench: Bench, place: Path, name: str) -> None:
-    """Every path of every changing call of one execution, wherever it lies; each seen by both."""
+def test_observed_paths_equal_the_paths_of_a_trace(bench: Bench, place: Path, name: str) -> None:
+    """For one execution, the observer and strace record the same path of every call that changes files."""
     work, trace = WORK[name](place), bench.root / "trace"
     task = bench.ok("run", "--cwd", str(place), "--", *STRACE, "-o", str(trace), "/bin/sh", "-c", work)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
@@ -305,8 +308,8 @@ def test_nothing_is_missed_and_nothing_invented(bench: Bench, place: Path, name:
 
 
 @pytest.mark.parametrize("name", ["git", "files", "build", "threads", "go"])
-def test_what_runs_at_full_speed_is_seen_as_well(bench: Bench, place: Path, name: str) -> None:
-    """The same work observed, and then traced, in the same place."""
+def test_observed_paths_equal_the_paths_of_a_second_traced_run(bench: Bench, place: Path, name: str) -> None:
+    """Work that is observed without tracing changes the same paths as the same work under strace."""
     task = bench.launch(WORK[name](place), "--cwd", str(place))
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     seen = _stable(_of_journal(bench.files(task).effects), str(place))
@@ -323,8 +326,8 @@ def test_what_runs_at_full_speed_is_seen_as_well(bench: Bench, place: Path, name
     assert seen - truth == set()
 
 
-def test_a_path_begins_where_its_thread_was_at_the_time(bench: Bench, place: Path) -> None:
-    """One thread goes from directory to directory for all of them; another one writes wherever they are."""
+def test_relative_path_begins_at_the_working_directory_of_that_moment(bench: Bench, place: Path) -> None:
+    """If one thread changes the shared working directory, a write by another thread begins at the new directory."""
     task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", WANDERING)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     where = ["", "d1/", "d2/", "d2/", "d0/"]
@@ -333,8 +336,8 @@ def test_a_path_begins_where_its_thread_was_at_the_time(bench: Bench, place: Pat
     ]
 
 
-def test_a_link_that_is_turned_at_once_leads_where_it_led(bench: Bench, place: Path) -> None:
-    """By one process, within less time than anything is remembered for."""
+def test_link_that_one_process_replaces_quickly_is_resolved_as_at_the_time(bench: Bench, place: Path) -> None:
+    """Each path follows the link of that moment, although the link changes faster than the observer's cache expires."""
     task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", TURNING)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     assert _written(bench, task, place) == [
@@ -343,10 +346,10 @@ def test_a_link_that_is_turned_at_once_leads_where_it_led(bench: Bench, place: P
 
 
 @pytest.mark.parametrize("what", ["a repository", "a directory", "a temporary one"])
-def test_new_files_are_told_the_same_whichever_way_they_are_named(
+def test_new_files_are_reported_alike_by_path_and_by_descriptor(
     bench: Bench, tmp_path: Path, lasting: Path, what: str
 ) -> None:
-    """Beside each other they are answered in short; below a descriptor nothing is taken for granted."""
+    """Names in the working directory, resolved by a cache, give the same journal as names below a descriptor."""
     place, told = (lasting if what == "a directory" else tmp_path) / "above" / "place", []
     for where in ("here", "below"):
         (place / "old").mkdir(parents=True)
@@ -363,8 +366,8 @@ def test_new_files_are_told_the_same_whichever_way_they_are_named(
     assert told[0] == told[1]
 
 
-def test_a_thread_that_becomes_another_program_is_its_process_from_then_on(bench: Bench, place: Path) -> None:
-    """It has the number of the first thread then, but neither that one's place nor its command."""
+def test_program_that_a_thread_executes_has_the_directory_of_the_thread(bench: Bench, place: Path) -> None:
+    """After the exec, the process id belongs to this thread, and paths begin at the directory of this thread."""
     task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", REPLACING)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     lines = list(read_journal(bench.files(task).effects))
@@ -376,8 +379,8 @@ def test_a_thread_that_becomes_another_program_is_its_process_from_then_on(bench
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs to be root")
 @pytest.mark.parametrize("kind", ["0x20000", "0"])
-def test_who_enters_other_mounts_is_at_their_root(bench: Bench, place: Path, kind: str) -> None:
-    """Without having gone anywhere; and that paths mean something else now is said."""
+def test_process_that_enters_a_mount_namespace_is_at_its_root(bench: Bench, place: Path, kind: str) -> None:
+    """Relative paths after setns begin at the root, and a gap says that paths may have another meaning."""
     bench.env["PLACE"] = str(place)
     program = ENTERING.replace("KIND", kind)
     task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", program)
@@ -386,8 +389,8 @@ def test_who_enters_other_mounts_is_at_their_root(bench: Bench, place: Path, kin
     assert bench.json("effects", task)["gaps"] == ["it changed what paths mean (setns)"]
 
 
-def test_a_path_below_a_root_of_its_own_does_not_lead_out_of_it(bench: Bench, place: Path) -> None:
-    """RESOLVE_IN_ROOT, as programs that fill containers use it: what begins with a slash begins at a directory."""
+def test_resolve_in_root_keeps_a_path_below_its_root(bench: Bench, place: Path) -> None:
+    """With RESOLVE_IN_ROOT, absolute paths and links are resolved below the given directory."""
     task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", ROOTED)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     inside = ["a", "d", "in/e", "in/b", "c", "in/plain"]
@@ -396,29 +399,29 @@ def test_a_path_below_a_root_of_its_own_does_not_lead_out_of_it(bench: Bench, pl
     assert bench.json("effects", task)["outside"] == []
 
 
-def test_a_second_name_of_a_link_leads_where_the_link_does(bench: Bench, place: Path) -> None:
-    """A hard link puts a link where a directory was a moment ago, just as a rename does."""
+def test_hard_link_to_a_symbolic_link_is_resolved_like_the_link(bench: Bench, place: Path) -> None:
+    """If a hard link puts a symbolic link in the place of a directory, paths follow the link to its target."""
     task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", LINKING)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     assert _written(bench, task, place) == [name for turn in range(10) for name in (f"at/a{turn}", f"one/b{turn}")]
 
 
 @pytest.mark.parametrize("what", ["a repository", "any other directory"])
-def test_a_link_leads_where_it_led_at_the_time(bench: Bench, place: Path, what: str) -> None:
-    """Links and directories of one name take turns: a path is that of the file which was written."""
+def test_link_is_resolved_as_at_the_time_of_the_write(bench: Bench, place: Path, what: str) -> None:
+    """If links and directories take turns under one name, each path is that of the file that was written."""
     task = bench.launch(("git init -q . &&" if what == "a repository" else "") + LINKS, "--cwd", str(place))
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     assert _written(bench, task, place) == ["one/a", "two/b", "at/c", "one/d", "two/e", "at/f", "one/g", "at/h"]
 
 
 def _written(bench: Bench, task: str, place: Path) -> list[str]:
-    """The files of the place that a task wrote, one after the other; without what git keeps itself."""
+    """Return the files in the place that a task wrote, in their order, without git's own files."""
     paths = (fields[4] for fields in read_journal(bench.files(task).effects) if fields[1] == "write")
     return [path.removeprefix(f"{place}/") for path in paths if path.startswith(f"{place}/") and "/.git/" not in path]
 
 
 def _stable(found: set[str], place: str) -> set[str]:
-    """Of the place only, and without names that were made up."""
+    """Return the paths below the place, without random names."""
     inside = {path.removeprefix(place) for path in found if path.startswith(place + "/")}
     return {path for path in inside if not _RANDOM.search(path)}
 

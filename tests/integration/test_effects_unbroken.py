@@ -1,4 +1,4 @@
-"""Never break the command: sandboxes around it, filters and tracers inside it, users without rights."""
+"""Observing never breaks a command: sandboxes around it, filters and tracers inside it, users without privileges."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from outlive.bundle.attempt import AttemptFiles
-from outlive.bundle.processes import KEEPER_NAME
-from outlive.bundle.seccomp import is_known_machine
+from outlive.linux.processes import KEEPER_NAME
+from outlive.linux.seccomp import is_known_machine
 from tests import confined
 from tests.git_steps import ENVIRON, Worktree
-from tests.session_steps import until
+from tests.session_steps import begin, until
 from tests.support import is_alive, kill, open_files, processes_named, wait_until
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ SCHED_GETATTR, SHORT_TURN_NS = 315, 100_000
 CANNOT = "system calls cannot be observed here, or are observed by somebody else"
 TESTS = str(Path(confined.__file__).parent)
 WORK = "mkdir d && echo x > d/x && mv d/x d/y && rm -r d && echo made > made && cat made"
-# What has a filter, a tracer, threads and signals of its own. Prints what went wrong, or `fine`.
+# A program with its own filter, threads, children and signals. It prints what went wrong, or `fine`.
 BUSY = f"""
 import os, signal, subprocess, sys, threading
 sys.path.insert(0, {TESTS!r})
@@ -68,7 +68,7 @@ print("fine")
 """
 
 
-# A file system of its own, with nothing in it; whoever looks for a name there is written down first.
+# A program that serves an empty FUSE file system, and logs every request before it answers.
 SERVING = """
 import ctypes, os, struct
 libc, fuse = ctypes.CDLL(None), os.open("/dev/fuse", os.O_RDWR)
@@ -92,7 +92,7 @@ finally:
 """
 
 
-# A guard that is asked about every open in this directory, and writes down each before it allows it.
+# A program that decides by fanotify about every open in this directory, and logs each before it allows it.
 GUARDING = """
 import ctypes, os, struct
 libc = ctypes.CDLL(None)
@@ -116,7 +116,7 @@ finally:
 """
 
 
-# As if no process was left for some threads, and only for these.
+# Refuse to start some threads, as the kernel does when the limit of processes is reached.
 NO_THREADS = """
 import _thread
 make = _thread.start_new_thread
@@ -133,7 +133,7 @@ def _release() -> tuple[int, ...]:
 
 
 def confine(bench: Bench, *forbidden: int) -> Any:
-    """What becomes of a task that is launched from a sandbox which forbids some calls."""
+    """Return the effects of a task that is launched in a sandbox which forbids some system calls."""
     script = [sys.executable, f"{TESTS}/confined.py", ",".join(map(str, forbidden))]
     done = bench.run("run", "--wait", "20s", "--json", WORK, before=script)
     document = json.loads(done.stdout)
@@ -144,9 +144,9 @@ def confine(bench: Bench, *forbidden: int) -> Any:
 # --- sandboxes around it --------------------------------------------------------------------------
 
 
-def test_where_it_cannot_work_it_steps_down_and_says_so(bench: Bench) -> None:
-    """A sandbox without filters: nobody looks, the command runs, and who is not in the sandbox is observed."""
-    for _ in range(2):  # tried, and remembered
+def test_command_runs_unobserved_when_its_sandbox_forbids_filters(bench: Bench) -> None:
+    """The effects give the reason why the command was not observed. Tasks outside of the sandbox are observed."""
+    for _ in range(2):  # the first launch tries to observe, the second one uses the remembered result
         assert confine(bench, confined.SECCOMP)["why_unseen"] == CANNOT
     task = bench.launch(WORK)
     bench.run("wait", task)
@@ -154,8 +154,8 @@ def test_where_it_cannot_work_it_steps_down_and_says_so(bench: Bench) -> None:
     assert confine(bench, confined.SECCOMP)["level"] == "unknown"
 
 
-def test_a_sandbox_that_keeps_descriptors_apart_is_observed_all_the_same(bench: Bench) -> None:
-    """As Docker's does: also after it was seen to work elsewhere, where nobody forbids it."""
+def test_task_is_observed_when_its_sandbox_forbids_pidfd_getfd(bench: Bench) -> None:
+    """Sandboxes such as Docker's forbid pidfd_getfd. Tasks inside and outside of such a sandbox are observed."""
     Worktree(bench.project)
     for _ in range(2):
         found = confine(bench, confined.PIDFD_GETFD)
@@ -167,8 +167,8 @@ def test_a_sandbox_that_keeps_descriptors_apart_is_observed_all_the_same(bench: 
 
 
 @pytest.mark.parametrize("forbidden", [confined.MKNOD, confined.OPENAT2], ids=["nothing of ours", "openat2"])
-def test_a_path_means_what_it_means_to_the_task(bench: Bench, forbidden: int) -> None:
-    """Through links, up and down, from here and from below; also where the kernel may not be asked about links."""
+def test_paths_are_resolved_as_the_task_resolves_them(bench: Bench, forbidden: int) -> None:
+    """Paths through links and relative paths are listed correctly, also if the sandbox forbids openat2."""
     tree = Worktree(bench.project)
     (bench.project / "real" / "deep").mkdir(parents=True)
     (bench.project / "link").symlink_to("real/deep")
@@ -187,8 +187,8 @@ def test_a_path_means_what_it_means_to_the_task(bench: Bench, forbidden: int) ->
     assert (set(found["created"]), found["changed"]) == (made, [f"{bench.project}/{name}" for name in ("kept", "old")])
 
 
-def test_in_such_a_sandbox_a_dead_keeper_breaks_nothing_either(bench: Bench) -> None:
-    """The witness has its own copy, however it came by it."""
+def test_witness_answers_when_the_keeper_dies_in_a_sandbox_without_pidfd_getfd(bench: Bench) -> None:
+    """The witness has its own copy of the listener, so the command succeeds after the keeper was killed."""
     script = [sys.executable, f"{TESTS}/confined.py", str(confined.PIDFD_GETFD)]
     task = bench.run("run", f"{until('go')}; {WORK}", before=script).stdout.strip()
     kill(bench.keeper(task))
@@ -211,8 +211,8 @@ os.kill(int(open("keeper").read()), 9)
 """
 
 
-def test_what_died_with_the_keeper_before_it_was_written_down_was_not_observed(bench: Bench) -> None:
-    """Lines are gathered for a tenth of a second: the record says from when on they are missing."""
+def test_unobserved_time_begins_before_the_lines_that_a_dead_keeper_had_not_written(bench: Bench) -> None:
+    """`unobserved_since` lies before the lines that the dead keeper had gathered and not yet written."""
     Worktree(bench.project).write("a", "0")
     task = bench.ok("run", f"{until('go')}; {sys.executable} -B -c '{KILLING}'")
     (bench.project / "keeper").write_text(str(bench.keeper(task)))
@@ -224,8 +224,8 @@ def test_what_died_with_the_keeper_before_it_was_written_down_was_not_observed(b
     assert datetime.fromisoformat(found["unobserved_since"]).timestamp() <= written
 
 
-def test_what_was_put_back_when_nobody_looked_any_more_was_away_until_then(bench: Bench) -> None:
-    """Not only until the last call that was seen; by writing, and by its name."""
+def test_window_that_is_closed_unobserved_lasts_until_the_file_is_restored(bench: Bench) -> None:
+    """After the keeper died, a window ends with the time of the restored file, not with the last observed call."""
     tree = Worktree(bench.project)
     for name in ("a.py", "b.py", "c.py"):
         tree.write(name, "x = 1\n")
@@ -249,8 +249,11 @@ def test_what_was_put_back_when_nobody_looked_any_more_was_away_until_then(bench
     assert "full" not in {*spans, *possible}
 
 
-def test_a_limit_of_time_is_the_command_s_and_not_that_of_who_looks(bench: Bench) -> None:
-    """It would kill keeper and witness; who insists is observed. One that only warns (SIGXCPU) kills neither."""
+def test_command_with_a_hard_cpu_limit_is_not_observed(bench: Bench) -> None:
+    """A hard CPU limit would kill keeper and witness too, so the effects name the limit as the reason.
+
+    The command is observed with a soft limit, and with `--observe syscalls`.
+    """
     limited = ["sh", "-c", 'ulimit "$0" 1; exec "$@"']
     for how, level in (("-t", "unknown"), ("-St", "observed")):
         done = bench.run("run", "--wait", "20s", "--json", WORK, before=[*limited, how])
@@ -262,8 +265,8 @@ def test_a_limit_of_time_is_the_command_s_and_not_that_of_who_looks(bench: Bench
     assert json.loads(done.stdout)["effects"]["level"] == "observed"
 
 
-def test_few_descriptors_are_left_to_the_keeper_however_many_processes_ask(bench: Bench) -> None:
-    """Each one's memory is kept open for a moment; the keeper needs some for itself, and would die without."""
+def test_keeper_has_enough_descriptors_when_many_processes_are_observed(bench: Bench) -> None:
+    """The keeper has the memory of each process open for a moment, and stays below a limit of 80 descriptors."""
     text = "for each in $(seq 300); do (: > f$each); done"
     for _ in range(3):
         done = bench.run("run", "--wait", "20s", "--json", text, before=["sh", "-c", 'ulimit -n 80; exec "$@"', "sh"])
@@ -271,8 +274,8 @@ def test_few_descriptors_are_left_to_the_keeper_however_many_processes_ask(bench
         assert (effects["level"], effects["gaps"]) == ("observed", []), effects["summary"]
 
 
-def test_a_keeper_lives_on_when_a_limit_only_warns(bench: Bench) -> None:
-    """The command dies of it, if it does not mind; the keeper tells so."""
+def test_keeper_survives_sigxcpu(bench: Bench) -> None:
+    """The keeper ignores the signal of a soft CPU limit, and continues to observe the command."""
     task = bench.launch(f"trap '' XCPU; {until('go')}")
     kill(bench.keeper(task), signal.SIGXCPU)
     (bench.project / "go").touch()
@@ -283,8 +286,8 @@ def test_a_keeper_lives_on_when_a_limit_only_warns(bench: Bench) -> None:
 # --- filters and tracers inside it ----------------------------------------------------------------
 
 
-def test_filters_threads_and_signals_of_its_own(bench: Bench) -> None:
-    """Everything works as it would, and every file that is left is seen."""
+def test_program_with_filters_threads_and_signals_is_observed(bench: Bench) -> None:
+    """The program works as it does unobserved, and the effects list every file that it leaves."""
     Worktree(bench.project)
     (bench.project / "busy.py").write_text(BUSY)
     task = bench.launch(f"{sys.executable} -B busy.py")
@@ -295,10 +298,10 @@ def test_filters_threads_and_signals_of_its_own(bench: Bench) -> None:
     assert found["level"] == "observed"
 
 
-def test_a_listener_of_its_own_is_refused_and_it_goes_on(bench: Bench) -> None:
-    """The kernel has one for a process; whoever asks for a second is told so, and is not killed."""
+def test_program_continues_when_its_own_listener_is_refused(bench: Bench) -> None:
+    """The kernel allows one listener per process, so the program's request fails, and the effects report a gap."""
     Worktree(bench.project)
-    program = "from outlive.bundle.seccomp import install; print(install(keep_privileges=True)); open('after', 'w')"
+    program = "from outlive.linux.seccomp import install; print(install(keep_privileges=True)); open('after', 'w')"
     task = bench.launch(f'{sys.executable} -B -c "{program}"')
     assert bench.run("wait", task).returncode == 0
     assert bench.ok("output", task) == "None"
@@ -308,8 +311,11 @@ def test_a_listener_of_its_own_is_refused_and_it_goes_on(bench: Bench) -> None:
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 @pytest.mark.root
-def test_who_serves_a_file_system_does_not_wait_for_us_while_we_wait_for_it(bench: Bench) -> None:
-    """A look into it would be answered by the task, which asks us first whether it may write down that we look."""
+def test_observer_does_not_deadlock_with_a_task_that_serves_a_file_system(bench: Bench) -> None:
+    """A lookup in that file system by the observer would wait for the task, which itself waits for the observer.
+
+    The keeper stops observing such a task, and the effects say so.
+    """
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         pytest.skip("nobody can serve a file system here")
     task = bench.ok("run", "--", sys.executable, "-B", "-c", SERVING)
@@ -324,8 +330,11 @@ def test_who_serves_a_file_system_does_not_wait_for_us_while_we_wait_for_it(benc
 
 
 @pytest.mark.root
-def test_who_decides_about_opens_does_not_wait_for_us_while_we_wait_for_it(bench: Bench) -> None:
-    """A scanner of files is asked about our look as well, and asks us whether it may write that down."""
+def test_observer_does_not_deadlock_with_a_task_that_decides_about_opens(bench: Bench) -> None:
+    """An open by the observer would wait for the task's decision (fanotify), while the task waits for the observer.
+
+    The task succeeds, and the effects say that it decides about opens.
+    """
     Worktree(bench.project).commit(**{"a.py": "a"})
     task = bench.ok("run", "--", sys.executable, "-B", "-c", GUARDING)
     bench.run("wait", task, "--timeout", "10s")
@@ -338,16 +347,16 @@ def test_who_decides_about_opens_does_not_wait_for_us_while_we_wait_for_it(bench
     assert "it decides itself who may open files (fanotify)" in shown["effects"]["summary"]
 
 
-def test_a_tracer_inside_sees_what_it_should(bench: Bench) -> None:
-    """Each call once and with its own result, though both look at it."""
+def test_tracer_inside_an_observed_task_sees_each_call_once(bench: Bench) -> None:
+    """A tracer in the task and the observer see the same call, and the tracer gets the call's own result."""
     Worktree(bench.project)
     task = bench.launch(f"strace -f -o trace -e trace=mkdir,rename,renameat2 sh -c '{WORK}'; grep -c ' = 0$' trace")
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     assert bench.ok("output", task).splitlines() == ["made", "2"]
 
 
-def test_a_task_in_a_task_says_what_it_is(bench: Bench) -> None:
-    """It cannot be observed a second time; it is watched if there is time, else compared, and the outer one saw it."""
+def test_inner_task_is_watched_or_compared(bench: Bench) -> None:
+    """A task inside an observed task is watched or compared, and the outer task's effects contain its changes."""
     bench.env.update({name: text for name, text in ENVIRON.items() if name.startswith("GIT_")})
     tree = Worktree(bench.project)
     tree.commit(a="a\n")
@@ -365,8 +374,8 @@ def test_a_task_in_a_task_says_what_it_is(bench: Bench) -> None:
     assert not any("was refused" in gap for gap in bench.json("effects", task)["gaps"])
 
 
-def test_a_stop_and_a_go_on_reach_a_call_that_is_asked_about(bench: Bench) -> None:
-    """Stopped in the middle of its calls and continued, it has missed none."""
+def test_stopped_and_continued_command_completes_its_observed_calls(bench: Bench) -> None:
+    """A command that is stopped and continued twenty times during its calls misses none of them."""
     program = "import os\nfor n in range(3000):\n    os.mkdir(f'{n}'); os.rmdir(f'{n}')\nprint('all')"
     (bench.project / "program.py").write_text(program)
     task = bench.launch(f"exec {sys.executable} -B program.py")
@@ -383,7 +392,7 @@ def test_a_stop_and_a_go_on_reach_a_call_that_is_asked_about(bench: Bench) -> No
 
 @pytest.fixture
 def mine(outsider: Outsider) -> Path:
-    """A directory of the user without rights."""
+    """Make a directory for the user without privileges."""
     place = outsider.root / "state" / "mine"
     place.mkdir()
     os.chown(place, 65534, 65534)
@@ -392,8 +401,8 @@ def mine(outsider: Outsider) -> Path:
 
 @pytest.mark.root
 @pytest.mark.skipif(not is_known_machine() or shutil.which("strace") is None, reason="needs strace")
-def test_without_rights_everything_works_as_well(outsider: Outsider, mine: Path) -> None:
-    """Filters, tracers, threads, signals, forks: unprivileged, and observed."""
+def test_program_of_an_unprivileged_user_is_observed(outsider: Outsider, mine: Path) -> None:
+    """Filters, tracers, threads, signals and forks work without privileges, and the task is observed."""
     shutil.copy(confined.__file__, mine / "confined.py")
     (mine / "busy.py").write_text(BUSY.replace(TESTS, str(mine)))
     text = "git init -q . && /usr/bin/python3 -B busy.py && strace -f -o trace true && tail -1 trace"
@@ -406,7 +415,7 @@ def test_without_rights_everything_works_as_well(outsider: Outsider, mine: Path)
 
 
 def observer_of(outsider: Outsider, task: str, who: str) -> int:
-    """The process id of a task's keeper or witness."""
+    """Return the process id of a task's keeper or witness."""
     (bundle,) = (outsider.root / "state").glob(f"*/tasks/{task}")
     files = AttemptFiles(str(bundle), 1)
     slot = wait_until(lambda: files.read_slot("process"), "the process record")
@@ -419,8 +428,10 @@ DEADLY = "for i in $(seq 60); do mkdir d$i && echo x > d$i/x && mv d$i/x d$i/y &
 
 @pytest.mark.root
 @pytest.mark.parametrize("who", ["keeper", "witness"])
-def test_without_rights_the_death_of_either_observer_breaks_nothing(outsider: Outsider, mine: Path, who: str) -> None:
-    """Ten times each, at random moments: the command goes on, and the record says from when on nobody looked."""
+def test_command_of_an_unprivileged_user_succeeds_when_keeper_or_witness_is_killed(
+    outsider: Outsider, mine: Path, who: str
+) -> None:
+    """After a kill at a random moment, the command succeeds. Only a killed keeper leaves an unobserved time."""
     chance, unobserved = random.Random(who), 0
     for _ in range(10):
         done = outsider.call("run", "--json", "--observe", "syscalls", "--cwd", str(mine), DEADLY)
@@ -437,10 +448,10 @@ def test_without_rights_the_death_of_either_observer_breaks_nothing(outsider: Ou
 
 
 @pytest.mark.root
-def test_a_program_that_lost_its_privileges_is_named_with_the_way_to_run_it_again(
+def test_summary_names_a_program_that_lost_its_privileges_and_the_option_that_keeps_them(
     outsider: Outsider, mine: Path
 ) -> None:
-    """In the sentence that every ending is told with; and done that way, it has them."""
+    """With `--observe compare`, which the summary names, the program keeps its privileges."""
     (outsider.root / "setpriv").rename(outsider.root / "gainer")
     hidden = f"x={outsider.root}/gai; $x''ner --reuid=0 id -u || true"
     done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(mine), hidden)
@@ -454,8 +465,8 @@ def test_a_program_that_lost_its_privileges_is_named_with_the_way_to_run_it_agai
 
 
 @pytest.mark.root
-def test_a_command_that_met_one_keeps_its_privileges_the_next_time(outsider: Outsider, mine: Path) -> None:
-    """Also if nothing in its text tells that it runs one, as with make. Others are observed as ever."""
+def test_command_that_ran_a_set_id_program_keeps_its_privileges_the_next_time(outsider: Outsider, mine: Path) -> None:
+    """The command is not observed again, although its text does not name the program. Other commands are observed."""
     (outsider.root / "setpriv").rename(outsider.root / "gainer")
     (mine / "sub").mkdir()
     hidden = f"x={outsider.root}/gai; $x''ner --reuid=0 id -u || true"
@@ -465,26 +476,28 @@ def test_a_command_that_met_one_keeps_its_privileges_the_next_time(outsider: Out
 
 
 @pytest.mark.parametrize(
-    "refused", [("_observe",), ("_stand_in",), ("_observe", "_stand_in")], ids=["keeper", "witness", "both"]
+    "refused", [("_answer_calls",), ("_stand_in",), ("_answer_calls", "_stand_in")], ids=["keeper", "witness", "both"]
 )
-def test_where_no_thread_can_be_made_it_steps_down(bench: Bench, refused: tuple[str, ...]) -> None:
-    """As with few processes left (ulimit -u): nobody is filtered whom nobody would answer."""
+def test_command_runs_unobserved_when_an_observing_thread_cannot_be_started(
+    bench: Bench, refused: tuple[str, ...]
+) -> None:
+    """Without its thread, keeper or witness could not answer the command's calls, so no filter is installed."""
     Worktree(bench.project)
     (bench.project / "sitecustomize.py").write_text(NO_THREADS.format(refused=refused))
     found = bench.json("run", "--wait", "20s", WORK, env={"PYTHONPATH": str(bench.project)})
     assert (found["state"], found["output"]["tail"]) == ("succeeded", "made\n"), found
     assert found["effects"]["level"] in ("watched", "compared")
-    assert ("ulimit -u" if "_observe" in refused else CANNOT) in found["effects"]["why_unseen"]
+    assert ("ulimit -u" if "_answer_calls" in refused else CANNOT) in found["effects"]["why_unseen"]
 
 
 def run_in(outsider: Outsider, directory: Path, text: str) -> Any:
-    """What becomes of a task of the user without rights."""
+    """Run a task of the user without privileges, and return its JSON document."""
     return json.loads(outsider.call("run", "--wait", "30s", "--json", "--cwd", str(directory), text).stdout)
 
 
 @pytest.mark.skipif(_release() < (6, 12), reason="this kernel does not let anybody choose the length of its turns")
-def test_whoever_answers_takes_short_turns(bench: Bench) -> None:
-    """The command waits for every answer: its observer should have a processor soon, and the keeper as ever."""
+def test_thread_that_answers_calls_requests_short_time_slices(bench: Bench) -> None:
+    """The command waits for each answer, so the thread should get a CPU soon. The main thread does not request this."""
     task = bench.launch(f"echo x > x; {until('go')}")
     threads = Path(f"/proc/{bench.keeper(task)}/task")
     wait_until(lambda: SHORT_TURN_NS in {_turn_of(int(each.name)) for each in threads.iterdir()}, "short turns")
@@ -494,8 +507,50 @@ def test_whoever_answers_takes_short_turns(bench: Bench) -> None:
 
 
 def _turn_of(thread: int) -> int:
-    """How long a thread wants to run at once, in nanoseconds, as the kernel knows it."""
+    """Return the time slice that a thread requests of the kernel, in nanoseconds."""
     asked = bytearray(48)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall(SCHED_GETATTR, thread, (ctypes.c_char * len(asked)).from_buffer(asked), len(asked), 0)
     return int.from_bytes(asked[24:32], "little")
+
+
+UNANSWERED_PROGRAM = """
+import os, sys, time
+while not os.path.exists("go"):
+    time.sleep(0.01)
+try:
+    open("made", "w")
+except OSError as error:
+    print(error.errno)
+    sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize(("adopted", "had_begun"), [(True, True), (False, True), (True, False), (False, False)])
+def test_ending_reports_the_death_of_keeper_and_witness(bench: Bench, adopted: bool, had_begun: bool) -> None:
+    """Calls of the command may fail from then on. State, effects and notice say so, with or without a new keeper.
+
+    This also holds if the keeper died before it wrote the first line of its journal.
+    """
+    begin(bench, "s-1")
+    (bench.project / "slow.py").write_text(UNANSWERED_PROGRAM)
+    task = bench.launch(f"{sys.executable} slow.py", "--session", "s-1")
+    wait_until(lambda: bench.show(task)["effects"]["level"] == "observed", "the observer")
+    bench.kill(task, "keeper", "witness")
+    if not had_begun:
+        os.truncate(bench.files(task).effects, 0)
+    if adopted:
+        shown = bench.show(task)
+        assert (shown["state"], shown["effects"]["unobserved_since"] is None) == ("running", False)
+    command = bench.process(task)
+    (bench.project / "go").touch()
+    wait_until(lambda: not os.path.exists(f"/proc/{command}"), "the end of the command")
+    bench.run("wait", task)
+    shown = bench.show(task)
+    assert shown["state"] in (("failed", "lost") if adopted else ("lost",))
+    assert "may have failed" in shown["detail"]
+    assert shown["effects"]["level"] == ("partial" if had_begun else "unknown")
+    assert any("may have failed" in gap for gap in shown["effects"]["gaps"])
+    (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
+    assert "may have failed" in notice["text"]
+    assert "ended by itself" not in notice["text"]

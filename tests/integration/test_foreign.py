@@ -1,4 +1,4 @@
-"""What a client runs in the background by itself: told in the hand-off, with what can be seen of it."""
+"""Background commands of a client itself, as hand-off, `list` and guard show them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from outlive.domain.foreign import Seen, judge
-from outlive.service.foreign import note_foreign
+from outlive.domain.sessions.client_task import ClientReport, judge
+from outlive.service.sessions.note_client_tasks import note_foreign
+from tests.git_steps import Worktree
+from tests.integration.test_hooks import call, context, said
 from tests.session_steps import begin
 from tests.support import kill, wait_until
 
@@ -22,18 +24,21 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """A client that runs a shell of its own, which writes to a file; both are real processes."""
+    """A client and its background shell, as real processes.
+
+    The shell writes to a file.
+    """
 
     def __init__(self, bench: Bench, output: Path) -> None:
         self.process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         with output.open("w") as file:
             self.shell = subprocess.Popen(["sleep", "600"], stdout=file, start_new_session=True)
         begin(bench, "s-1", "--pid", str(self.process.pid))
-        self.seen = Seen(id="b1", command="npm run dev", output=str(output))
+        self.seen = ClientReport(id="b1", command="npm run dev", output=str(output))
         note_foreign(bench.home, "s-1", str(bench.project), "claude", [self.seen], are_all=False)
 
     def end(self) -> None:
-        """Take both away."""
+        """Kill the client and its shell."""
         for process in (self.process, self.shell):
             kill(process.pid)
             process.wait()
@@ -41,7 +46,7 @@ class Client:
 
 @pytest.fixture
 def client(bench: Bench, tmp_path: Path) -> Iterator[Client]:
-    """Start a client, and take away what is left of it."""
+    """Yield a started client, and kill what is left of it after the test."""
     started = Client(bench, tmp_path / "b1.output")
     yield started
     for process in (started.process, started.shell):
@@ -51,13 +56,13 @@ def client(bench: Bench, tmp_path: Path) -> Iterator[Client]:
 
 
 def told(bench: Bench, *options: str, **more: Any) -> list[tuple[str, str]]:
-    """The foreign tasks that a resumed session is told of."""
+    """Return ids and states of client commands in the hand-off of a resumed session."""
     found = bench.json("session", "begin", "--session", "s-1", "--source", "resume", *options, **more)
     return [(one["id"], one["state"]) for one in found["hand_off"]["foreign"]]
 
 
-def test_what_the_client_runs_is_told_while_it_lives(bench: Bench, client: Client) -> None:
-    """With its command and where its output is; and no more once the client says that it has ended."""
+def test_hand_off_names_a_client_command_until_the_client_reports_its_end(bench: Bench, client: Client) -> None:
+    """The hand-off gives the text and the output file of the background command."""
     handed = bench.json("hand-off", "--session", "s-1")
     assert [one["command"] for one in handed["foreign"]] == ["npm run dev"]
     assert "not kept by Outlive, but by the client itself (1):" in handed["text"]
@@ -67,8 +72,8 @@ def test_what_the_client_runs_is_told_while_it_lives(bench: Bench, client: Clien
     assert bench.json("hand-off", "--session", "s-1")["foreign"] == []
 
 
-def test_what_a_replaced_session_left_to_its_client_is_told_as_one(bench: Bench, client: Client) -> None:
-    """The same process goes on with it for the next session, says so there, and says there that it has ended."""
+def test_hand_off_names_a_client_command_once_when_the_client_clears_its_session(bench: Bench, client: Client) -> None:
+    """The client reports the command again in its new session, which adds no entry."""
     bench.ok("session", "end", "--session", "s-1", "--reason", "clear")
     begin(bench, "s-2", "--source", "clear", "--pid", str(client.process.pid))
     bare = client.seen.but(output=None)
@@ -80,26 +85,26 @@ def test_what_a_replaced_session_left_to_its_client_is_told_as_one(bench: Bench,
     assert bench.json("hand-off", "--session", "s-2")["foreign"] == []
 
 
-def test_what_a_replaced_session_left_and_has_ended_is_not_lost(bench: Bench, client: Client) -> None:
-    """The next session's client says that nothing runs: it has seen the end."""
+def test_hand_off_drops_a_client_command_when_the_next_session_reports_none(bench: Bench, client: Client) -> None:
+    """The client has seen the end of the command, so the command is not lost."""
     bench.ok("session", "end", "--session", "s-1", "--reason", "clear")
     begin(bench, "s-2", "--source", "clear", "--pid", str(client.process.pid))
     note_foreign(bench.home, "s-2", str(bench.project), "claude", [], are_all=True)
     assert bench.json("hand-off", "--session", "s-2")["foreign"] == []
 
 
-def test_a_shell_that_outlived_its_client_is_running(bench: Bench, client: Client) -> None:
-    """Its client would tell the successor that it was stopped."""
+def test_client_command_stays_running_when_only_its_client_died(bench: Bench, client: Client) -> None:
+    """The command stays running, although a new client process reports no commands."""
     kill(client.process.pid)
     client.process.wait()
     assert told(bench, "--pid", str(os.getpid())) == [("b1", "running")]
-    # A new process of the client says what it runs, which is nothing: it knows nothing of the earlier one's.
+    # A new process of the client reports no commands, because it does not know those of the earlier process.
     note_foreign(bench.home, "s-1", str(bench.project), "claude", [], are_all=True)
     assert [one["state"] for one in bench.json("hand-off", "--session", "s-1")["foreign"]] == ["running"]
 
 
-def test_one_that_is_gone_is_unknown_first_and_lost_at_a_second_look(bench: Bench, client: Client) -> None:
-    """And told as lost once."""
+def test_client_command_is_lost_when_it_is_gone_for_the_grace_period(bench: Bench, client: Client) -> None:
+    """A command without processes is unknown first, and is then reported as lost once."""
     client.end()
     grace = {"OUTLIVE_GRACE_S": "1"}
     assert told(bench, "--pid", str(os.getpid()), env=grace) == [("b1", "unknown")]
@@ -111,10 +116,135 @@ def test_one_that_is_gone_is_unknown_first_and_lost_at_a_second_look(bench: Benc
     assert states() == []
 
 
-def test_a_look_that_proves_nothing_changes_nothing() -> None:
-    """Unknown stays unknown, however long it is."""
+def test_judge_returns_lost_only_when_a_command_was_absent_for_the_grace_period() -> None:
+    """A check that could not see the processes leaves the command unknown."""
     assert judge("unknown", 1e9, 60) == "unknown"
     assert judge("absent", None, 60) == "unknown"
     assert judge("absent", 59, 60) == "unknown"
     assert judge("absent", 60, 60) == "lost"
     assert judge("present", 1e9, 60) == "running"
+
+
+def test_list_shows_directory_output_and_processes_of_a_client_command(bench: Bench, client: Client) -> None:
+    """After the processes are gone, every call of `list` shows the state as unknown."""
+    seen = client.seen.but(cwd=str(bench.project))
+    note_foreign(bench.home, "s-1", str(bench.project), "claude", [seen], are_all=False)
+    [one] = bench.json("list")["foreign"]
+    assert (one["id"], one["command"], one["cwd"]) == ("b1", "npm run dev", str(bench.project))
+    assert (one["output"], one["pids"], one["state"]) == (seen.output, [client.shell.pid], "running")
+    assert "  b1 runs, told " in bench.ok("list")
+    assert "ago: npm run dev in " in bench.ok("list")
+    client.end()
+    for _ in range(2):
+        [gone] = bench.json("list", env={"OUTLIVE_GRACE_S": "0"})["foreign"]
+        assert (gone["state"], gone["pids"]) == ("unknown", [])
+        assert gone["written_at"] is not None
+    assert "may run, or have ended" in bench.ok("list")
+    assert "last written" in bench.ok("list")
+    assert bench.json("list", "--state", "failed")["foreign"] == []
+
+
+def test_guard_answers_unknown_while_a_client_command_may_take_files_away(bench: Bench, client: Client) -> None:
+    """The command is not observed, so its text decides. Other trees are clear."""
+    worktree = Worktree(bench.project)
+    worktree.commit(**{"a.py": "as committed\n"})
+    assert bench.json("guard", "a.py")["clear"] is True
+    seen = ClientReport(
+        id="b2", command="git stash && npm test; git stash pop", output=client.seen.output, cwd=str(bench.project)
+    )
+    note_foreign(bench.home, "s-1", str(bench.project), "claude", [seen], are_all=False)
+    for words in (("a.py",), ("--command", "git commit -am done")):
+        found = bench.json("guard", *words)
+        assert (found["clear"], [(one["task"], one["client"]) for one in found["unknown"]]) == (
+            False,
+            [("b2", "claude")],
+        )
+    assert "b2, kept by claude itself, (running) by its text takes files away" in bench.ok("guard", "a.py")
+    other = bench.root / "other"
+    other.mkdir()
+    assert bench.json("guard", str(other))["clear"] is True
+
+
+def test_task_names_client_commands_that_ran_in_its_tree_at_the_same_time(bench: Bench, client: Client) -> None:
+    """The notice, `show` and the hand-off name the client's background command.
+
+    Commands of another tree, commands that ended before, and a `wait` for the task are not named.
+    """
+    other = bench.root / "other"
+    other.mkdir()
+
+    def note(name: str, command: str, cwd: Path) -> ClientReport:
+        return ClientReport(id=name, command=command, output=f"/nowhere/{name}", cwd=str(cwd))
+
+    old = note("b0", "npm ci", bench.project)
+    note_foreign(bench.home, "s-1", str(bench.project), "claude", [old], are_all=False)
+    note_foreign(bench.home, "s-1", str(bench.project), "claude", [client.seen], are_all=True)
+    seen = [
+        client.seen.but(cwd=str(bench.project)),
+        note("b2", "make", other),
+        note("b3", "outlive wait t7k2", bench.project),
+    ]
+    note_foreign(bench.home, "s-1", str(bench.project), "claude", seen, are_all=True)
+    task = bench.launch("true", "--session", "s-1")
+    bench.run("wait", task, "--no-ack")
+    [overlap] = bench.show(task)["overlap"]
+    assert overlap["foreign"] == {"client": "claude", "id": "b1", "command": "npm run dev", "cwd": str(bench.project)}
+    assert (overlap["task"], overlap["session"], overlap["until"], overlap["paths"]) == (None, "s-1", None, [])
+    sentence = "ran while claude kept b1 in its own background: npm run dev"
+    shown = bench.ok("show", task)
+    assert f"overlap   {sentence} in {bench.project}"[:120] in shown
+    assert "its end is not known; what it wrote is not known (session s-1)" in shown
+    assert sentence in bench.ok("hand-off", "--session", "s-1")
+    note_foreign(bench.home, "s-1", str(bench.project), "claude", [], are_all=True)
+    [notice] = bench.json("inbox", "--session", "s-1")["notices"]
+    assert [each["foreign"]["id"] for each in notice["overlap"]] == ["b1"]
+    assert notice["overlap"][0]["until"] is not None
+    assert sentence in notice["text"]
+    later = bench.launch("true", "--session", "s-1")
+    bench.run("wait", later, "--no-ack")
+    assert bench.show(later)["overlap"] == []
+
+
+def test_hand_off_names_client_commands_of_other_live_sessions_of_the_project(bench: Bench, client: Client) -> None:
+    """Other projects do not see the command, and it disappears when its client dies."""
+    begin(bench, "s-2", "--pid", str(os.getpid()))
+    handed = bench.json("hand-off", "--session", "s-2")
+    assert (handed["foreign"], [each["id"] for each in handed["foreign_elsewhere"]]) == ([], ["b1"])
+    assert "kept by the clients of other sessions in this project; what they write is not known (1):" in handed["text"]
+    assert "  b1 runs, told " in handed["text"]
+    assert bench.json("hand-off", "--session", "s-1")["foreign_elsewhere"] == []
+    other = bench.root / "other"
+    other.mkdir()
+    begin(bench, "s-3", "--pid", str(os.getpid()), cwd=other)
+    assert bench.json("hand-off", "--session", "s-3", cwd=other)["foreign_elsewhere"] == []
+    client.end()
+    assert bench.json("hand-off", "--session", "s-2")["foreign_elsewhere"] == []
+
+
+def test_prompt_reports_the_end_of_a_client_command_that_outlived_its_client(bench: Bench, client: Client) -> None:
+    """One prompt after the end reports it. The prompts before the end report nothing."""
+    bench.env["OUTLIVE_GRACE_S"] = "0"
+
+    def prompt() -> str:
+        return context(said(call(bench, "claude", "UserPromptSubmit", session_id="s-1", prompt="go on")))
+
+    seen = client.seen.but(cwd=str(bench.project))
+    note_foreign(bench.home, "s-1", str(bench.project), "claude", [seen], are_all=False)
+    assert prompt() == ""
+    kill(client.process.pid)
+    client.process.wait()
+    assert told(bench, "--pid", str(os.getpid())) == [("b1", "running")]
+    assert [prompt(), prompt()] == ["", ""]
+    kill(client.shell.pid)
+    client.shell.wait()
+    texts: list[str] = []
+
+    def is_told() -> bool:
+        texts.append(prompt())
+        return bool(texts[-1])
+
+    wait_until(is_told, "the end to be told")
+    for part in ("b1 has ended, nobody saw how (exit code unknown)", "npm run dev in ", "output in ", "last written "):
+        assert part in texts[-1]
+    assert prompt() == ""
+    assert bench.json("hand-off", "--session", "s-1")["foreign"] == []

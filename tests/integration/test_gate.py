@@ -1,33 +1,33 @@
-"""The gate: whether a session may stop, and what it is told if not."""
+"""The gate: whether a session may stop, and the reason if it may not."""
 
 from __future__ import annotations
 
-import subprocess
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from outlive.bundle.attempt import keeper_lives
-from outlive.service import gate as gate_service
-from outlive.service.gate import wait_at_gate
+from outlive.service.sessions import gate as gate_service
+from outlive.service.sessions.gate import wait_at_gate
 from tests.session_steps import begin, told
-from tests.support import wait_until
+from tests.support import tasks_of_another_pid_namespace
 
 if TYPE_CHECKING:
-    from outlive.bundle.home import Home
-    from outlive.domain.task import Task
+    from outlive.domain.tasks.task import Task
     from tests.support import Bench
 
 
 def asked(bench: Bench, session: str = "s-1", *options: str, **more: Any) -> Any:
-    """The answer of the gate."""
+    """Return the answer of the gate."""
     return bench.json("gate", "--session", session, *options, **more)
 
 
-def test_it_is_closed_by_what_the_session_launched_to_be_told_of(bench: Bench) -> None:
-    """Row 40: while it runs, and until its ending was told; never by anything else."""
+def test_gate_refuses_a_stop_while_a_task_of_the_session_runs_or_is_unreported(bench: Bench) -> None:
+    """Tasks of other sessions and tasks whose success is not reported do not count.
+
+    Row 40 of the acceptance scenarios.
+    """
     begin(bench, "s-1")
     assert asked(bench)["may_stop"] is True
     bench.launch("sleep 401", "--session", "s-2")
@@ -49,8 +49,8 @@ def test_it_is_closed_by_what_the_session_launched_to_be_told_of(bench: Bench) -
     assert bench.run("gate", "--session", "s-1", "--exit-code").returncode == 0
 
 
-def test_a_heir_waits_for_what_its_predecessor_launched(bench: Bench) -> None:
-    """It will be told, so it may wait; the one before it does not any more."""
+def test_gate_of_a_successor_waits_for_tasks_of_its_predecessor(bench: Bench) -> None:
+    """The successor receives the endings, so its predecessor may stop."""
     begin(bench, "s-1")
     task = bench.launch("sleep 401", "--session", "s-1")
     begin(bench, "s-2", "--source", "clear", "--continues", "s-1")
@@ -58,8 +58,8 @@ def test_a_heir_waits_for_what_its_predecessor_launched(bench: Bench) -> None:
     assert asked(bench, "s-1")["may_stop"] is True
 
 
-def test_what_is_gone_does_not_keep_it_and_it_says_so(bench: Bench) -> None:
-    """A task that died unseen is lost: told as that, and nobody waits for an ending that never comes."""
+def test_gate_names_a_lost_task_and_does_not_wait_for_it(bench: Bench) -> None:
+    """A task whose processes were killed is reported as lost, and then the gate opens."""
     begin(bench, "s-1")
     task = bench.launch("sleep 401", "--session", "s-1")
     bench.kill(task, "keeper", "witness", "command")
@@ -71,21 +71,24 @@ def test_what_is_gone_does_not_keep_it_and_it_says_so(bench: Bench) -> None:
     assert asked(bench)["may_stop"] is True
 
 
-def test_a_ceiling_lets_it_go_with_the_reason(bench: Bench) -> None:
-    """From the first time that it was asked to wait; a boundary starts it anew."""
+def test_gate_lets_the_session_stop_when_the_ceiling_has_passed(bench: Bench) -> None:
+    """The ceiling limits how long the gate refuses a stop. A compaction restarts it."""
     begin(bench, "s-1")
     bench.launch("sleep 401", "--session", "s-1")
     assert asked(bench, "s-1", "--ceiling", "300ms")["may_stop"] is False
     time.sleep(0.35)
     answer = asked(bench, "s-1", "--ceiling", "300ms")
     assert (answer["may_stop"], "long enough" in answer["reason"]) == (True, True)
-    assert asked(bench)["may_stop"] is False  # of the ordinary ceiling, nothing is over yet
+    assert asked(bench)["may_stop"] is False  # the default ceiling has not passed
     begin(bench, "s-1", "--source", "compact")
     assert asked(bench, "s-1", "--ceiling", "300ms")["may_stop"] is False
 
 
-def test_waiting_at_the_gate_ends_when_it_may_stop(bench: Bench) -> None:
-    """Row 40: it returns when the last has ended, and says that its ending was not told."""
+def test_gate_wait_returns_when_the_last_task_has_ended(bench: Bench) -> None:
+    """The answer of `gate --wait` has the unreported endings. A ceiling ends the wait.
+
+    Row 40 of the acceptance scenarios.
+    """
     begin(bench, "s-1")
     tasks = [bench.launch(f"sleep {n}", "--session", "s-1") for n in ("0.3", "0.9")]
     answer = asked(bench, "s-1", "--wait")
@@ -99,67 +102,39 @@ def test_waiting_at_the_gate_ends_when_it_may_stop(bench: Bench) -> None:
 
 
 @pytest.mark.root
-def test_what_is_out_of_sight_is_unknown_first_and_lost_after_a_second_look(bench: Bench) -> None:
-    """A task of another PID namespace: running while its lock is held, unknown when not, lost after the grace."""
-    if subprocess.run(["unshare", "-pf", "--mount-proc", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no PID namespaces here")
+def test_gate_settles_a_task_as_lost_when_its_pid_namespace_has_ended(bench: Bench) -> None:
+    """The task counts as running while its lock is held, and no grace period follows."""
     begin(bench, "s-1")
-    script = f"{' '.join(bench.command('run', '--session', 's-1', '--', 'sleep', '401'))}; exec sleep 400"
-    other = subprocess.Popen(
-        ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script],
-        env=bench.env, cwd=bench.project, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        (task,) = wait_until(lambda: bench.json("list")["tasks"], "the task")
-        wait_until(lambda: bench.row(task["id"]).state == "running", "it to run")
+    with tasks_of_another_pid_namespace(bench, 1, "--session", "s-1") as (task,):
         answer = asked(bench)
         assert (answer["may_stop"], answer["unknown"]) == (False, [])
-    finally:
-        other.kill()
-        other.wait()
-    wait_until(lambda: not keeper_lives(bench.files(task["id"])), "its keeper's end")
-    grace = {"OUTLIVE_GRACE_S": "1"}
-    answer = asked(bench, env=grace)
-    assert (answer["may_stop"], answer["unknown"]) == (False, [task["id"]])
-    assert "out of sight" in answer["reason"]
-    assert bench.row(task["id"]).state == "running"
-    time.sleep(1.1)
-    answer = asked(bench, env=grace)
-    assert [each["id"] for each in answer["lost"]] == [task["id"]]
-    assert answer["running"] == []
-    assert told(bench, "s-1") == [task["id"]]
+    answer = asked(bench)
+    assert [each["id"] for each in answer["lost"]] == [task]
+    assert (answer["running"], answer["unknown"]) == ([], [])
+    assert told(bench, "s-1") == [task]
     assert asked(bench)["may_stop"] is True
 
 
-def test_nothing_is_probed_when_nobody_waits_any_more(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row 57: of what cannot be seen, looks are taken only while somebody waits at the gate."""
+def test_gate_checks_a_task_out_of_sight_only_while_a_session_waits(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task whose processes cannot be seen is checked again until the wait ends.
+
+    Row 57 of the acceptance scenarios.
+    """
     begin(bench, "s-1")
     task = bench.launch("sleep 401", "--session", "s-1")
     looks: list[str] = []
 
-    def probe(_: Home, seen: Task) -> str:
+    def look(seen: Task) -> bool:
         looks.append(seen.id)
-        return "unknown"
+        return True
 
-    monkeypatch.setattr(gate_service, "is_ours_to_judge", lambda _: False)
+    monkeypatch.setattr(gate_service, "_is_out_of_sight", look)
     monkeypatch.setattr(gate_service, "_LOOK_AGAIN", timedelta(milliseconds=50))
-    monkeypatch.setattr(gate_service, "_probe", probe)
     answer = wait_at_gate(bench.home, "s-1", str(bench.project), None, ceiling=0.5)
     assert (answer.may_stop, [each.id for each in answer.unknown]) == (True, [task])
     assert len(looks) > 2
     taken = len(looks)
     time.sleep(0.3)
     assert len(looks) == taken
-
-
-def test_a_probe_that_fails_changes_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unknown is not absent: however often and however long it is asked, nothing is called lost."""
-    begin(bench, "s-1")
-    task = bench.launch("sleep 401", "--session", "s-1")
-    monkeypatch.setenv("OUTLIVE_GRACE_S", "0")
-    monkeypatch.setattr(gate_service, "is_ours_to_judge", lambda _: False)
-    monkeypatch.setattr(gate_service, "_probe", lambda *_: "unknown")
-    for _ in range(3):
-        answer = gate_service.gate(bench.home, "s-1", str(bench.project), None)
-        assert (answer.may_stop, answer.lost) == (False, ())
-    assert bench.row(task).state == "running"

@@ -1,4 +1,4 @@
-"""The guard: habits that lose work are noticed, advised against once, or mended where nobody else decides."""
+"""The guard's advice on commands that lose work, and its rewriting of commands."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from outlive.hooks.advise import kinds_in
-from outlive.hooks.shell_text import pieces
+from outlive.hooks.entry import _may_need_advice
+from outlive.hooks.event import Event
+from outlive.hooks.guard.advice import kinds_in
 from tests.integration.test_hooks import SESSION, call, context, said
+from tests.integration.test_left_open import hook
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,32 +102,31 @@ if TYPE_CHECKING:
         ("<<", []),
     ],
 )
-def test_habits_are_known_by_their_commands(command: str, kinds: list[str]) -> None:
-    """What is quoted, commented or redirected is not what is run."""
+def test_kinds_in_recognises_habits_by_the_commands_of_a_text(command: str, kinds: list[str]) -> None:
+    """Quoted, commented and redirected words are not taken for commands."""
     assert kinds_in(command, is_background=False) == kinds
+    event = Event(client="claude", kind="tool", session=SESSION, cwd="/", command=command)
+    assert not kinds or _may_need_advice(event), "the advice would not be loaded"
 
 
-def test_a_text_comes_apart_into_its_commands() -> None:
-    """Separators, redirections and quotes."""
-    found = pieces("a 'b c' >out 2>&1 >>log <in && d | e; f &\n(g; h) &")
-    assert [(each.words, each.is_background) for each in found] == [
-        (("a", "b c"), False),
-        (("d",), False),
-        (("e",), False),
-        (("f",), True),
-        (("g",), False),
-        (("h",), True),
-    ]
+def test_hook_loads_no_advice_for_a_command_without_a_habit(bench: Bench) -> None:
+    """A hook runs before every command, so it imports the advice only if it may apply."""
+    unneeded = {"outlive.hooks.guard.advice", "outlive.observe.shell.split_text"}
+    assert hook(bench, "Bash", command="cd a && make 2>&1 | tee log")[1].isdisjoint(unneeded)
+    assert unneeded <= hook(bench, "Bash", command="sleep 300")[1]
 
 
 def before(bench: Bench, command: str, *options: str, **fields: Any) -> Any:
-    """What Claude Code is answered before its shell tool."""
+    """Return the answer that Claude Code gets before its shell tool runs."""
     given = {"command": command, "description": "dev server", **fields.pop("given", {})}
     return said(call(bench, "claude", "PreToolUse", *options, tool_name="Bash", tool_input=given, **fields))
 
 
-def test_advice_is_given_once_and_decides_nothing(bench: Bench) -> None:
-    """The command runs as it was meant, permissions and all."""
+def test_advice_is_given_once_for_each_habit_and_decides_nothing(bench: Bench) -> None:
+    """The answer neither changes the command nor decides whether it may run.
+
+    The main agent and its sub-agents are each advised once.
+    """
     bench.ok("list")
     answer = before(bench, "npm run dev", given={"run_in_background": True})
     assert "outlive run" in context(answer)
@@ -137,8 +138,8 @@ def test_advice_is_given_once_and_decides_nothing(bench: Bench) -> None:
     assert before(bench, "sleep 300", agent_id="a2") == {}
 
 
-def test_the_first_advice_makes_a_state_directory_that_a_launch_can_use(bench: Bench) -> None:
-    """Nobody has launched anything before: what remembers the advice is as private as all the rest."""
+def test_first_advice_creates_a_private_state_directory(bench: Bench) -> None:
+    """The directories have mode 0700, and a later launch can use them."""
     bench.env = {**bench.env, "HOME": str(bench.root), "OUTLIVE_HOME": "", "XDG_STATE_HOME": ""}
     assert "outlive run" in context(before(bench, "nohup ./x &"))
     assert before(bench, "nohup ./x &") == {}
@@ -148,8 +149,8 @@ def test_the_first_advice_makes_a_state_directory_that_a_launch_can_use(bench: B
     bench.ok("run", "true")
 
 
-def test_rewriting_needs_a_client_that_asks_nobody(bench: Bench) -> None:
-    """Otherwise a rule would be asked about our command instead of theirs."""
+def test_guard_rewrites_a_command_only_when_the_client_asks_no_permission(bench: Bench) -> None:
+    """A client with permission prompts would match its rules with `outlive run`."""
     given = {"run_in_background": True, "timeout": 5000}
     bench.env["HOME"] = str(bench.root)
     free = {"permission_mode": "bypassPermissions"}
@@ -166,8 +167,8 @@ def test_rewriting_needs_a_client_that_asks_nobody(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("name", ["settings.json", "settings.local.json"])
-def test_rewriting_stops_where_anybody_has_made_rules(bench: Bench, name: str) -> None:
-    """A command that is forbidden must be seen as that command."""
+def test_guard_rewrites_nothing_when_the_project_has_permission_rules(bench: Bench, name: str) -> None:
+    """The client's rules must match the command as the model wrote it."""
     bench.env["HOME"] = str(bench.root)
     place: Path = bench.project / ".claude"
     place.mkdir()
@@ -178,8 +179,8 @@ def test_rewriting_stops_where_anybody_has_made_rules(bench: Bench, name: str) -
     assert "updatedInput" not in answer["hookSpecificOutput"]
 
 
-def test_rewriting_stops_where_the_client_was_started_with_rules(bench: Bench) -> None:
-    """They are not in any file."""
+def test_guard_rewrites_nothing_when_the_client_was_started_with_rules(bench: Bench) -> None:
+    """Rules on the client's command line count like rules in its files."""
     bench.env["HOME"] = str(bench.root)
     words = ["sh", "-c", "read line", "sh", "--disallowedTools", "Bash(rm:*)"]
     with subprocess.Popen(words, stdin=subprocess.PIPE) as client:
@@ -218,8 +219,8 @@ def test_rewriting_stops_where_the_client_was_started_with_rules(bench: Bench) -
         "env A=B sh -c \"bash -c 'a &'\" &",
     ],
 )
-def test_what_is_not_simply_detached_is_left_alone(bench: Bench, command: str) -> None:
-    """There are two ways to understand it, or none."""
+def test_guard_rewrites_nothing_when_a_command_is_not_plainly_detached(bench: Bench, command: str) -> None:
+    """A text that is not clearly one detached command is left unchanged."""
     bench.env["HOME"] = str(bench.root)
     answer = before(bench, command, "--guard", "rewrite", permission_mode="bypassPermissions")
     assert "updatedInput" not in answer["hookSpecificOutput"]
@@ -244,8 +245,10 @@ def test_what_is_not_simply_detached_is_left_alone(bench: Bench, command: str) -
         ("# nothing", True, None),
     ],
 )
-def test_what_is_rewritten_means_the_same(bench: Bench, command: str, is_background: bool, text: str | None) -> None:
-    """An `&` is taken away where it is an operator, a `nohup` where it has no options; and nothing else."""
+def test_guard_removes_only_detaching_words_when_it_rewrites_a_command(
+    bench: Bench, command: str, is_background: bool, text: str | None
+) -> None:
+    """The guard removes an `&` that is an operator and a `nohup` without options."""
     bench.env["HOME"] = str(bench.root)
     given = {"run_in_background": is_background}
     answer = before(bench, command, "--guard", "rewrite", permission_mode="bypassPermissions", given=given)
@@ -253,8 +256,8 @@ def test_what_is_rewritten_means_the_same(bench: Bench, command: str, is_backgro
     assert (None if better is None else shlex.split(better["command"])[-1]) == text
 
 
-def test_gemini_commands_learn_their_session(bench: Bench) -> None:
-    """It tells them nothing by itself; other commands are left as they are."""
+def test_gemini_hook_exports_the_session_to_commands_that_call_outlive(bench: Bench) -> None:
+    """Gemini CLI gives its commands no session id. Other commands are left unchanged."""
     shell: dict[str, Any] = {"tool_name": "run_shell_command"}
     answer = said(call(bench, "gemini", "BeforeTool", tool_input={"command": "outlive run ls"}, **shell))
     assert answer["hookSpecificOutput"]["tool_input"] == {
@@ -265,8 +268,8 @@ def test_gemini_commands_learn_their_session(bench: Bench) -> None:
     assert said(call(bench, "gemini", "BeforeTool", tool_input={"command": "ls"}, **shell)) == {}
 
 
-def test_gemini_is_advised_beside_the_result(bench: Bench) -> None:
-    """Said before the tool it would reach nobody; and what the tool is given is no longer ours to change."""
+def test_gemini_hook_gives_advice_with_the_result_of_the_tool(bench: Bench) -> None:
+    """Gemini CLI shows its model no text before a tool, so the advice comes after it."""
     shell: dict[str, Any] = {"tool_name": "run_shell_command"}
     answer = said(call(bench, "gemini", "advise", tool_input={"command": "nohup ls &"}, **shell))
     assert answer["hookSpecificOutput"]["hookEventName"] == "AfterTool"

@@ -1,4 +1,4 @@
-"""Hooks: what clients are answered at each event, and that they are never stood in the way of."""
+"""Hooks: the answer at each event, and that a hook never holds up its client."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import pytest
 
-from outlive.hooks import claude, codex, cursor, gemini, openclaw, opencode
+from outlive.hooks.client_process import lacks_terminal
+from outlive.hooks.clients import claude, codex, cursor, gemini, openclaw, opencode
 from outlive.hooks.event import Answer
-from outlive.hooks.quiet import stamp_of
-from outlive.install.clients import CLIENTS
+from outlive.hooks.state.unchanged import stamp_of
+from outlive.install.clients.registry import CLIENTS
+from outlive.ledger.completeness import Restoring
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
@@ -37,20 +39,29 @@ RESULTS = {"claude": "PostToolBatch", "codex": "PostToolUse", "gemini": "AfterTo
 
 
 def recorded(client: str) -> dict[str, Any]:
-    """The payloads of a client as it really sent them, by event and variant."""
+    """Return the payloads that a client really sent, by event and variant."""
     found: dict[str, Any] = json.loads((PAYLOADS / f"{client}.json").read_text())
     return found
 
 
 def call(
-    bench: Bench, client: str, event: str, *options: str, env: dict[str, str] | None = None, **fields: Any
+    bench: Bench,
+    client: str,
+    event: str,
+    *options: str,
+    env: dict[str, str] | None = None,
+    through: tuple[str, ...] = (),
+    **fields: Any,
 ) -> subprocess.CompletedProcess[str]:
-    """Call a hook as a client does."""
+    """Call a hook as a client does.
+
+    `through` is a command that runs its last arguments, to which the hook's command is appended.
+    """
     payload = {"session_id": SESSION, "cwd": str(bench.project), "hook_event_name": event, **fields}
     return subprocess.run(
-        bench.command("hook", client, event, *options),
+        [*through, *bench.command("hook", client, event, *options)],
         input=json.dumps(payload),
-        # What is asked here is what is said; a busy machine may take its time for it.
+        # The tests check the content of answers. A busy machine may need longer than the usual deadline.
         env={**bench.env, "OUTLIVE_HOOK_DEADLINE_S": str(PATIENCE_S), **(env or {})},
         cwd="/",
         capture_output=True,
@@ -61,39 +72,75 @@ def call(
 
 
 def said(done: subprocess.CompletedProcess[str]) -> Any:
-    """The JSON of an answer; empty if nothing was said. Nothing may have gone wrong."""
+    """Return an answer's JSON, or an empty object, and assert that nothing failed."""
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout) if done.stdout else {}
 
 
 def context(answer: Any) -> str:
-    """What the model is told by an answer."""
+    """Return the text that an answer shows to the model."""
     return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
 
 
 def launch(bench: Bench, text: str = "true", *options: str) -> str:
-    """A task of the session."""
+    """Launch a task of the session, and return its id."""
     return bench.launch(text, "--session", SESSION, *options)
 
 
 def ended(bench: Bench, text: str = "true", *options: str) -> str:
-    """A task of the session that has ended, and that nobody was told of."""
+    """Launch a task of the session, and wait until it has ended.
+
+    The session has not been notified of the ending.
+    """
     task = launch(bench, text, *options)
     wait_until(lambda: bench.row(task).current.settled_at, "the ending")
     return task
 
 
 def state(bench: Bench, task: str) -> str:
-    """What became of the notice of a task's ending."""
+    """Return the state of the notice of a task's ending."""
     return str(bench.show(task)["notices"][0]["state"])
 
 
 # --- every client, every event --------------------------------------------------------------------
 
 
+WRONG: tuple[Any, ...] = (None, 7, True, [], {}, [1], {"a": 1}, "")
+
+
 @pytest.mark.parametrize("client", MODULES)
-def test_every_recorded_payload_is_understood(bench: Bench, client: str) -> None:
-    """Whatever the client sends is answered with JSON or nothing, exit code 0, not a word on stderr."""
+def test_payload_field_counts_as_missing_when_its_type_is_wrong(client: str) -> None:
+    """A payload's field with a value of a wrong type is read like a missing field."""
+    tried = 0
+    for name, each in recorded(client).items():
+        event, given = name.partition(":")[0], each["payload"]
+        for field in (*given, "source", "reason", "tool_name", "tool_input", "prompt", "transcript_path"):
+            for wrong in WRONG if field != "session_id" and event in MODULES[client].KINDS else ():
+                seen = MODULES[client].read(event, {**given, field: wrong}, {})
+                texts = (seen.session, seen.cwd, seen.text, seen.tool, seen.reason or "", seen.transcript or "")
+                assert [type(text) for text in texts] == [str] * 6, (event, field, wrong)
+                tried += 1
+    assert tried > 100
+
+
+@pytest.mark.parametrize("wrong", [None, 7, {"a": 1}])
+def test_hook_reports_an_ending_when_payload_fields_have_wrong_types(bench: Bench, wrong: Any) -> None:
+    """The ending is reported although neither the tool nor the transcript can be read."""
+    task = ended(bench, "exit 3")
+    fields = {"transcript_path": wrong, "tool_name": wrong, "tool_calls": wrong, "permission_mode": wrong}
+    assert task in context(said(call(bench, "claude", "PostToolBatch", **fields)))
+
+
+@pytest.mark.parametrize("wrong", ["\0", "a\0b", "\ud800"])
+def test_hook_reports_an_ending_when_paths_of_the_payload_are_invalid(bench: Bench, wrong: str) -> None:
+    """The directory and the transcript have names that the system does not accept."""
+    task = ended(bench, "exit 3")
+    assert task in context(said(call(bench, "claude", "PostToolBatch", cwd=wrong, transcript_path=wrong)))
+
+
+@pytest.mark.parametrize("client", MODULES)
+def test_hook_answers_every_recorded_payload(bench: Bench, client: str) -> None:
+    """The answer is JSON or empty, with exit code 0 and an empty stderr."""
     kinds = MODULES[client].KINDS
     seen = set()
     for name, each in recorded(client).items():
@@ -108,21 +155,21 @@ def test_every_recorded_payload_is_understood(bench: Bench, client: str) -> None
 
 
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
-def test_what_is_installed_is_understood(client: str) -> None:
-    """No event is written into a client's configuration that its hook does not know."""
+def test_installed_events_are_known_to_the_hook(client: str) -> None:
+    """Every event that `install` writes into a configuration is known to the hook."""
     groups = [group for each in CLIENTS[client].groups("rewrite").values() for group in each]
     commands = [" ".join((hook["command"], *hook.get("args", ()))) for group in groups for hook in group["hooks"]]
     assert {each.partition(f" hook {client} ")[2].split()[0] for each in commands} <= set(MODULES[client].KINDS)
 
 
-# --- told once ------------------------------------------------------------------------------------
+# --- reported once --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
-def test_an_ending_is_told_beside_the_next_results_and_confirmed_at_the_end_of_the_turn(
+def test_hook_presents_an_ending_with_results_and_acknowledges_it_at_the_end_of_the_turn(
     bench: Bench, client: str
 ) -> None:
-    """Presented once, acknowledged when the model has shown that it read on."""
+    """The next results present the notice, and the turn's end acknowledges the notice."""
     task = ended(bench, "echo out")
     assert task in context(said(call(bench, client, RESULTS[client])))
     assert state(bench, task) == "presented"
@@ -130,8 +177,8 @@ def test_an_ending_is_told_beside_the_next_results_and_confirmed_at_the_end_of_t
     assert state(bench, task) == "acked"
 
 
-def test_a_batch_confirms_what_the_batch_before_was_told(bench: Bench) -> None:
-    """Between two batches the model has read; between two calls of one batch it has not."""
+def test_claude_batch_acknowledges_the_notice_of_the_batch_before(bench: Bench) -> None:
+    """The model reads between two batches, but not between two calls of one batch."""
     task = ended(bench)
     assert task in context(said(call(bench, "claude", "PostToolBatch")))
     assert said(call(bench, "claude", "PostToolUse")) == {}
@@ -140,8 +187,8 @@ def test_a_batch_confirms_what_the_batch_before_was_told(bench: Bench) -> None:
     assert state(bench, task) == "acked"
 
 
-def test_sub_agents_are_told_nothing_and_confirm_nothing(bench: Bench) -> None:
-    """They have the session's name, and are not its main agent."""
+def test_sub_agents_receive_and_acknowledge_no_notices(bench: Bench) -> None:
+    """Sub-agents have the session's id, but its notices are for the main agent."""
     task = ended(bench)
     assert said(call(bench, "claude", "PostToolBatch", agent_id="a1")) == {}
     assert said(call(bench, "claude", "SubagentStop", agent_id="a1")) == {}
@@ -151,8 +198,8 @@ def test_sub_agents_are_told_nothing_and_confirm_nothing(bench: Bench) -> None:
     assert state(bench, task) == "presented"
 
 
-def test_another_project_hears_nothing(bench: Bench) -> None:
-    """Neither at its beginning nor later."""
+def test_session_of_another_project_receives_no_notice(bench: Bench) -> None:
+    """Neither the start of that session nor its prompts report the ending."""
     ended(bench)
     other = bench.root / "other"
     other.mkdir()
@@ -163,8 +210,10 @@ def test_another_project_hears_nothing(bench: Bench) -> None:
     assert said(call(bench, "claude", "UserPromptSubmit", prompt="x", **theirs)) == {}
 
 
-def test_a_resumed_session_is_not_told_what_its_transcript_shows(bench: Bench, clients: Clients) -> None:
-    """Killed before anything could confirm it: the client's own record does."""
+def test_resumed_session_is_not_notified_again_when_its_transcript_has_the_notice(
+    bench: Bench, clients: Clients
+) -> None:
+    """The transcript proves that the model received the notice before its client died."""
     env = {"CLAUDE_PID": clients.start()}
     transcript = bench.root / "transcript.jsonl"
     said(call(bench, "claude", "SessionStart", source="startup", env=env, transcript_path=str(transcript)))
@@ -178,8 +227,8 @@ def test_a_resumed_session_is_not_told_what_its_transcript_shows(bench: Bench, c
     assert state(bench, task) == "acked"
 
 
-def test_one_killed_before_its_client_wrote_anything_down_is_told_again(bench: Bench, clients: Clients) -> None:
-    """The other half: without evidence it is told once more."""
+def test_resumed_session_is_notified_again_when_it_has_no_transcript(bench: Bench, clients: Clients) -> None:
+    """Without a transcript, nothing proves that the model received the notice."""
     env = {"CLAUDE_PID": clients.start()}
     said(call(bench, "claude", "SessionStart", source="startup", env=env))
     task = ended(bench)
@@ -190,8 +239,8 @@ def test_one_killed_before_its_client_wrote_anything_down_is_told_again(bench: B
     assert task in context(said(done))
 
 
-def test_a_killed_keeper_is_noticed_between_two_requests(bench: Bench) -> None:
-    """It commits nothing, so the look must see for itself."""
+def test_hook_reports_a_lost_task_when_its_keeper_was_killed(bench: Bench) -> None:
+    """A killed keeper writes nothing to the ledger, so the hook itself finds the loss."""
     task = launch(bench, "sleep 600")
     assert said(call(bench, "claude", "PostToolBatch")) == {}
     bench.kill(task, "keeper", "witness", "command")
@@ -200,8 +249,8 @@ def test_a_killed_keeper_is_noticed_between_two_requests(bench: Bench) -> None:
     assert "lost" in told
 
 
-def test_what_ends_after_a_quiet_look_is_told_at_the_next(bench: Bench) -> None:
-    """A session that was found with nothing is looked at again as soon as anything was committed."""
+def test_hook_reports_an_ending_after_an_earlier_hook_found_none(bench: Bench) -> None:
+    """A hook remembers that no task has ended, but only until the ledger changes."""
     ended(bench)
     said(call(bench, "claude", "Stop"))
     said(call(bench, "claude", "Stop"))
@@ -217,18 +266,18 @@ def test_what_ends_after_a_quiet_look_is_told_at_the_next(bench: Bench) -> None:
 # --- boundaries -----------------------------------------------------------------------------------
 
 
-def test_clearing_hands_over_by_the_process(bench: Bench, clients: Clients) -> None:
-    """`/clear` ends one session and begins another without a word about whose place it takes."""
+def test_clear_hands_tasks_over_to_the_next_session_of_the_process(bench: Bench, clients: Clients) -> None:
+    """`/clear` ends one session and begins another without naming the predecessor."""
     env = {"CLAUDE_PID": clients.start()}
     said(call(bench, "claude", "SessionStart", source="startup", env=env))
     task = ended(bench)
     said(call(bench, "claude", "SessionEnd", reason="clear", env=env))
-    fresh = {"session_id": "99999999-2222-3333-4444-555555555555"}
-    assert task in context(said(call(bench, "claude", "SessionStart", source="clear", env=env, **fresh)))
+    fresh = call(bench, "claude", "SessionStart", source="clear", env=env, session_id=f"9{SESSION[1:]}")
+    assert task in context(said(fresh))
 
 
-def test_a_client_that_cannot_be_seen_begins_all_the_same(bench: Bench) -> None:
-    """Its process is in another namespace, or its variable is nonsense."""
+def test_session_begins_and_ends_when_its_client_process_cannot_be_seen(bench: Bench) -> None:
+    """The process id is invalid or of another namespace, so liveness is unknown."""
     for pid in ("1073741824", "x", "-1", ""):
         said(call(bench, "claude", "SessionStart", source="startup", env={"CLAUDE_PID": pid}))
     assert [each["alive"] for each in bench.json("session", "list")["sessions"]] == [None]
@@ -236,8 +285,8 @@ def test_a_client_that_cannot_be_seen_begins_all_the_same(bench: Bench) -> None:
     wait_until(lambda: bench.json("session", "list")["sessions"][0]["ended_at"], "the end")
 
 
-def test_a_session_whose_beginning_was_missed_begins_with_its_next_prompt(bench: Bench, clients: Clients) -> None:
-    """Installed in the middle of it, or locked out at its start: it is handed over then."""
+def test_session_begins_with_a_prompt_when_its_start_was_missed(bench: Bench, clients: Clients) -> None:
+    """The prompt records the session and hands over what an earlier session left."""
     env = {"CLAUDE_PID": clients.start()}
     earlier: dict[str, Any] = {"session_id": "99999999-2222-3333-4444-555555555555"}
     said(call(bench, "claude", "SessionStart", source="startup", env=env, **earlier))
@@ -250,8 +299,8 @@ def test_a_session_whose_beginning_was_missed_begins_with_its_next_prompt(bench:
     assert said(call(bench, "claude", "UserPromptSubmit", prompt="y", env=env)) == {}
 
 
-def test_a_boundary_with_nothing_to_say_is_recorded_all_the_same(bench: Bench, clients: Clients) -> None:
-    """What is launched and owed afterwards finds its way along it."""
+def test_boundary_is_recorded_when_there_is_nothing_to_report(bench: Bench, clients: Clients) -> None:
+    """A later ending of the replaced session reaches the session that replaced it."""
     env = {"CLAUDE_PID": clients.start()}
     said(call(bench, "claude", "SessionStart", source="startup", env=env))
     fresh: dict[str, Any] = {"session_id": "99999999-2222-3333-4444-555555555555"}
@@ -264,15 +313,15 @@ def test_a_boundary_with_nothing_to_say_is_recorded_all_the_same(bench: Bench, c
     assert task in context(said(call(bench, "claude", "PostToolBatch", env=env, **fresh))), "the heir is told"
 
 
-def test_an_end_ends_the_foreground_and_nothing_else_and_nobody_waits_for_it(bench: Bench, clients: Clients) -> None:
-    """A process tree that takes its time to die must not cost the client its second."""
+def test_session_end_cancels_foreground_tasks_without_holding_up_the_client(bench: Bench, clients: Clients) -> None:
+    """The hook answers while the keeper is stopped. Background tasks go on."""
     env = {"CLAUDE_PID": clients.start()}
     said(call(bench, "claude", "SessionStart", source="startup", env=env))
     stubborn = launch(bench, "trap '' INT TERM; echo ready; while :; do sleep 1; done", "--foreground")
     mine = launch(bench, "sleep 600")
     bench.ok("wait", stubborn, "--until", "ready")
     keeper = bench.keeper(stubborn)
-    kill(keeper, signal.SIGSTOP)  # so nothing of it ends: whoever waited for that would not answer at all
+    kill(keeper, signal.SIGSTOP)  # a hook that waited for the end of the task would never answer
     said(call(bench, "claude", "SessionEnd", reason="other", env=env))
     kill(keeper, signal.SIGCONT)
     wait_until(lambda: bench.row(stubborn).current.settled_at, "the end of the foreground")
@@ -280,8 +329,8 @@ def test_an_end_ends_the_foreground_and_nothing_else_and_nobody_waits_for_it(ben
     bench.run("cancel", mine)
 
 
-def test_a_late_end_does_not_end_a_session_that_was_resumed_elsewhere(bench: Bench, clients: Clients) -> None:
-    """The old process's farewell comes after the new one's beginning."""
+def test_session_end_of_an_old_process_does_not_end_a_resumed_session(bench: Bench, clients: Clients) -> None:
+    """The old process reports its end after another process has resumed the session."""
     old, new = clients.start(), clients.start()
     said(call(bench, "claude", "SessionStart", source="startup", env={"CLAUDE_PID": old}))
     said(call(bench, "claude", "SessionStart", source="resume", env={"CLAUDE_PID": new}))
@@ -298,51 +347,97 @@ def test_a_late_end_does_not_end_a_session_that_was_resumed_elsewhere(bench: Ben
 # --- the gate -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
-def test_a_stop_is_blocked_while_the_session_waits(bench: Bench, client: str) -> None:
-    """With the reason, until the last ending has been told."""
+@pytest.mark.parametrize("client", ["claude", "codex", "gemini", "opencode"])
+def test_stop_hook_does_not_block_an_interactive_session_while_a_task_runs(bench: Bench, client: str) -> None:
+    """The hook is silent while the task runs, and reports its ending at the next stop."""
     task = launch(bench, until("go"))
-    answer = said(call(bench, client, STOPS[client]))
-    assert answer["decision"] == "block"
-    assert task in answer["reason"]
+    # A Gemini CLI without a terminal is interactive only if an editor talks to it (--acp).
+    runs = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[2:]))"
+    assert said(call(bench, client, STOPS[client], through=(sys.executable, "-c", runs, "--acp"))) == {}
     (bench.project / "go").touch()
     wait_until(lambda: bench.row(task).current.settled_at, "the ending")
-    told = said(call(bench, client, STOPS[client], stop_hook_active=True))
-    assert task in (context(told) if client == "claude" else told["reason"])
-    assert said(call(bench, client, STOPS[client], stop_hook_active=True)) == {}
+    told = said(call(bench, client, STOPS[client]))
+    assert task in (context(told) if client in ("claude", "opencode") else told["reason"])
+    assert said(call(bench, client, STOPS[client], stop_hook_active=True, has_read=True)) == {}
 
 
-def test_a_stop_is_blocked_no_more_often_than_the_client_puts_up_with(bench: Bench) -> None:
-    """Then it may stop, and what ends later is told at its next boundary."""
-    task = launch(bench, "sleep 600")
-    env = {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "3"}
-    blocks = [said(call(bench, "claude", "Stop", env=env, stop_hook_active=n > 0)) for n in range(5)]
-    assert [bool(block) for block in blocks] == [True, True, True, False, False]
-    assert said(call(bench, "claude", "Stop", env=env, stop_hook_active=False)), "a new turn counts anew"
-    bench.run("cancel", task)
+def test_stop_hook_blocks_no_more_often_than_the_client_accepts(bench: Bench) -> None:
+    """Further endings wait for the next boundary. A new turn starts a new count."""
+    env = {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "2"}
+    told = []
+    for turn in range(3):
+        ended(bench)
+        told.append(said(call(bench, "claude", "Stop", env=env, stop_hook_active=turn > 0)))
+    assert [bool(each) for each in told] == [True, True, False]
+    assert said(call(bench, "claude", "Stop", env=env, stop_hook_active=False))
 
 
-def test_servers_do_not_hold_a_session(bench: Bench) -> None:
-    """What is only told of when it fails is not waited for."""
-    task = launch(bench, "sleep 600", "--notify", "failure")
-    assert said(call(bench, "claude", "Stop")) == {}
-    bench.run("cancel", task)
+def _lose_ledger(bench: Bench) -> None:
+    for path in Path(bench.home.path).glob("ledger*"):
+        path.unlink()
 
 
-# --- never in the way -----------------------------------------------------------------------------
+@pytest.mark.parametrize("event", ["Stop", "PostToolBatch", "UserPromptSubmit", "SessionStart"])
+def test_hook_restores_a_missing_ledger(bench: Bench, event: str) -> None:
+    """The hook reports the ending, and says on stderr that tasks were restored."""
+    failed = ended(bench, "exit 3")
+    running = launch(bench, until("go"))
+    _lose_ledger(bench)
+    done = call(bench, "claude", event, source="resume", prompt="and now?")
+    assert (done.returncode, "2 tasks had to be restored" in done.stderr) == (0, True)
+    assert failed in done.stdout
+    (bench.project / "go").touch()
+    bench.run("wait", running)
+
+
+@pytest.mark.parametrize("how", ["without its fingerprint", "damaged"])
+def test_stop_hook_holds_the_session_when_the_ledger_is_lost(bench: Bench, how: str) -> None:
+    """The stop hook reports the ending although the ledger is damaged or gone."""
+    task = ended(bench, "exit 3")
+    _lose_ledger(bench)
+    if how == "damaged":
+        Path(bench.home.ledger).write_bytes(b"not a ledger" * 1000)
+        assert json.loads(call(bench, "claude", "Stop").stdout)["decision"] == "block"
+    else:
+        Path(bench.home.path, "fingerprint").unlink()
+    assert task in context(json.loads(call(bench, "claude", "Stop").stdout))
+
+
+def test_stop_hook_blocks_once_while_another_process_restores_the_ledger(bench: Bench) -> None:
+    """Until the ledger is restored, it is not known whether the session has tasks."""
+    task = ended(bench, "exit 3")
+    _lose_ledger(bench)
+    with Restoring(bench.home.ledger):
+        first, again = (call(bench, "claude", "Stop", stop_hook_active=is_again) for is_again in (False, True))
+    assert json.loads(first.stdout)["decision"] == "block"
+    assert (again.returncode, again.stdout) == (0, "")
+    assert "lacks tasks" in again.stderr
+    assert task in context(json.loads(call(bench, "claude", "Stop").stdout))
+
+
+def test_tool_hook_does_not_wait_until_a_lost_ledger_is_restored(bench: Bench) -> None:
+    """The client waits for the hook, which prints that the ledger lacks tasks."""
+    ended(bench, "exit 3")
+    _lose_ledger(bench)
+    done = call(bench, "claude", "PreToolUse", tool_name="Bash", tool_input={"command": "ls"})
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "lacks tasks" in done.stderr
+
+
+# --- failures that must not hold up a client ------------------------------------------------------
 
 EVERY = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolBatch", "Stop", "PreCompact", "SessionEnd")
 
 
 ALL_MODULES: dict[str, Any] = {**MODULES, "openclaw": openclaw, "cursor": cursor}
-# Whoever wakes a session is not waited for, and is patient.
+# No client waits for the hook that wakes a session, so that hook may wait for a lock.
 WAITED_FOR = [
     (client, event) for client, each in ALL_MODULES.items() for event in each.KINDS if event.lower() != "wake"
 ]
 
 
 def diagnosis(bench: Bench, client: str, event: str, *options: str, **fields: Any) -> str:
-    """The one line that a hook says when the ledger cannot be used."""
+    """Return the one line that a hook prints when the ledger cannot be used."""
     given: dict[str, Any] = (
         {"workspace_roots": [str(bench.project)], "conversation_id": SESSION} if client == "cursor" else {}
     )
@@ -356,24 +451,27 @@ def diagnosis(bench: Bench, client: str, event: str, *options: str, **fields: An
 
 
 def lock(bench: Bench) -> apsw.Connection:
-    """Somebody who has the ledger for himself; in WAL mode both are needed: readers wait, too."""
+    """Lock the ledger against writers and readers.
+
+    In WAL mode, both statements are needed to keep readers out.
+    """
     holder = apsw.Connection(bench.home.ledger)
-    holder.setbusytimeout(20_000)  # whoever wrote last may still have it open, on a machine that is busy
+    holder.setbusytimeout(20_000)  # on a busy machine, the last writer may still have the ledger open
     for statement in ("PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE"):
         holder.execute(statement)
     return holder
 
 
 def remove_ledger(bench: Bench) -> Path:
-    """The place where it was."""
+    """Remove the ledger's files, and return the ledger's path."""
     for suffix in ("-wal", "-shm", ""):
         Path(bench.home.ledger + suffix).unlink(missing_ok=True)
     return Path(bench.home.ledger)
 
 
 @pytest.mark.parametrize("client", ALL_MODULES)
-def test_a_locked_ledger_is_not_waited_for(bench: Bench, client: str) -> None:
-    """Exit code 0, soon, and one line of diagnosis, whichever the event."""
+def test_hook_does_not_wait_for_a_locked_ledger(bench: Bench, client: str) -> None:
+    """At every event the hook soon exits with code 0 and one line of diagnosis."""
     ended(bench)
     holder = lock(bench)
     for event in (event for each, event in WAITED_FOR if each == client):
@@ -381,8 +479,8 @@ def test_a_locked_ledger_is_not_waited_for(bench: Bench, client: str) -> None:
     holder.close()
 
 
-def test_what_a_session_leaves_behind_waits_for_the_lock(bench: Bench, clients: Clients) -> None:
-    """Its end is recorded when whoever has the ledger lets go of it: only the client does not wait for that."""
+def test_session_end_is_recorded_when_a_locked_ledger_is_released(bench: Bench, clients: Clients) -> None:
+    """The client does not wait for the lock. A detached process of the hook waits."""
     start: dict[str, Any] = {"source": "startup", "env": {"CLAUDE_PID": clients.start()}}
     said(call(bench, "claude", "SessionStart", **start))
     task = launch(bench, until("go"), "--foreground")
@@ -393,8 +491,8 @@ def test_what_a_session_leaves_behind_waits_for_the_lock(bench: Bench, clients: 
 
 
 @pytest.mark.parametrize("is_corrupt", [False, True])
-def test_advice_needs_no_ledger(bench: Bench, is_corrupt: bool) -> None:
-    """Whether a task holds what the command touches is not known then; what the command loses is."""
+def test_advice_is_given_when_the_ledger_is_locked_or_damaged(bench: Bench, is_corrupt: bool) -> None:
+    """Advice needs no ledger. One line on stderr says what is wrong with the ledger."""
     ended(bench)
     if is_corrupt:
         remove_ledger(bench).write_bytes(b"not a ledger" * 1000)
@@ -408,8 +506,8 @@ def test_advice_needs_no_ledger(bench: Bench, is_corrupt: bool) -> None:
 
 
 @pytest.mark.parametrize("event", [*EVERY, "Wake"])
-def test_a_payload_that_never_ends_is_not_waited_for(bench: Bench, event: str) -> None:
-    """The client holds the other end open, and goes on all the same."""
+def test_hook_gives_up_at_its_deadline_when_the_payload_never_ends(bench: Bench, event: str) -> None:
+    """The hook exits with code 0 although the client keeps the pipe open."""
     hook = subprocess.Popen(
         bench.command("hook", "claude", event),
         env={**bench.env, "OUTLIVE_HOOK_DEADLINE_S": "0.2"},
@@ -430,8 +528,8 @@ def test_a_payload_that_never_ends_is_not_waited_for(bench: Bench, event: str) -
 
 @pytest.mark.parametrize("broken", ["2>/dev/full", "2>&-", ">&-", ">/dev/full", ">&- 2>/dev/full"])
 @pytest.mark.parametrize("event", ["SessionStart", "PostToolBatch"])
-def test_what_nobody_could_read_was_not_told(bench: Bench, event: str, broken: str) -> None:
-    """Exit code 0 whatever is broken; without a stdout the ending is told to the next that asks."""
+def test_hook_leaves_an_ending_unreported_when_stdout_fails(bench: Bench, event: str, broken: str) -> None:
+    """The hook exits with code 0, and the next hook reports the ending."""
     task = ended(bench)
     payload = {"session_id": SESSION, "cwd": str(bench.project), "hook_event_name": event, "source": "startup"}
     for text in (json.dumps(payload), "{"):
@@ -449,16 +547,16 @@ def test_what_nobody_could_read_was_not_told(bench: Bench, event: str, broken: s
 
 
 @pytest.mark.parametrize("client", ALL_MODULES)
-def test_a_corrupt_ledger_stands_in_nobodys_way(bench: Bench, client: str) -> None:
-    """The client goes on, and one line says what is wrong, at whichever event it is found."""
+def test_hook_prints_one_line_when_the_ledger_is_damaged(bench: Bench, client: str) -> None:
+    """The hook exits with code 0 at every event, so the client goes on."""
     ended(bench)
     for event in (event for each, event in WAITED_FOR if each == client):
         remove_ledger(bench).write_bytes(b"not a ledger" * 1000)
         assert "damaged" in diagnosis(bench, client, event, source="startup")
 
 
-def test_a_corrupt_ledger_is_told_to_the_person_at_a_beginning(bench: Bench) -> None:
-    """Clients hide stderr from people."""
+def test_session_start_shows_a_damaged_ledger_to_the_user(bench: Bench) -> None:
+    """The message is part of the answer, because clients hide stderr from users."""
     ended(bench)
     remove_ledger(bench).write_bytes(b"not a ledger" * 1000)
     done = call(bench, "claude", "SessionStart", source="startup")
@@ -466,8 +564,8 @@ def test_a_corrupt_ledger_is_told_to_the_person_at_a_beginning(bench: Bench) -> 
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_what_is_no_ledger_stands_in_nobodys_way(bench: Bench, make: Any) -> None:
-    """A directory or a pipe in its place; also if the hook has more than one reason to open it."""
+def test_hook_prints_one_line_when_the_ledger_is_no_regular_file(bench: Bench, make: Any) -> None:
+    """The ledger's path is a directory or a pipe, and no event prints a second line."""
     ended(bench)
     make(remove_ledger(bench))
     for client, event in WAITED_FOR:
@@ -479,8 +577,8 @@ def test_what_is_no_ledger_stands_in_nobodys_way(bench: Bench, make: Any) -> Non
 
 
 @pytest.mark.root
-def test_a_full_disk_stands_in_nobodys_way(bench: Bench) -> None:
-    """Not one block is free, and nothing can be written down."""
+def test_hook_prints_one_line_when_the_disk_is_full(bench: Bench) -> None:
+    """The hook exits with code 0 at every event although not one block is free."""
     bench.state.mkdir(mode=0o700)
     mount = ["mount", "-t", "tmpfs", "-o", "size=48m,mode=700", "outlive-test", str(bench.state)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
@@ -500,16 +598,16 @@ def test_a_full_disk_stands_in_nobodys_way(bench: Bench) -> None:
         subprocess.run(["umount", "-l", str(bench.state)], check=False)
 
 
-def test_an_unusable_home_stands_in_nobodys_way(bench: Bench) -> None:
-    """None that could be made: exit code 0."""
+def test_hook_exits_with_0_when_the_state_directory_cannot_be_created(bench: Bench) -> None:
+    """The hook exits with code 0 and prints one line at most."""
     for event in EVERY:
         done = call(bench, "claude", event, env={"OUTLIVE_HOME": "/proc/nowhere"}, source="startup")
         assert done.returncode == 0
         assert len(done.stderr.splitlines()) <= 1
 
 
-def test_a_file_in_the_place_of_the_home_is_told_of(bench: Bench) -> None:
-    """Nobody can have launched anything there, and nobody ever could."""
+def test_hook_reports_a_file_in_the_place_of_the_state_directory(bench: Bench) -> None:
+    """The line on stderr says that the path is not a directory."""
     plain = bench.root / "plain"
     plain.touch()
     for client, event in WAITED_FOR:
@@ -527,24 +625,24 @@ def test_a_file_in_the_place_of_the_home_is_told_of(bench: Bench) -> None:
         ("claude", "Stop", "--guard", "x"),
     ],
 )
-def test_wrong_words_never_block_a_client(bench: Bench, words: tuple[str, ...]) -> None:
-    """An exit code of 2 would mean to block: a configuration of another version must not do that."""
+def test_hook_never_blocks_the_client_when_its_arguments_are_wrong(bench: Bench, words: tuple[str, ...]) -> None:
+    """Exit code 2 would block the client, so wrong arguments give exit code 0."""
     done = bench.run("hook", *words)
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.startswith("outlive: ")
 
 
 @pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"{}", b"\xff\xfe", b"[" * 100_000, b'{"session_id": 3}'])
-def test_garbage_is_answered_with_one_line(bench: Bench, payload: bytes) -> None:
-    """Whatever is sent."""
+def test_hook_prints_one_line_when_the_payload_is_malformed(bench: Bench, payload: bytes) -> None:
+    """The hook exits with code 0 and writes nothing to stdout."""
     command = bench.command("hook", "claude", "Stop")
     done = subprocess.run(command, input=payload, env=bench.env, capture_output=True, timeout=PATIENCE_S, check=False)
     assert (done.returncode, done.stdout) == (0, b"")
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_large_result_of_a_tool_is_read_and_a_boundless_one_is_not(bench: Bench) -> None:
-    """A client that writes must not be left with a broken pipe at a megabyte."""
+def test_hook_reads_a_large_payload_and_refuses_a_boundless_one(bench: Bench) -> None:
+    """A client that writes 3 MB gets no broken pipe. A payload of 17 MB is refused."""
     ended(bench)
     assert context(said(call(bench, "claude", "PostToolBatch", tool_calls=["x" * 3_000_000])))
     done = call(bench, "claude", "PostToolBatch", tool_calls=["x" * (17 << 20)])
@@ -559,10 +657,10 @@ def test_a_large_result_of_a_tool_is_read_and_a_boundless_one_is_not(bench: Benc
         ("PostToolBatch", {"tool_calls": [{"tool_name": "Write", "tool_input": {"file_path": "/\ud83d"}}]}),
     ],
 )
-def test_half_a_character_in_what_is_told_in_passing_costs_no_notice(
+def test_hook_reports_endings_when_another_field_has_a_lone_surrogate(
     bench: Bench, event: str, fields: dict[str, Any]
 ) -> None:
-    """It cannot be written down; what the hook was called for is done."""
+    """The field cannot be stored. The hook prints one line and answers as usual."""
     ended(bench)
     launch(bench, "sleep 60")
     done = call(bench, "claude", event, **fields)
@@ -584,8 +682,8 @@ MONSTERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("monster", MONSTERS)
 @pytest.mark.parametrize("event", EVERY)
-def test_whatever_a_hook_is_fed_it_is_quick(bench: Bench, event: str, monster: str) -> None:
-    """As quick as a client can bear. Not counted is what it waits for on a busy machine, nor its start."""
+def test_hook_needs_little_cpu_time_for_a_huge_payload(bench: Bench, event: str, monster: str) -> None:
+    """The hook needs less than 0.5 s of CPU time. Time spent waiting does not count."""
     ended(bench)
     before = os.times()
     done = call(bench, "claude", event, env={"OUTLIVE_HOOK_DEADLINE_S": ""}, source="startup", **MONSTERS[monster])
@@ -596,8 +694,8 @@ def test_whatever_a_hook_is_fed_it_is_quick(bench: Bench, event: str, monster: s
 
 
 @pytest.mark.parametrize("event", ["PostToolBatch", "Stop", "SessionStart"])
-def test_however_long_a_command_is_its_ending_is_told(bench: Bench, event: str) -> None:
-    """Of a text that may be full of secrets, what is shown is masked, and no more: a client does not wait for that."""
+def test_hook_reports_endings_of_very_long_commands(bench: Bench, event: str) -> None:
+    """Only the part that is shown is masked, so the hook needs little CPU time."""
     tasks = [ended(bench, "true " + "token=Zx81kQ2vB7pq b " * 5_000) for _ in range(6)]
     before = os.times()
     told = context(said(call(bench, "claude", event, source="resume", env={"OUTLIVE_HOOK_DEADLINE_S": ""})))
@@ -607,15 +705,15 @@ def test_however_long_a_command_is_its_ending_is_told(bench: Bench, event: str) 
     assert after.children_user + after.children_system - before.children_user - before.children_system < 2
 
 
-def test_without_a_ledger_none_is_made_but_at_a_beginning(bench: Bench) -> None:
-    """Where nobody uses Outlive, hooks leave nothing behind."""
+def test_hook_creates_no_state_directory_before_a_session_starts(bench: Bench) -> None:
+    """Hooks of every other event leave no files behind where Outlive is not used."""
     for event in EVERY[1:]:
         said(call(bench, "claude", event, tool_name="Bash", tool_input={"command": "ls"}))
     assert not bench.state.exists()
 
 
-def test_no_more_is_said_than_a_client_takes_whole(bench: Bench) -> None:
-    """Above ten thousand characters Claude puts the text into a file."""
+def test_hook_answer_is_short_enough_to_be_shown_whole(bench: Bench) -> None:
+    """Claude Code shows its model an answer of ten thousand characters at most."""
     for number in range(60):
         ended(bench, f"seq {number} 100000 | head -c 3000; exit 1")
     assert 2000 < len(context(said(call(bench, "claude", "PostToolBatch")))) < 10_000
@@ -629,8 +727,8 @@ HEAVY = {"json", "re", "argparse", "typing", "dataclasses", "subprocess", "colle
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolBatch", "UserPromptSubmit", "Stop", "SessionStart"])
-def test_nothing_heavy_is_loaded(bench: Bench, event: str) -> None:
-    """A hook runs at every use of a tool: what it imports is what it costs."""
+def test_hook_imports_no_heavy_module(bench: Bench, event: str) -> None:
+    """A hook runs at every use of a tool, and most of its time goes into imports."""
     ended(bench)
     said(call(bench, "claude", "PostToolBatch"))
     said(call(bench, "claude", "PostToolBatch"))
@@ -661,10 +759,10 @@ def test_nothing_heavy_is_loaded(bench: Bench, event: str) -> None:
 @pytest.mark.parametrize(
     ("event", "fields"), [("SessionStart", {"source": "clear"}), ("PreCompress", {"trigger": "manual"})]
 )
-def test_what_a_client_keeps_from_its_model_is_told_with_the_next_prompt(
+def test_gemini_prompt_reports_endings_after_events_whose_answers_are_not_shown(
     bench: Bench, event: str, fields: dict[str, Any]
 ) -> None:
-    """Gemini CLI shows its model no answer then: nothing may count as told, and the hand-off comes with the prompt."""
+    """The notice stays pending at such an event, and the prompt carries the hand-off."""
     said(call(bench, "gemini", "SessionStart", source="startup"))
     task = ended(bench, "exit 3")
     assert said(call(bench, "gemini", event, **fields)) == {}
@@ -676,8 +774,8 @@ def test_what_a_client_keeps_from_its_model_is_told_with_the_next_prompt(
 
 
 @pytest.mark.parametrize("event", ["AfterTool", "BeforeAgent"])
-def test_a_summary_that_nobody_told_of_is_seen_in_the_transcript(bench: Bench, tmp_path: Path, event: str) -> None:
-    """Gemini CLI goes on with it as with a session that is resumed; there is one hand-off."""
+def test_gemini_hook_finds_a_summary_in_the_transcript(bench: Bench, tmp_path: Path, event: str) -> None:
+    """No event reported the summary. The model gets one hand-off after the summary."""
     task, transcript = launch(bench, until("go"), "--notify", "failure"), tmp_path / "transcript.jsonl"
     goes_on = f'{{"$set":{{"sessionId":"{SESSION}"}}}}\n'
     transcript.write_text(f'{{"sessionId":"{SESSION}"}}\n{goes_on}')
@@ -697,8 +795,8 @@ def test_a_summary_that_nobody_told_of_is_seen_in_the_transcript(bench: Bench, t
     (bench.project / "go").touch()
 
 
-def test_a_beginning_session_is_told_what_its_client_runs_itself(bench: Bench) -> None:
-    """Also if nothing of ours runs."""
+def test_resumed_session_gets_client_commands_in_its_hand_off(bench: Bench) -> None:
+    """The hand-off names the client's background command although no task runs."""
     said(call(bench, "claude", "SessionStart", source="startup"))
     shell = (
         "Command running in background with ID: b7. Output is being written to: /tmp/b7.output. You will be notified."
@@ -711,8 +809,8 @@ def test_a_beginning_session_is_told_what_its_client_runs_itself(bench: Bench) -
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
-def test_a_beginning_with_nothing_to_tell_waits_for_no_disk(bench: Bench, tmp_path: Path) -> None:
-    """A power failure ends the session as well; only what was told, or launched, must be there afterwards."""
+def test_session_start_calls_no_fsync_when_there_is_nothing_to_report(bench: Bench, tmp_path: Path) -> None:
+    """The start of a session need not survive a power failure, which ends the session."""
     said(call(bench, "claude", "SessionStart", source="startup"))
     log = tmp_path / "calls"
     payload = {"session_id": SESSION, "cwd": str(bench.project), "hook_event_name": "SessionStart", "source": "resume"}
@@ -735,8 +833,8 @@ def test_a_beginning_with_nothing_to_tell_waits_for_no_disk(bench: Bench, tmp_pa
     assert bench.json("session", "list", "--all")["sessions"][0]["boundary"] == 2
 
 
-def test_a_running_task_that_changed_nothing_costs_a_tool_nothing(bench: Bench) -> None:
-    """What tasks hold is looked for only if one of them has changed something; then a command is read for it."""
+def test_tool_hook_parses_no_command_while_running_tasks_changed_nothing(bench: Bench) -> None:
+    """The hook opens the ledger, and loads neither the effects nor the command parser."""
     launch(bench, until("go"))
     loaded = subprocess.run(
         [sys.executable, "-X", "importtime", *bench.command("hook", "claude", "PreToolUse")[1:]],
@@ -753,7 +851,43 @@ def test_a_running_task_that_changed_nothing_costs_a_tool_nothing(bench: Bench) 
         text=True,
         check=True,
     ).stderr
-    assert "outlive.hooks.held" in loaded
+    assert "outlive.hooks.guard.open_window_warning" in loaded
     assert "outlive.ledger.sqlite" in loaded
-    assert "outlive.service.effects" not in loaded
-    assert "outlive.observe.shell" not in loaded
+    assert "outlive.service.effects.effects" not in loaded
+    assert "outlive.observe.shell.commands" not in loaded
+
+
+# --- how a client was started ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        ("exec --json do", "exec"),
+        ("-c model=x --json e", "e"),
+        ("--profile review", ""),
+        ("--profile review exec", "exec"),
+        ("--profile=review fix exec", "fix"),
+        ("-i one.png two.png -m gpt exec", "exec"),
+        ("-i exec", ""),
+        ("", ""),
+    ],
+)
+def test_command_of_finds_the_subcommand_of_codex_by_its_place(words: str, command: str) -> None:
+    """Neither the value of an option nor a later word is the subcommand."""
+    assert codex.command_of(words.split()) == command
+
+
+def test_client_lacks_a_terminal_unless_stdin_and_stdout_are_terminals() -> None:
+    """For a process that is gone, `lacks_terminal` returns False."""
+    main, side = os.openpty()
+    found, gone = [], 0
+    for stdin, stdout in ((side, side), (side, subprocess.DEVNULL), (subprocess.PIPE, side)):
+        with subprocess.Popen(["sleep", "600"], stdin=stdin, stdout=stdout) as client:
+            found.append(lacks_terminal(client.pid))
+            client.kill()
+        gone = client.pid
+    os.close(main)
+    os.close(side)
+    assert found == [False, True, True]
+    assert lacks_terminal(gone) is False

@@ -1,4 +1,4 @@
-"""What hooks tell and learn beside the endings: windows that tasks hold open, edits, the client's own shells."""
+"""Hooks about files that tasks hold, edits by the session, and shells of a client."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from outlive.hooks.state.left_paths import read_left_paths
+from outlive.hooks.state.unchanged import stamp_of
 from tests.effects_steps import window_on
 from tests.git_steps import ENVIRON, Worktree
 from tests.integration.test_hooks import SESSION, call, context, launch, said
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.support import Bench
 
-# Where each client asks the guard.
+# The event at which each client asks the guard.
 BEFORE = {
     "claude": "PreToolUse",
     "gemini": "advise",
@@ -30,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("repo")
 
 @pytest.fixture
 def repo(bench: Bench) -> Path:
-    """A repository with one committed file, and a change to it."""
+    """Return a repository with one committed file and an uncommitted change to it."""
     bench.env.update({name: each for name, each in ENVIRON.items() if name.startswith("GIT_")})
     worktree = Worktree(bench.project)
     worktree.commit(**{"a.py": "one\n"})
@@ -39,19 +41,22 @@ def repo(bench: Bench) -> Path:
 
 
 def stashed(bench: Bench) -> str:
-    """A task that holds a.py away until `go` is there."""
+    """Launch a task that holds a.py away until the file `go` exists."""
     task = launch(bench, f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, "a.py")
     return task
 
 
 def about_to(bench: Bench, tool: str, **tool_input: Any) -> str:
-    """What the model is told before a tool is used."""
+    """Return the text that the model is shown before it uses a tool."""
     return context(said(call(bench, "claude", "PreToolUse", tool_name=tool, tool_input=tool_input)))
 
 
-def test_who_is_about_to_touch_what_a_task_holds_is_told(bench: Bench, repo: Path) -> None:
-    """An edit of the file, a git command, the tests; not what has nothing to do with it, and not afterwards."""
+def test_hook_warns_before_a_tool_touches_a_held_file(bench: Bench, repo: Path) -> None:
+    """The warning precedes an edit, a git command and a test run, while a.py is held.
+
+    Tools that do not touch the file get no warning.
+    """
     assert about_to(bench, "Edit", file_path=str(repo / "a.py")) == ""
     task = stashed(bench)
     for tool, given in (
@@ -83,10 +88,10 @@ def test_who_is_about_to_touch_what_a_task_holds_is_told(bench: Bench, repo: Pat
         ("openclaw", "ls", {}),
     ],
 )
-def test_who_is_about_to_look_at_what_a_task_holds_is_told(
+def test_hook_warns_before_a_tool_reads_a_held_file(
     bench: Bench, repo: Path, client: str, tool: str, given: dict[str, str]
 ) -> None:
-    """At the file, or at a directory with it, which for a search may be the one that it runs in; sub-agents as well."""
+    """The tool reads the file or searches its directory. Sub-agents are warned, too."""
     (repo / "docs").mkdir()
     elsewhere = dict.fromkeys(("file_path", "filePath", "path", "dir_path"), "docs")
 
@@ -105,8 +110,8 @@ def test_who_is_about_to_look_at_what_a_task_holds_is_told(
     assert told(given) == ""
 
 
-def test_a_search_looks_where_the_shell_of_its_client_has_gone_to(bench: Bench, repo: Path) -> None:
-    """Not where the client was started, if it has gone elsewhere since."""
+def test_hook_resolves_a_search_in_the_present_directory_of_the_client(bench: Bench, repo: Path) -> None:
+    """The payload's directory counts, not the directory that the client began in."""
     (repo / "docs").mkdir()
     task = stashed(bench)
     started = {"CLAUDE_PROJECT_DIR": str(repo / "docs")}
@@ -125,8 +130,10 @@ def test_a_search_looks_where_the_shell_of_its_client_has_gone_to(bench: Bench, 
         ("openclaw", "after_tool_call", {"tool_name": "read", "tool_input": {"path": "a.py"}}),
     ],
 )
-def test_a_look_is_no_edit(bench: Bench, repo: Path, client: str, event: str, fields: dict[str, Any]) -> None:
-    """Nobody is told that the session changed what it has only read."""
+def test_hook_records_no_edit_when_a_tool_only_reads(
+    bench: Bench, repo: Path, client: str, event: str, fields: dict[str, Any]
+) -> None:
+    """The task's notice does not claim that the session changed the file."""
     task = launch(bench, f"echo three > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "its write")
     assert call(bench, client, event, **fields).returncode == 0
@@ -136,8 +143,8 @@ def test_a_look_is_no_edit(bench: Bench, repo: Path, client: str, event: str, fi
     assert notice["overlap"] == []
 
 
-def test_who_is_about_to_touch_what_nobody_can_read_is_told_that(bench: Bench, repo: Path) -> None:
-    """Neither clear nor held for sure; a pattern that cannot be read names no file."""
+def test_hook_warns_when_a_file_in_the_command_cannot_be_determined(bench: Bench, repo: Path) -> None:
+    """`$FILE` may be the held file. A search pattern like `$P` names no file."""
     task = stashed(bench)
     told = about_to(bench, "Bash", command="cat $FILE")
     assert f"cannot tell whether it is touched, $FILE cannot be read: task {task} holds a.py" in told
@@ -147,8 +154,8 @@ def test_who_is_about_to_touch_what_nobody_can_read_is_told_that(bench: Bench, r
     assert about_to(bench, "Bash", command="cat $FILE") == ""
 
 
-def test_what_a_dead_task_left_away_is_told_until_somebody_puts_it_back(bench: Bench, repo: Path) -> None:
-    """Nobody is advised to wait for it."""
+def test_hook_warns_of_a_file_that_an_ended_task_left_away_until_it_is_restored(bench: Bench, repo: Path) -> None:
+    """The warning says that no process is going to restore the file."""
     task = launch(bench, "git stash push -q; kill -9 $$")
     bench.run("wait", task, "--no-ack")
     told = about_to(bench, "Edit", file_path=str(repo / "a.py"))
@@ -158,8 +165,8 @@ def test_what_a_dead_task_left_away_is_told_until_somebody_puts_it_back(bench: B
     assert about_to(bench, "Edit", file_path=str(repo / "a.py")) == ""
 
 
-def test_advice_and_warning_are_one_answer(bench: Bench) -> None:
-    """A client takes one document."""
+def test_hook_gives_advice_and_warning_in_one_answer(bench: Bench) -> None:
+    """The answer is one JSON document, because a client reads only one per hook."""
     task = stashed(bench)
     told = about_to(bench, "Bash", command="nohup git commit -am done &")
     assert f"task {task} holds a.py" in told
@@ -178,10 +185,10 @@ def test_advice_and_warning_are_one_answer(bench: Bench) -> None:
         ),
     ],
 )
-def test_what_the_session_edits_beside_a_task_is_named_at_its_ending(
+def test_notice_names_files_that_the_session_edited_while_the_task_ran(
     bench: Bench, repo: Path, client: str, event: str, fields: dict[str, Any]
 ) -> None:
-    """By the client's own tools, also those of its sub-agents."""
+    """The notice names an edit by a tool of the client, here one of a sub-agent."""
     task = launch(bench, f"echo three > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "its write")
     assert call(bench, client, event, agent_id="sub", **fields).returncode == 0
@@ -199,8 +206,8 @@ def test_what_the_session_edits_beside_a_task_is_named_at_its_ending(
         {"llmContent": "0 occurrences", "returnDisplay": "failed", "error": {"message": "0 occurrences found"}},
     ],
 )
-def test_an_edit_that_was_refused_is_none(bench: Bench, repo: Path, response: Any) -> None:
-    """As it is most likely where a task has just changed the file: nobody is told that the session did."""
+def test_notice_names_no_edit_that_the_client_refused(bench: Bench, repo: Path, response: Any) -> None:
+    """A refused edit changes no file, so the task's notice does not name the edit."""
     task = launch(bench, f"echo three > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "its write")
     edit: dict[str, Any] = {"tool_input": {"file_path": "a.py"}, "tool_response": response}
@@ -214,8 +221,8 @@ def test_an_edit_that_was_refused_is_none(bench: Bench, repo: Path, response: An
     assert notice["overlap"] == []
 
 
-def test_an_edit_that_is_told_of_late_is_as_old_as_its_file(bench: Bench, repo: Path) -> None:
-    """Other calls of its batch may wait for a task, or launch one, before the client tells of any of them."""
+def test_notice_dates_a_late_reported_edit_by_the_time_of_its_file(bench: Bench, repo: Path) -> None:
+    """The file's time decides, because clients report an edit only after its batch."""
     task = launch(bench, f"echo three > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "its write")
     (repo / "a.py").write_text("mine\n")
@@ -235,8 +242,8 @@ def test_an_edit_that_is_told_of_late_is_as_old_as_its_file(bench: Bench, repo: 
     assert (notice["task"]["effects"]["changed"], notice["overlap"]) == ([str(repo / "b.py")], [])
 
 
-def test_an_edit_from_around_a_submodule_is_named_by_the_task_that_runs_in_it(bench: Bench, repo: Path) -> None:
-    """It is another project by its name, and the same file."""
+def test_notice_of_a_task_in_a_submodule_names_an_edit_from_the_outer_repository(bench: Bench, repo: Path) -> None:
+    """The session and the task change the same file, but belong to two projects."""
     inner = Worktree(repo / "inner")
     inner.commit(x="1\n")
     task = launch(bench, f"echo three > x; {until('go')}", "--cwd", str(inner.path))
@@ -248,8 +255,8 @@ def test_an_edit_from_around_a_submodule_is_named_by_the_task_that_runs_in_it(be
     assert [(each["session"], each["paths"]) for each in notice["overlap"]] == [(SESSION, [str(inner.path / "x")])]
 
 
-def test_edits_without_a_running_task_are_nobodys_concern(bench: Bench) -> None:
-    """They cost no write."""
+def test_hook_records_no_edit_when_no_task_runs(bench: Bench) -> None:
+    """The notice of a task that begins after the edit names no overlap."""
     launch(bench, "true")
     call(bench, "claude", "PostToolBatch", tool_calls=[{"tool_name": "Edit", "tool_input": {"file_path": "a.py"}}])
     task = launch(bench, "echo three > a.py")
@@ -258,8 +265,8 @@ def test_edits_without_a_running_task_are_nobodys_concern(bench: Bench) -> None:
     assert all(notice["overlap"] == [] for notice in notices)
 
 
-def test_the_clients_own_shells_are_handed_over(bench: Bench, repo: Path) -> None:
-    """Known when they are started, with where they write; gone when the client says that they are."""
+def test_hand_off_names_a_client_shell_from_its_start_to_its_end(bench: Bench, repo: Path) -> None:
+    """The result of the client's tool shows the start, and the client's stop the end."""
     launch(bench, "true")
     output = repo / "b1.output"
     response = (
@@ -276,3 +283,34 @@ def test_the_clients_own_shells_are_handed_over(bench: Bench, repo: Path) -> Non
     assert [each["output"] for each in bench.json("hand-off", "--session", SESSION)["foreign"]] == [str(output)]
     call(bench, "claude", "Stop", background_tasks=[])
     assert bench.json("hand-off", "--session", SESSION)["foreign"] == []
+
+
+def test_hook_warns_while_a_client_shell_may_hold_a_file(bench: Bench, repo: Path) -> None:
+    """The shell is not observed, so the hook cannot tell whether the file is held.
+
+    For a harmless shell, or one that has ended, the hook opens no ledger.
+    """
+
+    def start(command: str) -> None:
+        response = "Command running in background with ID: b1. Output is being written to: /nowhere/b1.output."
+        given = {"command": command, "run_in_background": True}
+        calls = [{"tool_name": "Bash", "tool_input": given, "tool_response": response}]
+        call(bench, "claude", "PostToolBatch", tool_calls=calls)
+
+    def is_answered_by_index() -> bool:
+        assert about_to(bench, "Edit", file_path=str(repo / "a.py")) == ""
+        home = bench.home
+        return read_left_paths(home, stamp_of(home)) is not None
+
+    call(bench, "claude", "SessionStart", source="startup")
+    start("npm run dev")
+    wait_until(is_answered_by_index, "the index to be written beside a harmless shell")
+    start("git stash && npm test; git stash pop")
+    for tool, given in (("Edit", {"file_path": str(repo / "a.py")}), ("Bash", {"command": "git commit -am done"})):
+        told = about_to(bench, tool, **given)
+        assert told.startswith("[outlive] cannot tell whether it is held"), tool
+        assert "b1, kept by claude itself, (running) by its text takes files away for a while" in told
+        assert "outlive wait" not in told, "the shell is no task"
+    assert about_to(bench, "Edit", file_path="/elsewhere/a.py") == ""
+    call(bench, "claude", "Stop", background_tasks=[])
+    wait_until(is_answered_by_index, "the index to be written when the shell has ended")

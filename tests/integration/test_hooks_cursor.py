@@ -1,4 +1,7 @@
-"""Cursor's hooks, by the payloads of its documentation: no Cursor has ever been run with them."""
+"""Cursor's hooks, tested with the payloads of its documentation.
+
+No test has run Cursor itself.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from outlive.hooks import cursor
+from outlive.hooks.clients import cursor
 from outlive.hooks.event import Answer
-from outlive.install.cursor import LOOP_LIMIT, groups
+from outlive.install.clients.cursor import LOOP_LIMIT, groups
 from tests.integration.test_hooks import SESSION, call, ended, launch, said, state
 from tests.session_steps import until
+from tests.support import wait_until
 
 if TYPE_CHECKING:
     from tests.support import Bench
@@ -21,7 +25,7 @@ PAYLOADS = Path(__file__).parents[1] / "clients/payloads/cursor.json"
 
 
 def documented() -> dict[str, Any]:
-    """The payloads as they are documented, by event and variant."""
+    """Return the documented payloads, by event and variant."""
     found: dict[str, Any] = json.loads(PAYLOADS.read_text())
     return found
 
@@ -33,15 +37,15 @@ def tell(bench: Bench, name: str, *options: str, **fields: Any) -> Any:
     return said(call(bench, "cursor", name.partition(":")[0], *options, **payload))
 
 
-def test_every_documented_payload_is_understood(bench: Bench) -> None:
-    """Answered with JSON or nothing, exit code 0, not a word on stderr."""
+def test_cursor_hook_answers_every_documented_payload(bench: Bench) -> None:
+    """The answer is JSON or empty, with exit code 0 and an empty stderr."""
     for name in documented():
         tell(bench, name)
     assert {name.partition(":")[0] for name in documented()} == set(cursor.KINDS)
 
 
-def test_what_is_installed_is_understood() -> None:
-    """Every hook that is written into its file is one that ours knows, under a name that Cursor knows."""
+def test_installed_cursor_events_are_known_to_the_hook() -> None:
+    """Every installed hook names an event that the hook command knows."""
     hooks = [hook for each in groups("advise").values() for hook in each]
     called = {str(hook["command"]).partition(" hook cursor ")[2].split()[0] for hook in hooks}
     assert called == set(cursor.KINDS)
@@ -49,8 +53,8 @@ def test_what_is_installed_is_understood() -> None:
     assert LOOP_LIMIT == cursor.MOST_BLOCKS
 
 
-def test_an_ending_is_told_beside_the_next_result_and_confirmed_at_the_end_of_the_turn(bench: Bench) -> None:
-    """Presented once, acknowledged when the turn is over."""
+def test_cursor_hook_presents_an_ending_with_a_result_and_acknowledges_it_at_stop(bench: Bench) -> None:
+    """The next result presents the notice, and the turn's end acknowledges the notice."""
     tell(bench, "sessionStart")
     task = ended(bench, "exit 3")
     assert task in tell(bench, "postToolUse")["additional_context"]
@@ -59,8 +63,11 @@ def test_an_ending_is_told_beside_the_next_result_and_confirmed_at_the_end_of_th
     assert state(bench, task) == "acked"
 
 
-def test_a_turn_that_was_broken_off_confirms_nothing_and_is_not_followed(bench: Bench) -> None:
-    """The person has stopped it, and nobody knows what the model has read."""
+def test_cursor_stop_acknowledges_nothing_when_the_turn_was_aborted(bench: Bench) -> None:
+    """The user stopped the turn, so it is not known what the model has read.
+
+    No message follows the turn.
+    """
     tell(bench, "sessionStart")
     task = ended(bench, "exit 3")
     tell(bench, "postToolUse")
@@ -71,18 +78,21 @@ def test_a_turn_that_was_broken_off_confirms_nothing_and_is_not_followed(bench: 
     (bench.project / "go").touch()
 
 
-def test_the_gate_is_a_message_that_follows_within_the_limit(bench: Bench) -> None:
-    """While a task runs that it waits for; as often as Cursor lets it."""
+def test_cursor_stop_sends_endings_within_the_limit_of_the_client(bench: Bench) -> None:
+    """Each ending causes one message, up to the limit. A running task causes none."""
     tell(bench, "sessionStart")
-    task = launch(bench, until("go"))
+    running = launch(bench, until("go"))
+    assert tell(bench, "stop:completed") == {}
     for loop in range(LOOP_LIMIT):
-        assert task in tell(bench, "stop:completed", loop_count=loop)["followup_message"]
+        assert ended(bench) in tell(bench, "stop:completed", loop_count=loop)["followup_message"]
+    ended(bench)
     assert tell(bench, "stop:completed", loop_count=LOOP_LIMIT) == {}
     (bench.project / "go").touch()
+    wait_until(lambda: bench.row(running).current.settled_at, "the ending")
 
 
-def test_a_conversation_that_begins_is_handed_over(bench: Bench) -> None:
-    """Another one of the same process goes on for itself."""
+def test_cursor_session_start_hands_over_tasks_of_its_own_conversation(bench: Bench) -> None:
+    """Another conversation of the same process does not get the tasks."""
     tell(bench, "sessionStart")
     task = launch(bench, until("go"))
     tell(bench, "postToolUse")
@@ -92,23 +102,26 @@ def test_a_conversation_that_begins_is_handed_over(bench: Bench) -> None:
     (bench.project / "go").touch()
 
 
-def test_a_command_that_launches_knows_its_session_and_nothing_is_permitted(bench: Bench) -> None:
-    """Whether it may run is for the person to say."""
+def test_cursor_hook_exports_the_session_and_permits_nothing(bench: Bench) -> None:
+    """The hook adds the session to a command that launches a task.
+
+    The user decides whether the command may run.
+    """
     about = {"command": "outlive run -- make", "working_directory": str(bench.project)}
     found = tell(bench, "preToolUse", "--guard", "off", tool_input=about)
     assert found == {"updated_input": {**about, "command": f"export OUTLIVE_SESSION={SESSION}; outlive run -- make"}}
     assert tell(bench, "preToolUse", "--guard", "off") == {}
 
 
-def test_advice_stands_beside_the_result(bench: Bench) -> None:
-    """Said before the tool it would reach nobody."""
+def test_cursor_advice_is_given_once_with_the_result_of_the_tool(bench: Bench) -> None:
+    """The advice follows the tool. Cursor shows its model no text before a tool."""
     about = {"tool_input": {"command": "nohup make &"}}
     assert "detached by hand" in tell(bench, "advise", **about)["additional_context"]
     assert tell(bench, "advise", **about) == {}
 
 
-def test_sub_agents_are_foreign_until_the_turn_is_over(bench: Bench) -> None:
-    """Cursor says that one ended, and not which."""
+def test_cursor_sub_agents_are_listed_until_the_turn_is_over(bench: Bench) -> None:
+    """The turn's end removes all, as Cursor does not report which sub-agent has ended."""
     tell(bench, "sessionStart")
     tell(bench, "subagentStart")
     found = bench.json("hand-off", "--session", SESSION)["foreign"]
@@ -118,7 +131,7 @@ def test_sub_agents_are_foreign_until_the_turn_is_over(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("event", [*cursor.KINDS])
-def test_no_answer_decides_about_a_permission(event: str) -> None:
-    """Nor does it continue or end anything that is Cursor's."""
+def test_cursor_answer_decides_no_permission(event: str) -> None:
+    """No answer has a field `permission` or `continue`."""
     said = cursor.write(event, Answer(context="a", block="b", tool_input={"command": "c"}, note="d"))
     assert not {"permission", "continue"} & set(said)

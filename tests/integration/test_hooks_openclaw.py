@@ -1,4 +1,4 @@
-"""OpenClaw's hooks, as its plugin calls them: one gateway, many sessions, and nudges that tell nothing themselves."""
+"""OpenClaw's hooks, called as by its plugin: from one gateway with many sessions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from outlive.hooks import openclaw
+from outlive.hooks.clients import openclaw
 from outlive.hooks.event import Answer
-from outlive.hooks.marks import is_watched
-from outlive.install.openclaw import EVENTS
+from outlive.install.clients.openclaw import EVENTS
 from tests.integration.test_hooks import SESSION, call, ended, launch, said, state
-from tests.session_steps import until
+from tests.session_steps import is_watched, until
 from tests.support import PATIENCE_S, wait_until
 
 if TYPE_CHECKING:
@@ -35,17 +34,17 @@ class Gateway:
         self._started: list[subprocess.Popen[str]] = []
 
     def call(self, event: str, session: str = SESSION, **fields: Any) -> Any:
-        """What the plugin is answered."""
+        """Return the answer that the plugin gets."""
         return said(call(self.bench, "openclaw", event, session_id=session, pid=self.pid, **fields))
 
     def watch(self) -> subprocess.Popen[str]:
-        """A watcher beside the idle session, once it watches."""
+        """Start a watcher of the idle session, and wait until it watches."""
         watcher = self._start()
         wait_until(lambda: is_watched(self.bench.home, SESSION), "the watcher")
         return watcher
 
     def watch_once(self) -> int:
-        """One that has nothing to wait for, or need not; its exit code."""
+        """Start a watcher that exits at once, and return its exit code."""
         return self._start().wait(PATIENCE_S)
 
     def _start(self) -> subprocess.Popen[str]:
@@ -65,7 +64,7 @@ class Gateway:
         return watcher
 
     def clean(self) -> None:
-        """No watcher is left."""
+        """Kill the watchers."""
         for each in self._started:
             if each.poll() is None:
                 each.kill()
@@ -74,17 +73,17 @@ class Gateway:
 
 @pytest.fixture
 def gateway(bench: Bench, clients: Clients) -> Iterator[Gateway]:
-    """A gateway in which a session has begun."""
+    """Yield a gateway in which a session has begun."""
     found = Gateway(bench, clients.start())
     found.call("session_start", source="startup")
     yield found
     found.clean()
 
 
-def test_every_event_that_the_plugin_calls_is_understood(bench: Bench) -> None:
-    """The plugin's file names no event that the hook does not know, and the doctor knows them all."""
+def test_openclaw_plugin_names_exactly_the_events_that_the_hook_knows(bench: Bench) -> None:
+    """The hook answers each event that the plugin's file and the doctor name."""
     assert set(EVENTS) == set(openclaw.KINDS)
-    source = os.path.join(os.path.dirname(__file__), "../../src/outlive/install/openclaw_plugin/index.js")
+    source = os.path.join(os.path.dirname(__file__), "../../src/outlive/install/clients/openclaw_plugin/index.js")
     with open(source, encoding="utf-8") as file:
         text = file.read()
     assert [event for event in EVENTS if f'"{event}"' not in text] == []
@@ -92,8 +91,8 @@ def test_every_event_that_the_plugin_calls_is_understood(bench: Bench) -> None:
         said(call(bench, "openclaw", event, pid=os.getpid()))
 
 
-def test_an_ending_is_told_at_the_next_prompt_and_confirmed_at_the_end_of_the_turn(gateway: Gateway) -> None:
-    """Once; also where the end of the turn cannot be held, and nothing may be said at it."""
+def test_openclaw_hook_presents_an_ending_at_a_prompt_and_acknowledges_it_at_turn_end(gateway: Gateway) -> None:
+    """`agent_end` acknowledges the presented notice, and presents no further notice."""
     task = ended(gateway.bench, "exit 3")
     assert task in gateway.call("before_prompt_build")["context"]
     assert gateway.call("after_tool_call", tool_name="exec") == {}
@@ -103,19 +102,19 @@ def test_an_ending_is_told_at_the_next_prompt_and_confirmed_at_the_end_of_the_tu
     assert (state(gateway.bench, task), state(gateway.bench, second)) == ("acked", "pending")
 
 
-def test_the_gate_holds_three_times_and_never_who_is_watched(gateway: Gateway) -> None:
-    """OpenClaw would go on only so often; a session that is woken need not be held."""
-    task = launch(gateway.bench, until("go"))
+def test_openclaw_turn_is_continued_for_endings_three_times(gateway: Gateway) -> None:
+    """OpenClaw limits how often a turn continues. A running task continues no turn."""
+    launch(gateway.bench, until("go"))
+    assert gateway.call("before_agent_finalize") == {}
     for turn in range(3):
-        assert task in gateway.call("before_agent_finalize", is_again=turn > 0)["block"]
+        assert ended(gateway.bench) in gateway.call("before_agent_finalize", is_again=turn > 0)["context"]
+    ended(gateway.bench)
     assert gateway.call("before_agent_finalize", is_again=True) == {}
-    gateway.watch()
-    assert gateway.call("before_agent_finalize", can_be_woken=True) == {}
     (gateway.bench.project / "go").touch()
 
 
-def test_a_nudge_tells_nothing_and_the_turn_after_it_everything(gateway: Gateway) -> None:
-    """However often it is nudged, and whether or not a turn comes of it."""
+def test_openclaw_watcher_presents_no_notice_and_the_next_turn_does(gateway: Gateway) -> None:
+    """The watcher asks for a turn. The notice stays pending until that turn."""
     task = launch(gateway.bench, f"{until('go')}; exit 3")
     watcher = gateway.watch()
     (gateway.bench.project / "go").touch()
@@ -127,8 +126,8 @@ def test_a_nudge_tells_nothing_and_the_turn_after_it_everything(gateway: Gateway
     assert gateway.watch_once() == 0
 
 
-def test_sessions_of_one_gateway_do_not_continue_each_other(gateway: Gateway) -> None:
-    """Its process says nothing of who goes on where: each keeps its id, or the gateway names whom it follows."""
+def test_openclaw_sessions_of_one_gateway_do_not_continue_each_other(gateway: Gateway) -> None:
+    """A session continues another one only if the gateway names its predecessor."""
     task = launch(gateway.bench, until("go"))
     gateway.call("session_start", session=PEER, source="startup")
     gateway.call("session_start", source="resume")
@@ -142,8 +141,8 @@ def test_sessions_of_one_gateway_do_not_continue_each_other(gateway: Gateway) ->
     (gateway.bench.project / "go").touch()
 
 
-def test_sub_agents_are_foreign_until_they_end(gateway: Gateway, clients: Clients) -> None:
-    """Killed with the gateway they are unknown, and lost at a second look."""
+def test_openclaw_sub_agents_are_listed_until_they_end(gateway: Gateway, clients: Clients) -> None:
+    """When the gateway dies, a sub-agent is unknown, and lost after the grace period."""
     child = "agent:main:subagent:1"
     gateway.call("subagent_spawned", children=[[child, "look into it"]])
 
@@ -162,16 +161,16 @@ def test_sub_agents_are_foreign_until_they_end(gateway: Gateway, clients: Client
     assert foreign(env=grace) == []
 
 
-def test_sub_agents_are_told_nothing(gateway: Gateway) -> None:
-    """Their events carry the session that they work for."""
+def test_openclaw_sub_agents_receive_no_notice(gateway: Gateway) -> None:
+    """Events of a sub-agent carry the id of the session for which the sub-agent works."""
     task = ended(gateway.bench)
     for event in ("before_prompt_build", "after_tool_call", "before_agent_finalize"):
         assert gateway.call(event, is_sub_agent=True) == {}
     assert state(gateway.bench, task) == "pending"
 
 
-def test_advice_is_said_once_and_nothing_is_rewritten(gateway: Gateway) -> None:
-    """The command stays the one that the person's rules are about."""
+def test_openclaw_advice_is_given_once_and_nothing_is_rewritten(gateway: Gateway) -> None:
+    """The command stays as the model wrote it, so that the user's rules match."""
     about: dict[str, Any] = {"tool_name": "exec", "tool_input": {"command": "npm test &", "background": True}}
     first = gateway.call("before_tool_call", **about)
     assert "background" in first["context"]
@@ -179,7 +178,7 @@ def test_advice_is_said_once_and_nothing_is_rewritten(gateway: Gateway) -> None:
     assert gateway.call("before_tool_call", **about) == {}
 
 
-def test_what_is_answered_is_never_longer_than_a_client_takes() -> None:
-    """Nor does it say what there is not."""
+def test_openclaw_answer_is_shortened_and_empty_without_content() -> None:
+    """An answer for 20,000 characters has less than 10,000."""
     assert openclaw.write("before_prompt_build", Answer()) == {}
     assert len(str(openclaw.write("session_start", Answer(context="x" * 20_000))["context"])) < 10_000

@@ -1,4 +1,4 @@
-"""OpenCode's hooks, as our plugin calls them from a process that has several sessions."""
+"""OpenCode's hooks, called as by its plugin: from one process with many sessions."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 import re
 import subprocess
 import sys
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from outlive.hooks.marks import is_watched
-from outlive.hooks.opencode import KINDS
-from outlive.install.opencode import plugin_text
+from outlive.hooks.clients.opencode import KINDS
+from outlive.install.clients.opencode import plugin_text
 from tests.integration.test_hooks import context, state
-from tests.session_steps import until
+from tests.session_steps import is_watched, until
 from tests.support import PATIENCE_S, wait_until
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MINE, OTHER = "ses_e1ec439b9ffej0ojA8KPd8Zo6A", "ses_e1ec40c15ffeuCrFSYq704A5QQ"
 CHILD = {"id": "ses_e1ec42871ffewyPm9PEw4iauZe", "title": "look around (@general subagent)"}
-# A client: calls what it is told to, one line each, and answers with what that said.
+# A client: runs the command of each input line, and prints the command's exit code, stdout and stderr.
 CLIENT = """
 import json, subprocess, sys
 for line in sys.stdin:
@@ -35,7 +35,7 @@ for line in sys.stdin:
 
 
 class Client:
-    """A process that calls hooks, as OpenCode's does, until it is killed."""
+    """A process that calls hooks as OpenCode does, until it is killed."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
@@ -48,7 +48,7 @@ class Client:
         )
 
     def ask(self, event: str, session: str = MINE, **fields: Any) -> tuple[int, str, str]:
-        """Begin to call a hook."""
+        """Call a hook, and return its exit code, stdout and stderr."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         given = {"session_id": session, "cwd": str(self._bench.project), **fields}
@@ -58,20 +58,20 @@ class Client:
         return code, out, err
 
     def call(self, event: str, session: str = MINE, **fields: Any) -> Any:
-        """What a hook answers; nothing may have gone wrong."""
+        """Return the answer of a hook, and assert that nothing failed."""
         code, out, err = self.ask(event, session, **fields)
         assert (code, err) == (0, "")
         return json.loads(out) if out else {}
 
     def end(self) -> None:
-        """SIGKILL."""
+        """Kill the client."""
         self.process.kill()
         self.process.communicate()
 
 
 @pytest.fixture
 def client(bench: Bench) -> Iterator[Client]:
-    """A client with a session that has begun."""
+    """Yield a client with a session that has begun."""
     started = Client(bench)
     started.call("chat.message", source="startup")
     yield started
@@ -79,25 +79,28 @@ def client(bench: Bench) -> Iterator[Client]:
 
 
 def ended(bench: Bench, session: str = MINE) -> str:
-    """A task of a session that has ended, and that nobody was told of."""
+    """Launch a task of a session, and wait until it has ended.
+
+    The session has not been notified of the ending.
+    """
     task = bench.launch("exit 3", "--session", session)
     wait_until(lambda: bench.row(task).current.settled_at, "the ending")
     return task
 
 
 def sessions(bench: Bench) -> dict[str, Any]:
-    """The sessions that are known, by name."""
+    """Return the recorded sessions, by id."""
     return {each["id"]: each for each in bench.json("session", "list")["sessions"]}
 
 
-def test_every_event_that_the_plugin_tells_of_is_known() -> None:
-    """And none is known that it does not tell of."""
+def test_opencode_plugin_calls_exactly_the_events_that_the_hook_knows() -> None:
+    """The event names in the plugin's text equal those in `KINDS`."""
     told = re.findall(r'\b(?:call\(|ask\(|news\(it, )"([\w.]+)"', plugin_text("advise"))
     assert set(told) == set(KINDS)
 
 
-def test_only_what_was_read_is_confirmed(bench: Bench, client: Client) -> None:
-    """Calls of one batch do not confirm each other; the next request does, and no end of a turn is needed."""
+def test_opencode_hook_acknowledges_only_what_the_model_has_read(bench: Bench, client: Client) -> None:
+    """Calls of one batch acknowledge no notice. The next request to the model does."""
     task = ended(bench)
     assert f"notice n{task}01ended" in context(client.call("tool.execute.after", has_read=True))
     assert client.call("tool.execute.after", has_read=False) == {}
@@ -106,8 +109,8 @@ def test_only_what_was_read_is_confirmed(bench: Bench, client: Client) -> None:
     assert state(bench, task) == "acked"
 
 
-def test_a_session_goes_on_under_its_own_name_in_another_process(bench: Bench, client: Client) -> None:
-    """Resumed: what ended is handed over; and once more, when a summary has taken the place of its history."""
+def test_opencode_session_is_handed_over_when_another_process_resumes_it(bench: Bench, client: Client) -> None:
+    """The resumed session gets a hand-off, and a second one after a summary."""
     server = bench.launch("sleep 600", "--session", MINE, "--notify", "failure")
     task = ended(bench)
     client.end()
@@ -121,8 +124,8 @@ def test_a_session_goes_on_under_its_own_name_in_another_process(bench: Bench, c
     bench.run("cancel", server)
 
 
-def test_what_its_history_shows_is_not_told_again(bench: Bench, client: Client) -> None:
-    """Killed before anything could confirm it: its own record of what it was told does."""
+def test_opencode_session_is_not_notified_again_when_its_history_has_the_notice(bench: Bench, client: Client) -> None:
+    """The history proves that the model received the notice before its client died."""
     task = ended(bench)
     client.call("tool.execute.after", has_read=True)
     client.end()
@@ -132,8 +135,8 @@ def test_what_its_history_shows_is_not_told_again(bench: Bench, client: Client) 
     later.end()
 
 
-def test_sessions_of_one_process_do_not_take_each_others_place(bench: Bench, client: Client) -> None:
-    """One is summarised, one is resumed there: neither ends the other, nor is told what that is owed."""
+def test_opencode_sessions_of_one_process_do_not_continue_each_other(bench: Bench, client: Client) -> None:
+    """A resume or summary of one session neither ends the other nor takes its notices."""
     task = ended(bench)
     assert task not in context(client.call("chat.message", OTHER, source="resume"))
     client.call("chat.message", OTHER, source="compact")
@@ -143,19 +146,17 @@ def test_sessions_of_one_process_do_not_take_each_others_place(bench: Bench, cli
     assert task in context(client.call("chat.message", has_read=True))
 
 
-def test_the_gate_holds_a_session_of_one_turn_until_all_is_told(bench: Bench, client: Client) -> None:
-    """With the reason; then with what ended."""
+def test_opencode_idle_hook_of_a_single_turn_sleeps_until_the_task_has_ended(bench: Bench, client: Client) -> None:
+    """With `opencode run`, one call of the hook waits and reports the ending."""
     task = bench.launch(until("go"), "--session", MINE)
-    assert task in client.call("session.idle", is_one_turn=True, has_read=True)["reason"]
-    (bench.project / "go").touch()
-    wait_until(lambda: bench.row(task).current.settled_at, "the ending")
-    assert task in context(client.call("session.idle", is_one_turn=True, has_read=True, stop_hook_active=True))
+    Timer(0.3, (bench.project / "go").touch).start()
+    assert task in context(client.call("session.idle", is_one_turn=True, has_read=True))
     assert client.call("session.idle", is_one_turn=True, has_read=True, stop_hook_active=True) == {}
     assert state(bench, task) == "acked"
 
 
-def test_an_ending_wakes_a_session_that_stays(bench: Bench, client: Client) -> None:
-    """By the exit code and the text, claimed before it is said; nobody wakes one of a single turn."""
+def test_opencode_hook_wakes_a_session_that_stays_when_a_task_ends(bench: Bench, client: Client) -> None:
+    """The exit code is 2 and stderr has the notice. No single-turn session is woken."""
     task = bench.launch(f"{until('go')}; exit 3", "--session", MINE)
     assert client.ask("Wake", is_one_turn=True) == (0, "", "")
     (bench.project / "go").touch()
@@ -167,8 +168,8 @@ def test_an_ending_wakes_a_session_that_stays(bench: Bench, client: Client) -> N
     assert state(bench, task) == "presented"
 
 
-def test_sub_agents_are_noted_and_told_nothing(bench: Bench, client: Client) -> None:
-    """They run while the client says so; with its process they are gone, and lost when nobody has seen how."""
+def test_opencode_sub_agents_are_listed_and_receive_no_notice(bench: Bench, client: Client) -> None:
+    """A sub-agent is listed until the client reports that no sub-agent runs."""
     task = ended(bench)
     assert client.call("session.created", agent_id=CHILD["id"], children=[CHILD]) == {}
     assert client.call("tool.execute.after", agent_id=CHILD["id"], has_read=True) == {}
@@ -180,8 +181,8 @@ def test_sub_agents_are_noted_and_told_nothing(bench: Bench, client: Client) -> 
     assert bench.json("hand-off", "--session", MINE)["foreign"] == []
 
 
-def test_a_sub_agent_ends_with_its_client(bench: Bench, client: Client) -> None:
-    """Unknown at the first look, lost at one after the grace; its session is told of it though nothing else runs."""
+def test_opencode_sub_agent_is_unknown_and_then_lost_when_its_client_died(bench: Bench, client: Client) -> None:
+    """The resumed session is told of the sub-agent although no task runs."""
     client.call("session.created", agent_id=CHILD["id"], children=[CHILD])
     client.end()
     later = Client(bench)
@@ -198,11 +199,11 @@ def test_a_sub_agent_ends_with_its_client(bench: Bench, client: Client) -> None:
     later.end()
 
 
-def test_a_client_that_begins_anew_ends_no_session(bench: Bench, client: Client) -> None:
-    """It lets go of its sessions when its process ends, and when it only reads its configuration again."""
+def test_opencode_dispose_ends_a_session_only_when_the_process_ends(bench: Bench, client: Client) -> None:
+    """OpenCode also disposes of its sessions when it only reloads its configuration."""
     foreground = bench.launch("sleep 600", "--session", MINE, "--foreground")
     client.call("dispose", reason="dispose")
-    ended(bench)  # which takes longer than an end would
+    ended(bench)  # takes longer than the end of a session would
     assert bench.row(foreground).state == "running"
     assert sessions(bench)[MINE]["ended_at"] is None
     client.end()
@@ -210,16 +211,16 @@ def test_a_client_that_begins_anew_ends_no_session(bench: Bench, client: Client)
     wait_until(lambda: bench.row(foreground).current.settled_at, "the end of the foreground")
 
 
-def test_a_deleted_session_is_over_and_its_neighbour_is_not(bench: Bench, client: Client) -> None:
-    """At once: there is nothing to resume."""
+def test_opencode_session_ends_at_once_when_it_is_deleted(bench: Bench, client: Client) -> None:
+    """Only the deleted session ends, but no other session of the process."""
     client.call("chat.message", OTHER, source="startup")
     client.call("session.deleted", OTHER, reason="deleted")
     wait_until(lambda: sessions(bench)[OTHER]["end_reason"] == "deleted", "the end")
     assert sessions(bench)[MINE]["ended_at"] is None
 
 
-def test_the_guard_rewrites_only_where_no_rule_is(bench: Bench, client: Client) -> None:
-    """The plugin knows the rules of its client; the advice is beside the result."""
+def test_opencode_guard_rewrites_only_when_no_permission_rule_applies(bench: Bench, client: Client) -> None:
+    """The guard rewrites a command if the plugin reports that the client asks nobody."""
     given: dict[str, Any] = {"tool_name": "bash", "tool_input": {"command": "nohup make &", "description": "x"}}
     assert "has no record" in context(client.call("tool.execute.before", asks_nobody=True, **given))
     words = [*bench.command("hook", "opencode", "tool.execute.before"), "--guard", "rewrite"]

@@ -1,7 +1,7 @@
-"""Nothing that a repository configures is executed, by looking at it or by counting its commits.
+"""Snapshots and counts of commits execute nothing that a repository configures.
 
-Every way in which git would run something leads to one script that leaves a mark. Each is first seen
-to work with git itself: a trap that nothing springs proves nothing.
+Every way in which git would run a program leads to one script that writes a mark. The tests first check that git
+itself runs the script, because otherwise they would prove nothing.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from outlive.domain.comparison import compare
-from outlive.domain.drift import Distance, drift
-from outlive.observe.commits import measure_distance
-from outlive.observe.snapshot import take_full, take_quick
+from outlive.domain.effects.drift import Distance, drift
+from outlive.domain.git.comparison import compare
+from outlive.observe.git.commits import measure_distance
+from outlive.observe.git.take_snapshot import take_full, take_quick
 from tests.git_steps import ENVIRON, Worktree
 from tests.support import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from outlive.domain.snapshot import GitState
+    from outlive.domain.git.snapshot import GitState
     from tests.support import Bench
 
 HOOKS = ("post-index-change", "reference-transaction", "post-checkout", "pre-commit", "fsmonitor-watchman")
@@ -30,7 +30,7 @@ MISSING = "12" * 20
 
 
 class Trap:
-    """A repository that runs a script wherever git lets it."""
+    """A repository in which git runs a script in every way that git allows."""
 
     def __init__(self, place: Path) -> None:
         self.mark = place / "mark"
@@ -92,7 +92,7 @@ class Trap:
         self.tree.write("a", "3\n")
 
     def is_sprung(self, *words: str) -> bool:
-        """Whether git itself falls into it with this command."""
+        """Return whether git itself runs the script for this command."""
         self.mark.unlink(missing_ok=True)
         subprocess.run(["git", *words], cwd=self.tree.path, env=ENVIRON, check=False, capture_output=True, timeout=60)
         sprung = self.mark.exists()
@@ -102,12 +102,12 @@ class Trap:
 
 @pytest.fixture
 def trap(tmp_path: Path) -> Trap:
-    """A repository that would run something."""
+    """Return a repository whose configuration runs a script."""
     return Trap(tmp_path)
 
 
 def state(trap: Trap, head: str) -> GitState:
-    """The repository with HEAD at some commit."""
+    """Return the state of the repository with HEAD at a given commit."""
     git = take_quick(str(trap.tree.path)).git
     assert git is not None
     return git.but(head=head)
@@ -118,13 +118,13 @@ def state(trap: Trap, head: str) -> GitState:
     [("status",), ("add", "a"), ("diff",), ("rev-list", "--count", f"{MISSING}..HEAD")],
     ids=lambda each: each[0],
 )
-def test_the_trap_works(trap: Trap, words: tuple[str, ...]) -> None:
-    """Git runs what the repository configures: monitor, filter, converter, transport."""
+def test_git_runs_the_script_of_the_trap(trap: Trap, words: tuple[str, ...]) -> None:
+    """Git runs the script as configured monitor, filter, converter and transport."""
     assert trap.is_sprung(*words)
 
 
-def test_looking_executes_nothing(trap: Trap) -> None:
-    """Snapshots before and after, and their comparison, leave no mark, and see the change."""
+def test_snapshot_executes_nothing_of_the_repository(trap: Trap) -> None:
+    """The snapshots and their comparison see the change without running the script."""
     place = str(trap.tree.path)
     take_quick(place)
     before = take_full(place)
@@ -135,8 +135,8 @@ def test_looking_executes_nothing(trap: Trap) -> None:
 
 
 @pytest.mark.parametrize("how", ["auto", "watch", "compare"])
-def test_a_task_in_it_is_looked_at_without_executing_anything(trap: Trap, bench: Bench, how: str) -> None:
-    """Before, beside and after the command, and when its notice is read with files changed and HEAD moved."""
+def test_task_is_observed_without_executing_anything_of_the_repository(trap: Trap, bench: Bench, how: str) -> None:
+    """The script runs neither for the task nor when its notice is read after changes."""
     task = bench.launch("sleep 0.3; echo 4 > a", "--observe", how, "--session", "s-1", cwd=trap.tree.path)
     bench.run("wait", task, "--no-ack", cwd=trap.tree.path)
     wait_until(lambda: os.path.exists(bench.files(task).compared), "the comparison")
@@ -147,8 +147,8 @@ def test_a_task_in_it_is_looked_at_without_executing_anything(trap: Trap, bench:
     assert not trap.mark.exists()
 
 
-def test_counting_executes_nothing(trap: Trap) -> None:
-    """Commits are counted, or not, without a mark: also where an object is missing that a remote promises."""
+def test_measure_distance_executes_nothing_of_the_repository(trap: Trap) -> None:
+    """Without the script, commits are counted, or an object is found to be missing."""
     assert measure_distance(state(trap, trap.first), state(trap, trap.second)) == Distance(ahead=1, behind=0)
     assert measure_distance(state(trap, trap.second), state(trap, trap.first)) == Distance(ahead=0, behind=1)
     assert measure_distance(state(trap, MISSING), state(trap, trap.second)) is None
@@ -156,15 +156,15 @@ def test_counting_executes_nothing(trap: Trap) -> None:
     assert not trap.mark.exists()
 
 
-def test_counting_reads_no_configuration(trap: Trap) -> None:
-    """Git is not shown the repository's configuration: it would stumble over this one."""
+def test_measure_distance_reads_no_configuration_of_the_repository(trap: Trap) -> None:
+    """Commits are counted although the repository's configuration is malformed."""
     then, now = state(trap, trap.first), state(trap, trap.second)
     (trap.tree.path / ".git" / "config").write_text("[no configuration\n")
     assert measure_distance(then, now) == Distance(ahead=1, behind=0)
 
 
-def test_the_environment_adds_nothing(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Configuration in the environment of whoever reads a notice does not reach git either."""
+def test_measure_distance_ignores_the_environment_of_its_caller(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Git gets no configuration from the process that reads a notice."""
     for name, text in {
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": "core.pager",
@@ -179,8 +179,8 @@ def test_the_environment_adds_nothing(trap: Trap, monkeypatch: pytest.MonkeyPatc
     assert not trap.mark.exists()
 
 
-def test_distances_are_those_of_history(tmp_path: Path) -> None:
-    """Ahead, behind, on another line, in SHA-256, in a shallow clone: counted, or honestly not."""
+def test_measure_distance_counts_commits_of_the_history(tmp_path: Path) -> None:
+    """The numbers are right for diverged commits, SHA-256 and a shallow clone as well."""
     trees = [Worktree(tmp_path / kind, f"--object-format={kind}") for kind in ("sha1", "sha256")]
     for tree in trees:
         base = tree.commit(a="1\n")
@@ -208,15 +208,15 @@ def test_distances_are_those_of_history(tmp_path: Path) -> None:
     assert measure_distance(end.but(head=before), end) == Distance(ahead=1, behind=0)
 
 
-def test_an_object_store_that_hangs_is_given_up(trap: Trap) -> None:
-    """A pipe where a file of objects should be costs the timeout, not the reader."""
+def test_measure_distance_gives_up_when_the_object_store_hangs(trap: Trap) -> None:
+    """A pipe in place of the file `shallow` costs the timeout, and the result is None."""
     shallow = trap.tree.path / ".git" / "shallow"
     os.mkfifo(shallow)
     assert measure_distance(state(trap, trap.first), state(trap, trap.second), 0.3) is None
 
 
-def test_without_git_nothing_is_counted(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without git has snapshots all the same."""
+def test_measure_distance_returns_none_when_git_is_missing(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits are not counted without git, but snapshots are taken."""
     now, then = state(trap, trap.second), state(trap, trap.first)
     monkeypatch.setenv("PATH", "/nonexistent")
     assert measure_distance(then, now) is None

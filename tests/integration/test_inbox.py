@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from outlive.bundle.lease import Lease
-from outlive.ledger.inbox import Inbox
+from outlive.ledger.notices import Notices
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from tests.session_steps import begin, ended, told, until
@@ -25,15 +25,18 @@ if TYPE_CHECKING:
 
 
 def states(bench: Bench, task: str) -> dict[str, str]:
-    """The notices of a task: what became of each kind."""
+    """Return the states of a task's notices, by kind."""
     return {notice["kind"]: notice["state"] for notice in bench.show(task)["notices"]}
 
 
 # --- once -----------------------------------------------------------------------------------------
 
 
-def test_one_ending_is_one_notice_until_the_next_turn_confirms_it(bench: Bench) -> None:
-    """Rows 26 and 31: presented when printed, acknowledged by the session's next call, never told twice."""
+def test_inbox_presents_a_notice_once_and_its_next_call_acknowledges_the_notice(bench: Bench) -> None:
+    """A presented notice is not printed again. `--peek` changes no state.
+
+    Rows 26 and 31 of the acceptance scenarios.
+    """
     task = ended(bench, "s-1")
     assert told(bench, "s-1", "--peek") == told(bench, "s-1", "--peek") == [task]
     assert states(bench, task) == {"ended": "pending"}
@@ -43,29 +46,38 @@ def test_one_ending_is_one_notice_until_the_next_turn_confirms_it(bench: Bench) 
     assert states(bench, task) == {"ended": "acked"}
 
 
-def test_two_who_tell_at_once_tell_it_once(bench: Bench) -> None:
-    """Row 31: ten notices, eight tellers: each notice is printed by one of them."""
+def test_inbox_prints_each_notice_once_when_called_concurrently(bench: Bench) -> None:
+    """Eight calls print ten notices, and each notice is printed by one call.
+
+    Row 31 of the acceptance scenarios.
+    """
     tasks = [ended(bench, "s-1", f"exit {n}") for n in range(10)]
     with ThreadPoolExecutor(8) as pool:
         printed = list(pool.map(lambda _: told(bench, "s-1"), range(8)))
     assert sorted(task for some in printed for task in some) == sorted(tasks)
 
 
-def test_a_claim_is_worth_nothing_without_its_lease(bench: Bench) -> None:
-    """While its teller lives nobody else tells it; dead, it is told at once, under the same id."""
+def test_claim_on_a_notice_is_void_without_its_lease(bench: Bench) -> None:
+    """While the claiming process lives, no other process prints the notice.
+
+    After the claiming process has died, the next process prints the notice at once.
+    """
     task = ended(bench, "s-1")
     lease = Lease(bench.home)
     with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
-        (notice,) = Inbox(ledger).find(f"n{task}")
-        Inbox(ledger).claim([notice], lease.name)
+        (notice,) = Notices(ledger).find(f"n{task}")
+        Notices(ledger).claim([notice], lease.name)
     assert told(bench, "s-1") == []
     os.close(lease._fd)
     assert told(bench, "s-1") == [task]
     assert os.listdir(bench.home.leases) == []
 
 
-def test_a_reader_that_leaves_has_not_been_told(bench: Bench) -> None:
-    """Row 32: the pipe is closed before anything was read: pending again, and the reason is on record."""
+def test_notice_is_pending_again_when_its_reader_closes_the_pipe(bench: Bench) -> None:
+    """The notice has the error of the failed write. The next call prints the notice.
+
+    Row 32 of the acceptance scenarios.
+    """
     tasks = [ended(bench, "s-1", "head -c 3000 /dev/zero | tr '\\0' x; exit 1") for _ in range(30)]
     reading, writing = os.pipe()
     teller = subprocess.Popen(
@@ -80,8 +92,11 @@ def test_a_reader_that_leaves_has_not_been_told(bench: Bench) -> None:
     assert len(told(bench, "s-1")) == len(tasks)
 
 
-def test_what_was_never_confirmed_is_told_again_at_a_boundary_but_not_for_ever(bench: Bench) -> None:
-    """Row 34: presented three times in all, then no more; and it is not owed any longer."""
+def test_unacknowledged_notice_is_presented_at_boundaries_three_times_at_most(bench: Bench) -> None:
+    """Boundaries repeat the notice until it has been presented three times in all.
+
+    Row 34 of the acceptance scenarios.
+    """
     begin(bench, "s-1")
     task = ended(bench, "s-1")
     sources = ("compact", "resume", "clear", "compact", "resume")
@@ -91,8 +106,11 @@ def test_what_was_never_confirmed_is_told_again_at_a_boundary_but_not_for_ever(b
     assert bench.show(task)["notices"][0]["tries"] == 3
 
 
-def test_reading_a_result_withdraws_the_notice_and_looking_does_not(bench: Bench) -> None:
-    """Row 33: `list`, `show`, a person's terminal and a waker do not; `result` and `wait` of the lineage do."""
+def test_result_read_in_the_lineage_acknowledges_the_notice(bench: Bench) -> None:
+    """`list`, `show`, `output`, `wait --no-ack` and other readers do not acknowledge.
+
+    Row 33 of the acceptance scenarios.
+    """
     begin(bench, "s-1")
     task = ended(bench, "s-1")
     for words in (("list",), ("show", task), ("output", task), ("wait", task, "--no-ack", "--session", "s-1")):
@@ -106,8 +124,8 @@ def test_reading_a_result_withdraws_the_notice_and_looking_does_not(bench: Bench
     assert states(bench, again) == {"ended": "acked"}
 
 
-def test_only_the_lineage_acknowledges_and_anybody_dismisses(bench: Bench) -> None:
-    """By id, also long after; twice is once."""
+def test_notice_is_acknowledged_by_its_lineage_only_and_dismissed_by_any_caller(bench: Bench) -> None:
+    """`ack` needs a session of the notice's lineage. `dismiss` needs no session."""
     task, other = ended(bench, "s-1"), ended(bench, "s-1")
     begin(bench, "s-9")
     refused = bench.run("ack", f"n{task}01ended", "--session", "s-9")
@@ -119,13 +137,18 @@ def test_only_the_lineage_acknowledges_and_anybody_dismisses(bench: Bench) -> No
     assert told(bench, "s-1") == []
 
 
-def test_policies_give_exactly_the_notices_they_say(bench: Bench) -> None:
-    """Rows 29 and 30: all, end, failure, never, over a success, a failure and a retry."""
+def test_notify_policy_decides_which_notices_a_task_gets(bench: Bench) -> None:
+    """A success, and a failure with a retry, write the notices of the task's policy.
+
+    Rows 29 and 30 of the acceptance scenarios.
+    """
     expected = {
         ("all", "true"): ["ended"],
         ("all", "false"): ["retrying", "ended"],
         ("end", "true"): ["ended"],
         ("end", "false"): ["ended"],
+        ("output", "true"): ["ended"],
+        ("output", "false"): ["ended"],
         ("failure", "true"): [],
         ("failure", "false"): ["ended"],
         ("never", "true"): [],
@@ -137,8 +160,11 @@ def test_policies_give_exactly_the_notices_they_say(bench: Bench) -> None:
         assert [notice["kind"] for notice in found] == kinds, (policy, command)
 
 
-def test_a_stalled_task_is_told_to_who_wants_to_know_everything(bench: Bench) -> None:
-    """Half of its idle time has passed; once, and the condition goes when it moves again."""
+def test_stalled_task_gets_a_notice_when_all_notices_are_wanted(bench: Bench) -> None:
+    """A task counts as stalled after half of its idle timeout, until it prints again.
+
+    Without `--notify all`, no notice of the stall is written.
+    """
     go, end = bench.root / "go", bench.root / "end"
     for path in (go, end):
         os.mkfifo(path)
@@ -155,8 +181,8 @@ def test_a_stalled_task_is_told_to_who_wants_to_know_everything(bench: Bench) ->
     assert [each["kind"] for each in bench.show(plain)["notices"]] == ["ended"]
 
 
-def test_a_lost_task_is_told_as_lost(bench: Bench) -> None:
-    """Keeper, witness and command killed: the session hears that nobody knows."""
+def test_lost_task_gets_a_notice_of_the_kind_lost(bench: Bench) -> None:
+    """The notice says that the task is lost, because all its processes were killed."""
     task = bench.launch("sleep 400", "--session", "s-1")
     bench.kill(task, "keeper", "witness", "command")
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
@@ -166,14 +192,14 @@ def test_a_lost_task_is_told_as_lost(bench: Bench) -> None:
 # --- the payload ----------------------------------------------------------------------------------
 
 
-def test_the_payload_has_the_context_to_act_on(bench: Bench, clients: Clients) -> None:
-    """Command, directory, origin, boundary, times, exit, who ended it, output and its tail; effects to come."""
+def test_notice_has_the_context_to_act_on(bench: Bench, clients: Clients) -> None:
+    """The notice has command, directory, origin, boundary, exit code and output."""
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     task = bench.launch("echo some words; exit 3", "--session", "s-1", "--description", "try it")
     bench.run("wait", task)
-    clients.kill(process)
     begin(bench, "s-0")
+    clients.kill(process)
     begin(bench, "s-2", "--source", "resume", "--continues", "s-1")
     notice = bench.json("inbox", "--session", "s-2", "--peek")["notices"][0]
     assert set(notice) >= {
@@ -191,8 +217,8 @@ def test_the_payload_has_the_context_to_act_on(bench: Bench, clients: Clients) -
     assert told_of["output"]["path"] in notice["text"]
 
 
-def test_the_text_is_fenced_stripped_masked_and_capped(bench: Bench) -> None:
-    """What a task says cannot leave its fence, reach the terminal, show a secret or fill the context."""
+def test_notice_text_is_framed_stripped_masked_and_capped(bench: Bench) -> None:
+    """Output cannot end its frame, control the terminal, show a secret or exceed 8 KB."""
     token = "ghp_" + "a1B2" * 9
     evil = bench.project / "evil"
     evil.write_text(
@@ -217,8 +243,11 @@ def test_the_text_is_fenced_stripped_masked_and_capped(bench: Bench) -> None:
 # --- groups ---------------------------------------------------------------------------------------
 
 
-def test_a_group_counts_down_and_ends_once(bench: Bench) -> None:
-    """Row 27: two remain, one remains, then one final notice that lists all."""
+def test_group_notices_count_down_to_one_final_notice(bench: Bench) -> None:
+    """Two members remain, then one. The final notice lists all members.
+
+    Row 27 of the acceptance scenarios.
+    """
     names = [bench.launch(until(f"go{n}"), "--session", "s-1", "--group", "g") for n in range(3)]
     heard = []
     for number, task in enumerate(names):
@@ -232,8 +261,8 @@ def test_a_group_counts_down_and_ends_once(bench: Bench) -> None:
     assert told(bench, "s-1") == []
 
 
-def test_siblings_that_end_in_the_same_moment_make_one_ending(bench: Bench) -> None:
-    """However many, while the parent is busy: each member ended once, the group once, all in one notice."""
+def test_group_gets_one_final_notice_when_its_members_end_together(bench: Bench) -> None:
+    """Twelve members end at once. Each has an ending, and the group has one."""
     names = [bench.launch(until("go"), "--session", "s-1", "--group", "g") for _ in range(12)]
     (bench.project / "go").touch()
     bench.run("wait", *names, "--no-ack")
@@ -244,8 +273,8 @@ def test_siblings_that_end_in_the_same_moment_make_one_ending(bench: Bench) -> N
     assert (kinds.count("ended"), kinds.count("group_ended")) == (12, 1)
 
 
-def test_a_group_of_another_session_is_another_group(bench: Bench) -> None:
-    """The same name in one project: each session's members are its own."""
+def test_group_of_another_session_is_another_group(bench: Bench) -> None:
+    """Two sessions use one name in one project, and each group ends on its own."""
     mine = ended(bench, "s-1", "true", "--group", "g")
     bench.launch("sleep 400", "--session", "s-2", "--group", "g")
     also = ended(bench, "s-1", "true", "--group", "g")
@@ -254,8 +283,8 @@ def test_a_group_of_another_session_is_another_group(bench: Bench) -> None:
     assert states(bench, mine) == {"ended": "pending"}
 
 
-def test_a_group_that_goes_on_ends_again(bench: Bench) -> None:
-    """A further member, or a retry of one: another end, another notice."""
+def test_group_ends_again_when_a_member_is_retried(bench: Bench) -> None:
+    """The second end of the group leads to a second final notice."""
     names = [ended(bench, "s-1", "exit 1", "--group", "g") for _ in range(2)]
     bench.ok("inbox", "--session", "s-1")
     bench.ok("retry", names[0])
@@ -264,18 +293,37 @@ def test_a_group_that_goes_on_ends_again(bench: Bench) -> None:
     assert [(notice["kind"], notice["attempt"]) for notice in found] == [("group_ended", 2)]
 
 
-def test_a_silent_group_stays_silent(bench: Bench) -> None:
-    """Nobody asked to be told of any of its members."""
+def test_group_notice_is_dismissed_when_its_members_want_no_notices(bench: Bench) -> None:
+    """With `--notify never`, the notices of members and group are dismissed at once."""
     names = [ended(bench, "s-1", "true", "--group", "g", "--notify", "never") for _ in range(2)]
     assert told(bench, "s-1") == []
     assert states(bench, names[1]) == {"ended": "dismissed", "group_ended": "dismissed"}
+
+
+def test_notice_counts_the_tasks_of_the_session_that_still_run(bench: Bench) -> None:
+    """Servers do not count, nor do tasks that ended before the running ones began."""
+    before = ended(bench, "s-1")
+    assert told(bench, "s-1") == [before]
+    bench.launch("sleep 400", "--session", "s-1", "--notify", "failure")
+    tasks = [bench.launch(until(f"go{number}"), "--session", "s-1") for number in range(3)]
+    said = []
+    for number, task in enumerate(tasks):
+        (bench.project / f"go{number}").touch()
+        bench.run("wait", task)
+        (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
+        said.append((notice["session_running"], notice["session_tasks"], notice["text"].splitlines()[-2]))
+    assert said == [
+        (2, 3, "2 of 3 tasks of this session still run: outlive list"),
+        (1, 3, "1 of 3 tasks of this session still run: outlive list"),
+        (0, 3, "all 3 tasks of this session have ended"),
+    ]
 
 
 # --- following ------------------------------------------------------------------------------------
 
 
 class Follower:
-    """`inbox --follow`, and what it has printed."""
+    """A process of `inbox --follow`, and the notices that it has printed."""
 
     def __init__(self, bench: Bench, session: str, number: int = 1) -> None:
         self.path = bench.root / f"followed-{session}-{number}"
@@ -287,22 +335,25 @@ class Follower:
 
     @property
     def notices(self) -> list[Any]:
-        """Every whole line, parsed."""
+        """The notices on all complete lines."""
         return [json.loads(line) for line in self.path.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
     def is_asleep(self) -> bool:
-        """Whether it is blocked in its poll."""
+        """Return whether the follower is blocked in its poll."""
         with open(f"/proc/{self.process.pid}/wchan", encoding="ascii") as file:
             return "poll" in file.read()
 
     def end(self) -> None:
-        """Stop it."""
+        """Kill the follower."""
         self.process.kill()
         self.process.wait()
 
 
-def test_following_prints_each_notice_once_as_it_comes(bench: Bench) -> None:
-    """Rows 26 and 36: what ends together is told together; one follower or two, each is printed once."""
+def test_followers_print_each_notice_once(bench: Bench) -> None:
+    """Two followers of one session share its notices, and no notice is printed twice.
+
+    Rows 26 and 36 of the acceptance scenarios.
+    """
     begin(bench, "s-1")
     followers = [Follower(bench, "s-1", number) for number in range(2)]
     try:
@@ -317,8 +368,8 @@ def test_following_prints_each_notice_once_as_it_comes(bench: Bench) -> None:
             each.end()
 
 
-def test_following_survives_the_death_of_a_keeper(bench: Bench) -> None:
-    """Nobody commits an ending, nobody else looks: the hang-up wakes it, and it settles what died."""
+def test_follower_prints_a_notice_when_a_keeper_dies(bench: Bench) -> None:
+    """A dead keeper commits no ending. Its hang-up wakes the follower, which settles."""
     begin(bench, "s-1")
     task = bench.launch("sleep 400", "--session", "s-1")
     follower = Follower(bench, "s-1")
@@ -327,15 +378,18 @@ def test_following_survives_the_death_of_a_keeper(bench: Bench) -> None:
         os.kill(bench.keeper(task), signal.SIGSTOP)
         bench.kill(task, "witness", "command", "keeper")
         wait_until(lambda: follower.notices, "the notice")
-        # If the kernel still knew how the command ended, it has not been lost.
+        # If the kernel still knew how the command ended, the task is not lost.
         (found,) = [(notice["kind"], notice["task"]["state"]) for notice in follower.notices]
         assert found in (("lost", "lost"), ("ended", "failed"))
     finally:
         follower.end()
 
 
-def test_a_failure_wakes_at_once_and_a_partial_success_waits(bench: Bench) -> None:
-    """Row 28: a success while others of its group go on is left to the inbox; a failure is told now."""
+def test_follower_prints_a_failure_at_once_and_defers_a_success_of_a_group(bench: Bench) -> None:
+    """A success is deferred while other members of the group run.
+
+    Row 28 of the acceptance scenarios.
+    """
     begin(bench, "s-1")
     follower = Follower(bench, "s-1")
     try:
@@ -354,9 +408,12 @@ def test_a_failure_wakes_at_once_and_a_partial_success_waits(bench: Bench) -> No
         follower.end()
 
 
-def test_a_deferral_has_a_ceiling(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row 35: held while others go on; past the ceiling it is told."""
-    from outlive.service import follow_inbox
+def test_follower_defers_a_success_only_up_to_the_ceiling(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The notice is printed after `DEFERRAL_CEILING_S`, although another member runs.
+
+    Row 35 of the acceptance scenarios.
+    """
+    from outlive.service.notices import follow_inbox
 
     monkeypatch.setattr(follow_inbox, "DEFERRAL_CEILING_S", 1.0)
     begin(bench, "s-1")
@@ -370,8 +427,11 @@ def test_a_deferral_has_a_ceiling(bench: Bench, monkeypatch: pytest.MonkeyPatch)
     assert time.monotonic() - began >= 1.0
 
 
-def test_following_costs_nothing_while_nothing_happens(bench: Bench) -> None:
-    """Row 37: asleep in one call, whether or not tasks run; no guard decides that nothing is worth waking for."""
+def test_follower_stays_asleep_while_nothing_happens(bench: Bench) -> None:
+    """A sleeping follower makes no context switch, and an ending wakes the follower.
+
+    Row 37 of the acceptance scenarios.
+    """
     begin(bench, "s-1")
     task = bench.launch("read x < fifo || true; exit 5", "--session", "s-1")
     follower = Follower(bench, "s-1")
@@ -394,8 +454,11 @@ def _switches(pid: int) -> list[str]:
 # --- hand-off -------------------------------------------------------------------------------------
 
 
-def test_a_successor_is_told_before_it_acts(bench: Bench, clients: Clients) -> None:
-    """Row 48: what runs (id, command, directory, age, last line), what ended unseen, what was lost, where more is."""
+def test_hand_off_tells_a_successor_what_runs_what_ended_and_what_was_lost(bench: Bench, clients: Clients) -> None:
+    """The text has ids, commands and output, and is at most 3 KB long.
+
+    Row 48 of the acceptance scenarios.
+    """
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     running = bench.launch("echo half way; sleep 400", "--session", "s-1")
@@ -418,8 +481,8 @@ def test_a_successor_is_told_before_it_acts(bench: Bench, clients: Clients) -> N
 
 
 @pytest.mark.parametrize("count", [10, 60, 120])
-def test_a_hand_off_is_short_whatever_there_is(bench: Bench, count: int) -> None:
-    """3 KB for ten tasks, fewer words for more; what is not named stays owed."""
+def test_hand_off_is_at_most_3_kb_for_any_number_of_tasks(bench: Bench, count: int) -> None:
+    """Tasks that do not fit into the hand-off are reported by the inbox afterwards."""
     begin(bench, "s-1")
     words = "; ".join(["echo a rather long command line with many words"] * 5)
     with ThreadPoolExecutor(4) as pool:
@@ -436,15 +499,20 @@ def test_a_hand_off_is_short_whatever_there_is(bench: Bench, count: int) -> None
     assert heard == set(tasks)
 
 
-def test_nothing_to_say_is_not_said(bench: Bench) -> None:
-    """Not a word at a boundary, not a word from an empty inbox."""
+def test_session_commands_print_nothing_when_there_is_nothing_to_report(bench: Bench) -> None:
+    """`session begin`, `inbox` and `hand-off` then have an empty output."""
     assert bench.ok("session", "begin", "--session", "s-1") == ""
     assert bench.ok("inbox", "--session", "s-1") == ""
     assert bench.ok("hand-off", "--session", "s-1") == ""
 
 
-def test_what_nobody_continues_is_shown_to_the_next_of_the_project(bench: Bench, clients: Clients) -> None:
-    """Marked as an earlier session's, without being told: it stays owed. Never to another project."""
+def test_hand_off_gives_tasks_of_a_dead_session_to_the_next_session_of_the_project(
+    bench: Bench, clients: Clients
+) -> None:
+    """The hand-off marks the tasks as those of an earlier session.
+
+    No session of another project gets the tasks.
+    """
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     task = ended(bench, "s-1")
@@ -455,7 +523,7 @@ def test_what_nobody_continues_is_shown_to_the_next_of_the_project(bench: Bench,
     assert [(each["id"], each["earlier_session"]) for each in handed["ended"]] == [(task, True)]
     assert [(each["id"], each["earlier_session"]) for each in handed["running"]] == [(running, True)]
     assert "(of an earlier session)" in handed["text"]
-    assert states(bench, task) == {"ended": "pending"}
+    assert states(bench, task) == {"ended": "presented"}
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     assert begin(bench, "s-4", cwd=elsewhere)["hand_off"]["ended"] == []

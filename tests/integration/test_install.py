@@ -1,4 +1,4 @@
-"""Installing: shown first, done once, undone to the byte."""
+"""Installing: the changes are shown first, made once, and undone byte for byte."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from outlive.bundle.home import open_home
-from outlive.install import jsonc, openclaw, record
-from outlive.install.installing import install as make
-from outlive.install.installing import plan_install, plan_uninstall, uninstall
-from outlive.install.openclaw import FILES
-from outlive.install.target import whole
+from outlive.install.apply import install as make
+from outlive.install.apply import plan_install, plan_uninstall, uninstall
+from outlive.install.clients import openclaw
+from outlive.install.clients.openclaw import FILES
+from outlive.install.config import backup, jsonc
+from outlive.install.config.target_file import whole
 from tests.support import PATIENCE_S, SCRIPT
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ CLIENTS = {
     "openclaw": ".openclaw/openclaw.json",
     "cursor": ".cursor/hooks.json",
 }
-# Where each names the tools that the guard is asked about, and those of them that an earlier version did not know.
+# For each client: the file that lists the tools of the guard, and the tools that an earlier version did not have.
 NEWER = {
     "claude": (CLIENTS["claude"], "|Read|Grep|Glob"),
     "gemini": (CLIENTS["gemini"], "|read_file|grep_search|glob|list_directory"),
@@ -55,13 +56,13 @@ OPENCLAW = ("OPENCLAW_STATE_DIR", "OPENCLAW_CONFIG_PATH")
 
 
 def mine(client: str) -> str:
-    """What somebody had in a client's configuration before us."""
+    """Return the configuration that a user had before the installation."""
     return OTHERWISE_MINE.get(client, MINE)
 
 
 @pytest.fixture
 def user(bench: Bench) -> Path:
-    """The home directory of a user."""
+    """Return the home directory of a user."""
     home = bench.root / "user"
     home.mkdir()
     bench.env["HOME"] = str(home)
@@ -78,7 +79,7 @@ def user(bench: Bench) -> Path:
 
 
 def tree(top: Path) -> dict[str, tuple[int, bytes]]:
-    """Every file below a directory, and every directory."""
+    """Return the mode and the content of every path below a directory."""
     return {
         str(path.relative_to(top)): (path.lstat().st_mode, path.read_bytes() if path.is_file() else b"")
         for path in top.rglob("*")
@@ -86,7 +87,7 @@ def tree(top: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def settings(user: Path, client: str, text: str | None = None) -> Path:
-    """A configuration that was there before us."""
+    """Write a configuration as it was before the installation, and return its path."""
     file = user / CLIENTS[client]
     file.parent.mkdir(parents=True)
     file.write_text(mine(client) if text is None else text)
@@ -94,99 +95,103 @@ def settings(user: Path, client: str, text: str | None = None) -> Path:
 
 
 def install(bench: Bench, client: str, *options: str) -> str:
-    """As a user does it; Codex need not be there."""
-    return bench.ok("install", "--client", client, *(("--untrusted",) if client == "codex" else ()), *options)
+    """Install for a client as a user does; the program of Codex may be missing."""
+    return bench.ok("install", "--yes", "--client", client, *(("--untrusted",) if client == "codex" else ()), *options)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_installed_and_uninstalled_nothing_has_changed(bench: Bench, user: Path, client: str) -> None:
-    """Not a byte, not a mode, not a directory."""
+def test_uninstall_restores_every_byte_mode_and_directory(bench: Bench, user: Path, client: str) -> None:
+    """After installing and uninstalling, the user's configuration is as before."""
     settings(user, client).chmod(0o640)
     before = tree(user)
     install(bench, client)
     assert tree(user) != before
-    bench.ok("uninstall", "--client", client)
+    bench.ok("uninstall", "--yes", "--client", client)
     assert tree(user) == before
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_from_nothing_to_nothing(bench: Bench, user: Path, client: str) -> None:
-    """What was made for us goes with us."""
+def test_uninstall_removes_every_file_when_the_client_had_none(bench: Bench, user: Path, client: str) -> None:
+    """The files and directories that the installation created are removed."""
     install(bench, client)
     assert (user / CLIENTS[client]).exists()
-    bench.ok("uninstall", "--client", client)
+    bench.ok("uninstall", "--yes", "--client", client)
     assert tree(user) == {}
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_twice_is_once(bench: Bench, user: Path, client: str) -> None:
-    """And still undone to the byte."""
+def test_second_install_changes_nothing(bench: Bench, user: Path, client: str) -> None:
+    """Uninstalling afterwards still restores the configuration byte for byte."""
     settings(user, client)
     before = tree(user)
     install(bench, client)
     once = tree(user)
     assert "nothing to change" in install(bench, client)
     assert tree(user) == once
-    bench.ok("uninstall", "--client", client)
+    bench.ok("uninstall", "--yes", "--client", client)
     assert tree(user) == before
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_what_was_edited_meanwhile_stays_edited(bench: Bench, user: Path, client: str) -> None:
-    """Only our entries go."""
+def test_uninstall_keeps_edits_made_after_the_installation(bench: Bench, user: Path, client: str) -> None:
+    """Only Outlive's entries are removed."""
     file = settings(user, client)
     install(bench, client)
     file.write_text(file.read_text().replace('"x"', '"y"'))
-    bench.ok("uninstall", "--client", client)
+    bench.ok("uninstall", "--yes", "--client", client)
     assert file.read_text() == mine(client).replace('"x"', '"y"')
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_without_the_record_only_ours_goes(bench: Bench, user: Path, client: str) -> None:
-    """The state directory was deleted: nobody knows what was there, and it stays."""
+def test_uninstall_removes_only_entries_of_outlive_when_its_backups_are_gone(
+    bench: Bench, user: Path, client: str
+) -> None:
+    """Without a backup, the user's entries stay and Outlive's files are removed."""
     file = settings(user, client)
     install(bench, client)
     shutil.rmtree(bench.state)
-    bench.ok("uninstall", "--client", client)
+    bench.ok("uninstall", "--yes", "--client", client)
     assert file.read_text() == mine(client)
     assert [path for path in tree(user) if path.endswith(("SKILL.md", ".js"))] == []
 
 
-def test_what_was_edited_between_two_installations_is_what_is_given_back(bench: Bench, user: Path) -> None:
-    """The file without us, as it last was."""
+def test_uninstall_keeps_edits_made_between_two_installations(bench: Bench, user: Path) -> None:
+    """The result is the user's last version, without Outlive's entries."""
     file = settings(user, "claude")
     install(bench, "claude")
     file.write_text(file.read_text().replace('"x"', '"y"'))
     install(bench, "claude", "--guard", "off")
     assert "PreToolUse" not in file.read_text()
-    bench.ok("uninstall", "--client", "claude")
+    bench.ok("uninstall", "--yes", "--client", "claude")
     assert file.read_text() == MINE.replace('"x"', '"y"')
 
 
 @pytest.mark.parametrize("is_edited", [False, True])
 @pytest.mark.parametrize("client", NEWER)
-def test_an_older_installation_is_brought_up_to_date(bench: Bench, user: Path, client: str, is_edited: bool) -> None:
-    """It asks about all tools that the hook knows by now; what was there before either of them is given back."""
+def test_install_updates_the_tools_of_an_older_installation(
+    bench: Bench, user: Path, client: str, is_edited: bool
+) -> None:
+    """Uninstalling restores the state before the older installation."""
     settings(user, client)
     before = tree(user)
     install(bench, client)
     name, newer = NEWER[client]
-    assert re.findall(r"\w+", newer) == list(import_module(f"outlive.hooks.{client}").READERS)
+    assert re.findall(r"\w+", newer) == list(import_module(f"outlive.hooks.clients.{client}").READERS)
     file, home = user / name, open_home(bench.env)
     now = file.read_text()
     assert newer in now
     file.write_text(now.replace(newer, ""))
     if not is_edited:
-        kept = record.recall(home, client)[str(file)]
-        record.keep(home, client, [str(file)], [kept.but(after=record.mark_of(file.read_text()))])
+        kept = backup.recall(home, client)[str(file)]
+        backup.keep(home, client, [str(file)], [kept.but(after=backup.mark_of(file.read_text()))])
     install(bench, client)
     assert file.read_text() == now
-    bench.ok("uninstall", "--client", client)
+    bench.ok("uninstall", "--yes", "--client", client)
     assert tree(user) == before
 
 
-def test_a_look_changes_nothing(bench: Bench, user: Path) -> None:
-    """`--dry-run` shows what would be."""
+def test_install_dry_run_changes_nothing(bench: Bench, user: Path) -> None:
+    """`--dry-run` shows each change with the lines around it, and masks keys."""
     key = "sk-ant-api03-" + "Ab3dEf6h" * 12
     settings(user, "claude", MINE.replace('"x"', f'"{key}"'))
     before = tree(user)
@@ -198,8 +203,8 @@ def test_a_look_changes_nothing(bench: Bench, user: Path) -> None:
     assert '"model"' in shown, "with the lines around it"
 
 
-def test_what_is_called_is_ours_by_absolute_path_and_isolated(bench: Bench, user: Path) -> None:
-    """Nothing that a directory or an environment could put in its place."""
+def test_installed_hooks_call_the_script_isolated_and_by_absolute_path(bench: Bench, user: Path) -> None:
+    """Neither a directory nor a variable can replace the program that a hook calls."""
     install(bench, "claude")
     found = json.loads((user / CLIENTS["claude"]).read_text())
     hooks = [hook for groups in found["hooks"].values() for group in groups for hook in group["hooks"]]
@@ -210,8 +215,8 @@ def test_what_is_called_is_ours_by_absolute_path_and_isolated(bench: Bench, user
         assert os.path.exists(hook["args"][1])
 
 
-def test_opencode_calls_the_same_and_its_server_is_added_to_the_file_that_it_reads(bench: Bench, user: Path) -> None:
-    """Beside what is there; without a rule that would allow anything."""
+def test_install_adds_the_server_to_the_file_that_opencode_reads(bench: Bench, user: Path) -> None:
+    """The user's entries stay, and no permission rule is added."""
     plain = user / ".config/opencode/opencode.json"
     plain.parent.mkdir(parents=True)
     plain.write_text('{"permission": {"bash": "ask"}}')
@@ -237,10 +242,13 @@ def test_opencode_calls_the_same_and_its_server_is_added_to_the_file_that_it_rea
     ],
     ids=["ours", "ours in an empty file", "more of ours", "a comment", "more than ours"],
 )
-def test_the_schema_that_opencode_was_given_stays_only_beside_what_the_user_wrote(
+def test_uninstall_keeps_the_schema_of_opencode_only_with_entries_of_the_user(
     bench: Bench, user: Path, before: str | None, edit: tuple[str, str], after: str | None
 ) -> None:
-    """OpenCode would write it there itself; where nothing else is left, nobody but us has wanted the file."""
+    """OpenCode itself adds `$schema` to a file with entries of the user.
+
+    A file that was made for Outlive's entries only is deleted.
+    """
     file = user / CLIENTS["opencode"]
     if before is not None:
         settings(user, "opencode", before)
@@ -248,25 +256,25 @@ def test_the_schema_that_opencode_was_given_stays_only_beside_what_the_user_wrot
     text = file.read_text()
     assert edit[0] in text
     file.write_text(text.replace(*edit, 1))
-    bench.ok("uninstall", "--client", "opencode")
+    bench.ok("uninstall", "--yes", "--client", "opencode")
     assert (file.read_text().strip() if file.exists() else None) == after
 
 
 @pytest.mark.parametrize("name", ["XDG_CONFIG_HOME", "OPENCODE_CONFIG_DIR"])
-def test_opencode_is_found_where_its_variables_say(bench: Bench, user: Path, name: str) -> None:
-    """As it finds its configuration itself."""
+def test_install_finds_opencode_by_its_variables(bench: Bench, user: Path, name: str) -> None:
+    """`XDG_CONFIG_HOME` and `OPENCODE_CONFIG_DIR` move OpenCode's configuration."""
     place = bench.root / "elsewhere"
     bench.env[name] = str(place)
     install(bench, "opencode")
     top = place / "opencode" if name == "XDG_CONFIG_HOME" else place
     assert (top / "plugin/outlive.js").exists()
     assert tree(user) == {}
-    bench.ok("uninstall", "--client", "opencode")
+    bench.ok("uninstall", "--yes", "--client", "opencode")
     assert not place.exists()
 
 
-def test_openclaw_is_told_what_to_call_and_no_webhook_is_opened(bench: Bench, user: Path) -> None:
-    """The plugin is whole, enabled, and among those that may load; its command is ours, by absolute path, isolated."""
+def test_install_enables_the_plugin_of_openclaw_without_a_webhook(bench: Bench, user: Path) -> None:
+    """The plugin may load, and calls the script by its absolute path with `python -I`."""
     settings(user, "openclaw")
     install(bench, "openclaw", "--guard", "off")
     text = (user / CLIENTS["openclaw"]).read_text()
@@ -282,8 +290,8 @@ def test_openclaw_is_told_what_to_call_and_no_webhook_is_opened(bench: Bench, us
         assert (user / ".openclaw/extensions/outlive" / name).read_bytes() == shipped.read_bytes()
 
 
-def test_a_link_stays_a_link(bench: Bench, user: Path) -> None:
-    """People keep their configuration elsewhere."""
+def test_install_keeps_a_symbolic_link_to_the_configuration(bench: Bench, user: Path) -> None:
+    """The target of the link is edited, because users keep such files elsewhere."""
     real = bench.root / "dotfiles.json"
     real.write_text(MINE)
     (user / ".claude").mkdir()
@@ -291,13 +299,15 @@ def test_a_link_stays_a_link(bench: Bench, user: Path) -> None:
     install(bench, "claude")
     assert (user / CLIENTS["claude"]).is_symlink()
     assert "outlive" in real.read_text()
-    bench.ok("uninstall", "--client", "claude")
+    bench.ok("uninstall", "--yes", "--client", "claude")
     assert real.read_text() == MINE
 
 
 @pytest.mark.parametrize("verb", ["install", "uninstall"])
-def test_what_a_client_writes_while_a_person_is_asked_is_not_written_over(bench: Bench, user: Path, verb: str) -> None:
-    """Claude Code writes this file at any time; and nothing else is changed either."""
+def test_install_and_uninstall_are_refused_when_a_file_changes_during_the_question(
+    bench: Bench, user: Path, verb: str
+) -> None:
+    """The exit code is 2, and no file is changed. A client may write at any time."""
     file = user / ".claude.json"
     settings(user, "claude")
     file.write_text('{"startups": 1}')
@@ -322,8 +332,8 @@ def test_what_a_client_writes_while_a_person_is_asked_is_not_written_over(bench:
     assert tree(user) == before
 
 
-def test_an_installation_that_did_not_end_leaves_no_directories_behind(bench: Bench, user: Path) -> None:
-    """Which ones it makes is kept before it makes them."""
+def test_uninstall_removes_the_directories_of_an_interrupted_installation(bench: Bench, user: Path) -> None:
+    """The installation records its directories before it creates them."""
     home, is_ours = open_home(bench.env), "ours".__eq__
     files = [whole(str(user / name), "ours", is_ours) for name in ("a/b/one", "c/two")]
     changes = plan_install(home, "some", files)
@@ -336,8 +346,8 @@ def test_an_installation_that_did_not_end_leaves_no_directories_behind(bench: Be
 
 
 @pytest.mark.parametrize("name", [".claude/skills", "store"])
-def test_what_may_not_be_written_is_found_before_anything_is(bench: Bench, user: Path, name: str) -> None:
-    """A directory of a package manager, say, that a link leads to."""
+def test_install_writes_nothing_when_one_file_cannot_be_written(bench: Bench, user: Path, name: str) -> None:
+    """One read-only directory, perhaps the target of a link, prevents every change."""
     folder = user / name
     folder.mkdir(parents=True)
     (folder / "claude.json").write_text("{}")
@@ -346,24 +356,24 @@ def test_what_may_not_be_written_is_found_before_anything_is(bench: Bench, user:
     folder.chmod(0o555)
     before = tree(user)
     rightless = ("setpriv", "--bounding-set=-dac_override") if os.geteuid() == 0 else ()
-    done = bench.run("install", "--client", "claude", before=rightless)
+    done = bench.run("install", "--yes", "--client", "claude", before=rightless)
     assert (done.returncode, tree(user)) == (2, before)
     assert "cannot be written" in done.stderr
 
 
-def test_what_is_nested_without_end_is_refused(bench: Bench, user: Path) -> None:
-    """As what is no JSON is."""
+def test_install_refuses_a_configuration_that_is_nested_too_deeply(bench: Bench, user: Path) -> None:
+    """Installing exits with code 2, as for a file that is not JSON."""
     settings(user, "claude", '{"a": ' + "[" * 3000 + "]" * 3000 + "}")
-    done = bench.run("install", "--client", "claude")
+    done = bench.run("install", "--yes", "--client", "claude")
     assert done.returncode == 2
     assert "nested too deeply" in done.stderr
 
 
-def test_broken_configuration_is_not_touched(bench: Bench, user: Path) -> None:
-    """Nor is anything else of the same client."""
+def test_install_writes_nothing_when_a_configuration_is_broken(bench: Bench, user: Path) -> None:
+    """Installing exits with code 2 and writes no other file of the client either."""
     settings(user, "claude", '{"model": ')
     before = tree(user)
-    done = bench.run("install", "--client", "claude")
+    done = bench.run("install", "--yes", "--client", "claude")
     assert done.returncode == 2
     assert "no JSON" in done.stderr
     assert tree(user) == before
@@ -386,55 +396,58 @@ TWICE = (
 
 
 @pytest.mark.parametrize(("client", "name", "text"), TWICE)
-def test_a_key_that_is_there_twice_is_for_its_owner_to_mend(
+def test_install_refuses_a_configuration_with_a_duplicate_key(
     bench: Bench, user: Path, client: str, name: str, text: str
 ) -> None:
-    """Clients read the last and people the first: nothing is written; and where we never were, nothing is refused."""
+    """The exit code is 2, because clients and people read different entries.
+
+    Where Outlive was never installed, uninstalling succeeds and changes nothing.
+    """
     file = user / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     before = tree(user)
-    done = bench.run("install", "--client", client, *(("--untrusted",) if client == "codex" else ()))
+    done = bench.run("install", "--yes", "--client", client, *(("--untrusted",) if client == "codex" else ()))
     assert done.returncode == 2
     assert f"{file}: it has " in done.stderr
     assert "twice" in done.stderr
     assert tree(user) == before
-    bench.ok("uninstall", "--client", client)
+    bench.ok("uninstall", "--yes", "--client", client)
     assert tree(user) == before
 
 
 @pytest.mark.parametrize("more", ['"hooks": {"Stop": []}, ', '"mcpServers": {}, '])
-def test_a_key_that_came_a_second_time_loses_nobody_anything(bench: Bench, user: Path, more: str) -> None:
-    """Uninstalling says which it is, and goes on when it is mended."""
+def test_uninstall_refuses_a_duplicate_key_until_the_user_removes_it(bench: Bench, user: Path, more: str) -> None:
+    """The error says that a key is there twice, and the file stays as it is."""
     file = settings(user, "gemini", "{}")
     install(bench, "gemini")
     ours = file.read_text()
     for text in (ours.replace("{", "{" + more, 1), ours.rstrip()[:-1] + ", " + more[:-2] + "}"):
         file.write_text(text)
-        done = bench.run("uninstall", "--client", "gemini")
+        done = bench.run("uninstall", "--yes", "--client", "gemini")
         assert done.returncode == 2
         assert "twice" in done.stderr
         assert file.read_text() == text
     file.write_text(ours + "\n")
-    bench.ok("uninstall", "--client", "gemini")
+    bench.ok("uninstall", "--yes", "--client", "gemini")
     assert json.loads(file.read_text()) == {}
 
 
-def test_what_was_there_is_kept_where_nobody_else_reads(bench: Bench, user: Path) -> None:
-    """Configuration holds keys."""
+def test_backup_of_a_configuration_is_private(bench: Bench, user: Path) -> None:
+    """The backup may contain keys, so its mode is 0600. Uninstalling deletes it."""
     settings(user, "claude")
     install(bench, "claude")
     (kept,) = bench.state.glob("*/install/claude.json")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     (command,) = bench.state.glob("*/bin/*")
     assert command.resolve() == SCRIPT
-    bench.ok("uninstall", "--client", "claude")
+    bench.ok("uninstall", "--yes", "--client", "claude")
     assert not kept.exists()
     assert not os.path.lexists(command)
 
 
-def test_auto_finds_the_clients_that_are_there(bench: Bench, user: Path) -> None:
-    """By their directories, or by their programs."""
+def test_install_finds_the_clients_of_the_user(bench: Bench, user: Path) -> None:
+    """A client is found by its directory or by its program."""
     bench.env["PATH"] = "/usr/bin:/bin"
     assert "no client was found" in bench.run("install").stderr
     (user / ".claude").mkdir()
@@ -444,47 +457,113 @@ def test_auto_finds_the_clients_that_are_there(bench: Bench, user: Path) -> None
     assert found["applied"] is False
 
 
-def test_codex_is_not_installed_half(bench: Bench, user: Path) -> None:
-    """Only Codex can tell how its hooks are trusted: without it, nothing is written."""
+@pytest.mark.parametrize("verb", ["install", "uninstall"])
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "JSON"])
+def test_install_and_uninstall_change_nothing_when_there_is_no_terminal(
+    bench: Bench, user: Path, verb: str, options: tuple[str, ...]
+) -> None:
+    """Without --yes, the changes are shown, and the exit code is 2."""
+    path = settings(user, "claude")
+    if verb == "uninstall":
+        install(bench, "claude")
+    before = tree(user)
+    done = bench.run(verb, "--client", "claude", *options)
+    assert (done.returncode, tree(user)) == (2, before)
+    assert str(path) in done.stdout
+    assert "there is no terminal to ask on" in done.stderr
+    if options:
+        assert json.loads(done.stdout)["applied"] is False
+    assert bench.run(verb, "--client", "claude", "--yes", *options).returncode == 0
+    assert tree(user) != before
+    assert bench.run(verb, "--client", "claude", *options).returncode == 0, "nothing is left to change"
+
+
+@pytest.mark.parametrize("broken", ["codex", "gemini"])
+def test_install_skips_a_client_that_cannot_be_installed(bench: Bench, user: Path, broken: str) -> None:
+    """Other clients are installed, and the output gives the reason for the skip."""
     bench.env["PATH"] = "/usr/bin:/bin"
-    done = bench.run("install", "--client", "codex")
+    settings(user, "claude")
+    if broken == "codex":
+        (user / ".codex").mkdir()
+    else:
+        settings(user, "gemini", '{"model": ')
+    before = tree(user)
+    told = bench.ok("install", "--yes")
+    assert f"{broken}: skipped, because " in told
+    assert "claude: installed" in told
+    assert "outlive" in (user / CLIENTS["claude"]).read_text()
+    rows = {each["client"]: each for each in bench.json("install", "--yes")["clients"]}
+    assert set(rows) == {"claude", broken}
+    assert rows[broken]["skipped"]
+    bench.ok("uninstall", "--yes")
+    assert tree(user) == before
+
+
+def test_install_and_uninstall_name_only_the_clients_that_they_changed(bench: Bench, user: Path) -> None:
+    """For every other client, the output says that there is nothing to change."""
+    bench.env["PATH"] = "/usr/bin:/bin"
+    (user / ".claude").mkdir()
+    (user / ".gemini").mkdir()
+    bench.ok("install", "--client", "claude", "--yes")
+    told = bench.ok("install", "--yes").splitlines()
+    assert told[-2:] == ["gemini: installed; it takes effect in new sessions", "claude: nothing to change"]
+    bench.ok("uninstall", "--client", "gemini", "--yes")
+    told = bench.ok("uninstall", "--yes").splitlines()
+    assert told[-2:] == ["claude: uninstalled; it takes effect in new sessions", "gemini: nothing to change"]
+
+
+def test_install_fails_when_the_only_client_cannot_be_installed(bench: Bench, user: Path) -> None:
+    """Installing exits with code 2, and stderr has the client's error."""
+    bench.env["PATH"] = "/usr/bin:/bin"
+    (user / ".codex").mkdir()
+    done = bench.run("install", "--yes")
+    assert done.returncode == 2
+    assert "codex is not on the PATH" in done.stderr
+
+
+def test_install_writes_nothing_for_codex_when_its_program_is_missing(bench: Bench, user: Path) -> None:
+    """No file is written, because only the program can tell how Codex trusts hooks."""
+    bench.env["PATH"] = "/usr/bin:/bin"
+    done = bench.run("install", "--yes", "--client", "codex")
     assert done.returncode == 2
     assert "codex is not on the PATH" in done.stderr
     assert tree(user) == {}
 
 
-def test_a_plugin_is_a_folder_that_comes_and_goes(bench: Bench, user: Path) -> None:
-    """Nothing of the user's configuration is touched for it."""
+def test_plugin_is_installed_and_uninstalled_as_a_folder(bench: Bench, user: Path) -> None:
+    """No file of the user's configuration is changed."""
     folder = bench.root / "plugin"
-    bench.ok("install", "--client", "claude", "--plugin", str(folder))
+    bench.ok("install", "--yes", "--client", "claude", "--plugin", str(folder))
     assert json.loads((folder / ".claude-plugin/plugin.json").read_text())["name"] == "outlive"
     assert "SessionStart" in json.loads((folder / "hooks/hooks.json").read_text())["hooks"]
     assert tree(user) == {}
-    bench.ok("uninstall", "--client", "claude", "--plugin", str(folder))
+    bench.ok("uninstall", "--yes", "--client", "claude", "--plugin", str(folder))
     assert not folder.exists()
 
 
 @pytest.mark.parametrize("options", [(), ("--client", "claude")])
-def test_a_plugin_goes_also_if_nobody_remembers_where_it_is(bench: Bench, user: Path, options: tuple[str, ...]) -> None:
-    """Whether or not a client is found here; and nothing is kept of it afterwards."""
+def test_uninstall_removes_plugins_without_being_given_their_folders(
+    bench: Bench, user: Path, options: tuple[str, ...]
+) -> None:
+    """Outlive removes the folders that it has recorded, and then the record."""
     bench.env["PATH"] = "/usr/bin:/bin"
     folders = [bench.root / "one", bench.root / "deep/other"]
     for folder in folders:
-        bench.ok("install", "--client", "claude", "--plugin", str(folder))
+        bench.ok("install", "--yes", "--client", "claude", "--plugin", str(folder))
     assert str(folders[0]) in bench.ok("uninstall", *options, "--dry-run")
     assert all(folder.exists() for folder in folders)
-    bench.ok("uninstall", *options)
+    bench.ok("uninstall", "--yes", *options)
     assert not [folder for folder in (*folders, bench.root / "deep") if folder.exists()]
     assert not list(bench.state.glob("*/install/*"))
     assert tree(user) == {}
 
 
-def test_what_was_edited_in_a_plugin_is_named_and_left(bench: Bench, user: Path) -> None:
-    """Together with what somebody put beside it; what was deleted meanwhile is nobody's concern."""
+def test_uninstall_names_and_keeps_an_edited_file_of_a_plugin(bench: Bench, user: Path) -> None:
+    """A file that the user added stays, too. A file that was deleted causes no error."""
     (user / ".claude").mkdir()
     install(bench, "claude")
     folder = bench.root / "plugin"
-    bench.ok("install", "--client", "claude", "--plugin", str(folder))
+    bench.ok("install", "--yes", "--client", "claude", "--plugin", str(folder))
     hooks = folder / "hooks/hooks.json"
     hooks.write_text(hooks.read_text() + "\n")
     (folder / ".claude-plugin/plugin.json").unlink()
@@ -492,10 +571,10 @@ def test_what_was_edited_in_a_plugin_is_named_and_left(bench: Bench, user: Path)
     (found,) = [each for each in bench.json("uninstall", "--dry-run")["clients"] if "plugin" in each["client"]]
     assert str(hooks) not in found["changed"]
     assert [text.partition(" ")[0] for text in found["left_out"]] == [str(hooks)]
-    assert f"{hooks} was edited" in bench.ok("uninstall")
+    assert f"{hooks} was edited" in bench.ok("uninstall", "--yes")
     assert sorted(path for path in tree(folder) if (folder / path).is_file()) == ["hooks/hooks.json", "mine"]
     assert sorted(tree(user)) == [".claude"]
-    assert str(folder) not in bench.ok("uninstall"), "what is left is theirs"
+    assert str(folder) not in bench.ok("uninstall", "--yes"), "what is left is theirs"
 
 
 CODEX = f"""#!{sys.executable}
@@ -516,7 +595,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def codex(bench: Bench, user: Path) -> Path:
-    """A configuration of Codex, and a program that answers as Codex does when it is asked for its hooks."""
+    """Write a configuration of Codex, and a program that lists hooks as Codex does."""
     program = bench.root / "bin/codex"
     program.parent.mkdir()
     program.write_text(CODEX)
@@ -528,30 +607,30 @@ def codex(bench: Bench, user: Path) -> Path:
     return file
 
 
-def test_codex_trusts_each_hook_once(bench: Bench, codex: Path) -> None:
-    """Whatever happened to its files since: the same table twice, and Codex does not start."""
-    bench.ok("install", "--client", "codex")
+def test_install_writes_the_trust_in_each_codex_hook_once(bench: Bench, codex: Path) -> None:
+    """A second installation adds no second table, with which Codex would not start."""
+    bench.ok("install", "--yes", "--client", "codex")
     trusted = tomllib.loads(codex.read_text())["hooks"]["state"]
     (codex.parent / "hooks.json").unlink()
     codex.write_text(codex.read_text().replace('"x"', '"y"'))
-    bench.ok("install", "--client", "codex")
+    bench.ok("install", "--yes", "--client", "codex")
     assert tomllib.loads(codex.read_text())["hooks"]["state"] == trusted
     (codex.parent / "hooks.json").unlink()
     codex.write_text(codex.read_text().replace('"y"', '"z"'))
-    bench.ok("uninstall", "--client", "codex")
+    bench.ok("uninstall", "--yes", "--client", "codex")
     assert codex.read_text() == 'model = "z"\n'
 
 
-def test_codex_still_trusts_what_its_user_trusts(bench: Bench, codex: Path) -> None:
-    """Only what is about our hooks goes, and what is about none."""
+def test_uninstall_keeps_the_trust_in_codex_hooks_of_the_user(bench: Bench, codex: Path) -> None:
+    """Only the trust in Outlive's hooks is removed."""
     hooks = codex.parent / "hooks.json"
     hooks.write_text('{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}]}}')
     theirs = f'model = "x"\n[hooks.state."{hooks}:stop:0:0"]\ntrusted_hash = "sha256:1"\n'
     codex.write_text(theirs)
-    bench.ok("install", "--client", "codex")
+    bench.ok("install", "--yes", "--client", "codex")
     assert len(tomllib.loads(codex.read_text())["hooks"]["state"]) > 2
     codex.write_text(codex.read_text().replace('"x"', '"y"'))
-    bench.ok("uninstall", "--client", "codex")
+    bench.ok("uninstall", "--yes", "--client", "codex")
     assert codex.read_text() == theirs.replace('"x"', '"y"')
 
 
@@ -566,86 +645,91 @@ def test_codex_still_trusts_what_its_user_trusts(bench: Bench, codex: Path) -> N
         'mcp_servers.outlive.command = "/x"\n',
     ],
 )
-def test_a_server_of_somebody_else_in_codex_is_left_alone(bench: Bench, codex: Path, text: str) -> None:
-    """However it is written; a second table of the same name would keep Codex from starting."""
+def test_install_leaves_the_servers_of_the_user_in_codex_alone(bench: Bench, codex: Path, text: str) -> None:
+    """Outlive adds no server, because a second table would keep Codex from starting."""
     codex.write_text(text)
     servers = tomllib.loads(text)["mcp_servers"]
-    assert "not added" in bench.ok("install", "--client", "codex")
+    assert "not added" in bench.ok("install", "--yes", "--client", "codex")
     assert tomllib.loads(codex.read_text())["mcp_servers"] == servers
     codex.write_text("# new\n" + codex.read_text())
-    bench.ok("uninstall", "--client", "codex")
+    bench.ok("uninstall", "--yes", "--client", "codex")
     assert codex.read_text() == "# new\n" + text
 
 
 @pytest.mark.parametrize("text", ["hooks = {}\n", "hooks.state = {}\n", "model = \n"])
-def test_codex_is_not_left_with_what_it_cannot_read(bench: Bench, codex: Path, text: str) -> None:
-    """Refused, and nothing is written."""
+def test_install_writes_nothing_when_codex_could_not_read_the_result(bench: Bench, codex: Path, text: str) -> None:
+    """Installing exits with code 2 when the resulting TOML would be invalid."""
     codex.write_text(text)
     before = tree(codex.parent)
-    done = bench.run("install", "--client", "codex")
+    done = bench.run("install", "--yes", "--client", "codex")
     assert done.returncode == 2
     assert "TOML" in done.stderr
     assert tree(codex.parent) == before
 
 
 @pytest.mark.parametrize("python", ["/usr/bin/python3", "/gone/python"])
-def test_a_server_that_starts_exactly_ours_counts_as_ours(bench: Bench, user: Path, python: str) -> None:
-    """Also where it is not known who wrote it, as after the loss of the state directory."""
+def test_uninstall_removes_a_server_with_the_exact_command_of_outlive(bench: Bench, user: Path, python: str) -> None:
+    """A server with exactly Outlive's command is removed although no backup exists.
+
+    A server with another command stays.
+    """
     file = user / ".claude.json"
     mine = {"command": "outlive", "args": ["mcp"]}
     for server, is_left in ((mine, True), ({"command": python, "args": ["-I", "-m", "outlive", "mcp"]}, False)):
         file.write_text(json.dumps({"mcpServers": {"outlive": server, "b": {"command": "/b"}}}))
-        assert ("-m" in bench.ok("uninstall", "--client", "claude", "--dry-run")) is not is_left
-        bench.ok("uninstall", "--client", "claude")
+        assert ("-m" in bench.ok("uninstall", "--yes", "--client", "claude", "--dry-run")) is not is_left
+        bench.ok("uninstall", "--yes", "--client", "claude")
         assert ("outlive" in json.loads(file.read_text())["mcpServers"]) is is_left
 
 
-def test_what_was_added_below_our_server_in_codex_goes_with_it(bench: Bench, codex: Path) -> None:
-    """Without the server it would be a server without a command."""
-    bench.ok("install", "--client", "codex")
+def test_uninstall_removes_tables_below_the_server_in_codex(bench: Bench, codex: Path) -> None:
+    """Without the server, such a table would define a server without a command."""
+    bench.ok("install", "--yes", "--client", "codex")
     codex.write_text(codex.read_text() + '\n[mcp_servers.outlive.env]\nA = "b"\n\n[mcp_servers.b]\ncommand = "/b"\n')
-    bench.ok("uninstall", "--client", "codex")
+    bench.ok("uninstall", "--yes", "--client", "codex")
     assert tomllib.loads(codex.read_text()) == {"model": "x", "mcp_servers": {"b": {"command": "/b"}}}
 
 
 @pytest.mark.parametrize("quotes", ['"""', "'''"])
-def test_a_text_in_codex_that_looks_like_ours_is_none_of_ours(bench: Bench, codex: Path, quotes: str) -> None:
-    """A line within a string of several lines."""
+def test_install_and_uninstall_keep_a_string_in_codex_that_looks_like_the_server(
+    bench: Bench, codex: Path, quotes: str
+) -> None:
+    """A multi-line string of the user stays, although its lines look like a server."""
     args = '["-I", "-m", "outlive", "mcp"]' if quotes == "'''" else "[]"
     text = f'model = "x"\nnotes = {quotes}\n[mcp_servers.outlive]\ncommand = 1\nargs = {args}\n{quotes}\n'
     codex.write_text(text)
-    bench.ok("install", "--client", "codex")
+    bench.ok("install", "--yes", "--client", "codex")
     assert tomllib.loads(codex.read_text())["mcp_servers"]["outlive"]["command"] == sys.executable
     codex.write_text(codex.read_text().replace('"x"', '"y"'))
-    bench.ok("uninstall", "--client", "codex")
+    bench.ok("uninstall", "--yes", "--client", "codex")
     assert codex.read_text() == text.replace('"x"', '"y"')
 
 
-def test_codex_trusts_what_its_user_trusts_wherever_it_stands_then(bench: Bench, codex: Path) -> None:
-    """A key is a place: theirs came after ours, and moves up when ours goes."""
+def test_trust_in_a_codex_hook_of_the_user_moves_with_the_hook(bench: Bench, codex: Path) -> None:
+    """Trust is stored by position. The hook moves up when Outlive's hook is removed."""
     hooks = codex.parent / "hooks.json"
-    bench.ok("install", "--client", "codex")
+    bench.ok("install", "--yes", "--client", "codex")
     found = json.loads(hooks.read_text())
     found["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "theirs"}]})
     hooks.write_text(json.dumps(found))
     theirs = f'\n[hooks.state."{hooks}:stop:1:0"]\ntrusted_hash = "sha256:1"\nenabled = true\n'
     codex.write_text(codex.read_text() + theirs)
     for verb in ("install", "uninstall"):
-        bench.ok(verb, "--client", "codex")
+        bench.ok(verb, "--yes", "--client", "codex")
         state = tomllib.loads(codex.read_text())["hooks"]["state"]
         assert state[f"{hooks}:stop:0:0"] == {"trusted_hash": "sha256:1", "enabled": True}
         assert (f"{hooks}:stop:1:0" in state) == (verb == "install")
     assert codex.read_text() == 'model = "x"\n' + theirs.replace(":1:0", ":0:0")
 
 
-def test_what_codex_once_trusted_is_not_ours_if_we_never_were_there(bench: Bench, codex: Path) -> None:
-    """Its user's hooks have gone, and the trust in them has stayed."""
+def test_uninstall_keeps_trust_in_former_codex_hooks_of_the_user(bench: Bench, codex: Path) -> None:
+    """Trust in hooks that no longer exist stays if Outlive was not installed."""
     codex.write_text(f'[hooks.state."{codex.parent}/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:1"\n')
     before = tree(codex.parent)
-    bench.ok("uninstall", "--client", "codex")
+    bench.ok("uninstall", "--yes", "--client", "codex")
     assert tree(codex.parent) == before
-    bench.ok("install", "--client", "codex")
-    bench.ok("uninstall", "--client", "codex")
+    bench.ok("install", "--yes", "--client", "codex")
+    bench.ok("uninstall", "--yes", "--client", "codex")
     assert tree(codex.parent) == before
 
 
@@ -673,34 +757,36 @@ LITTLE = (
 
 
 @pytest.mark.parametrize(("client", "name", "text"), LITTLE)
-def test_however_little_was_there_is_given_back(bench: Bench, user: Path, client: str, name: str, text: str) -> None:
-    """Whether or not there was an installation in between."""
+def test_uninstall_restores_a_configuration_with_little_content(
+    bench: Bench, user: Path, client: str, name: str, text: str
+) -> None:
+    """The file also stays as it is when Outlive was not installed before."""
     file = user / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     before = tree(user)
-    bench.ok("uninstall", "--client", client)
+    bench.ok("uninstall", "--yes", "--client", client)
     assert tree(user) == before
     install(bench, client)
-    bench.ok("uninstall", "--client", client)
+    bench.ok("uninstall", "--yes", "--client", client)
     assert tree(user) == before
 
 
 @pytest.mark.parametrize("client", ["claude", "gemini"])
-def test_a_comment_is_not_nothing(bench: Bench, user: Path, client: str) -> None:
-    """Neither with us beside it, nor when we are taken out of what was edited meanwhile."""
+def test_install_and_uninstall_keep_a_comment_in_an_empty_object(bench: Bench, user: Path, client: str) -> None:
+    """The comment survives an edit of the file between installing and uninstalling."""
     file = settings(user, client, '{\n  "a": "x",\n  "hooks": {\n    // later\n  }\n}\n')
     install(bench, client)
     assert "// later" in file.read_text()
     file.write_text(file.read_text().replace('"x"', '"y"'))
-    bench.ok("uninstall", "--client", client)
+    bench.ok("uninstall", "--yes", "--client", client)
     text = file.read_text()
     assert "// later" in text
     assert jsonc.value_of(text, jsonc.parse(text)) == {"a": "y", "hooks": {}}
 
 
-def test_a_server_of_the_same_name_is_left_alone(bench: Bench, user: Path) -> None:
-    """And it is said that ours is not there."""
+def test_install_leaves_a_server_of_the_same_name_alone(bench: Bench, user: Path) -> None:
+    """The output says that the user's server was left alone."""
     (user / ".claude").mkdir()
     (user / ".claude.json").write_text(OWN_SERVER)
     assert "left alone" in install(bench, "claude")
@@ -715,35 +801,37 @@ def test_a_server_of_the_same_name_is_left_alone(bench: Bench, user: Path) -> No
         ("claude", ".claude/skills/outlive/SKILL.md"),
     ],
 )
-def test_nothing_is_written_over_what_somebody_else_wrote(bench: Bench, user: Path, client: str, name: str) -> None:
-    """A file that would be ours by its name, and is not by its content."""
+def test_install_does_not_overwrite_a_file_that_outlive_did_not_write(
+    bench: Bench, user: Path, client: str, name: str
+) -> None:
+    """A file with the right name and foreign content is refused with exit code 2."""
     file = user / name
     file.parent.mkdir(parents=True)
     file.write_text("mine\n")
     before = tree(user)
-    done = bench.run("install", "--client", client)
+    done = bench.run("install", "--yes", "--client", client)
     assert done.returncode == 2
     assert "somebody else" in done.stderr
-    bench.ok("uninstall", "--client", client)
+    bench.ok("uninstall", "--yes", "--client", client)
     assert tree(user) == before
 
 
-def test_a_folder_that_is_no_plugin_of_ours_is_left_as_it_is(bench: Bench, user: Path) -> None:
-    """Uninstalling from the wrong folder takes nothing away."""
+def test_install_and_uninstall_leave_a_plugin_folder_of_another_program_alone(bench: Bench, user: Path) -> None:
+    """A folder with a plugin of another name is neither overwritten nor removed."""
     folder = bench.root / "plugin"
     for name in (".mcp.json", "hooks/hooks.json", ".claude-plugin/plugin.json"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text('{"name": "mine"}')
     before = tree(folder)
-    bench.ok("uninstall", "--client", "claude", "--plugin", str(folder))
+    bench.ok("uninstall", "--yes", "--client", "claude", "--plugin", str(folder))
     assert tree(folder) == before
-    assert bench.run("install", "--client", "claude", "--plugin", str(folder)).returncode == 2
+    assert bench.run("install", "--yes", "--client", "claude", "--plugin", str(folder)).returncode == 2
     assert tree(folder) == before
     assert tree(user) == {}
 
 
-def test_two_directories_of_one_client_do_not_forget_each_other(bench: Bench, user: Path) -> None:
-    """Each is given back as it was, in whichever order."""
+def test_uninstall_restores_two_configuration_directories_of_one_client(bench: Bench, user: Path) -> None:
+    """Each directory that `CLAUDE_CONFIG_DIR` named gets its own content back."""
     places = [bench.root / "one", bench.root / "other"]
     for each in places:
         each.mkdir()
@@ -752,15 +840,15 @@ def test_two_directories_of_one_client_do_not_forget_each_other(bench: Bench, us
     for verb in ("install", "uninstall"):
         for each in places:
             bench.env["CLAUDE_CONFIG_DIR"] = str(each)
-            bench.ok(verb, "--client", "claude")
+            bench.ok(verb, "--yes", "--client", "claude")
     assert [tree(each) for each in places] == before
     assert not list(bench.state.glob("*/install/*"))
     assert tree(user) == {}
 
 
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
-def test_a_hook_that_somebody_added_beside_ours_stays(bench: Bench, user: Path, client: str) -> None:
-    """Ours is not there twice after another installation, and theirs is there after the last of ours has gone."""
+def test_install_and_uninstall_keep_a_hook_that_the_user_added(bench: Bench, user: Path, client: str) -> None:
+    """A second installation adds no hook twice. Uninstalling leaves the user's hook."""
     file = settings(user, client, "{}")
     install(bench, client)
     found = json.loads(file.read_text())
@@ -773,21 +861,21 @@ def test_a_hook_that_somebody_added_beside_ours_stays(bench: Bench, user: Path, 
     hooks = [hook for group in groups for hook in group["hooks"]]
     assert hooks.count(theirs) == 1
     assert len(hooks) == 1 + count
-    bench.ok("uninstall", "--client", client)
+    bench.ok("uninstall", "--yes", "--client", client)
     (left,) = json.loads(file.read_text())["hooks"].values()
     assert [group["hooks"] for group in left] == [[theirs]]
 
 
-def test_hooks_that_are_written_strangely_are_none_of_ours(bench: Bench, user: Path) -> None:
-    """Whoever reads them may complain; we leave them where they are."""
+def test_uninstall_leaves_malformed_hooks_as_they_are(bench: Bench, user: Path) -> None:
+    """Entries of unexpected types stay, because Outlive has not written them."""
     odd = '{"x": "x", "hooks": {"Stop": [{"hooks": [{"command": "a", "args": 5}, 7]}, 3], "PreCompact": [], "a": {}}}'
     file = settings(user, "claude", odd)
-    bench.ok("uninstall", "--client", "claude")
+    bench.ok("uninstall", "--yes", "--client", "claude")
     assert file.read_text() == odd
 
 
-def test_what_somebody_added_to_our_server_stays_with_it(bench: Bench, user: Path) -> None:
-    """Another installation does not take it away, and uninstalling does."""
+def test_install_keeps_a_variable_that_the_user_added_to_the_server(bench: Bench, user: Path) -> None:
+    """Uninstalling removes the variable together with the server."""
     (user / ".claude").mkdir()
     file = user / ".claude.json"
     file.write_text('{"a": 1}')
@@ -799,12 +887,12 @@ def test_what_somebody_added_to_our_server_stays_with_it(bench: Bench, user: Pat
         install(bench, "claude")
         assert json.loads(file.read_text()) == found
     assert "nothing to change" in install(bench, "claude")
-    bench.ok("uninstall", "--client", "claude")
+    bench.ok("uninstall", "--yes", "--client", "claude")
     assert json.loads(file.read_text()) == {"a": 1}
 
 
-def test_what_somebody_added_to_our_server_in_codex_stays_with_it(bench: Bench, user: Path) -> None:
-    """Also as a table of its own."""
+def test_install_keeps_settings_that_the_user_added_to_the_server_in_codex(bench: Bench, user: Path) -> None:
+    """A second installation keeps the settings, also those in a table of their own."""
     file = user / ".codex/config.toml"
     install(bench, "codex")
     more = 'startup_timeout_sec = 20\n[mcp_servers.outlive.env]\nA = "b"\n'
@@ -813,16 +901,16 @@ def test_what_somebody_added_to_our_server_in_codex_stays_with_it(bench: Bench, 
     install(bench, "codex")
     assert tomllib.loads(file.read_text()) == found
     assert "nothing to change" in install(bench, "codex")
-    bench.ok("uninstall", "--client", "codex")
+    bench.ok("uninstall", "--yes", "--client", "codex")
     assert tree(user) == {}
 
 
-def test_what_is_no_file_is_refused_at_once(bench: Bench, user: Path) -> None:
-    """A pipe would keep whoever reads it waiting."""
+def test_install_and_uninstall_refuse_a_configuration_that_is_no_regular_file(bench: Bench, user: Path) -> None:
+    """Reading a pipe would block the command."""
     (user / ".claude").mkdir()
     os.mkfifo(user / CLIENTS["claude"])
     for verb in ("install", "uninstall"):
-        done = bench.run(verb, "--client", "claude")
+        done = bench.run(verb, "--yes", "--client", "claude")
         assert done.returncode == 2
         assert "no regular file" in done.stderr
     assert sorted(tree(user)) == [".claude", ".claude/settings.json"]
@@ -837,48 +925,48 @@ def test_what_is_no_file_is_refused_at_once(bench: Bench, user: Path) -> None:
         ("openclaw", ".openclaw/openclaw.json", "{}"),
     ],
 )
-def test_what_was_there_and_was_edited_is_not_left_without_a_word(
+def test_uninstall_leaves_valid_json_when_the_file_was_edited(
     bench: Bench, user: Path, client: str, name: str, text: str
 ) -> None:
-    """No client reads a file without anything in it as JSON."""
+    """No client reads an empty file as JSON."""
     file = user / name
     file.parent.mkdir()
     file.write_text(text)
     install(bench, client)
     file.write_text(file.read_text() + "\n")
-    bench.ok("uninstall", "--client", client)
+    bench.ok("uninstall", "--yes", "--client", client)
     assert json.loads(file.read_text()) == json.loads(text)
 
 
 @pytest.mark.parametrize("text", ['{"name": "x"}', '{"name": "x", "hooks": {"stop": [{"command": "./a.sh"}]}}'])
-def test_the_version_that_cursor_needs_for_our_hooks_goes_with_them(bench: Bench, user: Path, text: str) -> None:
-    """Unless somebody has written hooks beside ours, which have never been without it."""
+def test_uninstall_removes_the_version_that_it_added_to_cursors_hooks(bench: Bench, user: Path, text: str) -> None:
+    """The version stays if the user has added hooks, which need the version as well."""
     file = settings(user, "cursor", text)
     install(bench, "cursor")
     file.write_text(file.read_text().replace('"x"', '"y"'))
-    bench.ok("uninstall", "--client", "cursor")
+    bench.ok("uninstall", "--yes", "--client", "cursor")
     assert file.read_text() == text.replace('"x"', '"y"')
     install(bench, "cursor")
     found = json.loads(file.read_text())
     found["hooks"]["stop"].append({"command": "./b.sh"})
     file.write_text(json.dumps(found))
-    bench.ok("uninstall", "--client", "cursor")
+    bench.ok("uninstall", "--yes", "--client", "cursor")
     left = json.loads(file.read_text())
     assert left["version"] == 1
     assert left["hooks"]["stop"][-1] == {"command": "./b.sh"}
 
 
-def test_a_version_that_was_written_for_cursor_by_somebody_else_stays(bench: Bench, user: Path) -> None:
-    """Also between two installations, and where only they could know."""
+def test_uninstall_keeps_the_version_that_the_user_wrote_for_cursor(bench: Bench, user: Path) -> None:
+    """The user's version stays. A file in which the user has no version gets none."""
     file = settings(user, "cursor", '{"version": 1, "name": "x"}')
     for name in ("y", "z"):
         install(bench, "cursor")
         file.write_text(file.read_text().replace('"name"', f'"{name}": 1, "name"'))
-    bench.ok("uninstall", "--client", "cursor")
+    bench.ok("uninstall", "--yes", "--client", "cursor")
     assert json.loads(file.read_text()) == {"version": 1, "y": 1, "z": 1, "name": "x"}
     file.write_text('{"name": "x"}')
     for name in ("y", "z"):
         install(bench, "cursor")
         file.write_text(file.read_text().replace('"name"', f'"{name}": 1, "name"'))
-    bench.ok("uninstall", "--client", "cursor")
+    bench.ok("uninstall", "--yes", "--client", "cursor")
     assert json.loads(file.read_text()) == {"y": 1, "z": 1, "name": "x"}

@@ -1,14 +1,18 @@
-"""Row 58: every command that prints has JSON, one document, with the promised names."""
+"""`--json`: every command prints one document with the promised names.
+
+Row 58 of the acceptance scenarios.
+"""
 
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
 from outlive.cli.main import ALIASES, VERBS, load
-from outlive.cli.options import help_text
+from outlive.cli.parser import help_text
 
 if TYPE_CHECKING:
     from tests.support import Bench
@@ -21,12 +25,13 @@ TASK_FIELDS = {
 }
 
 
-def test_every_verb_prints_one_json_document(bench: Bench) -> None:
-    """Each parses, and where a task is told it has every promised field."""
+def test_verbs_print_one_json_document(bench: Bench) -> None:
+    """Every document of a task has all promised fields."""
     task = bench.launch("echo hi", "--session", "s-0")
     bench.ok("wait", task)
     notice = bench.show(task)["notices"][0]["id"]
     reader = bench.launch("cat", "--stdin", "--cwd", "/")
+    stranger = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
     calls = {
         "run": ("run", "--", "sleep", "30"),
         "list": ("list",),
@@ -36,6 +41,7 @@ def test_every_verb_prints_one_json_document(bench: Bench) -> None:
         "result": ("result", task),
         "cancel": ("cancel",),
         "retry": ("retry", task),
+        "adopt": ("adopt", str(stranger.pid)),
         "send": ("send", reader, "hello"),
         "session": ("session", "begin", "--session", "s-1"),
         "inbox": ("inbox", "--session", "s-1"),
@@ -53,22 +59,24 @@ def test_every_verb_prints_one_json_document(bench: Bench) -> None:
         "doctor": ("doctor", "--client", "gemini"),
         "uninstall": ("uninstall", "--client", "claude", "--dry-run"),
     }
-    # These two speak JSON by nature, and as long as somebody listens.
+    # `hook` and `mcp` exchange JSON with a client in any case, and run until the client closes its end.
     assert set(calls) == set(VERBS) - {"hook", "mcp"}
     for verb, words in calls.items():
         done = bench.run(*words, "--json") if verb != "run" else bench.run("run", "--json", *words[1:])
         assert done.stdout.count("\n") == 1, verb
         document = json.loads(done.stdout)
         tasks = document["tasks"] if verb in ("list", "wait", "cancel") else [document]
-        if verb in ("run", "list", "show", "wait", "result", "cancel", "retry", "send"):
+        if verb in ("run", "list", "show", "wait", "result", "cancel", "retry", "adopt", "send"):
             assert all(set(each) >= TASK_FIELDS for each in tasks), verb
+    stranger.kill()
+    stranger.wait()
     followed = bench.run("output", task, "--follow", "--json")
     assert [json.loads(line)["content"] for line in followed.stdout.splitlines()] == ["hi\n"]
 
 
 @pytest.mark.parametrize("verb", [*VERBS, *ALIASES])
-def test_every_verb_explains_itself(bench: Bench, verb: str) -> None:
-    """`--help` names the usage, every option, and an example."""
+def test_help_of_a_verb_names_its_options(bench: Bench, verb: str) -> None:
+    """`--help` prints the usage and every option, and each command has an example."""
     printed = bench.ok(verb, "--help")
     command = load(verb)
     assert printed == help_text(command).strip()
@@ -76,8 +84,8 @@ def test_every_verb_explains_itself(bench: Bench, verb: str) -> None:
     assert command.examples
 
 
-def test_an_alias_is_the_same_command(bench: Bench) -> None:
-    """`ps` is `list`, `logs` is `output`."""
+def test_alias_is_the_same_command_as_its_verb(bench: Bench) -> None:
+    """`ps` is `list`, and `logs` is `output`."""
     task = bench.launch("echo hi")
     bench.ok("wait", task)
     assert bench.ok("logs", task) == bench.ok("output", task)

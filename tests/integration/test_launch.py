@@ -1,4 +1,4 @@
-"""Launching: an id means a durable record, and nothing of the caller is held."""
+"""Launching: an id means a durable record, and no file of the caller stays open."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from outlive.bundle.kernel import borrow_descriptor
-from outlive.bundle.passing import take
-from outlive.bundle.processes import KEEPER_NAME
-from outlive.domain.command import from_argv
+from outlive.domain.tasks.command import from_argv
 from outlive.keeper.plan import Surroundings
+from outlive.linux.fd_passing import take
+from outlive.linux.processes import KEEPER_NAME
+from outlive.linux.syscalls import borrow_descriptor
 from outlive.service.clock import utc_now
-from outlive.service.run import Request, run
+from outlive.service.tasks.run import Request, run
 from tests.support import is_alive, kill, open_files, wait_until
 
 if TYPE_CHECKING:
@@ -29,16 +29,22 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 
-def test_a_launch_returns_at_once_with_an_id(bench: Bench) -> None:
-    """Row 1: the id of a long command is there in less than a second, and it runs."""
+def test_launch_prints_an_id_at_once(bench: Bench) -> None:
+    """The id is printed in less than a second, while the command runs.
+
+    Row 1 of the acceptance scenarios.
+    """
     began = time.monotonic()
     task = bench.launch("sleep 5")
     assert time.monotonic() - began < 1
     assert bench.show(task)["state"] == "running"
 
 
-def test_the_record_is_durable_before_anything_runs(bench: Bench) -> None:
-    """Row 2: a launcher that is killed right after the id appeared leaves a whole task."""
+def test_launched_task_survives_when_its_launcher_is_killed(bench: Bench) -> None:
+    """The launcher is killed once the task is listed, and the task ends normally.
+
+    Row 2 of the acceptance scenarios.
+    """
     launcher = subprocess.Popen(
         bench.command("run", "--wait", "60s", "sleep 0.5; exit 4"),
         env=bench.env,
@@ -52,8 +58,11 @@ def test_the_record_is_durable_before_anything_runs(bench: Bench) -> None:
     assert bench.show(task)["exit_code"] == 4
 
 
-def test_command_directory_and_origin_are_on_record(bench: Bench) -> None:
-    """Row 3: argv, absolute cwd, session, project and parent can be read back."""
+def test_launch_records_command_directory_and_origin(bench: Bench) -> None:
+    """`show` prints argv, absolute cwd, session, project and parent.
+
+    Row 3 of the acceptance scenarios.
+    """
     (bench.project / ".git").mkdir()
     below = bench.project / "a" / "b"
     below.mkdir(parents=True)
@@ -67,8 +76,8 @@ def test_command_directory_and_origin_are_on_record(bench: Bench) -> None:
     assert shown["parent"] is None
 
 
-def test_a_task_launched_inside_a_task_knows_its_parent(bench: Bench) -> None:
-    """The inner task names the outer one, and lives on when the outer one is over."""
+def test_task_names_its_parent_when_launched_inside_a_task(bench: Bench) -> None:
+    """The inner task runs on when the outer task has ended."""
     inner = " ".join(bench.command("run", "--", "sleep", "30"))
     outer = bench.launch(inner)
     bench.run("wait", outer)
@@ -78,15 +87,15 @@ def test_a_task_launched_inside_a_task_knows_its_parent(bench: Bench) -> None:
     assert bench.show(outer)["left_running"] == []
 
 
-def test_input_is_empty_and_there_is_no_terminal(bench: Bench) -> None:
+def test_command_has_empty_input_and_no_terminal(bench: Bench) -> None:
     """The command reads end-of-file from stdin, and /dev/tty cannot be opened."""
     task = bench.launch("cat; echo eof; (: </dev/tty) 2>/dev/null || echo no-tty; readlink /proc/self/fd/0")
     bench.ok("wait", task)
     assert bench.ok("output", task).split() == ["eof", "no-tty", "/dev/null"]
 
 
-def test_nothing_of_the_caller_stays_open(bench: Bench) -> None:
-    """A pipe that the caller holds, marked to be inherited, ends when the launcher has ended."""
+def test_launch_keeps_no_file_of_the_caller_open(bench: Bench) -> None:
+    """An inheritable pipe of the caller closes when the launcher exits."""
     reading, writing = os.pipe()
     pipe_name = f"pipe:[{os.fstat(reading).st_ino}]"
     os.set_inheritable(writing, True)
@@ -95,7 +104,7 @@ def test_nothing_of_the_caller_stays_open(bench: Bench) -> None:
     )
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        task = pipe.read().decode().strip()  # would block for 30 s if anybody kept the other end
+        task = pipe.read().decode().strip()  # would block for 30 s if a process kept the other end
     launcher.wait()
     for pid in (bench.keeper(task), bench.process(task, "witness"), bench.process(task)):
         assert pipe_name not in open_files(pid)
@@ -103,8 +112,8 @@ def test_nothing_of_the_caller_stays_open(bench: Bench) -> None:
     assert set(os.listdir(f"/proc/{command}/fd")) == {"0", "1", "2"}
 
 
-def test_a_command_that_cannot_start_is_an_error_and_a_record(bench: Bench) -> None:
-    """No such file, no such directory, not executable: exit code 1, two lines, a settled task."""
+def test_launch_fails_with_a_settled_task_when_the_command_cannot_start(bench: Bench) -> None:
+    """A missing program, directory or permission gives exit code 1 and a failed task."""
     plain = bench.project / "plain.txt"
     plain.write_text("hello")
     for words, said in (
@@ -124,8 +133,8 @@ def test_a_command_that_cannot_start_is_an_error_and_a_record(bench: Bench) -> N
         assert {e["started"] for e in shown["evidence"]} == {"no"}
 
 
-def test_a_directory_deleted_under_the_caller_is_told_of(bench: Bench) -> None:
-    """The caller's own directory is gone: a settled record, not a traceback."""
+def test_launch_fails_with_a_message_when_the_callers_directory_was_deleted(bench: Bench) -> None:
+    """The exit code is 1, and stderr says that the directory cannot be entered."""
     gone = bench.project / "gone"
     gone.mkdir()
     script = f'cd "{gone}" && rmdir "{gone}" && exec {" ".join(bench.command("run", "--", "true"))}'
@@ -134,8 +143,11 @@ def test_a_directory_deleted_under_the_caller_is_told_of(bench: Bench) -> None:
     assert "the directory cannot be entered" in done.stderr
 
 
-def test_a_key_makes_a_launch_idempotent(bench: Bench) -> None:
-    """Row 9: the same key gives the same task; another command under it is refused."""
+def test_key_makes_a_launch_idempotent(bench: Bench) -> None:
+    """The same key gives the same task. Another command with that key is refused.
+
+    Row 9 of the acceptance scenarios.
+    """
     first = bench.launch("echo x >> ran; sleep 0.2", "--key", "build")
     assert bench.launch("echo x >> ran; sleep 0.2", "--key", "build") == first
     bench.ok("wait", first)
@@ -146,7 +158,56 @@ def test_a_key_makes_a_launch_idempotent(bench: Bench) -> None:
     assert f"belongs to task {first}" in other.stderr
 
 
-def test_a_key_holds_within_its_project_only(bench: Bench) -> None:
+@pytest.mark.parametrize("ending", ["failed", "cancelled", "lost"])
+def test_key_starts_a_new_attempt_when_its_task_did_not_succeed(bench: Bench, ending: str) -> None:
+    """Of twelve concurrent callers, one starts the attempt.
+
+    With `--key-scope ended`, no attempt is started.
+    """
+    words = ["echo x >> ran; if [ -e ok ]; then sleep 2; else exit 3; fi", "--key", "k"]
+    if ending != "failed":
+        words[0] = "echo x >> ran; sleep 2"
+    first = bench.json("run", *words)
+    if ending == "cancelled":
+        bench.ok("cancel", first["id"])
+    elif ending == "lost":
+        bench.kill(first["id"], "keeper", "witness", "command")
+    bench.run("wait", first["id"])
+    assert (first["started"], bench.show(first["id"])["state"]) == (True, ending)
+    kept = bench.json("run", *words, "--key-scope", "ended")
+    assert (kept["id"], kept["started"], kept["state"]) == (first["id"], False, ending)
+    (bench.project / "ok").touch()
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: bench.json("run", *words, "--session", "s-2"), range(12)))
+    assert {answer["id"] for answer in answers} == {first["id"]}
+    assert [answer["started"] for answer in answers].count(True) == 1
+    shown = bench.show(first["id"])
+    assert (shown["attempt"], shown["session"]) == (2, "s-2")
+    assert (bench.project / "ran").read_text() == "x\nx\n"
+
+
+def test_launch_with_a_used_key_says_that_nothing_was_started(bench: Bench) -> None:
+    """Stdout has the id, stderr has a note, and the JSON field `started` is false."""
+    task = bench.launch("true", "--key", "k")
+    bench.ok("wait", task)
+    done = bench.run("run", "--key", "k", "true")
+    assert (done.returncode, done.stdout.strip()) == (0, task)
+    assert f"nothing was started: task {task} has the key 'k' and is succeeded" in done.stderr
+    assert bench.json("run", "--key", "k", "true")["started"] is False
+    assert len(bench.show(task)["attempts"]) == 1
+
+
+def test_launch_with_a_used_key_says_that_an_attempt_was_started(bench: Bench) -> None:
+    """Stdout has the id of the first launch, and a note on stderr names the attempt."""
+    first = bench.run("run", "--key", "k", "false")
+    task = first.stdout.strip()
+    assert (first.stderr, bench.run("wait", task).returncode) == ("", 1)
+    done = bench.run("run", "--key", "k", "false")
+    assert (done.returncode, done.stdout.strip()) == (0, task)
+    assert f"task {task} has the key 'k' and was started again as attempt 2: attempt 1 was failed" in done.stderr
+
+
+def test_key_is_valid_in_its_project_only(bench: Bench) -> None:
     """Two projects may use the same key for different commands."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
@@ -155,7 +216,10 @@ def test_a_key_holds_within_its_project_only(bench: Bench) -> None:
 
 
 def test_fifty_callers_with_one_key_start_one_task(bench: Bench) -> None:
-    """Rows 9 and 51: fifty launchers race, one process runs, all print the same id."""
+    """One of fifty concurrent launchers starts the command, and all print the same id.
+
+    Rows 9 and 51 of the acceptance scenarios.
+    """
     bench.ok("list")
     with ThreadPoolExecutor(16) as pool:
         ids = list(pool.map(lambda _: bench.launch("echo x >> ran", "--key", "k"), range(50)))
@@ -167,7 +231,10 @@ def test_fifty_callers_with_one_key_start_one_task(bench: Bench) -> None:
 
 
 def test_fifty_launches_at_once_leave_fifty_records(bench: Bench) -> None:
-    """Row 51: concurrent launchers, even the first ever, lose nothing."""
+    """Concurrent launchers lose no task, although no ledger exists before them.
+
+    Row 51 of the acceptance scenarios.
+    """
     with ThreadPoolExecutor(16) as pool:
         ids = list(pool.map(lambda n: bench.launch(f"exit {n % 3}"), range(50)))
     assert len(set(ids)) == 50
@@ -176,8 +243,11 @@ def test_fifty_launches_at_once_leave_fifty_records(bench: Bench) -> None:
     assert sorted(codes) == sorted(n % 3 for n in range(50))
 
 
-def test_waiting_inline_answers_in_time_or_detaches(bench: Bench) -> None:
-    """Row 4: a quick command's result comes at once; a slow one goes on, with its id and tail."""
+def test_run_wait_prints_the_result_or_detaches(bench: Bench) -> None:
+    """A quick command's result is printed. A slow command goes on in the background.
+
+    Row 4 of the acceptance scenarios.
+    """
     quick = bench.run("run", "--wait", "30s", "echo fast; exit 3")
     assert quick.returncode == 1
     assert "failed (exit 3)" in quick.stdout
@@ -189,8 +259,8 @@ def test_waiting_inline_answers_in_time_or_detaches(bench: Bench) -> None:
     assert bench.show(slow.stdout.strip())["state"] == "running"
 
 
-def test_the_command_has_the_callers_environment_and_umask(bench: Bench) -> None:
-    """Variables, `--env`, working directory and umask are the launcher's."""
+def test_command_has_the_environment_and_umask_of_its_launcher(bench: Bench) -> None:
+    """The working directory and variables given by `--env` reach the command as well."""
     script = (
         f"umask 027; export COLOUR=red; exec {' '.join(bench.command('run', '--env', 'SIZE=big', '--', 'sh', 's'))}"
     )
@@ -203,8 +273,8 @@ def test_the_command_has_the_callers_environment_and_umask(bench: Bench) -> None
     assert bench.ok("output", task) == f"red big 0027 {bench.project}"
 
 
-def test_environment_values_are_stored_nowhere(bench: Bench) -> None:
-    """A secret given by `--env` reaches the command and no file of ours."""
+def test_launch_stores_no_values_of_the_environment(bench: Bench) -> None:
+    """A secret given by `--env` reaches the command and no file of our own."""
     task = bench.ok("run", "--env", "TOKEN=s3cr3t-value", "--", "sh", "-c", 'test -n "$TOKEN"')
     bench.ok("wait", task)
     for path in bench.state.rglob("*"):
@@ -212,8 +282,8 @@ def test_environment_values_are_stored_nowhere(bench: Bench) -> None:
             assert b"s3cr3t-value" not in path.read_bytes(), path
 
 
-def test_signals_ignored_by_the_caller_are_not_ignored_by_the_command(bench: Bench) -> None:
-    """A launcher started with signals ignored (nohup, a shell's &) still starts a clean command."""
+def test_command_ignores_no_signal_when_its_launcher_ignores_signals(bench: Bench) -> None:
+    """The command resets the signals that a launcher under `nohup` ignores."""
     script = f"trap '' HUP INT QUIT TERM; exec {' '.join(bench.command('run', '--', 'sleep', '30'))}"
     done = subprocess.run(
         ["bash", "-c", script], env=bench.env, cwd=bench.project, capture_output=True, text=True, check=True
@@ -224,8 +294,11 @@ def test_signals_ignored_by_the_caller_are_not_ignored_by_the_command(bench: Ben
     assert ignored & ~reserved == 0
 
 
-def test_the_task_outlives_its_launcher_and_its_session(bench: Bench) -> None:
-    """Row 45: the client's whole process group is killed; background work goes on, foreground ends."""
+def test_background_task_goes_on_when_its_client_is_killed(bench: Bench) -> None:
+    """The client's process group is killed. A foreground task ends as cancelled.
+
+    Row 45 of the acceptance scenarios.
+    """
     calls = [bench.command("run", *words, "--", "sleep", "30") for words in ((), ("--foreground",))]
     script = "; ".join([*(" ".join(call) for call in calls), "sleep 60"])
     client = subprocess.Popen(
@@ -247,8 +320,11 @@ def test_the_task_outlives_its_launcher_and_its_session(bench: Bench) -> None:
     assert bench.show(background)["state"] == "running"
 
 
-def test_a_hangup_of_everything_below_the_client_ends_no_task(bench: Bench) -> None:
-    """Row 53: keeper and witness ignore polite signals; told alone, they go on."""
+def test_keeper_and_witness_ignore_signals_that_ask_to_end(bench: Bench) -> None:
+    """SIGHUP, SIGINT, SIGTERM and SIGQUIT do not end the task.
+
+    Row 53 of the acceptance scenarios.
+    """
     task = bench.launch("sleep 30")
     keeper, witness = bench.keeper(task), bench.process(task, "witness")
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
@@ -259,8 +335,11 @@ def test_a_hangup_of_everything_below_the_client_ends_no_task(bench: Bench) -> N
     assert is_alive(witness)
 
 
-def test_an_orderly_shutdown_leaves_every_task_explicit(bench: Bench) -> None:
-    """Row 53: SIGTERM to everything, as at a shutdown: each task is settled as what happened to it."""
+def test_task_is_settled_when_all_its_processes_get_sigterm(bench: Bench) -> None:
+    """The keeper records that SIGTERM ended the command, as in an orderly shutdown.
+
+    Row 53 of the acceptance scenarios.
+    """
     tasks = [bench.launch("sleep 30") for _ in range(3)]
     for task in tasks:
         for pid in (bench.keeper(task), bench.process(task, "witness"), bench.process(task)):
@@ -271,18 +350,18 @@ def test_an_orderly_shutdown_leaves_every_task_explicit(bench: Bench) -> None:
         assert (shown["state"], shown["signal"], shown["settled_by"]) == ("failed", 15, "keeper")
 
 
-def test_the_json_of_a_launch_is_the_task(bench: Bench) -> None:
-    """`run --json` prints the task itself."""
+def test_run_json_prints_the_task(bench: Bench) -> None:
+    """The document has the state, the description and the mode of the task."""
     done = bench.run("run", "--json", "--description", "wait a bit", "--", "sleep", "1")
     task = json.loads(done.stdout)
     assert (task["state"], task["description"], task["mode"]) == ("running", "wait a bit", "background")
 
 
 @pytest.mark.parametrize("is_sent", [False, True], ids=["taken", "sent"])
-def test_a_keeper_that_cannot_observe_leaves_that_to_the_witness(
+def test_witness_answers_calls_when_the_keeper_cannot_observe(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, *, is_sent: bool
 ) -> None:
-    """It has no room for a descriptor left: the command is filtered already, and would wait for ever."""
+    """The keeper has no free descriptor for the listener. The command must not block."""
 
     def is_keeper() -> bool:
         return Path("/proc/self/comm").read_text() == f"{KEEPER_NAME}\n"
@@ -297,26 +376,26 @@ def test_a_keeper_that_cannot_observe_leaves_that_to_the_witness(
             resource.setrlimit(resource.RLIMIT_NOFILE, (free, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         return take(channel)
 
-    bench.run("wait", bench.launch("true"))  # finds out that calls can be observed here
-    monkeypatch.setattr("outlive.bundle.eyes.borrow_descriptor", borrow)
-    monkeypatch.setattr("outlive.bundle.passing.take", take_without_room)
+    bench.run("wait", bench.launch("true"))  # records that calls can be observed on this machine
+    monkeypatch.setattr("outlive.linux.shared_listener.borrow_descriptor", borrow)
+    monkeypatch.setattr("outlive.linux.fd_passing.take", take_without_room)
     around = Surroundings(environ=bench.env, umask=0o022)
     request = Request(
         command=from_argv(["sh", "-c", "echo x > x; exit 3"]), cwd=str(bench.project), surroundings=around
     )
-    task = run(bench.home, request, utc_now())
+    task = run(bench.home, request, utc_now()).task
     monkeypatch.undo()
     assert bench.run("wait", task, "--timeout", "20s").returncode == 1
     shown = bench.show(task)
     assert (shown["exit_code"], shown["effects"]["unobserved_since"] is not None) == (3, True)
 
 
-def test_an_id_that_is_taken_costs_the_other_task_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Random numbers repeat once: the second launch takes another id, the first keeps its bundle."""
+def test_launch_takes_another_id_when_the_random_id_is_in_use(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first task keeps its bundle, and both tasks run."""
     numbers = iter([b"\1" * 8, b"\1" * 8, b"\2" * 8])
-    monkeypatch.setattr("outlive.service.run.os.urandom", lambda _: next(numbers))
+    monkeypatch.setattr("outlive.service.tasks.run.os.urandom", lambda _: next(numbers))
     around = Surroundings(environ=bench.env, umask=0o022)
     request = Request(command=from_argv(["sleep", "30"]), cwd=str(bench.project), surroundings=around)
-    first, second = (run(bench.home, request, utc_now()) for _ in range(2))
+    first, second = (run(bench.home, request, utc_now()).task for _ in range(2))
     assert first != second
     assert bench.show(first)["state"] == bench.show(second)["state"] == "running"

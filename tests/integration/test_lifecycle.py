@@ -1,4 +1,4 @@
-"""Endings: one way to end, each cause told apart, and terminal stays terminal."""
+"""Endings: each cause has its own state, and an ended task keeps its ending."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from outlive import Outlive
-from outlive.domain.evidence import Evidence
-from outlive.domain.settlement import plan_settlement
+from outlive.domain.tasks.evidence import Evidence
+from outlive.domain.tasks.settlement import plan_settlement
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from tests.support import is_alive, kill, wait_until
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 
-def test_each_cause_has_its_own_state_and_exit_code(bench: Bench) -> None:
-    """Row 11: success, failure, signal, timeout, cancel and never-started are told apart."""
+def test_each_cause_of_an_ending_has_its_own_state_and_exit_code(bench: Bench) -> None:
+    """Success, failure, signal, timeout and cancellation are distinguished.
+
+    Row 11 of the acceptance scenarios.
+    """
     stuck = bench.launch("sleep 60", "--timeout", "300ms")
     good, bad = bench.launch("true"), bench.launch("exit 7")
     shot, stopped = bench.launch("kill -KILL $$"), bench.launch("sleep 60")
@@ -36,8 +39,11 @@ def test_each_cause_has_its_own_state_and_exit_code(bench: Bench) -> None:
     assert [bench.run("result", task).returncode for task in (good, bad, shot, stuck, stopped)] == [0, 1, 1, 1, 1]
 
 
-def test_a_timeout_ends_the_whole_tree(bench: Bench) -> None:
-    """Row 15: a forking script past its deadline leaves no descendant."""
+def test_timeout_ends_the_whole_process_tree(bench: Bench) -> None:
+    """No descendant of a forking script survives its timeout.
+
+    Row 15 of the acceptance scenarios.
+    """
     task = bench.launch("(sleep 61 & sleep 62 & wait) & setsid sleep 63 & sleep 64", "--timeout", "500ms")
     pids = wait_until(lambda: bench.ok("output", task) or _children(bench.process(task)))
     bench.run("wait", task)
@@ -50,8 +56,11 @@ def _children(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
-def test_terminal_is_sticky(bench: Bench) -> None:
-    """Row 10: after a cancel, a late word of success changes nothing but is kept as evidence."""
+def test_settle_changes_nothing_when_the_task_was_cancelled(bench: Bench) -> None:
+    """Late evidence of a success is kept, and the task stays cancelled.
+
+    Row 10 of the acceptance scenarios.
+    """
     task = bench.launch("sleep 60")
     bench.ok("cancel", task)
     row = bench.row(task)
@@ -65,8 +74,8 @@ def test_terminal_is_sticky(bench: Bench) -> None:
     assert len(shown["notices"]) == 1
 
 
-def test_the_late_word_of_an_old_attempt_changes_nothing(bench: Bench) -> None:
-    """A retry is running; the first attempt's keeper reports once more; the task stays running."""
+def test_settle_changes_nothing_when_a_newer_attempt_runs(bench: Bench) -> None:
+    """The first attempt's keeper reports again, and the retried task stays running."""
     task = bench.launch("test -e again && sleep 30; touch again; exit 5")
     bench.run("wait", task)
     assert bench.ok("retry", task) == task
@@ -79,8 +88,8 @@ def test_the_late_word_of_an_old_attempt_changes_nothing(bench: Bench) -> None:
     assert shown["attempts"][0]["exit_code"] == 5
 
 
-def test_attempts_keep_their_output_and_endings(bench: Bench) -> None:
-    """Two attempts of one task: two outputs, two exit codes, two notices, one id."""
+def test_attempts_keep_their_own_output_and_ending(bench: Bench) -> None:
+    """Two attempts of one task have two outputs, two exit codes and two notices."""
     count = bench.project / "count"
     count.write_text("\n")
     task = bench.launch("echo try; exit $(wc -l < count)")
@@ -94,16 +103,16 @@ def test_attempts_keep_their_output_and_endings(bench: Bench) -> None:
     assert [Path(bench.files(task, n).output).read_text() for n in (1, 2)] == ["try\n", "try\n"]
 
 
-def test_a_running_task_cannot_be_retried(bench: Bench) -> None:
-    """Refused with exit code 2 and a hint."""
+def test_retry_is_refused_while_the_task_runs(bench: Bench) -> None:
+    """The exit code is 2, and stderr says that the task cannot be tried again."""
     task = bench.launch("sleep 30")
     done = bench.run("retry", task)
     assert done.returncode == 2
     assert "cannot be tried again" in done.stderr
 
 
-def test_the_end_of_the_command_is_the_end(bench: Bench) -> None:
-    """A command that leaves a child behind has ended; the child is named and lives on."""
+def test_task_ends_with_its_command_when_a_child_runs_on(bench: Bench) -> None:
+    """The child is listed as left running, and is not killed."""
     task = bench.launch("sleep 45 & until grep -q sleep /proc/$!/comm; do :; done; echo $!")
     assert bench.ok("wait", task)
     child = int(bench.ok("output", task))
@@ -114,15 +123,15 @@ def test_the_end_of_the_command_is_the_end(bench: Bench) -> None:
     kill(child)
 
 
-def test_who_is_left_is_seen_while_the_witness_goes(bench: Bench) -> None:
-    """The survivor moves from the witness to the keeper in the moment in which the keeper looks."""
+def test_leftover_process_is_listed_while_the_witness_exits(bench: Bench) -> None:
+    """The process moves from the witness to the keeper during the keeper's search."""
     client = Outlive(home=bench.env["OUTLIVE_HOME"])
     tasks = [client.run("sleep 4 & true", cwd=bench.project).wait() for _ in range(60)]
     assert [len(task.as_dict()["left_running"]) for task in tasks] == [1] * 60
 
 
-def test_a_cancel_that_comes_too_late_says_so(bench: Bench) -> None:
-    """The command had exited before any signal was sent: its own ending stands."""
+def test_cancel_is_refused_when_the_command_has_ended(bench: Bench) -> None:
+    """The task keeps its own ending, and stderr names its state."""
     task = bench.launch("exit 0")
     bench.ok("wait", task)
     done = bench.run("cancel", task)
@@ -133,8 +142,8 @@ def test_a_cancel_that_comes_too_late_says_so(bench: Bench) -> None:
     assert bench.show(task)["state"] == "succeeded"
 
 
-def test_a_cancel_racing_an_exit_tells_which_came_first(bench: Bench) -> None:
-    """Thirty tasks that end at about the moment of the cancel: each record is one whole truth."""
+def test_cancel_agrees_with_the_state_when_the_command_exits_at_the_same_time(bench: Bench) -> None:
+    """In thirty races, the exit code of `cancel` tells which came first."""
     for pause in range(30):
         task = bench.launch(f"sleep 0.0{pause:02d}")
         done = bench.run("cancel", task)
@@ -145,8 +154,8 @@ def test_a_cancel_racing_an_exit_tells_which_came_first(bench: Bench) -> None:
             assert (done.returncode, shown["state"], shown["exit_code"]) == (2, "succeeded", 0)
 
 
-def test_the_notice_is_written_with_the_ending(bench: Bench) -> None:
-    """A live task has neither notice nor retention date; an ended one has exactly one of each."""
+def test_notice_and_retention_date_are_written_with_the_ending(bench: Bench) -> None:
+    """A running task has no notice and no date. An ended task has one of each."""
     task = bench.launch("sleep 0.4", "--session", "s-9", "--retain", "2d")
     before = bench.show(task)
     assert (before["notices"], before["delete_after"]) == ([], None)
@@ -157,8 +166,8 @@ def test_the_notice_is_written_with_the_ending(bench: Bench) -> None:
     assert row.current.delete_after - row.current.settled_at == timedelta(days=2)
 
 
-def test_the_notify_policy_decides_what_is_owed(bench: Bench) -> None:
-    """Unwanted endings are on record but owed to nobody."""
+def test_notify_policy_dismisses_the_notices_of_unwanted_endings(bench: Bench) -> None:
+    """The notice of an unwanted ending is recorded, but not delivered."""
     expected = {("never", "false"): "dismissed", ("failure", "true"): "dismissed", ("failure", "false"): "pending"}
     for (policy, command), state in expected.items():
         task = bench.ok("run", "--notify", policy, "--", command)
@@ -166,8 +175,8 @@ def test_the_notify_policy_decides_what_is_owed(bench: Bench) -> None:
         assert [notice["state"] for notice in bench.show(task)["notices"]] == [state]
 
 
-def test_reading_a_result_in_its_session_withdraws_the_notice(bench: Bench) -> None:
-    """`result` inside the launching session acknowledges; looking, or another session, does not."""
+def test_result_read_in_the_launching_session_acknowledges_the_notice(bench: Bench) -> None:
+    """`wait --no-ack`, `show` and readers outside the session do not acknowledge."""
     task = bench.launch("true", "--session", "s-1")
     bench.ok("wait", task, "--no-ack", "--session", "s-1")
     bench.ok("show", task)
@@ -178,8 +187,8 @@ def test_reading_a_result_in_its_session_withdraws_the_notice(bench: Bench) -> N
     assert bench.show(task)["notices"][0]["state"] == "acked"
 
 
-def test_moves_are_remembered_by_the_database(bench: Bench) -> None:
-    """Every step of a life is on record, in order."""
+def test_database_records_every_change_of_state(bench: Bench) -> None:
+    """`show` lists the changes to queued, running and succeeded in order."""
     task = bench.launch("true")
     bench.ok("wait", task)
     assert [(m["from"], m["to"]) for m in bench.show(task)["moves"]] == [
@@ -189,8 +198,8 @@ def test_moves_are_remembered_by_the_database(bench: Bench) -> None:
     ]
 
 
-def test_a_stopped_command_is_still_running(bench: Bench) -> None:
-    """SIGSTOP is not an end, for the command or for its keeper; both go on afterwards."""
+def test_task_stays_running_while_its_keeper_is_stopped(bench: Bench) -> None:
+    """The command has exited, and the stopped keeper records its ending later."""
     task = bench.launch("sleep 0.2; exit 6", "--observe", "off")
     keeper = bench.keeper(task)
     kill(keeper, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""The MCP server with callers that wait in crowds, or ask for what makes no sense."""
+"""The MCP server with crowds of waiting calls, and with invalid requests."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _CROWD = 80
 _LONGEST_ANSWER_S = 20
 
 
-def test_a_crowd_that_waits_leaves_room_for_those_who_act(bench: Bench) -> None:
-    """Launching, sending and cancelling is not put off until those have waited enough."""
+def test_server_answers_other_calls_while_many_calls_wait(bench: Bench) -> None:
+    """Launching and cancelling are answered although 160 calls wait for tasks."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") as client:
@@ -38,7 +38,7 @@ def test_a_crowd_that_waits_leaves_room_for_those_who_act(bench: Bench) -> None:
                 for _ in range(_CROWD):
                     crowd.start_soon(wait)
                     crowd.start_soon(read)
-                await client.call_tool("list", {})  # which was asked for after all of them
+                await client.call_tool("list", {})  # sent after all the calls that wait
                 with anyio.fail_after(_LONGEST_ANSWER_S):
                     document_of(await client.call_tool("run", {"command": "true", "wait": "10s"}))
                     assert (await ask(client, "tasks/cancel", taskId=other))["status"] == "cancelled"
@@ -57,8 +57,10 @@ def test_a_crowd_that_waits_leaves_room_for_those_who_act(bench: Bench) -> None:
         ("run", {"command": "true", "description": "x" * 20_000}, "say it in a few words"),
     ],
 )
-def test_what_makes_no_sense_is_the_callers_mistake(bench: Bench, tool: str, given: dict[str, Any], told: str) -> None:
-    """And said so, not taken for ours."""
+def test_tool_answers_with_an_error_when_its_arguments_make_no_sense(
+    bench: Bench, tool: str, given: dict[str, Any], told: str
+) -> None:
+    """The error names the caller's mistake, and no further task is launched."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") as client:
@@ -72,8 +74,8 @@ def test_what_makes_no_sense_is_the_callers_mistake(bench: Bench, tool: str, giv
     play(steps)
 
 
-def test_requests_of_tasks_that_make_no_sense_are_invalid(bench: Bench) -> None:
-    """By the code that says so; nothing is launched."""
+def test_task_requests_are_refused_as_invalid_when_their_parameters_make_no_sense(bench: Bench) -> None:
+    """The error code says that the parameters are invalid, and no task is launched."""
     asked: list[tuple[str, dict[str, Any]]] = [
         ("tasks/list", {"cursor": cursor}) for cursor in ("x", "-1", "9" * 30, "9" * 5000)
     ]
@@ -93,8 +95,8 @@ def test_requests_of_tasks_that_make_no_sense_are_invalid(bench: Bench) -> None:
     play(steps)
 
 
-def test_no_task_begins_after_one_of_another_project(bench: Bench) -> None:
-    """That one is not there."""
+def test_run_tool_is_refused_when_after_names_a_task_of_another_project(bench: Bench) -> None:
+    """`after` and `after_any` accept tasks of the caller's project only."""
     other = bench.root / "other"
     other.mkdir()
 

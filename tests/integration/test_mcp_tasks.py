@@ -1,4 +1,4 @@
-"""MCP tasks: a task of Outlive under another name, in both dialects, durable before it is answered."""
+"""MCP tasks: tasks of Outlive in two dialects, durable before they are answered."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from outlive.mcp.tasks.reservations import Reservations
 from tests.mcp_steps import MAY_RUN, HttpServer, ask, over_http, over_stdio, play, speaks_tasks
-from tests.session_steps import until
+from tests.session_steps import told, until
 from tests.support import wait_until
 
 if TYPE_CHECKING:
@@ -27,21 +29,24 @@ UNKNOWN, NO_METHOD, NO_CAPABILITY, MISMATCH = -32602, -32601, -32021, -32020
 
 @asynccontextmanager
 async def modern(bench: Bench, **options: Any) -> AsyncIterator[Client]:
-    """A client that speaks the extension."""
+    """Yield a client that speaks the extension for tasks."""
     async with over_stdio(bench, "auto", extensions=[speaks_tasks()], **options) as client:
         yield client
 
 
 @pytest.fixture
 def server(bench: Bench) -> Iterator[HttpServer]:
-    """A server over HTTP that may launch."""
+    """Yield a server over HTTP that may launch tasks."""
     found = HttpServer(bench, MAY_RUN)
     yield found
     found.end()
 
 
 async def begin(client: Client, command: str, **more: Any) -> dict[str, Any]:
-    """`run`, called as a task where the client has to ask for it."""
+    """Call `run` as a task, and return the task.
+
+    Clients of the older protocol have to ask for a task.
+    """
     asked: dict[str, Any] = {"task": {"ttl": 60_000}} if client.protocol_version == "2025-11-25" else {}
     found = await ask(client, "tools/call", name="run", arguments={"command": command, **more}, **asked)
     assert "content" not in found
@@ -50,14 +55,14 @@ async def begin(client: Client, command: str, **more: Any) -> dict[str, Any]:
 
 
 async def ended(client: Client, task: str) -> dict[str, Any]:
-    """The task once it has ended."""
+    """Poll a task until it has ended, and return its document."""
     while (found := await ask(client, "tasks/get", taskId=task))["status"] == "working":  # noqa: ASYNC110
-        await anyio.sleep(0.05)  # as a client of this protocol has to
+        await anyio.sleep(0.05)  # clients of this protocol have to poll
     return found
 
 
-def test_a_task_of_2025(bench: Bench) -> None:
-    """Asked for by `params.task`, followed by get and result, which blocks."""
+def test_task_of_protocol_2025_is_followed_by_get_and_result(bench: Bench) -> None:
+    """`params.task` asks for a task. `tasks/result` blocks until the task has ended."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") as client:
@@ -93,8 +98,8 @@ def test_a_task_of_2025(bench: Bench) -> None:
     play(steps)
 
 
-def test_a_task_of_the_extension(bench: Bench) -> None:
-    """The server decides; the result comes with get, and a command that failed is an error inside of it."""
+def test_task_of_the_extension_has_its_result_in_get(bench: Bench) -> None:
+    """The server decides to answer with a task. A failed command is a completed task."""
 
     async def steps() -> None:
         async with modern(bench) as client:
@@ -108,11 +113,12 @@ def test_a_task_of_the_extension(bench: Bench) -> None:
             failing = await begin(client, "exit 3")
             found = await ended(client, failing["taskId"])
             assert found["status"] == "completed"
-            assert found["result"]["isError"] is True
+            assert "failed (exit 3)" in found["result"]["content"][0]["text"]
             unstarted = await ask(client, "tools/call", name="run", arguments={"command": ["no-such-program"]})
             found = await ended(client, unstarted["taskId"])
             assert found["status"] == "failed"
             assert found["error"]["code"] == -32603
+            assert "command: no-such-program" in found["error"]["message"]
             assert (await ask(client, "tasks/update", taskId=task["taskId"], inputResponses={}))[
                 "resultType"
             ] == "complete"
@@ -121,8 +127,8 @@ def test_a_task_of_the_extension(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["legacy", "extension"])
-def test_a_cancelled_task_is_ended_with_all_it_started(bench: Bench, dialect: str) -> None:
-    """And the answer comes when that is true."""
+def test_cancelled_task_has_ended_when_the_request_is_answered(bench: Bench, dialect: str) -> None:
+    """After the answer, `tasks/get` reports the status `cancelled`."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") if dialect == "legacy" else modern(bench) as client:
@@ -138,14 +144,14 @@ def test_a_cancelled_task_is_ended_with_all_it_started(bench: Bench, dialect: st
 
 
 async def refused(code: int, client: Client, method: str, **params: Any) -> None:
-    """The request fails with this code."""
+    """Assert that a request fails with an error code."""
     with pytest.raises(MCPError) as caught:
         await ask(client, method, **params)
     assert caught.value.error.code == code
 
 
-def test_each_dialect_stays_in_its_era(bench: Bench) -> None:
-    """What the other one has does not exist; an id that was not given out is nobody's."""
+def test_methods_of_a_dialect_exist_only_in_its_protocol_version(bench: Bench) -> None:
+    """Methods of the other dialect and invalid ids of tasks are refused."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") as client:
@@ -170,14 +176,14 @@ def test_each_dialect_stays_in_its_era(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["legacy", "extension"])
-def test_a_task_outlives_its_server(bench: Bench, dialect: str) -> None:
-    """Killed in the middle of a call, it leaves a task that another server answers for."""
+def test_mcp_task_outlives_its_server(bench: Bench, dialect: str) -> None:
+    """The server is killed during a call, and another server answers for the task."""
     found: dict[str, str] = {}
 
     async def first() -> None:
         async with over_stdio(bench, "legacy") if dialect == "legacy" else modern(bench) as client:
             found["task"] = (await begin(client, f"echo survived; {until('go')}"))["taskId"]
-            # A call that waits on it, in the middle of which the server dies.
+            # The server is killed while this call waits for the task.
             async with anyio.create_task_group() as group:
                 group.start_soon(wait_in_vain, client, found["task"].partition(".")[0])
                 pid = await anyio.to_thread.run_sync(lambda: wait_until(lambda: servers(bench)))
@@ -197,13 +203,13 @@ def test_a_task_outlives_its_server(bench: Bench, dialect: str) -> None:
 
 
 async def wait_in_vain(client: Client, task: str) -> None:
-    """A wait that its server does not live to answer."""
+    """Call `wait`, and assert that the server dies before it answers."""
     with pytest.raises(MCPError):
         await client.call_tool("wait", {"ids": [task]})
 
 
 def servers(bench: Bench) -> list[int]:
-    """The servers of this test's state directory."""
+    """Return the process ids of the servers that use this test's state directory."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -215,8 +221,8 @@ def servers(bench: Bench) -> list[int]:
     return found
 
 
-def test_another_projects_task_is_not_there(bench: Bench) -> None:
-    """Also for who knows its id."""
+def test_mcp_task_of_another_project_is_not_found(bench: Bench) -> None:
+    """A client of another project cannot get the task, although it knows the id."""
     other = bench.root / "other"
     other.mkdir()
     found: dict[str, str] = {}
@@ -231,8 +237,8 @@ def test_another_projects_task_is_not_there(bench: Bench) -> None:
     play(steps)
 
 
-def test_over_http_the_header_names_the_task(bench: Bench, server: HttpServer) -> None:
-    """A proxy that routes by the header and a server that reads the body must mean the same task."""
+def test_http_header_must_name_the_task_of_the_request(bench: Bench, server: HttpServer) -> None:
+    """A proxy routes by the header and the server reads the body, so both must agree."""
 
     async def steps() -> None:
         async with over_http(server, "auto", extensions=[speaks_tasks()]) as client:
@@ -248,3 +254,106 @@ def test_over_http_the_header_names_the_task(bench: Bench, server: HttpServer) -
 
     play(steps)
     assert bench.json("list")["tasks"]
+
+
+def open_notices(bench: Bench, session: str = "s-1") -> list[str]:
+    """Return the ids of the notices that a session is owed, without a claim."""
+    answer = bench.json("gate", "--session", session)
+    return [str(notice["id"]) for notice in answer["untold"]]
+
+
+def test_result_of_a_failed_command_is_an_error_for_most_clients(bench: Bench) -> None:
+    """The protocol asks for `isError`. Only Claude Code gets none, because it loses the lines of such a text."""
+
+    async def steps() -> None:
+        async with modern(bench) as client:
+            begun = await begin(client, "exit 3")
+            task = begun["taskId"].partition(".")[0]
+            await anyio.to_thread.run_sync(lambda: wait_until(lambda: bench.row(task).current.settled_at))
+            found = await ask(client, "tasks/get", taskId=begun["taskId"])
+            assert (found["status"], found["result"]["isError"]) == ("completed", True)
+
+    play(steps)
+
+
+def test_ending_is_reserved_for_the_mcp_client_that_follows_the_task(bench: Bench) -> None:
+    """The inbox does not report the ending. The MCP result has the text of the notice."""
+    claude = types.Implementation(name="claude-code", version="2.1.327")
+
+    async def steps() -> None:
+        async with modern(bench, client_info=claude) as client:
+            begun = await begin(client, "echo one; echo two; exit 3")
+            task = begun["taskId"].partition(".")[0]
+            await anyio.to_thread.run_sync(lambda: wait_until(lambda: bench.row(task).current.settled_at))
+            assert await anyio.to_thread.run_sync(lambda: told(bench, "s-1")) == []
+            assert await anyio.to_thread.run_sync(lambda: open_notices(bench)) == []
+            found = await ask(client, "tasks/get", taskId=begun["taskId"])
+            assert not found["result"].get("isError"), "Claude Code would put such a text into one line"
+            text = found["result"]["content"][0]["text"]
+            lines = text.splitlines()
+            assert f"- {task} failed (exit 3)" in lines[1]
+            assert "  command: echo one; echo two; exit 3" in lines
+            assert f"  directory: {bench.project}" in lines
+            assert any(line.startswith("  touched (") for line in lines)
+            assert any(line.startswith(f"  output: {bench.files(task).output} (") for line in lines)
+            assert [line for line in lines if line.startswith("  |")] == ["  | one", "  | two"]
+            again = await ask(client, "tasks/get", taskId=begun["taskId"])
+            assert again["result"]["content"][0]["text"].splitlines()[2:-1] == lines[2:-1], (
+                "who asks twice is told twice"
+            )
+
+    play(steps)
+    assert told(bench, "s-1") == []
+
+
+@pytest.mark.parametrize("dialect", ["legacy", "extension"])
+def test_ending_is_owed_again_when_the_server_of_the_mcp_client_has_exited(bench: Bench, dialect: str) -> None:
+    """A client that gets the result later is told that the ending was reported before."""
+    found: dict[str, str] = {}
+
+    async def first() -> None:
+        async with over_stdio(bench, "legacy") if dialect == "legacy" else modern(bench) as client:
+            found["task"] = (await begin(client, "echo out; exit 3"))["taskId"]
+            task = found["task"].partition(".")[0]
+            await anyio.to_thread.run_sync(lambda: wait_until(lambda: bench.row(task).current.settled_at))
+            assert await anyio.to_thread.run_sync(lambda: told(bench, "s-1")) == []
+
+    async def second() -> None:
+        async with over_stdio(bench, "legacy") if dialect == "legacy" else modern(bench) as client:
+            after = await ask(client, "tasks/get", taskId=found["task"])
+            result = after.get("result") or await ask(client, "tasks/result", taskId=found["task"])
+            assert "This ending was told before." in result["content"][0]["text"]
+            assert "directory:" not in result["content"][0]["text"]
+
+    play(first)
+    task = found["task"].partition(".")[0]
+    assert told(bench, "s-1") == [task]
+    play(second)
+
+
+def test_reservation_of_an_ending_lapses_when_the_mcp_client_stops_asking(bench: Bench) -> None:
+    """A reservation lasts three poll intervals. A later request makes a new one."""
+    task = begun_and_ended(bench)
+
+    async def steps() -> None:
+        reservations = Reservations(bench.home)
+        await reservations.asked(task, 600)
+        assert await anyio.to_thread.run_sync(lambda: told(bench, "s-1")) == []
+        await reservations.asked(task, 0.05)
+        await anyio.to_thread.run_sync(lambda: wait_until(lambda: open_notices(bench)))
+        await reservations.asked(task, 600)
+        assert await anyio.to_thread.run_sync(lambda: open_notices(bench)) == []
+        reservations.drop(task)
+        assert await anyio.to_thread.run_sync(lambda: told(bench, "s-1")) == [task]
+
+    play(steps)
+
+
+def begun_and_ended(bench: Bench) -> str:
+    """Launch a task of the session s-1, and wait until it has ended.
+
+    The session has not been notified of the ending.
+    """
+    task = bench.launch("true", "--session", "s-1")
+    wait_until(lambda: bench.row(task).current.settled_at, "the ending")
+    return task

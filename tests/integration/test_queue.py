@@ -1,12 +1,10 @@
-"""Queueing without a daemon: dependencies, slots, locks; who waits, who begins, and who is told why not."""
+"""Queueing without a daemon: tasks that wait for dependencies, slots and locks."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +13,8 @@ import apsw
 import pytest
 
 from outlive import Outlive
-from outlive.domain.queueing import MOST_WAITING
-from outlive.ledger.opening import PATIENCE_S
+from outlive.domain.tasks.queueing import MOST_WAITING
+from outlive.ledger.open_ledger import PATIENCE_S
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from tests.support import is_alive, kill, wait_until
@@ -25,7 +23,7 @@ from tests.unit.values import attempt, launch
 if TYPE_CHECKING:
     from tests.support import Bench
 
-# Says when it runs, and runs until its own gate is opened.
+# A command that records its beginning, and runs until the test writes into the task's own FIFO.
 GATED = "echo $OUTLIVE_TASK >> began; read x < gate-$OUTLIVE_TASK"
 
 
@@ -54,8 +52,11 @@ def _states(bench: Bench, *tasks: str) -> list[str]:
     return [bench.row(task).state for task in tasks]
 
 
-def test_no_more_than_allowed_at_once_in_order(bench: Bench) -> None:
-    """Row 5: limit 2, launch 5: two run, the others follow in the order of their launch."""
+def test_slots_limit_the_running_tasks_and_keep_their_order(bench: Bench) -> None:
+    """Of five tasks that share two slots, two run at a time, and they begin in the order of their launch.
+
+    Row 5 of the acceptance scenarios.
+    """
     tasks = [_gated(bench, "--slots", "x=2") for _ in range(5)]
     _ready(bench, *tasks)
     for ended, task in enumerate(tasks):
@@ -66,8 +67,8 @@ def test_no_more_than_allowed_at_once_in_order(bench: Bench) -> None:
     assert _began(bench)[2:] == tasks[2:]
 
 
-def test_whoever_ends_first_makes_room(bench: Bench) -> None:
-    """The second of two ends before the first: its place is taken at once."""
+def test_slot_is_free_when_any_of_its_tasks_ends(bench: Bench) -> None:
+    """The third task begins when the second task ends, although the first task still runs."""
     tasks = [_gated(bench, "--slots", "x=2") for _ in range(3)]
     _ready(bench, *tasks)
     wait_until(lambda: len(_began(bench)) == 2)
@@ -76,8 +77,11 @@ def test_whoever_ends_first_makes_room(bench: Bench) -> None:
     assert _states(bench, *tasks) == ["running", "succeeded", "running"]
 
 
-def test_a_cancelled_waiter_frees_nothing_that_it_did_not_hold(bench: Bench) -> None:
-    """Row 6: cancel queued #3: #4 starts next, the limit is never exceeded."""
+def test_cancelling_a_queued_task_frees_no_slot(bench: Bench) -> None:
+    """After the third task was cancelled in the queue, the fourth waits until a running task ends.
+
+    Row 6 of the acceptance scenarios.
+    """
     tasks = [_gated(bench, "--slots", "x=2") for _ in range(4)]
     _ready(bench, *tasks)
     wait_until(lambda: len(_began(bench)) == 2)
@@ -89,19 +93,19 @@ def test_a_cancelled_waiter_frees_nothing_that_it_did_not_hold(bench: Bench) -> 
     wait_until(lambda: _began(bench)[2:] == [tasks[3]], "the fourth")
 
 
-def test_a_dead_holders_slot_is_free_at_once(bench: Bench) -> None:
-    """Keeper, witness and command are killed with SIGKILL: the one that waits begins without anybody looking."""
+def test_lock_is_free_when_all_processes_of_its_task_are_killed(bench: Bench) -> None:
+    """The waiting task begins without any other command, after keeper, witness and command were killed."""
     holder = _gated(bench, "--lock", "l")
     waiting = bench.launch("echo mine", "--lock", "l")
     for pid in (bench.keeper(holder), bench.process(holder, "witness"), bench.process(holder)):
         kill(pid)
     wait_until(lambda: bench.row(waiting).state == "succeeded", "the waiter's turn")
-    # Newer kernels tell even a stranger how the command ended.
+    # Newer kernels report the exit status also to a process that is not the parent.
     assert bench.row(holder).state in ("lost", "failed")
 
 
-def test_a_holder_without_keeper_still_holds(bench: Bench) -> None:
-    """Only its keeper is killed: the command runs on, and nobody else may begin before it has ended."""
+def test_task_keeps_its_lock_when_its_keeper_is_killed(bench: Bench) -> None:
+    """The waiting task stays queued until the command of the first task has ended."""
     holder = _gated(bench, "--lock", "l")
     _ready(bench, holder)
     waiting = bench.launch("echo mine", "--lock", "l")
@@ -112,8 +116,8 @@ def test_a_holder_without_keeper_still_holds(bench: Bench) -> None:
     assert bench.run("wait", holder, waiting).returncode == 0
 
 
-def test_a_waiter_whose_keeper_is_killed_is_lost_and_holds_nobody_up(bench: Bench) -> None:
-    """Nobody is left who has its environment: it is told as never begun, and the next one gets its turn."""
+def test_queued_task_is_lost_when_its_keeper_is_killed(bench: Bench) -> None:
+    """The next task in the queue begins, and the lost task is recorded as never begun."""
     holder = _gated(bench, "--lock", "l")
     _ready(bench, holder)
     victim, last = bench.launch("echo victim", "--lock", "l"), bench.launch("echo last", "--lock", "l")
@@ -125,8 +129,8 @@ def test_a_waiter_whose_keeper_is_killed_is_lost_and_holds_nobody_up(bench: Benc
     assert (evidence["started"], evidence["cause"]) == ("no", "keeper_killed")
 
 
-def test_locks_and_slots_of_one_name_are_two_things(bench: Bench) -> None:
-    """And a task may claim several places: it begins when it has them all."""
+def test_lock_and_slots_of_one_name_are_independent(bench: Bench) -> None:
+    """A task that needs both a lock and a slot begins only when both are free."""
     first = _gated(bench, "--lock", "n")
     other = _gated(bench, "--slots", "n=1")
     both = bench.launch("echo both", "--lock", "n", "--slots", "n=1")
@@ -139,8 +143,8 @@ def test_locks_and_slots_of_one_name_are_two_things(bench: Bench) -> None:
     assert bench.run("wait", both).returncode == 0
 
 
-def test_after_success_and_after_anything(bench: Bench) -> None:
-    """A failure cancels those that were to follow a success, with that reason, and theirs in turn."""
+def test_dependents_are_cancelled_when_a_dependency_fails(bench: Bench) -> None:
+    """A failure cancels the `--after` dependents and their dependents in turn, but an `--after-any` dependent runs."""
     first = _gated(bench)
     _ready(bench, first)
     then = bench.launch("echo then", "--after", first)
@@ -162,8 +166,8 @@ def test_after_success_and_after_anything(bench: Bench) -> None:
     assert bench.show(nor)["detail"] == f"task {never}, which it was to run after, is cancelled"
 
 
-def test_a_dependency_that_has_failed_already(bench: Bench) -> None:
-    """It is refused like a command that cannot be started: exit code 1, and on record."""
+def test_launch_is_refused_when_its_dependency_has_failed(bench: Bench) -> None:
+    """The command exits with 1 and names the failed dependency, and the cancelled task is recorded."""
     failed = bench.launch("exit 1")
     bench.run("wait", failed)
     done = bench.run("run", "--after", failed, "--", "true")
@@ -187,16 +191,16 @@ def test_a_dependency_that_has_failed_already(bench: Bench) -> None:
         (("--queue-timeout", "soon"), "soon"),
     ],
 )
-def test_what_cannot_be_waited_for_is_refused(bench: Bench, options: tuple[str, ...], says: str) -> None:
-    """An error in two lines, exit code 2, and nothing on record."""
+def test_run_refuses_invalid_queue_options(bench: Bench, options: tuple[str, ...], says: str) -> None:
+    """An invalid option is an error with exit code 2, and no task is recorded."""
     done = bench.run("run", *options, "--", "true")
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr
     assert bench.json("list", "--all")["tasks"] == []
 
 
-def test_a_task_cannot_wait_for_itself(bench: Bench) -> None:
-    """Inside a task, `--after` that very task with `--wait` would never end: refused."""
+def test_run_refuses_to_wait_when_the_dependency_is_its_own_task(bench: Bench) -> None:
+    """Inside a task, `--after` that task with `--wait` would never end, but without `--wait` it is allowed."""
     call = " ".join(bench.command("run", "--after", "$OUTLIVE_TASK", "--wait", "60s", "--", "true"))
     task = bench.launch(f"{call} 2>&1; echo code $?")
     bench.ok("wait", task)
@@ -209,8 +213,8 @@ def test_a_task_cannot_wait_for_itself(bench: Bench) -> None:
     assert bench.run("wait", inner).returncode == 0, "without --wait it is a plain successor"
 
 
-def test_a_waiting_task_is_its_own_process(bench: Bench) -> None:
-    """It keeps its launcher's directory, umask and environment, though nothing of that is on disk."""
+def test_queued_task_keeps_the_surroundings_of_its_launch(bench: Bench) -> None:
+    """The command begins with the launcher's directory, umask and environment, and no file contains the secret."""
     holder = _gated(bench, "--lock", "l")
     _ready(bench, holder)
     secret = "not-on-disk-" + "x" * 20
@@ -226,8 +230,8 @@ def test_a_waiting_task_is_its_own_process(bench: Bench) -> None:
     assert bench.ok("output", waiting).split() == ["0027", str(bench.project), secret, waiting]
 
 
-def test_a_waiting_keeper_sleeps(bench: Bench) -> None:
-    """It makes no system call and takes little memory while it waits."""
+def test_keeper_of_a_queued_task_sleeps(bench: Bench) -> None:
+    """The keeper of a queued task has no context switch while the task waits."""
     holder = _gated(bench, "--lock", "l")
     waiting = [bench.launch("true", "--lock", "l") for _ in range(8)]
     keepers = [bench.keeper(task) for task in waiting]
@@ -241,8 +245,8 @@ def test_a_waiting_keeper_sleeps(bench: Bench) -> None:
     assert not any(is_alive(pid) for pid in keepers)
 
 
-def test_a_waiting_keeper_wakes_in_the_interpreter_that_it_sleeps_in(bench: Bench) -> None:
-    """Another one, with all that a system's `site` loads, would take longer to start than a keeper: times hundreds."""
+def test_keeper_of_a_queued_task_wakes_without_a_new_exec(bench: Bench) -> None:
+    """Hundreds of keepers may wake at once, and a new interpreter takes longer to start than a keeper."""
     holder = _gated(bench, "--lock", "l")
     waiting = _gated(bench, "--lock", "l")
     keeper = bench.keeper(waiting)
@@ -256,7 +260,7 @@ def test_a_waiting_keeper_wakes_in_the_interpreter_that_it_sleeps_in(bench: Benc
 
 
 def _execution(pid: int) -> bytes:
-    """What differs from one exec to the next: where the kernel has put things."""
+    """Return the auxiliary vector of a process, which differs after each exec."""
     return Path(f"/proc/{pid}/auxv").read_bytes()
 
 
@@ -279,8 +283,11 @@ def _switches(pid: int) -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt"))
 
 
-def test_waiting_too_long_has_a_reason_of_its_own(bench: Bench) -> None:
-    """Row 17: a held slot: the queued task ends with "timed out while queued"."""
+def test_queued_task_times_out_when_its_queue_timeout_is_over(bench: Bench) -> None:
+    """The task ends as `timed_out` with the reason `queue_timeout`, and the task with the lock runs on.
+
+    Row 17 of the acceptance scenarios.
+    """
     holder = _gated(bench, "--lock", "l")
     waiting = bench.launch("echo never", "--lock", "l", "--queue-timeout", "300ms")
     assert bench.run("wait", waiting).returncode == 1
@@ -289,8 +296,8 @@ def test_waiting_too_long_has_a_reason_of_its_own(bench: Bench) -> None:
     assert _states(bench, holder) == ["running"]
 
 
-def test_a_foreground_task_that_waits_ends_with_its_session(bench: Bench) -> None:
-    """Its terminal goes away while it is in line: it never begins."""
+def test_queued_foreground_task_is_cancelled_when_its_terminal_session_ends(bench: Bench) -> None:
+    """The task ends with the reason `session_ended` and never begins."""
     holder = _gated(bench, "--lock", "l")
     _ready(bench, holder)
     call = " ".join(bench.command("run", "--foreground", "--lock", "l", "--", "echo", "never"))
@@ -307,8 +314,8 @@ def test_a_foreground_task_that_waits_ends_with_its_session(bench: Bench) -> Non
     assert bench.show(waiting)["reason"] == "session_ended"
 
 
-def test_at_most_so_many_wait(bench: Bench) -> None:
-    """Past the limit a launch that would have to wait is refused; others are not."""
+def test_launch_is_refused_when_too_many_tasks_wait(bench: Bench) -> None:
+    """Past the limit, only a launch that would have to wait is refused, and it leaves no files."""
     bench.ok("list")
     with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
         for number in range(MOST_WAITING):
@@ -320,8 +327,8 @@ def test_at_most_so_many_wait(bench: Bench) -> None:
     assert len(os.listdir(bench.home.tasks)) == 1, "nothing is left of the refused one"
 
 
-def test_the_sdk_queues_too(bench: Bench) -> None:
-    """With the same words, and tasks in place of ids."""
+def test_sdk_accepts_the_queue_options(bench: Bench) -> None:
+    """The SDK takes tasks or ids as dependencies, and the same slots and locks as the command line."""
     client = Outlive(home=str(bench.state))
     options: dict[str, Any] = {"cwd": bench.project}
     os.mkfifo(bench.project / "gate")
@@ -335,8 +342,8 @@ def test_the_sdk_queues_too(bench: Bench) -> None:
     assert fourth.reason == "dependency_failed"
 
 
-def test_a_waiter_survives_the_end_of_its_launcher_and_of_its_terminal(bench: Bench) -> None:
-    """SIGHUP, SIGTERM and SIGINT do not take its place in line."""
+def test_queued_task_survives_signals_to_its_keeper(bench: Bench) -> None:
+    """SIGHUP, SIGTERM, SIGINT and SIGUSR1 do not end the keeper of a queued task."""
     holder = _gated(bench, "--lock", "l")
     _ready(bench, holder)
     waiting = bench.launch("echo mine", "--lock", "l")
@@ -348,27 +355,8 @@ def test_a_waiter_survives_the_end_of_its_launcher_and_of_its_terminal(bench: Be
     assert bench.run("wait", waiting).returncode == 0
 
 
-def test_a_deleted_installation_is_told_of(bench: Bench) -> None:
-    """Its turn comes, and there is no Outlive any more to begin it: known never to have begun."""
-    copy = bench.root / "packages"
-    shutil.copytree(Path(sys.modules["outlive"].__file__ or "").parent, copy / "outlive")
-    holder = _gated(bench, "--lock", "l")
-    _ready(bench, holder)
-    entry = "from outlive.cli.main import main; raise SystemExit(main())"
-    done = subprocess.run(
-        [sys.executable, "-c", entry, "run", "--lock", "l", "--", "true"],
-        env={**bench.env, "PYTHONPATH": str(copy)}, cwd=bench.project, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    waiting = done.stdout.strip()
-    shutil.rmtree(copy)
-    _open(bench, holder)
-    bench.ok("wait", holder)
-    wait_until(lambda: bench.show(waiting)["state"] == "lost", "its end")
-    assert bench.show(waiting)["evidence"][-1]["started"] == "no"
-
-
-def test_everybody_gets_a_turn_however_long_the_line(bench: Bench) -> None:
-    """More than two hundred wait for one lock: the last one runs too."""
+def test_queue_of_two_hundred_tasks_runs_in_order(bench: Bench) -> None:
+    """All 210 tasks that wait for one lock succeed, in the order of their launch."""
     client = Outlive(home=str(bench.state))
     holder = client.run("read x < gate", locks=["l"], cwd=bench.project)
     os.mkfifo(bench.project / "gate")
@@ -376,13 +364,13 @@ def test_everybody_gets_a_turn_however_long_the_line(bench: Bench) -> None:
     holder.cancel()
     assert client.wait(*tasks, timeout=90)
     assert {task.state for task in tasks} == {"succeeded"}
-    starts = [task.as_dict()["started_at"] for task in tasks]
+    starts = [str(task.as_dict()["started_at"]) for task in tasks]
     assert starts == sorted(starts)
 
 
 @pytest.mark.parametrize("how", ["retry", "key"])
-def test_what_never_began_still_depends_on_others(bench: Bench, how: str) -> None:
-    """A further attempt of a task that was ended while it waited waits again."""
+def test_new_attempt_of_a_queued_task_waits_for_its_dependency(bench: Bench, how: str) -> None:
+    """A task that ended while it was queued waits for its dependency again when it is retried."""
     first = _gated(bench)
     _ready(bench, first)
     then = bench.launch("echo then", "--after", first, "--key", "k")
@@ -397,8 +385,8 @@ def test_what_never_began_still_depends_on_others(bench: Bench, how: str) -> Non
     assert bench.run("wait", then).returncode == 0
 
 
-def test_a_ledger_that_is_locked_when_the_turn_comes_costs_no_place(bench: Bench) -> None:
-    """Longer than anybody's patience: the task begins when the ledger is free again."""
+def test_queued_task_begins_after_a_long_lock_on_the_ledger(bench: Bench) -> None:
+    """The keeper tries again when the ledger was locked for longer than one attempt to write waits."""
     first = _gated(bench)
     _ready(bench, first)
     then = bench.launch("echo then", "--after", first, "--lock", "l")
@@ -414,8 +402,8 @@ def test_a_ledger_that_is_locked_when_the_turn_comes_costs_no_place(bench: Bench
     assert bench.run("wait", then).returncode == 0
 
 
-def test_a_full_line_takes_no_retry_either(bench: Bench) -> None:
-    """The limit is one of waiting, not of launching."""
+def test_retry_is_refused_when_too_many_tasks_wait(bench: Bench) -> None:
+    """The limit of queued tasks also holds for a retry that would have to wait."""
     done = bench.launch("true", "--lock", "l")
     bench.ok("wait", done)
     with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
@@ -426,8 +414,8 @@ def test_a_full_line_takes_no_retry_either(bench: Bench) -> None:
     assert bench.row(done).state == "succeeded"
 
 
-def test_few_descriptors_do_not_keep_a_launch_from_answering(bench: Bench) -> None:
-    """A door that cannot be opened is tried again; the id is printed meanwhile."""
+def test_launch_answers_when_a_fifo_it_waits_on_cannot_be_opened(bench: Bench) -> None:
+    """The launch prints the id of the queued task, and the keeper tries to open the FIFO again."""
     holder = _gated(bench, "--lock", "l")
     _ready(bench, holder)
     Path(bench.files(holder).done).rename(bench.files(holder).done + ".away")

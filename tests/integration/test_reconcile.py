@@ -1,4 +1,4 @@
-"""What died unseen is settled by the next reader; what lives gets a new keeper; nothing is guessed."""
+"""Reconciling: readers settle tasks whose keepers died, or give them new keepers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,9 @@ import pytest
 
 import outlive
 from outlive.bundle import record
-from outlive.ledger.opening import SCHEMA_VERSION
-from tests.support import is_alive, kill, wait_until
+from outlive.ledger.open_ledger import SCHEMA_VERSION
+from outlive.service.maintenance.reconcile import reconcile
+from tests.support import is_alive, kill, tasks_of_another_pid_namespace, wait_until
 
 if TYPE_CHECKING:
     from tests.support import Bench
@@ -24,12 +26,18 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _unobserved(bench: Bench) -> None:
-    """Keeper and witness are killed together here, which an observed command is not promised to survive."""
+    """Turn observation off.
+
+    An observed command may die when keeper and witness are killed together, as in these tests.
+    """
     bench.env["OUTLIVE_OBSERVE"] = "off"
 
 
-def test_a_killed_keeper_costs_nothing(bench: Bench) -> None:
-    """Rows 19 and 47: SIGKILL the keeper mid-run; the true exit code and the output are there."""
+def test_exit_code_and_output_survive_the_death_of_the_keeper(bench: Bench) -> None:
+    """The keeper is killed while the command runs, and `show` has the command's exit code and all its output.
+
+    Rows 19 and 47 of the acceptance scenarios.
+    """
     task = bench.launch("echo before; sleep 0.5; echo after; exit 42")
     bench.kill(task, "keeper")
     assert bench.run("wait", task).returncode == 1
@@ -38,8 +46,8 @@ def test_a_killed_keeper_costs_nothing(bench: Bench) -> None:
     assert bench.ok("output", task).split() == ["before", "after"]
 
 
-def test_a_killed_keeper_that_nobody_missed_is_recovered_later(bench: Bench) -> None:
-    """The command ends while nobody looks: the exit record tells the next reader."""
+def test_reader_settles_a_task_that_ended_without_its_keeper(bench: Bench) -> None:
+    """The reader takes the exit code from the witness's exit record and records itself as `reconciler`."""
     task = bench.launch("sleep 0.3; exit 42")
     bench.kill(task, "keeper")
     witness = bench.process(task, "witness")
@@ -50,8 +58,8 @@ def test_a_killed_keeper_that_nobody_missed_is_recovered_later(bench: Bench) -> 
     assert shown["ended_at"] < shown["settled_at"]
 
 
-def test_a_killed_witness_costs_nothing(bench: Bench) -> None:
-    """The keeper inherits the command and reads the same status."""
+def test_exit_code_survives_the_death_of_the_witness(bench: Bench) -> None:
+    """The keeper becomes the command's parent when the witness is killed, and reads the exit status."""
     task = bench.launch("sleep 0.5; exit 43")
     bench.kill(task, "witness")
     bench.run("wait", task)
@@ -59,8 +67,8 @@ def test_a_killed_witness_costs_nothing(bench: Bench) -> None:
     assert (shown["exit_code"], shown["settled_by"]) == (43, "keeper")
 
 
-def test_a_waiter_survives_the_death_of_the_keeper(bench: Bench) -> None:
-    """A waiter that slept on a keeper's FIFO is woken by its death, and goes on waiting."""
+def test_wait_goes_on_when_the_keeper_is_killed(bench: Bench) -> None:
+    """The death of the keeper wakes `wait`, which then waits for the end of the task."""
     task = bench.launch("sleep 1; exit 44")
     waiter = subprocess.Popen(
         bench.command("wait", task), env=bench.env, cwd=bench.project, stdout=subprocess.PIPE, text=True
@@ -71,8 +79,8 @@ def test_a_waiter_survives_the_death_of_the_keeper(bench: Bench) -> None:
     assert "exit 44" in printed
 
 
-def test_an_orphan_is_adopted_and_can_be_cancelled(bench: Bench) -> None:
-    """Keeper dead, witness alive: the next reader gives it a new keeper; cancel works again."""
+def test_reader_gives_a_task_a_new_keeper_when_its_keeper_is_killed(bench: Bench) -> None:
+    """`show` starts a new keeper for the running task, and `cancel` ends it."""
     task = bench.launch("sleep 60")
     old = bench.keeper(task)
     bench.kill(task, "keeper")
@@ -86,8 +94,8 @@ def test_an_orphan_is_adopted_and_can_be_cancelled(bench: Bench) -> None:
     assert not is_alive(bench.process(task))
 
 
-def test_a_command_without_keeper_and_witness_is_adopted(bench: Bench) -> None:
-    """Both are killed, the command lives: it is adopted, and cancelled with its whole tree."""
+def test_reader_adopts_a_command_whose_keeper_and_witness_are_killed(bench: Bench) -> None:
+    """The command still counts as running, and `cancel` ends it with its child processes."""
     task = bench.launch("sleep 71 & echo $!; sleep 72 & echo $!; wait")
     bench.ok("wait", task, "--until", r"(?s)\d+")
     wait_until(lambda: len(bench.ok("output", task).split()) == 2)
@@ -99,8 +107,8 @@ def test_a_command_without_keeper_and_witness_is_adopted(bench: Bench) -> None:
     assert not [pid for pid in (*children, bench.process(task)) if is_alive(pid)]
 
 
-def test_the_kernel_tells_how_a_stranger_ended(bench: Bench) -> None:
-    """Both are killed, the command is adopted and exits: its code is kept where the kernel tells it."""
+def test_adopted_command_has_an_exit_code_when_the_kernel_reports_it(bench: Bench) -> None:
+    """Since Linux 6.15 the new keeper learns the exit code of a process that is not its child."""
     task = bench.launch("sleep 1.5; exit 45")
     bench.kill(task, "keeper", "witness")
     assert bench.show(task)["state"] == "running"
@@ -112,8 +120,8 @@ def test_the_kernel_tells_how_a_stranger_ended(bench: Bench) -> None:
         assert (shown["state"], shown["exit_code"]) == ("lost", None)
 
 
-def test_deadline_and_cap_hold_after_adoption(bench: Bench) -> None:
-    """A new keeper knows how long the command has been running, and how much it may write."""
+def test_timeout_and_output_cap_hold_after_adoption(bench: Bench) -> None:
+    """The new keeper counts the timeout from the command's start, and keeps the output below `--max-output`."""
     task = bench.launch("yes | head -c 2000000; sleep 60", "--timeout", "1500ms", "--max-output", "128K")
     bench.kill(task, "keeper")
     bench.ok("list")
@@ -124,8 +132,8 @@ def test_deadline_and_cap_hold_after_adoption(bench: Bench) -> None:
     assert shown["output"]["dropped_bytes"] > 1_800_000
 
 
-def test_a_cancel_survives_the_death_of_the_keeper_that_carries_it_out(bench: Bench) -> None:
-    """The intent is on record: whoever settles the task says `cancelled`, not `killed`."""
+def test_cancel_survives_the_death_of_the_keeper(bench: Bench) -> None:
+    """The keeper recorded the request before it was killed, so the task ends as `cancelled`."""
     task = bench.launch("trap '' INT; echo ready; while :; do sleep 0.1; done")
     bench.ok("wait", task, "--until", "ready")
     cancelling = subprocess.Popen(
@@ -138,8 +146,8 @@ def test_a_cancel_survives_the_death_of_the_keeper_that_carries_it_out(bench: Be
     assert bench.show(task)["state"] == "cancelled"
 
 
-def test_an_end_that_nobody_saw_is_lost_and_says_so(bench: Bench) -> None:
-    """Everybody is killed: `lost`, started yes, cause known; never a guessed exit code."""
+def test_task_is_lost_when_all_its_processes_are_killed(bench: Bench) -> None:
+    """The task is recorded as started and has the reason `keeper_killed`, but no exit code."""
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness", "command")
     assert bench.run("wait", task).returncode == 1
@@ -149,8 +157,18 @@ def test_an_end_that_nobody_saw_is_lost_and_says_so(bench: Bench) -> None:
     assert [notice["kind"] for notice in shown["notices"]] == ["lost"]
 
 
-def test_a_boot_that_is_not_known_is_no_reboot(bench: Bench) -> None:
-    """Whoever recorded it could not ask for the boot: what became of it is unknown, and so is why."""
+def test_ending_is_not_earlier_than_the_start_when_a_reader_settles(bench: Bench) -> None:
+    """The reader read the clock before the task started, and the ending is still recorded after the start."""
+    task = bench.launch("sleep 60")
+    bench.kill(task, "keeper", "witness", "command")
+    started = bench.row(task).current.started_at
+    reconcile(bench.home, started - timedelta(hours=1), task)
+    attempt = bench.row(task).current
+    assert (attempt.state, attempt.settled_at > started) == ("lost", True)
+
+
+def test_lost_task_does_not_name_a_reboot_when_its_boot_is_unknown(bench: Bench) -> None:
+    """A task that was recorded without a boot id is lost with the reason `keeper_killed`."""
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness", "command")
     database = apsw.Connection(bench.home.ledger)
@@ -160,8 +178,8 @@ def test_a_boot_that_is_not_known_is_no_reboot(bench: Bench) -> None:
     assert (shown["state"], shown["reason"]) == ("lost", "keeper_killed")
 
 
-def test_a_task_that_ran_when_the_machine_went_down_is_lost_by_a_reboot(bench: Bench) -> None:
-    """Another boot id: nobody can be alive, and the cause is known."""
+def test_task_is_lost_by_a_reboot_when_its_boot_id_differs(bench: Bench) -> None:
+    """The recorded boot id is another one, so the living process with the recorded pid is left alone."""
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness")
     database = apsw.Connection(bench.home.ledger)
@@ -178,8 +196,8 @@ def test_a_task_that_ran_when_the_machine_went_down_is_lost_by_a_reboot(bench: B
     kill(bench.process(task))
 
 
-def test_a_stranger_with_the_same_number_is_not_the_command(bench: Bench) -> None:
-    """The recorded identity does not fit the living process: the task is lost, the process untouched."""
+def test_reader_leaves_a_process_alone_that_has_the_pid_of_a_dead_command(bench: Bench) -> None:
+    """The recorded identity does not match the living process, so the task is lost and the process is not killed."""
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness", "command")
     stranger = subprocess.Popen(["sleep", "60"])
@@ -195,27 +213,39 @@ def test_a_stranger_with_the_same_number_is_not_the_command(bench: Bench) -> Non
 
 
 @pytest.mark.root
-def test_a_reader_in_another_pid_namespace_changes_nothing(bench: Bench) -> None:
-    """It cannot see the processes, so it may not say that they are gone."""
-    if subprocess.run(["unshare", "-pf", "--mount-proc", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no PID namespaces here")
+def test_any_reader_settles_a_task_whose_pid_namespace_has_ended(bench: Bench) -> None:
+    """`show`, `wait`, `cancel` and `list` each find the task lost at once, because the task's lock is free."""
+    with tasks_of_another_pid_namespace(bench, 4) as tasks:
+        assert {task["state"] for task in bench.json("list")["tasks"]} == {"running"}
+    shown, waited, cancelled, listed = tasks
+    assert bench.show(shown)["state"] == "lost"
+    assert bench.run("wait", waited, "--timeout", "5s").returncode == 1
+    done = bench.run("cancel", cancelled)
+    assert (done.returncode, "still alive" in done.stdout + done.stderr) == (2, False)
+    assert bench.row(listed).state == "running"
+    assert {task["state"] for task in bench.json("list")["tasks"]} == {"lost"}
+    assert bench.row(listed).current.settled_at > bench.row(listed).current.started_at
+
+
+@pytest.mark.root
+def test_reader_in_another_pid_namespace_does_not_settle_a_running_command(bench: Bench) -> None:
+    """The reader cannot see the command's process, but the command has its output open for writing."""
     task = bench.launch("sleep 60")
-    bench.kill(task, "keeper", "witness", "command")
-    inside = subprocess.run(
-        ["unshare", "-pf", "--mount-proc", *bench.command("list", "--json")],
-        env=bench.env,
-        cwd=bench.project,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert '"state": "running"' in inside.stdout
-    assert bench.row(task).state == "running"
-    assert bench.show(task)["state"] == "lost"
+    bench.kill(task, "keeper", "witness")
+    inside = ["unshare", "-pf", "--mount-proc"]
+    if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no PID namespaces here")
+    assert bench.json("show", task, before=inside)["state"] == "running"
+    assert is_alive(bench.process(task))
+    bench.ok("show", task)
+    bench.ok("cancel", task)
 
 
-def test_a_probe_that_fails_changes_nothing(bench: Bench) -> None:
-    """Row 20: a lock that cannot be opened means unknown; it is settled when it can be."""
+def test_task_is_not_settled_when_its_lock_cannot_be_opened(bench: Bench) -> None:
+    """The task counts as running until its lock can be opened again.
+
+    Row 20 of the acceptance scenarios.
+    """
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness", "command")
     lock = Path(bench.files(task).lock)
@@ -228,8 +258,11 @@ def test_a_probe_that_fails_changes_nothing(bench: Bench) -> None:
     assert bench.show(task)["state"] == "lost"
 
 
-def test_the_record_survives_whoever_made_it(bench: Bench) -> None:
-    """Row 46: every process of ours is gone; the same list is there."""
+def test_list_stays_the_same_when_all_processes_have_ended(bench: Bench) -> None:
+    """Two calls of `list` return the same ended tasks.
+
+    Row 46 of the acceptance scenarios.
+    """
     tasks = [bench.launch(f"exit {n}") for n in range(3)]
     bench.run("wait", *tasks)
     before = bench.json("list")
@@ -238,8 +271,8 @@ def test_the_record_survives_whoever_made_it(bench: Bench) -> None:
     assert [t["id"] for t in again["tasks"]] == [t["id"] for t in before["tasks"]]
 
 
-def test_two_readers_settle_once(bench: Bench) -> None:
-    """Twelve readers meet the same dead task: one ending, one notice."""
+def test_twelve_readers_settle_a_task_once(bench: Bench) -> None:
+    """Twelve readers find the same dead task at once, and it has one ending and one notice."""
     task = bench.launch("sleep 0.2; exit 3")
     bench.kill(task, "keeper")
     witness = bench.process(task, "witness")
@@ -253,8 +286,8 @@ def test_two_readers_settle_once(bench: Bench) -> None:
     assert (shown["exit_code"], len(shown["notices"])) == (3, 1)
 
 
-def test_an_installation_deleted_under_a_task_costs_nothing(bench: Bench) -> None:
-    """The package is gone while the command runs; it still ends with its true code, cancel works."""
+def test_task_ends_and_can_be_cancelled_when_the_package_is_deleted(bench: Bench) -> None:
+    """The keepers have loaded all the code that they need before the package is deleted."""
     packages = bench.root / "packages"
     for module in (outlive, apsw):
         source = Path(module.__file__ or "").parent
@@ -267,7 +300,7 @@ def test_an_installation_deleted_under_a_task_costs_nothing(bench: Bench) -> Non
     ]
     ends, cancelled = (done.stdout.strip() for done in launched)
     for task in (ends, cancelled):
-        _await_rest(bench, task)  # in its first moment a keeper still loads what it will need
+        _await_rest(bench, task)  # a new keeper still loads modules from the package
     shutil.rmtree(packages)
     bench.run("wait", ends)
     shown = bench.show(ends)
@@ -276,8 +309,8 @@ def test_an_installation_deleted_under_a_task_costs_nothing(bench: Bench) -> Non
     assert bench.show(cancelled)["settled_by"] == "keeper"
 
 
-def test_a_newer_ledger_leaves_the_exit_record(bench: Bench) -> None:
-    """The schema is upgraded under a running task: its keeper writes nothing, the record waits."""
+def test_keeper_does_not_write_into_a_ledger_of_a_newer_version(bench: Bench) -> None:
+    """The keeper ends without settling, and a reader of the right version settles from the exit record."""
     task = bench.launch("sleep 0.5; exit 47")
     keeper = bench.keeper(task)
     database = apsw.Connection(bench.home.ledger)
@@ -292,8 +325,8 @@ def test_a_newer_ledger_leaves_the_exit_record(bench: Bench) -> None:
     assert (shown["exit_code"], shown["settled_by"]) == (47, "reconciler")
 
 
-def test_a_keeper_that_rests_on_the_ledger_writes_into_the_one_that_is_there(bench: Bench) -> None:
-    """Somebody puts a copy in its place while the task runs, as a restored backup would be."""
+def test_keeper_settles_in_the_new_file_when_the_ledger_is_replaced(bench: Bench) -> None:
+    """The ledger is replaced by a copy while the task runs, as when a backup is restored."""
     task = bench.launch("while ! [ -e go ]; do sleep 0.05; done; exit 47")
     _await_rest(bench, task)
     for suffix in ("", "-wal", "-shm"):
@@ -306,7 +339,7 @@ def test_a_keeper_that_rests_on_the_ledger_writes_into_the_one_that_is_there(ben
 
 
 def _await_rest(bench: Bench, task: str) -> None:
-    """Until its keeper has nothing to do any more but to wait for the end."""
+    """Wait until the task's keeper has the ledger open and sleeps."""
     keeper = bench.keeper(task)
     wait_until(lambda: bench.home.ledger in map(_target, Path(f"/proc/{keeper}/fd").iterdir()), "its rest")
     wait_until(lambda: _is_asleep(keeper), "its sleep")
@@ -323,8 +356,8 @@ def _is_asleep(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
-def test_a_locked_ledger_delays_and_loses_nothing(bench: Bench) -> None:
-    """Somebody holds the write lock while the command ends; the keeper settles afterwards."""
+def test_keeper_settles_after_a_lock_on_the_ledger_is_released(bench: Bench) -> None:
+    """Another process has the write lock of the ledger while the command ends."""
     task = bench.launch("sleep 0.2; exit 48")
     database = apsw.Connection(bench.home.ledger)
     database.execute("BEGIN IMMEDIATE")
@@ -338,11 +371,11 @@ def test_a_locked_ledger_delays_and_loses_nothing(bench: Bench) -> None:
     assert (shown["exit_code"], shown["settled_by"]) == (48, "keeper")
 
 
-def test_signals_to_the_launchers_group_do_not_reach_the_task(bench: Bench) -> None:
-    """Ctrl-C in the terminal that launched it is not meant for the task."""
+def test_interrupt_in_the_launchers_terminal_does_not_reach_the_task(bench: Bench) -> None:
+    """SIGINT ends the launcher's process group, and the task runs on to its own exit code."""
     wanted = bench.command("run", "--wait", "60s", "while ! [ -e go ]; do sleep 0.05; done; exit 49")
     launcher = subprocess.Popen(
-        # Whoever runs these tests in the background of a shell ignores Ctrl-C, and all that it starts with it.
+        # A shell starts background jobs with SIGINT ignored, and their child processes inherit that.
         ["env", "--default-signal=INT", *wanted],
         env=bench.env,
         cwd=bench.project,
@@ -356,3 +389,24 @@ def test_signals_to_the_launchers_group_do_not_reach_the_task(bench: Bench) -> N
     (bench.project / "go").touch()
     bench.run("wait", task)
     assert bench.show(task)["exit_code"] == 49
+
+
+def test_retry_lost_starts_tasks_that_a_reboot_lost_before_they_began(bench: Bench) -> None:
+    """`retry --lost` starts queued tasks and tasks with retries, but no other task that had already started."""
+    holder = bench.launch("sleep 60", "--lock", "l", "--session", "s-1")
+    waiting = bench.launch("echo mine", "--lock", "l", "--session", "s-1")
+    retried = bench.launch("[ -e ok ] || sleep 60", "--retries", "1")
+    kill(bench.keeper(waiting))
+    for task in (holder, retried):
+        bench.kill(task, "keeper", "witness", "command")
+    database = apsw.Connection(bench.home.ledger)
+    database.execute("UPDATE attempt SET boot = '00000000-0000-0000-0000-000000000000' WHERE settled_at IS NULL")
+    database.close()
+    told = bench.ok("inbox", "--session", "s-1")
+    assert "lost: the machine was rebooted before it began; `outlive retry --lost` starts it again" in told
+    assert f"lost: the machine was rebooted, so its exit code is not known; `outlive retry {holder}`" in told
+    assert "rebooted before it began" in bench.ok("show", waiting)
+    (bench.project / "ok").touch()
+    assert set(bench.ok("retry", "--lost").split()) == {waiting, retried}
+    assert bench.run("wait", waiting, retried).returncode == 0
+    assert bench.show(holder)["state"] == "lost"

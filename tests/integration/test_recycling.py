@@ -1,4 +1,4 @@
-"""Keepers that are used again: nobody can tell them from new ones, but by what they cost."""
+"""Idle keepers that take another task, which runs as under a new keeper."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, ParamSpec
 
 import pytest
 
-from outlive import Outlive, OutliveError
-from outlive.bundle.processes import KEEPER_NAME
-from outlive.client import sdk
-from outlive.client.spawning import Spawner
-from outlive.keeper.recycling import _MOST_CHANNELS, _MOST_LIVES
+from outlive import Outlive
+from outlive.keeper.pool.idle_keeper import _MOST_CHANNELS, _MOST_LIVES
+from outlive.linux.processes import KEEPER_NAME
+from outlive.sdk import outlive as sdk
+from outlive.sdk.spawner.spawner_process import Spawner
 from tests.support import is_alive, kill, open_files, processes_named, wait_until
 
 if TYPE_CHECKING:
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 _OF_A_LEDGER = 3  # descriptors: the file, its log, the log's index
+_OF_A_COPY = 2  # the copy of the code, and apsw
 
 
 @pytest.fixture
 def client(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Outlive:
-    """A client with a spawner of its own, so that no keeper of another test is there."""
+    """Return a client with its own spawner, without idle keepers of other tests."""
     monkeypatch.chdir(bench.project)
     monkeypatch.delenv("OUTLIVE_SESSION", raising=False)
     monkeypatch.setattr(sdk, "_spawner", Spawner())
@@ -44,12 +45,12 @@ def client(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Outlive:
 
 
 class Dismissed(Exception):
-    """On a machine that is very busy, a keeper may have waited for longer than it is kept."""
+    """An idle keeper has reached its time limit, which happens on a busy machine."""
 
 
 @contextmanager
 def looking_at_a_keeper() -> Iterator[None]:
-    """Whatever is not there any more in /proc has been dismissed; a file that was open already tells it when read."""
+    """Raise `Dismissed` if the block finds that a process in /proc has ended."""
     try:
         yield
     except (FileNotFoundError, ProcessLookupError):
@@ -57,7 +58,7 @@ def looking_at_a_keeper() -> Iterator[None]:
 
 
 def patient(test: Callable[P, None]) -> Callable[P, None]:
-    """The same test, tried again if the machine was too slow for it."""
+    """Return a test that is run again if an idle keeper has ended too early."""
 
     @wraps(test)
     def tried(*given: P.args, **named: P.kwargs) -> None:
@@ -72,7 +73,7 @@ def patient(test: Callable[P, None]) -> Callable[P, None]:
 
 
 def stat_of(pid: int) -> tuple[bytes, int] | None:
-    """The state of a process and its parent; None if it has ended, also while we look."""
+    """Return the state and the parent of a process, or None if the process has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             state, parent, *_ = file.read().rpartition(b")")[2].split()
@@ -82,19 +83,19 @@ def stat_of(pid: int) -> tuple[bytes, int] | None:
 
 
 def keeper_of(bench: Bench, task: Task) -> tuple[int, int] | None:
-    """The keeper and the witness of a task that has ended, as long as they live."""
+    """Return the keeper and the witness of a task; None if the witness has ended."""
     witness = bench.process(task.id, "witness")
     found = stat_of(witness)
     return None if found is None else (found[1], witness)
 
 
 def free_keeper(bench: Bench, client: Outlive) -> tuple[int, int]:
-    """A keeper that waits for its next task, and its witness."""
+    """Return an idle keeper and its witness."""
     for _ in range(20):
         task = client.run("true").wait()
         found = keeper_of(bench, task)
         if found is None:
-            continue  # it had lived long enough
+            continue  # it has run as many tasks as a keeper may
         keeper, witness = found
         if keeper not in processes_named(KEEPER_NAME):
             continue
@@ -104,7 +105,7 @@ def free_keeper(bench: Bench, client: Outlive) -> tuple[int, int]:
 
 
 def is_free(keeper: int) -> bool:
-    """Whether it has nothing of any task, and sleeps."""
+    """Return whether a keeper sleeps and has no file of a task open."""
     found = stat_of(keeper)
     if found is None:
         raise Dismissed
@@ -112,25 +113,28 @@ def is_free(keeper: int) -> bool:
 
 
 def ignores_its_children(pid: int) -> bool:
-    """Whether the kernel reaps its children for it."""
+    """Return whether a process ignores SIGCHLD, so that the kernel reaps its children."""
     with looking_at_a_keeper(), open(f"/proc/{pid}/status", encoding="ascii") as file:
         ignored = next(int(line.split()[1], 16) for line in file if line.startswith("SigIgn"))
     return bool(ignored >> (signal.SIGCHLD - 1) & 1)
 
 
 def count_open_files(pid: int) -> int:
-    """How many descriptors it has."""
+    """Return how many file descriptors a process has."""
     with looking_at_a_keeper():
         return len(os.listdir(f"/proc/{pid}/fd"))
 
 
 def is_gone(pid: int) -> bool:
-    """Whether it has ended."""
+    """Return whether a process has ended."""
     return not is_alive(pid)
 
 
 def run_by(bench: Bench, client: Outlive, keeper: int, command: str, **options: object) -> Task:
-    """A task that this keeper gets. Another one may be free as well, and it may need a moment to say that it is."""
+    """Run a command until the given keeper takes it, and return the task.
+
+    Another keeper may be idle, too, and the given keeper may not be idle yet.
+    """
     others: list[Task] = []
     for _ in range(50):
         task = client.run(command, **options)  # type: ignore[arg-type]
@@ -138,7 +142,7 @@ def run_by(bench: Bench, client: Outlive, keeper: int, command: str, **options: 
         found = stat_of(witness)
         if found is not None and found[1] == keeper:
             for other in others:
-                client.cancel(other)  # only now: who waits for too long is let go
+                client.cancel(other)  # not earlier: the given keeper could reach its idle limit meanwhile
             return task
         others.append(task)
         if is_gone(keeper):
@@ -147,8 +151,8 @@ def run_by(bench: Bench, client: Outlive, keeper: int, command: str, **options: 
 
 
 @patient
-def test_a_keeper_sees_one_short_task_after_the_other(bench: Bench, client: Outlive) -> None:
-    """The same processes, and every ending is that of its own command."""
+def test_keeper_runs_short_tasks_one_after_the_other(bench: Bench, client: Outlive) -> None:
+    """The same keeper and witness run five tasks, and each task has its own exit code and output."""
     keeper, witness = free_keeper(bench, client)
     for code in range(5):
         task = run_by(bench, client, keeper, f"echo {code}; exit {code}").wait()
@@ -157,10 +161,10 @@ def test_a_keeper_sees_one_short_task_after_the_other(bench: Bench, client: Outl
 
 
 @patient
-def test_every_command_has_its_own_surroundings(
+def test_reused_keeper_gives_each_command_its_own_surroundings(
     bench: Bench, client: Outlive, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Directory, environment, mask and limits are those of its launch, not of whoever was there before."""
+    """Directory, environment, umask and limits are those of the launch, not of the keeper's earlier task."""
     keeper, _ = free_keeper(bench, client)
     say = 'echo "$PWD|$MINE|$(umask)|$(ulimit -n)|$OUTLIVE_TASK"'
     was = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -179,8 +183,8 @@ def test_every_command_has_its_own_surroundings(
 
 
 @patient
-def test_what_each_of_them_touched_is_its_own(bench: Bench, client: Outlive) -> None:
-    """Observed one after the other by one keeper, each has the effects that it had."""
+def test_reused_keeper_keeps_the_effects_of_its_tasks_apart(bench: Bench, client: Outlive) -> None:
+    """One keeper observes two tasks, and each task's effects contain only the file that it created."""
     for words in (("init", "-q"), ("config", "user.name", "n"), ("config", "user.email", "n@example.org")):
         subprocess.run(["git", *words], cwd=bench.project, check=True)
     keeper, _ = free_keeper(bench, client)
@@ -193,8 +197,8 @@ def test_what_each_of_them_touched_is_its_own(bench: Bench, client: Outlive) -> 
 
 
 @patient
-def test_nothing_gathers_in_a_keeper(bench: Bench, client: Outlive) -> None:
-    """After many tasks it has as few descriptors as after one."""
+def test_reused_keeper_leaks_no_descriptors(bench: Bench, client: Outlive) -> None:
+    """After ten more tasks, keeper and witness have as many descriptors open as after the first task."""
     keeper, witness = free_keeper(bench, client)
     few = [count_open_files(pid) for pid in (keeper, witness)]
     for _ in range(10):
@@ -203,8 +207,8 @@ def test_nothing_gathers_in_a_keeper(bench: Bench, client: Outlive) -> None:
     assert [count_open_files(pid) for pid in (keeper, witness)] == few
 
 
-def test_no_keeper_lives_for_ever(bench: Bench) -> None:
-    """What gathers all the same goes with it. One after the other, tasks need two keepers at most."""
+def test_keeper_ends_after_a_limited_number_of_tasks(bench: Bench) -> None:
+    """No witness runs more than `_MOST_LIVES` tasks, which limits what a keeper can leak."""
     program = (
         "from outlive import Outlive; o = Outlive()\n"
         f"for _ in range({2 * _MOST_LIVES + 2}): print(o.run('echo $PPID').wait().output().decode(), end='')"
@@ -218,8 +222,8 @@ def test_no_keeper_lives_for_ever(bench: Bench) -> None:
 
 @pytest.mark.parametrize("observe", ["auto", "off"])
 @patient
-def test_whoever_leaves_something_behind_keeps_its_keeper(bench: Bench, client: Outlive, observe: str) -> None:
-    """What lives on is still that task's, and the next one has another keeper."""
+def test_keeper_is_not_reused_while_a_process_of_its_task_runs(bench: Bench, client: Outlive, observe: str) -> None:
+    """The leftover process is shown with its task, and the next tasks have another keeper."""
     keeper, _ = free_keeper(bench, client)
     task = run_by(bench, client, keeper, "sleep 60 >/dev/null 2>&1 & echo $!", observe=observe).wait()
     left = int(task.output())
@@ -234,10 +238,10 @@ def test_whoever_leaves_something_behind_keeps_its_keeper(bench: Bench, client: 
 @pytest.mark.parametrize("which", [0, 1], ids=["keeper", "witness"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 @patient
-def test_somebody_who_waits_for_a_task_is_no_loss(
+def test_next_task_succeeds_when_an_idle_keeper_or_witness_is_killed_or_stopped(
     bench: Bench, client: Outlive, which: int, number: signal.Signals
 ) -> None:
-    """Killed or stopped while it has nothing to do: the next task does not notice."""
+    """The next two launches end with their own exit codes."""
     victim = free_keeper(bench, client)[which]
     os.kill(victim, number)
     if number == signal.SIGKILL:
@@ -251,8 +255,8 @@ def test_somebody_who_waits_for_a_task_is_no_loss(
 
 @pytest.mark.parametrize("who", ["keeper", "witness"])
 @patient
-def test_somebody_who_is_used_again_can_be_killed_like_anybody(bench: Bench, client: Outlive, who: str) -> None:
-    """In the middle of its second task: that is adopted, or its end is seen by the other one."""
+def test_task_of_a_reused_keeper_survives_a_kill(bench: Bench, client: Outlive, who: str) -> None:
+    """Keeper or witness is killed during its second task, and the task's exit code is still recorded."""
     keeper, _ = free_keeper(bench, client)
     go = bench.root / "go"
     task = run_by(bench, client, keeper, f"while ! [ -e {go} ]; do sleep 0.02; done; exit 6")
@@ -263,19 +267,19 @@ def test_somebody_who_is_used_again_can_be_killed_like_anybody(bench: Bench, cli
 
 
 @patient
-def test_long_tasks_do_not_keep_keepers_from_short_ones(bench: Bench, client: Outlive) -> None:
-    """With more running than there are channels, those who are done sooner are still used again."""
+def test_keepers_of_short_tasks_are_reused_while_many_long_tasks_run(bench: Bench, client: Outlive) -> None:
+    """Short tasks reuse a keeper although more tasks run than the spawner has channels to keepers."""
     long = [client.run(["sleep", "60"]) for _ in range(3 * _MOST_CHANNELS)]
-    spawner = int(sdk._spawner.ask({"verb": "who"}))
-    assert len(os.listdir(f"/proc/{spawner}/fd")) <= 5 + _MOST_CHANNELS + _OF_A_LEDGER
+    spawner = int(sdk._spawner.ask({"verb": "who"})[0])
+    assert len(os.listdir(f"/proc/{spawner}/fd")) <= 5 + _MOST_CHANNELS + _OF_A_LEDGER + _OF_A_COPY
     keeper, _ = free_keeper(bench, client)
     run_by(bench, client, keeper, "true").wait()
     for task in long:
         client.cancel(task)
 
 
-def test_nobody_waits_for_a_program_that_has_ended(bench: Bench) -> None:
-    """Keeper and witness go with the program that would have had use for them."""
+def test_idle_keepers_end_with_their_program(bench: Bench) -> None:
+    """Idle keepers and witnesses end when the program that launched their tasks has ended."""
     program = (
         "from outlive import Outlive; o = Outlive(); t = o.run('echo $PPID').wait();"
         "print(t.output().decode().strip(), o.run('echo $PPID').wait().output().decode().strip())"
@@ -288,21 +292,21 @@ def test_nobody_waits_for_a_program_that_has_ended(bench: Bench) -> None:
 
 
 @patient
-def test_nobody_waits_for_long(bench: Bench, client: Outlive) -> None:
-    """A program that launches nothing more for a while has no idle keepers."""
+def test_idle_keeper_ends_after_a_while(bench: Bench, client: Outlive) -> None:
+    """Keeper and witness end when the program launches no further task."""
     keeper, witness = free_keeper(bench, client)
     wait_until(lambda: not is_alive(keeper) and not is_alive(witness), "their end")
 
 
 @patient
-def test_who_has_looked_after_leftovers_is_as_new(bench: Bench, client: Outlive) -> None:
-    """It ignored the ends of its children meanwhile; of the next command it must hear."""
+def test_keeper_of_leftover_processes_notices_the_end_of_its_next_command(bench: Bench, client: Outlive) -> None:
+    """The keeper ignores SIGCHLD while it watches a leftover process, and stops ignoring it before its next task."""
     keeper, _ = free_keeper(bench, client)
     run_by(bench, client, keeper, "(sleep 0.2 &); exit 0", observe="syscalls").wait()
     wait_until(partial(is_free, keeper), "the end of what was left behind")
     assert not ignores_its_children(keeper)
     for _ in range(5):
-        # However it ends, it is seen: also if its witness was killed, and its keeper has to look by itself.
+        # The command kills its witness, so the keeper has to read the exit status itself.
         assert client.run("kill -9 $PPID; sleep 0.1; exit 3", observe="off").wait(timeout=20).exit_code == 3
 
 
@@ -320,8 +324,8 @@ except KeyboardInterrupt:
 """
 
 
-def test_cancelling_a_program_leaves_the_tasks_of_its_keepers_alone(bench: Bench) -> None:
-    """What it launches on its way out is given to a keeper that was idle when the end began."""
+def test_cancelling_a_program_does_not_end_a_task_of_its_idle_keeper(bench: Bench) -> None:
+    """While it is cancelled, the program launches a task through an idle keeper, and this task runs to its end."""
     (bench.project / "inner.py").write_text(INNER)
     outer = bench.launch(f"exec {sys.executable} inner.py", "--observe", "off")
     wait_until(lambda: "ready" in bench.ok("output", outer), "the program inside")
@@ -333,8 +337,8 @@ def test_cancelling_a_program_leaves_the_tasks_of_its_keepers_alone(bench: Bench
     assert bench.row(inner).current.settled_by == "keeper"
 
 
-def test_a_program_that_launched_something_has_left_nothing_of_ours(bench: Bench) -> None:
-    """Its spawner, keepers and witnesses are no processes of its task."""
+def test_spawner_and_keepers_of_a_program_are_not_leftover_processes(bench: Bench) -> None:
+    """A task whose program launched other tasks has an empty `left_running`."""
     (bench.project / "inner.py").write_text(INNER.partition("print")[0])
     outer = bench.launch(f"exec {sys.executable} inner.py")
     bench.run("wait", outer)
@@ -342,19 +346,20 @@ def test_a_program_that_launched_something_has_left_nothing_of_ours(bench: Bench
 
 
 def has_the_ledger(pid: int) -> bool:
-    """Whether it has the ledger open."""
+    """Return whether a process has the ledger open."""
     return any(path.endswith("/ledger.sqlite") for path in open_files(pid))
 
 
-def test_the_ledger_is_at_hand_for_the_next_launch_and_not_for_ever(bench: Bench, client: Outlive) -> None:
-    """A program that launched something once does not keep it open all day; and one that was deleted is missed."""
-    spawner = int(sdk._spawner.ask({"verb": "who"}))
+def test_spawner_closes_the_ledger_after_a_while_and_restores_a_deleted_one(bench: Bench, client: Outlive) -> None:
+    """The spawner opens the ledger again for the next launch, which restores a deleted ledger with all tasks."""
+    spawner = int(sdk._spawner.ask({"verb": "who"})[0])
     wait_until(lambda: client.run("true").wait().exit_code == 0 and has_the_ledger(spawner), "a ledger at hand")
     wait_until(lambda: not has_the_ledger(spawner), "it to be let go")
     wait_until(lambda: client.run("true").wait().exit_code == 0 and has_the_ledger(spawner), "a ledger at hand")
     for path in bench.state.glob("*/ledger.sqlite*"):
         if not path.name.endswith(".alone"):
             path.unlink()
-    with pytest.raises(OutliveError, match="was deleted or emptied by somebody"):
-        client.run("true")
-    assert client.run("true").wait().exit_code == 0
+    before = set(os.listdir(next(bench.state.glob("*/tasks"))))
+    after = client.run("true")
+    assert after.wait().exit_code == 0
+    assert {task.id for task in client.tasks(all_projects=True, limit=None)} == before | {after.id}

@@ -1,4 +1,4 @@
-"""Secrets are masked wherever they are shown, and nowhere else."""
+"""Redaction: commands mask the secrets that they print; files stay unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOKEN = "ghp_" + "a1B2" * 9
 
 @pytest.fixture
 def task(bench: Bench) -> str:
-    """A task with a token in its command, its description and its output."""
+    """Return an ended task with a token in its command, description and output."""
     task = bench.launch(f"echo {TOKEN}; sleep 0.1 & exit 3", "--description", f"with {TOKEN}", "--session", "s-1")
     bench.run("wait", task)
     return task
@@ -34,8 +34,11 @@ def task(bench: Bench) -> str:
     ],
 )
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_no_verb_shows_a_secret(bench: Bench, task: str, call: tuple[str, ...], form: str) -> None:
-    """Row 56: a token in command, description and output is absent from whatever is printed."""
+def test_no_command_prints_a_secret(bench: Bench, task: str, call: tuple[str, ...], form: str) -> None:
+    """Every command masks a token that is in a task's command, description and output.
+
+    Row 56 of the acceptance scenarios.
+    """
     json = ("--json",) if form == "json" else ()
     if call[0] == "run":
         done = bench.run(*call, *json, f"echo {TOKEN}")
@@ -48,16 +51,16 @@ def test_no_verb_shows_a_secret(bench: Bench, task: str, call: tuple[str, ...], 
         assert "ghp_[redacted]" in done.stdout
 
 
-def test_the_raw_file_stays(bench: Bench, task: str) -> None:
-    """As the command wrote it, for its owner alone; `--raw` shows it."""
+def test_output_file_keeps_the_secret(bench: Bench, task: str) -> None:
+    """The file contains the output as the command wrote it, only its owner may read it, and `--raw` prints it."""
     output = Path(bench.files(task).output)
     assert output.read_text() == f"{TOKEN}\n"
     assert output.stat().st_mode & 0o777 == 0o600
     assert bench.ok("output", task, "--raw") == TOKEN
 
 
-def test_an_error_does_not_show_it_either(bench: Bench) -> None:
-    """Not when several tasks could be meant, nor when a program is not there."""
+def test_error_does_not_show_a_secret(bench: Bench) -> None:
+    """The errors for an ambiguous `cancel` and for a missing program mask the token."""
     for _ in range(2):
         bench.launch(f"TOKEN={TOKEN} sleep 60", "--session", "s")
     done = bench.run("cancel", env={"OUTLIVE_SESSION": "s"})
@@ -67,22 +70,22 @@ def test_an_error_does_not_show_it_either(bench: Bench) -> None:
     assert TOKEN not in done.stderr
 
 
-def test_what_env_gives_is_stored_nowhere(bench: Bench) -> None:
-    """Not in the ledger, not in the bundle."""
+def test_variable_given_with_env_is_not_stored(bench: Bench) -> None:
+    """No file of the state directory contains the value of an `--env` variable."""
     task = bench.ok("run", "--env", f"DEPLOY={TOKEN}", "--", "sh", "-c", 'test -n "$DEPLOY"')
     assert bench.run("wait", task).returncode == 0
     assert not [path for path in bench.state.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
 
 
-def test_bytes_that_are_not_text_come_out_as_they_are(bench: Bench) -> None:
-    """Into a pipe nothing but the secret is changed."""
+def test_output_masks_a_secret_between_bytes_that_are_not_text(bench: Bench) -> None:
+    """When `output` writes into a pipe, all other bytes stay unchanged."""
     task = bench.launch(f"printf 'a\\377\\0b {TOKEN} \\200\\n'")
     bench.ok("wait", task)
     assert bench.run("output", task).stdout.encode("utf-8", "surrogateescape") == b"a\xff\0b ghp_[redacted] \x80\n"
 
 
-def test_a_secret_at_the_edge_of_the_tail_is_masked(bench: Bench) -> None:
-    """The tail begins in the middle of it."""
+def test_secret_is_masked_when_the_tail_begins_inside_it(bench: Bench) -> None:
+    """The tail in `show` begins in the middle of the token and does not contain the token's end."""
     task = bench.launch(f"echo {TOKEN}; head -c 2030 /dev/zero | tr '\\0' x; echo")
     bench.ok("wait", task)
     tail = bench.show(task)["output"]["tail"]
@@ -90,8 +93,8 @@ def test_a_secret_at_the_edge_of_the_tail_is_masked(bench: Bench) -> None:
     assert TOKEN[-10:] not in tail
 
 
-def test_a_follower_sees_a_prompt_at_once(bench: Bench) -> None:
-    """An unfinished line is shown when nothing more comes."""
+def test_follow_shows_an_unfinished_line(bench: Bench) -> None:
+    """`output --follow` prints a prompt without a newline while the command waits for input."""
     os.mkfifo(bench.project / "gate")
     task = bench.launch("printf 'ready? '; read x < gate; echo yes")
     log = bench.root / "followed"
@@ -105,8 +108,8 @@ def test_a_follower_sees_a_prompt_at_once(bench: Bench) -> None:
 
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize("how", ["coloured", "in two writes", "after its name", "a key, slowly"])
-def test_no_way_of_writing_hides_a_secret(bench: Bench, how: str, form: str) -> None:
-    """With a colour before it, torn in two, or line by line: whoever follows or reads does not see it."""
+def test_secret_is_masked_however_it_is_written(bench: Bench, how: str, form: str) -> None:
+    """A secret after a color, in two writes or over several lines is masked in followed and in stored output."""
     line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ" + "D" * 14
     script = {
         "coloured": f"printf '\\033[32m{TOKEN}\\033[0m\\n'",
@@ -126,8 +129,8 @@ def test_no_way_of_writing_hides_a_secret(bench: Bench, how: str, form: str) -> 
 
 
 @pytest.mark.parametrize("secret", [TOKEN, f"https://bob:{TOKEN[12:]}@example.org", f"DB_PASSWORD={TOKEN[12:]}"])
-def test_no_page_ends_within_a_secret(bench: Bench, secret: str) -> None:
-    """Read from any offset on, or up to it, both halves of a secret are masked; the words beside it stay."""
+def test_both_parts_of_a_secret_are_masked_when_a_page_ends_inside_it(bench: Bench, secret: str) -> None:
+    """`output --bytes` and `--since` mask both parts, and show the words around the secret."""
     task = bench.launch(f"echo 'one two {secret} three four'")
     bench.run("wait", task)
     for at in range(9, 8 + len(secret), 9):
@@ -141,16 +144,16 @@ def test_no_page_ends_within_a_secret(bench: Bench, secret: str) -> None:
             assert form == () or f'"next": {at}' in first
 
 
-def test_a_page_that_ends_within_a_word_has_all_of_it(bench: Bench) -> None:
-    """Only secrets are masked at the end of a page, also where one is near."""
+def test_page_ends_inside_a_word_that_is_no_secret(bench: Bench) -> None:
+    """The pages before and after the offset together contain the whole word, although a secret follows."""
     task = bench.launch(f"echo 'one two {TOKEN} three four'")
     bench.run("wait", task)
     assert bench.ok("output", task, "--bytes", "5") == "one t"
     assert bench.ok("output", task, "--since", "5") == "wo ghp_[redacted] three four"
 
 
-def test_the_output_of_an_earlier_attempt_can_be_read(bench: Bench) -> None:
-    """`--attempt N`; one that does not exist is an error."""
+def test_output_reads_an_earlier_attempt(bench: Bench) -> None:
+    """`output --attempt` prints an earlier attempt's output, and refuses an attempt that does not exist."""
     task = bench.launch("echo x >> n; wc -l < n; exit 1")
     bench.run("wait", task)
     bench.ok("retry", task)

@@ -1,31 +1,30 @@
-"""Retention: what is kept, for how long, what goes first - and what never does."""
+"""Retention, audit and rebuild: which records are kept, deleted and restored."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from resource import RLIMIT_FSIZE, getrlimit, setrlimit
 from typing import TYPE_CHECKING
 
 import apsw
 import pytest
 
-from outlive.keeper.tidying import tidy_a_little
+from outlive.keeper.cleanup import tidy_a_little
+from outlive.ledger.completeness import Restoring, count_attempt, read_fingerprint
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from outlive.service.handover import new_attempt
-from tests.support import kill, wait_until
+from outlive.service.tasks.start_attempt import new_attempt
+from tests.support import kept_in_log, kill, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.support import Bench
 
 
@@ -36,14 +35,17 @@ def _ended(bench: Bench, text: str, *options: str) -> str:
 
 
 def _expire(bench: Bench, *tasks: str) -> None:
-    """Let their retention be over; launched with none, a keeper might have swept them already."""
+    """Set the deletion date of ended tasks to the past.
+
+    A task that was launched with `--retain 0s` could already have been deleted by a keeper.
+    """
     with SqliteLedger(bench.home.ledger, utc_now()) as ledger, ledger.write():
         for task in tasks:
             ledger.db.execute("UPDATE attempt SET delete_after = 1 WHERE task = ? AND settled_at > 0", (task,))
 
 
 def _age(bench: Bench, minutes: int) -> None:
-    """Let everything have ended longer ago."""
+    """Set the endings of all attempts to an earlier time."""
     with SqliteLedger(bench.home.ledger, utc_now()) as ledger, ledger.write():
         ledger.db.execute("UPDATE attempt SET settled_at = settled_at - ?", (minutes * 60_000_000,))
 
@@ -59,15 +61,29 @@ def _begin(bench: Bench, *words: str) -> subprocess.Popen[str]:
 def _lose_ledger(bench: Bench) -> None:
     for suffix in ("", "-wal", "-shm"):
         Path(bench.home.ledger + suffix).unlink(missing_ok=True)
-    bench.run("list")
+
+
+def _copy_of_ledger(bench: Bench) -> dict[str, bytes]:
+    paths = [Path(bench.home.ledger + suffix) for suffix in ("", "-wal")]
+    return {str(path): path.read_bytes() for path in paths if path.exists()}
+
+
+def _put_ledger(bench: Bench, content: dict[str, bytes]) -> None:
+    """Write other content into the ledger's files, file by file as `cp` does."""
+    Path(bench.home.ledger + "-shm").unlink(missing_ok=True)
+    for path in (bench.home.ledger, bench.home.ledger + "-wal"):
+        Path(path).write_bytes(content.get(path, b""))
 
 
 def _bundles(bench: Bench) -> set[str]:
     return set(os.listdir(bench.home.tasks))
 
 
-def test_every_ending_is_readable_for_its_retention(bench: Bench) -> None:
-    """Row 41: failed, cancelled, timed out, lost, not started: record and output stay, seven days by default."""
+def test_every_ended_task_keeps_its_record_and_output_for_its_retention(bench: Bench) -> None:
+    """`sweep` deletes no failed, cancelled, timed-out or unstarted task before its date.
+
+    Row 41 of the acceptance scenarios.
+    """
     failed = _ended(bench, "echo out; exit 3")
     timed_out = _ended(bench, "echo out; sleep 60", "--timeout", "200ms")
     cancelled = bench.launch("echo out; sleep 60")
@@ -82,8 +98,11 @@ def test_every_ending_is_readable_for_its_retention(bench: Bench) -> None:
     assert len(_listed(bench)) == 4
 
 
-def test_a_preview_changes_nothing(bench: Bench) -> None:
-    """Row 54: what it names is what `--apply` deletes, record and files."""
+def test_sweep_without_apply_deletes_nothing(bench: Bench) -> None:
+    """The preview names the task whose record and files `sweep --apply` then deletes.
+
+    Row 54 of the acceptance scenarios.
+    """
     due, kept = _ended(bench, "echo due"), _ended(bench, "echo kept")
     _expire(bench, due)
     preview = bench.json("sweep")
@@ -97,8 +116,11 @@ def test_a_preview_changes_nothing(bench: Bench) -> None:
     assert bench.json("sweep")["tasks"] == []
 
 
-def test_nothing_that_lives_or_was_not_told_is_taken(bench: Bench) -> None:
-    """Row 42: past its date and over the cap: running, queued, undelivered and depended-on tasks remain."""
+def test_sweep_keeps_live_tasks_dependencies_and_unacknowledged_endings(bench: Bench) -> None:
+    """`sweep` keeps these tasks even when their date has passed and the outputs exceed the limit.
+
+    Row 42 of the acceptance scenarios.
+    """
     running = bench.launch("echo x; sleep 60")
     dependency = _ended(bench, "echo x")
     waiting = bench.launch("true", "--after", dependency, "--after-any", running)
@@ -113,24 +135,24 @@ def test_nothing_that_lives_or_was_not_told_is_taken(bench: Bench) -> None:
     assert [task["id"] for task in bench.json("sweep", "--apply")["tasks"]] == [untold]
 
 
-def test_the_oldest_go_first_when_there_is_too_much(bench: Bench) -> None:
-    """A cap on all outputs together: just as many as needed, before their date."""
+def test_sweep_deletes_the_oldest_tasks_when_outputs_exceed_the_limit(bench: Bench) -> None:
+    """`sweep --max-disk` deletes tasks before their date until the outputs fit the limit."""
     tasks = [_ended(bench, "head -c 40000 /dev/zero") for _ in range(4)]
     swept = bench.json("sweep", "--apply", "--max-disk", "100K")
     assert [task["id"] for task in swept["tasks"]] == tasks[:2]
     assert _listed(bench) == set(tasks[2:])
 
 
-def test_a_sweep_says_what_goes_before_its_date(bench: Bench) -> None:
-    """Nothing is overdue by less than no time; and one record is one record."""
+def test_sweep_marks_records_that_it_deletes_before_their_date(bench: Bench) -> None:
+    """The row of such a record says `no, for room`, and the last line counts one record."""
     _ended(bench, "head -c 40000 /dev/zero")
     row, told = bench.ok("sweep", "--max-disk", "10K").splitlines()[1:]
     assert "no, for room" in row
     assert told.startswith("would delete 1 record with 39.1K of output")
 
 
-def test_keepers_sweep_a_little_by_themselves(bench: Bench) -> None:
-    """What is due goes without anybody asking, while other tasks come and end."""
+def test_keepers_delete_due_tasks(bench: Bench) -> None:
+    """Tasks whose date has passed are deleted by keepers of other tasks, without a call of `sweep`."""
     due = {_ended(bench, "true", "--retain", "0s") for _ in range(3)}
     _age(bench, minutes=2)
     for _ in range(120):
@@ -141,21 +163,21 @@ def test_keepers_sweep_a_little_by_themselves(bench: Bench) -> None:
     wait_until(lambda: not due & _bundles(bench), "their files to go too")
 
 
-def test_an_ending_is_there_for_those_who_waited_for_it(bench: Bench) -> None:
-    """No keeper sweeps what has just ended, not even if it is to be kept for no time at all."""
+def test_keepers_do_not_delete_a_task_that_has_just_ended(bench: Bench) -> None:
+    """A task that was launched with `--retain 0s` is still listed right after its end."""
     due = {_ended(bench, "true", "--retain", "0s") for _ in range(40)}
     assert due <= _listed(bench)
 
 
-def test_the_cap_comes_from_the_environment_too(bench: Bench) -> None:
-    """`OUTLIVE_MAX_DISK`; what is not a size is not one."""
+def test_sweep_reads_its_limit_from_the_environment(bench: Bench) -> None:
+    """`OUTLIVE_MAX_DISK` sets the limit, and an invalid value is ignored."""
     _ended(bench, "head -c 40000 /dev/zero")
     assert len(bench.json("sweep", env={"OUTLIVE_MAX_DISK": "10K"})["tasks"]) == 1
     assert bench.json("sweep", env={"OUTLIVE_MAX_DISK": "a lot"})["tasks"] == []
 
 
-def test_an_audit_of_a_healthy_home_finds_nothing(bench: Bench) -> None:
-    """With running, waiting, ended and retried tasks."""
+def test_audit_of_a_consistent_state_directory_finds_nothing(bench: Bench) -> None:
+    """The state directory has a running, a queued and a failed task."""
     _ended(bench, "exit 1")
     bench.launch("sleep 60", "--lock", "l")
     bench.launch("true", "--lock", "l")
@@ -163,8 +185,11 @@ def test_an_audit_of_a_healthy_home_finds_nothing(bench: Bench) -> None:
     assert bench.json("audit")["findings"] == []
 
 
-def test_every_seeded_fault_is_named_with_what_mends_it(bench: Bench) -> None:
-    """Row 54: each by its kind and its task; exit code 1; and the audit changes nothing."""
+def test_audit_names_every_fault_and_its_repair(bench: Bench) -> None:
+    """Each finding has its kind and its task, the exit code is 1, and the audit changes no file.
+
+    Row 54 of the acceptance scenarios.
+    """
     tasks = {name: _ended(bench, "true") for name in ("gone", "unlocked", "clock", "no spec")}
     untold = _ended(bench, "true", "--session", "s-1")
     shutil.rmtree(bench.home.bundle(tasks["gone"]))
@@ -191,8 +216,8 @@ def test_every_seeded_fault_is_named_with_what_mends_it(bench: Bench) -> None:
     assert {path: path.stat().st_mtime_ns for path in Path(bench.home.tasks).rglob("*")} == before
 
 
-def test_a_rebuild_is_promised_only_where_there_is_enough_for_it(bench: Bench) -> None:
-    """A copy under another name, and a launcher that was killed at once: no rebuild gives either of them a row."""
+def test_audit_suggests_a_rebuild_only_when_it_can_recreate_the_row(bench: Bench) -> None:
+    """A bundle that was copied under another task's id, or that has no attempt, cannot become a row."""
     task = bench.launch("true")
     bench.ok("wait", task)
     tasks = Path(bench.home.tasks)
@@ -205,8 +230,8 @@ def test_a_rebuild_is_promised_only_where_there_is_enough_for_it(bench: Bench) -
     assert bench.json("audit", "--rebuild")["rebuilt"] == []
 
 
-def test_what_files_say_against_a_row_is_named(bench: Bench) -> None:
-    """A damaged record, an emptied output, an open mode, an attempt on no record, a FIFO that is none, no keeper."""
+def test_audit_names_files_that_contradict_the_ledger(bench: Bench) -> None:
+    """Each damaged, missing or unexpected file, and a missing keeper, is a finding of its own kind."""
     tasks = {name: _ended(bench, "echo out") for name in ("record", "output", "mode", "attempt", "fifo", "spec")}
     unkept = bench.launch("sleep 60")
     for who in (bench.keeper(unkept), bench.process(unkept, "witness"), bench.process(unkept)):
@@ -233,8 +258,8 @@ def test_what_files_say_against_a_row_is_named(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("missing", ["lock", "control"])
-def test_what_is_said_to_end_a_task_without_all_of_its_files_ends_it(bench: Bench, missing: str) -> None:
-    """The audit names a command; that command works, and the ending is on record."""
+def test_command_named_by_the_audit_ends_a_task_with_a_missing_file(bench: Bench, missing: str) -> None:
+    """The suggested command ends the running task, and the ending is recorded."""
     task = bench.launch("sleep 60")
     Path(getattr(bench.files(task), missing)).unlink()
     (finding,) = bench.json("audit")["findings"]
@@ -248,8 +273,8 @@ def test_what_is_said_to_end_a_task_without_all_of_its_files_ends_it(bench: Benc
 
 
 @pytest.mark.parametrize("call", [(), ("--json",), ("--tail", "3"), ("--follow",), ("--raw",)])
-def test_an_output_that_was_deleted_does_not_read_as_empty(bench: Bench, call: tuple[str, ...]) -> None:
-    """The record of how it ended is there; what it wrote is not known any more."""
+def test_output_is_refused_when_its_file_was_deleted(bench: Bench, call: tuple[str, ...]) -> None:
+    """The error says that the output is gone, but the task's state can still be read."""
     task = bench.launch("echo precious")
     bench.ok("wait", task)
     shutil.rmtree(bench.home.bundle(task))
@@ -260,8 +285,8 @@ def test_an_output_that_was_deleted_does_not_read_as_empty(bench: Bench, call: t
     assert [bench.run(verb, task).returncode for verb in ("result", "effects")] == [0, 0]
 
 
-def test_old_files_without_a_record_are_swept(bench: Bench) -> None:
-    """Not the young ones: a launch may be under way."""
+def test_sweep_deletes_old_bundles_without_a_row(bench: Bench) -> None:
+    """A young bundle without a row is kept, because its task may still be being launched."""
     _ended(bench, "true")
     for name, age, inside in (("tempty22", 7200, ""), ("told2222", 7200, "/attempts"), ("tyoung22", 60, "/attempts")):
         os.makedirs(bench.home.bundle(name) + inside)
@@ -271,31 +296,12 @@ def test_old_files_without_a_record_are_swept(bench: Bench) -> None:
     assert "tyoung22" in _bundles(bench)
 
 
-READER = """
-import apsw, sys
-cursor = apsw.Connection(sys.argv[1]).cursor()
-cursor.execute("begin; select count(*) from task").fetchall()
-print("ready", flush=True)
-sys.stdin.read()
-"""
-
-
-@contextmanager
-def _what_follows_is_in_the_log_only(bench: Bench) -> Iterator[None]:
-    """Nobody folds it into the ledger itself while somebody reads what was there before."""
-    words = [sys.executable, "-c", READER, bench.home.ledger]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:
-        try:
-            assert reader.stdout is not None
-            assert reader.stdout.readline() == b"ready\n"
-            yield
-        finally:
-            reader.kill()
-
-
 @pytest.mark.parametrize("how", ["deleted", "overwritten", "without its log", "with an empty log"])
-def test_a_lost_ledger_is_rebuilt_from_the_bundles(bench: Bench, how: str) -> None:
-    """Row 50: commands, endings, attempts, reasons and outputs are there again; what runs goes on and is settled."""
+def test_audit_rebuilds_a_lost_ledger_from_the_bundles(bench: Bench, how: str) -> None:
+    """Ended tasks have their old records again, and running and queued tasks end as before.
+
+    Row 50 of the acceptance scenarios.
+    """
     failed = _ended(bench, "echo out; exit 3", "--description", "for the books", "--group", "g", "--key", "k")
     cancelled = bench.launch("sleep 60")
     bench.ok("cancel", cancelled)
@@ -304,7 +310,7 @@ def test_a_lost_ledger_is_rebuilt_from_the_bundles(bench: Bench, how: str) -> No
     bench.ok("retry", retried)
     bench.ok("wait", retried)
     os.mkfifo(bench.project / "gate")
-    with _what_follows_is_in_the_log_only(bench):
+    with kept_in_log(bench):
         running = bench.launch("read x < gate; exit 6", "--lock", "l")
         waiting = bench.launch("echo mine", "--lock", "l")
         order = [task["id"] for task in bench.json("list")["tasks"]]
@@ -318,7 +324,8 @@ def test_a_lost_ledger_is_rebuilt_from_the_bundles(bench: Bench, how: str) -> No
             Path(bench.home.ledger + "-wal").unlink()
         elif how == "with an empty log":
             os.truncate(bench.home.ledger + "-wal", 0)
-        assert bench.run("list").returncode == 3
+        if how != "deleted":
+            assert bench.run("list").returncode == 3, "what is left of it is moved aside, and nothing is hidden"
     rebuilt = bench.json("audit", "--rebuild")
     assert sorted(rebuilt["rebuilt"]) == sorted(order)
     assert rebuilt["findings"] == []
@@ -337,8 +344,115 @@ def test_a_lost_ledger_is_rebuilt_from_the_bundles(bench: Bench, how: str) -> No
     assert bench.show(waiting)["state"] == "succeeded"
 
 
-def test_a_rebuilt_ledger_tells_the_same_of_what_never_began(bench: Bench) -> None:
-    """Cancelled, timed out or refused in line; a running holder holds; what rests before a retry is tried again."""
+@pytest.mark.parametrize(
+    "how", ["moved away", "empty", "with its fingerprint", "an older copy", "of another directory"]
+)
+def test_next_command_restores_tasks_that_the_ledger_lacks(bench: Bench, how: str) -> None:
+    """The gate still forbids the session to stop, and the command names the restored tasks."""
+    first = _ended(bench, "exit 4")
+    older = _copy_of_ledger(bench)
+    os.mkfifo(bench.project / "gate")
+    running = bench.launch("read x < gate; exit 3", "--session", "s-1")
+    if how in ("moved away", "with its fingerprint"):
+        for path in Path(bench.home.path).glob("ledger*" if how == "moved away" else "[lf]*"):
+            path.rename(bench.root / path.name)
+    elif how == "empty":
+        _put_ledger(bench, {})
+    elif how == "an older copy":
+        _put_ledger(bench, older)
+    else:
+        env = {"OUTLIVE_HOME": str(bench.root / "other")}
+        bench.ok("wait", bench.ok("run", "true", env=env), env=env)
+        other = next((bench.root / "other").glob("*/ledger.sqlite"))
+        _put_ledger(
+            bench, {bench.home.ledger + suffix: Path(f"{other}{suffix}").read_bytes() for suffix in ("", "-wal")}
+        )
+    done = bench.run("gate", "--session", "s-1", "--exit-code", "--json")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["may_stop"], [task["id"] for task in answer["running"]]) == (1, False, [running])
+    assert sorted(answer["restored"]) == sorted([running] if how == "an older copy" else [first, running])
+    assert "had to be restored" in done.stderr
+    (bench.project / "gate").write_text("\n")
+    quiet = bench.run("wait", running, first)
+    assert (quiet.returncode, quiet.stderr.count("restored")) == (1, 0), "it is told once"
+    assert [bench.show(task)["exit_code"] for task in (first, running)] == [4, 3]
+
+
+def test_next_command_restores_an_emptied_ledger_that_a_keeper_has_open(bench: Bench) -> None:
+    """The keeper's lock on the emptied file does not block the restoring, and the keeper settles in the new file."""
+    os.mkfifo(bench.project / "gate")
+    running = bench.launch("read x < gate; exit 3", "--session", "s-1")
+    keeper = bench.keeper(running)
+    wait_until(lambda: bench.home.ledger in _open_files(keeper), "the keeper has the ledger open")
+    os.truncate(bench.home.ledger, 0)
+    done = bench.run("gate", "--session", "s-1", "--exit-code", "--json")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["may_stop"], answer["restored"]) == (1, False, [running])
+    (bench.project / "gate").write_text("\n")
+    assert bench.run("wait", running).returncode == 1
+    assert (bench.show(running)["exit_code"], bench.show(running)["settled_by"]) == (3, "keeper")
+
+
+def test_commands_refuse_a_ledger_that_is_a_broken_link(bench: Bench) -> None:
+    """No process can create a ledger there, so no command may wait for its restoring."""
+    _ended(bench, "true")
+    _lose_ledger(bench)
+    os.symlink(bench.root / "nowhere", bench.home.ledger)
+    for words in (("list",), ("audit", "--rebuild")):
+        done = bench.run(*words)
+        assert done.returncode == 3
+        assert "cannot be opened" in done.stderr
+
+
+def _open_files(pid: int) -> set[str]:
+    """Return the paths of the files that a process has open."""
+    found = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return found
+
+
+def test_wait_returns_when_the_ledger_is_deleted(bench: Bench) -> None:
+    """The keeper gives up writing into the deleted ledger and exits, which wakes `wait`."""
+    os.mkfifo(bench.project / "gate")
+    task = bench.launch("read x < gate; exit 3")
+    waiter = _begin(bench, "wait", task)
+    done = bench.files(task).done
+    wait_until(
+        lambda: any(os.path.samefile(fd, done) for fd in Path(f"/proc/{waiter.pid}/fd").iterdir() if fd.exists())
+    )
+    _lose_ledger(bench)
+    (bench.project / "gate").write_text("\n")
+    waiter.communicate(timeout=8)
+    assert (waiter.returncode, bench.show(task)["exit_code"]) == (1, 3)
+
+
+def test_commands_do_not_read_the_task_directory_when_the_ledger_is_complete(bench: Bench) -> None:
+    """`list` reads the directory of all tasks only if the fingerprint is missing."""
+    _ended(bench, "true")
+    calls = bench.root / "calls"
+    for expected in (False, True):
+        bench.ok("list", before=["strace", "-f", "-e", "trace=openat", "-o", str(calls)])
+        assert (f'"{bench.home.tasks}", O_' in calls.read_text()) == expected
+        Path(bench.home.path, "fingerprint").write_text("")
+
+
+def test_failed_write_keeps_the_old_count_of_attempts(bench: Bench) -> None:
+    """`count_attempt` is called inside the launcher's transaction, so a full disk must not make it raise."""
+    _ended(bench, "true")
+    name, _, count = read_fingerprint(bench.home.ledger).partition(" ")
+    limits = getrlimit(RLIMIT_FSIZE)
+    setrlimit(RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        count_attempt(bench.home.ledger, name, int(count) + 1)
+    finally:
+        setrlimit(RLIMIT_FSIZE, limits)
+    assert read_fingerprint(bench.home.ledger) == f"{name} {count}"
+
+
+def test_rebuilt_ledger_keeps_the_states_of_queued_and_unstarted_tasks(bench: Bench) -> None:
+    """After the rebuild, the running task still has its lock, and the failed task is still retried."""
     os.mkfifo(bench.project / "gate")
     first = _ended(bench, "true")
     holder = bench.launch("read x < gate", "--lock", "l", "--after", first)
@@ -361,8 +475,8 @@ def test_a_rebuilt_ledger_tells_the_same_of_what_never_began(bench: Bench) -> No
     assert bench.run("wait", holder, later, resting).returncode == 0
 
 
-def test_one_damaged_bundle_does_not_keep_the_others_from_being_rebuilt(bench: Bench) -> None:
-    """Half an attempt of a launcher that was killed, deleted locks, strange files: what is on record is told."""
+def test_audit_rebuilds_ended_tasks_when_bundles_are_damaged(bench: Bench) -> None:
+    """A task with an unfinished second attempt, a missing lock or a missing FIFO gets its row again."""
     whole = [_ended(bench, "exit 3") for _ in range(5)]
     half, no_lock, no_done, no_control, _ = whole
     os.mkdir(bench.home.bundle(half) + "/attempts/2", 0o700)
@@ -378,9 +492,10 @@ def test_one_damaged_bundle_does_not_keep_the_others_from_being_rebuilt(bench: B
     assert {(task["id"], task["state"], task["exit_code"]) for task in shown} == {(task, "failed", 3) for task in whole}
 
 
-def test_what_is_being_launched_is_its_launchers_to_record(bench: Bench) -> None:
-    """Its files are there and its row is not, as it should be; on another row, nobody could say how it ended."""
+def test_audit_rebuild_ignores_a_task_that_is_being_launched(bench: Bench) -> None:
+    """The launcher is still waiting for the ledger, and then records its task itself."""
     before = {_ended(bench, "true")}
+    bench.ok("list")
     others = apsw.Connection(bench.home.ledger)
     others.execute("BEGIN IMMEDIATE")
     launching = _begin(bench, "run", "--", "true")
@@ -393,8 +508,8 @@ def test_what_is_being_launched_is_its_launchers_to_record(bench: Bench) -> None
     assert bench.show(task)["state"] == "succeeded"
 
 
-def test_two_who_rebuild_at_once_do_it_once(bench: Bench) -> None:
-    """Whoever is second finds the row, and goes on."""
+def test_two_rebuilds_at_once_restore_each_task_once(bench: Bench) -> None:
+    """The second `audit --rebuild` skips the rows that the first one has written."""
     tasks = [_ended(bench, "true") for _ in range(8)]
     _lose_ledger(bench)
     both = [_begin(bench, "audit", "--rebuild", "--json") for _ in range(2)]
@@ -402,8 +517,8 @@ def test_two_who_rebuild_at_once_do_it_once(bench: Bench) -> None:
     assert sorted(said[0]["rebuilt"] + said[1]["rebuilt"]) == sorted(tasks)
 
 
-def test_a_rebuild_that_was_killed_is_finished_by_the_next_one(bench: Bench) -> None:
-    """It goes row by row; a later attempt that has begun had a row, and how it ended is how the task did."""
+def test_audit_finishes_a_rebuild_that_was_killed(bench: Bench) -> None:
+    """The next rebuild adds a missing later attempt only if that attempt had begun."""
     task = _ended(bench, "[ -e ok ] || exit 4")
     (bench.project / "ok").touch()
     bench.ok("retry", task)
@@ -412,9 +527,10 @@ def test_a_rebuild_that_was_killed_is_finished_by_the_next_one(bench: Bench) -> 
     Path(bench.home.bundle(never_recorded), "attempts", "2").touch(0o600)
     rows = [bench.row(each) for each in (task, never_recorded)]
     _lose_ledger(bench)
-    with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
+    with Restoring(bench.home.ledger), SqliteLedger(bench.home.ledger, utc_now()) as ledger:
         for row in rows:
             ledger.enqueue(row.launch, new_attempt(row.launch, 1, utc_now()))
+        ledger.declare_complete()
     mends = {each["task"]: each["mend"] for each in bench.json("audit")["findings"] if "attempts/2" in each["what"]}
     assert ("--rebuild" in mends[task], "--rebuild" in mends[never_recorded]) == (True, False)
     assert bench.json("audit", "--rebuild")["rebuilt"] == [task]
@@ -422,31 +538,30 @@ def test_a_rebuild_that_was_killed_is_finished_by_the_next_one(bench: Bench) -> 
     assert len(bench.show(never_recorded)["attempts"]) == 1
 
 
-def test_what_was_taken_for_waiting_and_has_ended_is_settled(bench: Bench) -> None:
-    """A row that lags behind its record keeps nobody from reading the others."""
+def test_list_settles_a_queued_row_whose_task_has_ended(bench: Bench) -> None:
+    """The row still says `queued`, but the exit record says that the task has succeeded."""
     task = _ended(bench, "true")
     row = bench.row(task)
     _lose_ledger(bench)
-    with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
+    with Restoring(bench.home.ledger), SqliteLedger(bench.home.ledger, utc_now()) as ledger:
         ledger.enqueue(row.launch, new_attempt(row.launch, 1, utc_now()).but(state="queued", started_at=None))
     assert [(each["id"], each["state"]) for each in bench.json("list")["tasks"]] == [(task, "succeeded")]
 
 
-def test_what_could_be_rebuilt_is_not_swept(bench: Bench) -> None:
-    """The ledger is lost, the files are hours old: they are all that is left of an ending nobody was told."""
+def test_sweep_restores_a_task_that_the_ledger_lacks(bench: Bench) -> None:
+    """The ledger is lost and the bundle is old, but its task's ending was not reported yet."""
     task = _ended(bench, "echo precious; exit 3", "--session", "s-1")
     for suffix in ("", "-wal", "-shm"):
         Path(bench.home.ledger + suffix).unlink(missing_ok=True)
     then = time.time() - 7200
     os.utime(bench.home.bundle(task), (then, then))
-    bench.run("list")
-    assert bench.json("sweep", "--apply")["strays"] == []
-    assert bench.json("audit", "--rebuild")["rebuilt"] == [task]
+    swept = bench.json("sweep", "--apply")
+    assert (swept["strays"], swept["restored"]) == ([], [task])
     assert bench.show(task)["exit_code"] == 3
 
 
-def test_a_clock_that_leapt_ahead_deletes_nothing_by_itself(bench: Bench) -> None:
-    """The last launch was more than a day ago by the clock, or the clock is wrong: only who asks is served."""
+def test_keepers_delete_nothing_when_the_clock_is_far_ahead(bench: Bench) -> None:
+    """A keeper deletes nothing if the last launch was more than a day ago, because the clock may be wrong."""
     due = _ended(bench, "true")
     _ended(bench, "true")
     _expire(bench, due)

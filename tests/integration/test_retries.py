@@ -1,4 +1,4 @@
-"""Time limits and further attempts: each with its own reason, each kept with its output."""
+"""Time limits and retries: every attempt is recorded with its reason and output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support import kill, wait_until
 if TYPE_CHECKING:
     from tests.support import Bench
 
-# Fails until it has been tried often enough; says which try it is.
+# A command that prints the number of the attempt and fails until the attempt `enough`.
 TRY = "echo x >> tries; n=$(wc -l < tries); echo attempt $n; [ $n -ge {enough} ] || exit $n"
 
 
@@ -22,8 +22,11 @@ def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def test_it_is_tried_again_until_it_succeeds(bench: Bench) -> None:
-    """Row 12: every attempt is on record with its ending and its output; the task has succeeded."""
+def test_failed_task_is_retried_until_it_succeeds(bench: Bench) -> None:
+    """Every attempt is recorded with its ending and its output, and the task has succeeded.
+
+    Row 12 of the acceptance scenarios.
+    """
     task = bench.launch(TRY.format(enough=3), "--retries", "5")
     assert bench.run("wait", task).returncode == 0
     shown = bench.show(task)
@@ -35,8 +38,11 @@ def test_it_is_tried_again_until_it_succeeds(bench: Bench) -> None:
     assert [notice["kind"] for notice in shown["notices"]] == ["retrying", "retrying", "ended"]
 
 
-def test_delays_grow_and_the_last_failure_is_the_end(bench: Bench) -> None:
-    """Row 14: n failures: delays grow, then it has failed once, and is told once."""
+def test_delays_between_attempts_grow_until_the_last_failure(bench: Bench) -> None:
+    """The second delay is longer than the first, and only the last failure has a pending notice.
+
+    Row 14 of the acceptance scenarios.
+    """
     task = bench.launch(TRY.format(enough=9), "--retries", "2")
     assert bench.run("wait", task).returncode == 1
     shown = bench.show(task)
@@ -50,8 +56,8 @@ def test_delays_grow_and_the_last_failure_is_the_end(bench: Bench) -> None:
     assert states == {"retrying": "dismissed", "ended": "pending"}
 
 
-def test_who_wants_to_be_told_of_everything_is(bench: Bench) -> None:
-    """`--notify all` makes the retry a notice of its own."""
+def test_retry_has_its_own_notice_when_notify_is_all(bench: Bench) -> None:
+    """With `--notify all`, the notices of the retry and of the ending are both pending."""
     task = bench.launch(TRY.format(enough=2), "--retries", "1", "--notify", "all")
     bench.ok("wait", task)
     assert [(n["kind"], n["state"]) for n in bench.show(task)["notices"]] == [
@@ -60,16 +66,16 @@ def test_who_wants_to_be_told_of_everything_is(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("command", [("/no/such/program",), ("sh", "-c", "kill -9 $$")])
-def test_what_is_worth_another_try(bench: Bench, command: tuple[str, ...]) -> None:
-    """A command that was killed is; a program that is not there is not."""
+def test_killed_command_is_retried_but_a_missing_program_is_not(bench: Bench, command: tuple[str, ...]) -> None:
+    """A command that a signal killed has a second attempt, and a program that cannot be found has none."""
     bench.run("run", "--retries", "1", "--", *command)
     task = bench.json("list")["tasks"][0]["id"]
     bench.run("wait", task)
     assert len(bench.show(task)["attempts"]) == (1 if command[0] == "/no/such/program" else 2)
 
 
-def test_a_cancel_between_two_attempts_ends_the_task(bench: Bench) -> None:
-    """Nothing of the next attempt begins; and cancelling what runs is not a failure to try again after."""
+def test_cancelled_task_is_not_retried(bench: Bench) -> None:
+    """A task that is cancelled between two attempts or while it runs has no further attempt."""
     task = bench.launch("exit 1", "--retries", "9")
     wait_until(lambda: bench.row(task).state == "queued", "the delay")
     bench.ok("cancel", task)
@@ -79,8 +85,8 @@ def test_a_cancel_between_two_attempts_ends_the_task(bench: Bench) -> None:
     assert [each["state"] for each in bench.show(running)["attempts"]] == ["cancelled"]
 
 
-def test_a_keeper_killed_in_the_delay_leaves_a_true_record(bench: Bench) -> None:
-    """The environment died with it, so nobody can try again: the next attempt is known never to have begun."""
+def test_next_attempt_is_lost_when_the_keeper_is_killed_in_the_delay(bench: Bench) -> None:
+    """The environment is lost with the keeper, so the next attempt is recorded as never begun."""
     task = bench.launch("exit 1", "--retries", "9")
     wait_until(lambda: bench.row(task).state == "queued", "the delay")
     kill(wait_until(lambda: _holder(bench, task, 2), "the sleeping keeper"))
@@ -101,8 +107,8 @@ def _holder(bench: Bench, task: str, attempt: int) -> int | None:
     return None
 
 
-def test_an_attempt_that_is_tried_again_waits_in_line_again(bench: Bench) -> None:
-    """It gives its slot to the next one, and is behind it."""
+def test_retry_waits_behind_the_next_task_of_its_lock(bench: Bench) -> None:
+    """The failed task releases its lock, and the second attempt begins after the task that waited for the lock."""
     failing = bench.launch(TRY.format(enough=2), "--retries", "1", "--lock", "l")
     other = bench.launch("sleep 1.5; echo other", "--lock", "l")
     bench.ok("wait", failing, other)
@@ -110,8 +116,8 @@ def test_an_attempt_that_is_tried_again_waits_in_line_again(bench: Bench) -> Non
     assert _moment(first["attempts"][1]["started_at"]) >= _moment(second["settled_at"])
 
 
-def test_a_manual_retry_has_all_its_tries_again(bench: Bench) -> None:
-    """`outlive retry` of a task that used up its retries."""
+def test_retry_command_gives_a_task_all_its_retries_again(bench: Bench) -> None:
+    """`outlive retry` starts a task that had used up its retries, and a failure is retried again."""
     task = bench.launch(TRY.format(enough=4), "--retries", "1")
     bench.run("wait", task)
     bench.ok("retry", task)
@@ -119,15 +125,18 @@ def test_a_manual_retry_has_all_its_tries_again(bench: Bench) -> None:
     assert [each["exit_code"] for each in bench.show(task)["attempts"]] == [1, 2, 3, 0]
 
 
-def test_timing_out_is_worth_another_try(bench: Bench) -> None:
-    """Each limit holds for each attempt anew."""
+def test_timed_out_attempt_is_retried(bench: Bench) -> None:
+    """The second attempt has the full timeout again."""
     task = bench.launch("[ -e slow ] && exit 0; touch slow; sleep 60", "--timeout", "300ms", "--retries", "1")
     assert bench.run("wait", task).returncode == 0
     assert [each["state"] for each in bench.show(task)["attempts"]] == ["timed_out", "succeeded"]
 
 
-def test_silence_ends_a_task_and_progress_does_not(bench: Bench) -> None:
-    """Row 16: the silent one ends as idle; one that writes, and one that only computes, live as long as it."""
+def test_idle_timeout_ends_only_a_task_without_progress(bench: Bench) -> None:
+    """A task that sleeps times out, and a task that prints or computes runs on.
+
+    Row 16 of the acceptance scenarios.
+    """
     idle = bench.launch("sleep 60", "--idle-timeout", "1s")
     chatty = bench.launch("for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.4; done", "--idle-timeout", "1s")
     spinning = bench.launch("timeout 2.5 sh -c 'while :; do :; done'; exit 0", "--idle-timeout", "1s")
@@ -138,8 +147,8 @@ def test_silence_ends_a_task_and_progress_does_not(bench: Bench) -> None:
     assert shown["duration_s"] < 10
 
 
-def test_work_of_children_that_have_ended_counts(bench: Bench) -> None:
-    """Short processes that come and go, and print nothing, are work."""
+def test_idle_timeout_counts_the_work_of_ended_child_processes(bench: Bench) -> None:
+    """A task that prints nothing but runs many short processes does not time out."""
     busy = "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'"
     task = bench.launch(
         f"end=$(($(date +%s) + 3)); while [ $(date +%s) -lt $end ]; do {busy}; done", "--idle-timeout", "1s"
@@ -147,8 +156,8 @@ def test_work_of_children_that_have_ended_counts(bench: Bench) -> None:
     assert bench.run("wait", task).returncode == 0
 
 
-def test_the_limit_of_waiting_holds_for_a_further_attempt_too(bench: Bench) -> None:
-    """It counts from when that attempt is in line."""
+def test_queue_timeout_holds_for_a_retry(bench: Bench) -> None:
+    """The queue timeout of the second attempt counts from when this attempt is queued."""
     failing = bench.launch("sleep 0.3; exit 1", "--lock", "q", "--retries", "1", "--queue-timeout", "1s")
     bench.launch("sleep 60", "--lock", "q")
     assert bench.run("wait", failing).returncode == 1

@@ -1,39 +1,42 @@
-"""The SDK: small, typed, safe in a large program with threads."""
+"""The SDK in programs with threads, coroutines, sessions and queues."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import json
 import os
 import subprocess
 import sys
 import threading
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
 import pytest
 
-from outlive import AsyncOutlive, Conflict, NotStarted, Outlive, Unavailable, UnknownTask, UserError
-from outlive.client import sdk
+from outlive import AsyncOutlive, Conflict, NotStarted, Outlive, Session, Task, Unavailable, UnknownTask, UserError
+from outlive.sdk import outlive as sdk
+from outlive.sdk.aio import AsyncSession
+from outlive.sdk.documents import GateDocument, HandOffDocument, NoticeDocument, TaskDocument
+from tests.git_steps import Worktree
 from tests.support import is_alive, kill, wait_until
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.support import Bench
 
 
 @pytest.fixture
 def client(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Outlive:
-    """A client in the test's own home and project."""
+    """Return a client for the test's own state directory and project."""
     monkeypatch.chdir(bench.project)
     monkeypatch.delenv("OUTLIVE_SESSION", raising=False)
     return Outlive(home=str(bench.state))
 
 
-def test_a_task_from_launch_to_result(client: Outlive) -> None:
-    """Run, wait, state, code, output."""
+def test_client_runs_a_task_and_reads_its_result(client: Outlive) -> None:
+    """The task has its state, exit code and output, and the client finds it by the beginning of its id."""
     task = client.run("echo hello; exit 3", description="greet")
     assert task.wait().state == "failed"
     assert (task.exit_code, task.signal, task.reason) == (3, None, None)
@@ -44,14 +47,14 @@ def test_a_task_from_launch_to_result(client: Outlive) -> None:
     assert [found.id for found in client.tasks()] == [task.id]
 
 
-def test_a_program_says_what_a_task_is_going_to_touch(client: Outlive, bench: Bench) -> None:
-    """As text or as a path, relative to where the task runs."""
+def test_run_records_the_paths_that_a_task_will_touch(client: Outlive, bench: Bench) -> None:
+    """`touches` accepts texts and paths, and relative paths count from the task's directory."""
     task = client.run("true", touches=["a", bench.root / "b"]).wait()
     assert bench.row(task.id).launch.touches == (str(bench.project / "a"), str(bench.root / "b"))
 
 
-def test_waiting_has_a_limit(client: Outlive) -> None:
-    """Past the timeout the task is told to be still running."""
+def test_wait_returns_when_its_timeout_is_over(client: Outlive) -> None:
+    """The task still runs after the timeout, and can then be cancelled."""
     task = client.run(["sleep", "30"])
     assert not task.wait(timeout=0.05).has_ended
     assert not client.wait(task, timeout=timedelta(milliseconds=10))
@@ -59,8 +62,8 @@ def test_waiting_has_a_limit(client: Outlive) -> None:
     assert task.state == "cancelled"
 
 
-def test_what_cannot_start_raises_and_is_on_record(client: Outlive) -> None:
-    """`NotStarted` names the task that was settled."""
+def test_run_raises_and_records_the_task_when_its_program_is_missing(client: Outlive) -> None:
+    """The exception `NotStarted` names the recorded task, and an unknown id raises `UnknownTask`."""
     with pytest.raises(NotStarted) as caught:
         client.run(["no-such-program"])
     assert client.task(caught.value.task).reason == "not_started"
@@ -68,8 +71,8 @@ def test_what_cannot_start_raises_and_is_on_record(client: Outlive) -> None:
         client.task("tzzzzzz")
 
 
-def test_a_running_task_cannot_be_retried_but_an_ended_one_can(client: Outlive) -> None:
-    """A retry is a new attempt of the same task."""
+def test_retry_needs_an_ended_task(client: Outlive) -> None:
+    """A retry is a new attempt of the ended task, and retrying a running task raises `Conflict`."""
     task = client.run("exit 5")
     task.wait()
     task.retry().wait()
@@ -79,14 +82,14 @@ def test_a_running_task_cannot_be_retried_but_an_ended_one_can(client: Outlive) 
         running.retry()
 
 
-def test_following_yields_every_byte(client: Outlive) -> None:
-    """As it comes, until the end."""
+def test_follow_yields_every_byte_of_the_output(client: Outlive) -> None:
+    """`Task.follow` yields output until the task has ended."""
     task = client.run("for i in 1 2 3; do echo $i; sleep 0.05; done")
     assert b"".join(task.follow()) == b"1\n2\n3\n"
 
 
-def test_the_command_has_the_threads_present_surroundings(client: Outlive, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Environment, working directory, umask and limits are those of the moment of the call."""
+def test_command_gets_the_surroundings_of_the_call(client: Outlive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Environment, umask and limits are those of the program at the call of `run`, not at its first launch."""
     import resource
 
     client.run("true").wait()
@@ -102,8 +105,8 @@ def test_the_command_has_the_threads_present_surroundings(client: Outlive, monke
     assert task.output() == b"blue small 0031 321\n"
 
 
-def test_the_calling_program_is_never_forked(bench: Bench) -> None:
-    """No fork of the host: an at-fork hook never fires, and its threads are no obstacle."""
+def test_launching_does_not_fork_the_calling_program(bench: Bench) -> None:
+    """At-fork hooks of the program are not called, although tasks are launched while twenty threads run."""
     script = """
 import os, threading, json
 forks = []
@@ -125,8 +128,8 @@ stop.set()
     assert json.loads(done.stdout) == [0, 0, [3] * 5]
 
 
-def test_importing_starts_nothing(bench: Bench) -> None:
-    """No thread, no event loop, no process, and neither asyncio nor apsw is loaded by `import outlive`."""
+def test_import_starts_no_thread_and_loads_no_event_loop(bench: Bench) -> None:
+    """`import outlive` loads neither asyncio nor apsw."""
     script = (
         "import sys, threading, outlive;"
         "print(threading.active_count(), 'asyncio' in sys.modules, 'apsw' in sys.modules)"
@@ -135,8 +138,8 @@ def test_importing_starts_nothing(bench: Bench) -> None:
     assert done.stdout.split() == ["1", "False", "False"]
 
 
-def test_many_threads_share_one_spawner(client: Outlive) -> None:
-    """Eight threads launch at once; every task is recorded and ends as it should."""
+def test_eight_threads_launch_tasks_at_once(client: Outlive) -> None:
+    """Each thread's task ends with its own exit code, although all threads share one spawner."""
     ended: list[int | None] = []
 
     def launch(code: int) -> None:
@@ -150,22 +153,22 @@ def test_many_threads_share_one_spawner(client: Outlive) -> None:
     assert sorted(filter(None, ended)) == list(range(1, 9))
 
 
-def test_a_killed_spawner_is_replaced(client: Outlive) -> None:
-    """Tasks live on when the spawner is killed, and the next launch works."""
+def test_next_launch_works_when_the_spawner_is_killed(client: Outlive) -> None:
+    """The task that runs already and the next task both end with their own exit codes."""
     first = client.run("sleep 0.5; exit 6")
-    child = int(sdk._spawner.ask({"verb": "who"}))
+    child = int(sdk._spawner.ask({"verb": "who"})[0])
     kill(child)
     wait_until(lambda: not is_alive(child), "the spawner's end")
-    second = client.run("exit 7")  # nothing had been asked of the dead one, so nobody needs to know
+    second = client.run("exit 7")  # the killed spawner had no request, so the launch raises no error
     assert first.wait().exit_code == 6
     assert second.wait().exit_code == 7
 
 
-def test_the_spawner_goes_with_its_program(bench: Bench) -> None:
-    """When the program has ended its spawner is gone; its tasks are not."""
+def test_spawner_ends_with_its_program_but_tasks_run_on(bench: Bench) -> None:
+    """The task that the program launched ends later with its own exit code."""
     script = (
-        "from outlive import Outlive\nfrom outlive.client import sdk\n"
-        "t = Outlive().run('sleep 0.5; exit 8'); print(t.id, sdk._spawner.ask({'verb': 'who'}))"
+        "from outlive import Outlive\nfrom outlive.sdk import outlive as sdk\n"
+        "t = Outlive().run('sleep 0.5; exit 8'); print(t.id, sdk._spawner.ask({'verb': 'who'})[0])"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], env=bench.env, cwd=bench.project, capture_output=True, text=True, check=True
@@ -176,16 +179,16 @@ def test_the_spawner_goes_with_its_program(bench: Bench) -> None:
     assert bench.show(task)["exit_code"] == 8
 
 
-def test_the_output_of_every_attempt_can_be_read(client: Outlive) -> None:
-    """The newest unless told; one that there never was is refused."""
+def test_output_reads_any_attempt(client: Outlive) -> None:
+    """`Task.output` reads the newest attempt by default, and an attempt that does not exist raises `UserError`."""
     task = client.run("echo x >> tries; wc -l < tries; [ $(wc -l < tries) -ge 2 ]", retries=1).wait()
     assert (task.output(), task.output(attempt=1), task.output(attempt=2)) == (b"2\n", b"1\n", b"2\n")
     with pytest.raises(UserError):
         task.output(attempt=3)
 
 
-def test_one_name_is_one_name(client: Outlive) -> None:
-    """Where several may be given, a single text is one of them, and not as many as it has letters."""
+def test_run_takes_a_single_text_as_one_name(client: Outlive) -> None:
+    """A text given for `locks`, `after` or `touches` is one name, not a list of its letters."""
     holder = client.run("sleep 60", locks="gpu")
     second = client.run("true", locks=["gpu"], queue_timeout=0.1)
     assert second.wait().reason == "queue_timeout"
@@ -203,23 +206,23 @@ def test_one_name_is_one_name(client: Outlive) -> None:
         *({"locks": [5]}, {"notify": 1}),
     ],
 )
-def test_what_is_of_the_wrong_type_is_the_callers_mistake(client: Outlive, wrong: dict[str, Any]) -> None:
-    """It is refused by its name, and not told as a failure of ours."""
+def test_run_raises_user_error_when_an_argument_has_the_wrong_type(client: Outlive, wrong: dict[str, Any]) -> None:
+    """The message names the argument."""
     with pytest.raises(UserError, match=next(iter(wrong))):
         client.run("true", **wrong)
 
 
 @pytest.mark.parametrize("env", [{"A=B": "c"}, {"": "c"}, {"A\0": "c"}, {"A": "c\0"}, {"A": None}])
-def test_no_other_variable_is_set_than_the_one_that_is_named(client: Outlive, env: dict[str, Any]) -> None:
-    """What the kernel could not pass on as it is, is refused before anything is launched."""
+def test_run_refuses_invalid_environment_variables(client: Outlive, env: dict[str, Any]) -> None:
+    """A name or value that the kernel cannot pass on raises `UserError` before anything is launched."""
     with pytest.raises(UserError, match="environment variable"):
         client.run("true", env=env)
     assert client.tasks() == []
 
 
 @pytest.mark.root
-def test_a_task_never_has_more_rights_than_its_launcher(bench: Bench) -> None:
-    """A program that drops its rights after its first launch launches the second without them."""
+def test_task_gets_no_privileges_that_its_program_has_dropped(bench: Bench) -> None:
+    """The program sets `no_new_privs` after its first launch, and its second task has the flag, too."""
     script = """
 import os
 from outlive import Outlive
@@ -246,8 +249,8 @@ CHANGES_OF_PLACE = {
 
 @pytest.mark.root
 @pytest.mark.parametrize("change", CHANGES_OF_PLACE.values(), ids=CHANGES_OF_PLACE)
-def test_a_task_is_where_its_launcher_is(bench: Bench, tmp_path: Path, change: str) -> None:
-    """A program that shuts itself in after its first launch launches the second in there, and nowhere else."""
+def test_task_has_the_root_network_and_priority_of_its_program(bench: Bench, tmp_path: Path, change: str) -> None:
+    """The program changes its root, network, priority or processors, and its next task has the change, too."""
     jail = tmp_path / "jail"
     jail.mkdir()
     script = f"""
@@ -269,8 +272,8 @@ assert o.run(look).wait().output() == own(), "after"
     subprocess.run([sys.executable, "-c", script], env=bench.env, cwd="/", check=True)
 
 
-def test_a_foreground_task_ends_with_its_program(bench: Bench) -> None:
-    """The host is killed with SIGKILL: its foreground task ends, its background task goes on."""
+def test_foreground_task_ends_when_its_program_is_killed(bench: Bench) -> None:
+    """The background task of the killed program runs on."""
     script = (
         "from outlive import Outlive\nimport time\no = Outlive()\n"
         "print(o.run('sleep 60', foreground=True).id, o.run('sleep 60').id, flush=True); time.sleep(60)"
@@ -288,28 +291,31 @@ def test_a_foreground_task_ends_with_its_program(bench: Bench) -> None:
     assert bench.show(background)["state"] == "running"
 
 
-def test_coroutines_wait_without_threads(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fifty tasks are awaited at once; while they run no thread of the pool is busy with waiting."""
+def test_async_client_waits_for_many_tasks(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coroutines launch, await, cancel and list tasks, and an invalid state raises `UserError`."""
     monkeypatch.chdir(bench.project)
 
     async def main() -> list[int | None]:
         client = AsyncOutlive(home=str(bench.state))
         tasks = [await client.run(f"sleep 0.3; exit {n % 3}") for n in range(20)]
-        await asyncio.gather(*(client.wait(task) for task in tasks))
+        assert await client.wait(*tasks)
         late = await client.run("sleep 30")
-        assert not (await client.wait(late, timeout=0.05)).has_ended
+        assert not await client.wait(late, timeout=0.05)
+        assert await client.wait(late, tasks[0], any_one=True)
         assert await client.cancel(late)
         assert len(await client.tasks(limit=None)) == 21
         assert await client.output(tasks[0]) == b""
+        with pytest.raises(UserError):
+            await client.tasks(state="finished")  # type: ignore[arg-type]
         return [task.exit_code for task in tasks]
 
     assert asyncio.run(main()) == [n % 3 for n in range(20)]
 
 
-def test_a_program_whose_directory_is_gone_goes_on(
+def test_client_works_when_the_current_directory_is_deleted(
     client: Outlive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It waits for what it has launched there, and launches elsewhere."""
+    """The program can wait for its task and launch with another `cwd`, and a launch without one raises."""
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     task = client.run("exit 3")
@@ -320,8 +326,8 @@ def test_a_program_whose_directory_is_gone_goes_on(
         client.run("pwd")
 
 
-def test_no_descriptor_is_leaked(client: Outlive) -> None:
-    """Launching, waiting and reading leave the program with as many descriptors as before."""
+def test_client_leaks_no_descriptors(client: Outlive) -> None:
+    """After five launches the program has as many descriptors open as before."""
     client.run("true").wait()
     gc.collect()
     before = len(os.listdir("/proc/self/fd"))
@@ -334,21 +340,24 @@ def test_no_descriptor_is_leaked(client: Outlive) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_client_for_each_launch_costs_no_descriptor(client: Outlive, bench: Bench) -> None:
-    """Each rests on the ledger, until nobody has the client any more."""
+def test_clients_close_the_ledger_when_they_are_collected(client: Outlive, bench: Bench) -> None:
+    """Five clients, one for each launch, leave no descriptors open."""
     client.run("true").wait()
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
         Outlive(home=str(bench.state)).run("true").wait()
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) <= before + 2  # SQLite closes a file when nobody has a lock on it
+    # SQLite keeps a file open while another connection of the process has a lock on it.
+    assert len(os.listdir("/proc/self/fd")) <= before + 2
 
 
-def test_a_session_of_a_program(client: Outlive) -> None:
-    """Begin, be told, be asked at the gate, end: as on the command line."""
+def test_session_object_works_as_the_session_commands(client: Outlive) -> None:
+    """A program begins a session, reads and acknowledges its notices, asks the gate and ends the session."""
     session = client.session("s-1")
     assert session.begin(client="mine", pid=os.getpid()) == {
-        "running": [], "ended": [], "lost": [], "elsewhere": 0, "foreign": [], "open_windows": [], "text": "",
+        "running": [], "ended": [], "lost": [], "earlier_more": 0, "told_lately": [], "elsewhere": 0,
+        "foreign": [], "foreign_elsewhere": [], "open_windows": [], "open_windows_more": 0, "open_windows_unknown": [],
+        "text": "",
     }  # fmt: skip
     front = client.run("sleep 400", session="s-1", foreground=True)
     task = client.run("echo done; exit 3", session="s-1")
@@ -368,3 +377,162 @@ def test_a_session_of_a_program(client: Outlive) -> None:
         client.session()
     with pytest.raises(UserError):
         session.begin("birth")  # type: ignore[arg-type]
+
+
+def test_tasks_refuses_an_unknown_state(client: Outlive) -> None:
+    """An unknown state would find no tasks, which the program could take for an answer."""
+    with pytest.raises(UserError, match="'finished' is no state of a task"):
+        client.tasks(state=["failed", "finished"])  # type: ignore[list-item]
+
+
+def test_second_begin_of_a_session_returns_all_fields(client: Outlive) -> None:
+    """The second hand-off has an empty text, but the same fields as the first."""
+    first, second = (client.session("s-1").begin() for _ in range(2))
+    assert second["text"] == ""
+    assert first.keys() == second.keys()
+
+
+def public_methods(kind: type) -> dict[str, inspect.Signature]:
+    """Return the public methods of a class with their signatures."""
+    found = {name: each for name, each in vars(kind).items() if inspect.isfunction(each) and not name.startswith("_")}
+    return {name: inspect.signature(each) for name, each in found.items()}
+
+
+def parameters(signature: inspect.Signature) -> list[tuple[str, object, object, object]]:
+    """Return the parameters of a method without `self`."""
+    return [
+        (each.name, each.default, each.annotation, each.kind if each.name != "task" else None)
+        for each in list(signature.parameters.values())[1:]
+    ]
+
+
+@pytest.mark.parametrize(("sync", "asynchronous"), [(Outlive, AsyncOutlive), (Session, AsyncSession)])
+def test_async_class_has_every_method_with_the_same_parameters(sync: type, asynchronous: type) -> None:
+    """Names, defaults and types of the parameters are the same in the class and in its async twin."""
+    given, found = public_methods(sync), public_methods(asynchronous)
+    assert not given.keys() - found.keys()
+    assert {name: parameters(each) for name, each in given.items()} == {name: parameters(found[name]) for name in given}
+    assert parameters(inspect.signature(sync)) == parameters(inspect.signature(asynchronous)) or sync is Session
+
+
+def test_async_client_has_every_method_of_a_task() -> None:
+    """The async client takes the task as the first argument, then the same parameters as the method."""
+    given, found = public_methods(Task), public_methods(AsyncOutlive)
+    for name in given.keys() - {"as_dict", "open_done", "wait", "cancel"}:
+        first, *others = parameters(found[name])
+        assert first[0] == "task"
+        assert others == parameters(given[name]), name
+
+
+def test_async_follow_yields_output_and_notices_and_can_be_closed(client: Outlive, bench: Bench) -> None:
+    """A notice that was yielded is pending again if the follower is closed before the next one."""
+
+    async def main() -> None:
+        asynchronous = AsyncOutlive(home=str(bench.state))
+        task = await asynchronous.run("echo one; sleep 0.2; echo two", session="s-1")
+        assert b"".join([piece async for piece in asynchronous.follow(task)]) == b"one\ntwo\n"
+        notices = asynchronous.session("s-1").follow()
+        assert (await anext(notices))["task"]["id"] == task.id
+        await notices.aclose()  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    wait_until(lambda: client.session("s-1").peek()[0]["delivery"]["state"] == "pending", "it to be given back")
+
+
+def check_document(kind: Any, found: object, where: str) -> None:
+    """Assert that a document has the fields of its type, and no others."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if is_typeddict(kind):
+        assert isinstance(found, dict), where
+        fields = get_type_hints(kind, include_extras=True)
+        optional = {name for name, each in fields.items() if get_origin(each) is NotRequired}
+        assert fields.keys() - optional <= found.keys() <= fields.keys(), (where, found.keys() ^ fields.keys())
+        for name, each in found.items():
+            check_document(get_args(fields[name])[0] if name in optional else fields[name], each, f"{where}.{name}")
+    elif origin is list:
+        assert isinstance(found, list), where
+        for each in found:
+            check_document(arguments[0], each, f"{where}[]")
+    elif origin is dict:
+        assert isinstance(found, dict), where
+    elif type(None) in arguments:
+        if found is not None:
+            check_document(arguments[0], found, where)
+    else:
+        assert isinstance(found, (int, float) if kind is float else kind), (where, found)
+
+
+def test_documents_of_a_task_and_its_session_match_their_types(client: Outlive, bench: Bench) -> None:
+    """The documents are those of a task with effects, its notices, the gate and two hand-offs."""
+    worktree = Worktree(bench.project)
+    worktree.commit(**{"a.py": "as committed\n"})
+    session = client.session("s-1")
+    client.run("echo x > a.py; echo y > b; sleep 60 >&- 2>&- & exit 3", session="s-1").wait()
+    running = client.run("sleep 60", session="s-1")
+    failed = client.tasks(state="failed")[0]
+    check_document(TaskDocument, failed.as_dict(), "task")
+    for notice in session.peek():
+        check_document(NoticeDocument, notice, "notice")
+    gate = session.gate()
+    check_document(GateDocument, gate, "gate")
+    assert gate["running"]
+    assert gate["untold"]
+    handed = session.begin()
+    check_document(HandOffDocument, handed, "hand-off")
+    assert handed["ended"]
+    check_document(HandOffDocument, session.begin(), "hand-off that was told before")
+    client.cancel(running)
+
+
+def test_documents_with_changes_by_other_processes_match_their_types(client: Outlive, bench: Bench) -> None:
+    """The documents contain drift, a group, a queued task, an adopted process and a window."""
+    worktree = Worktree(bench.project)
+    worktree.commit(**{"a.py": "as committed\n"})
+    session = client.session("s-1")
+    session.begin()
+    (bench.project / "a.py").write_text("not committed\n")
+    stashing = client.run("git stash -q; sleep 60", session="s-1", group="g")
+    wait_until(lambda: stashing.refresh().as_dict()["effects"]["windows"], "the stash")
+    inside = client.run("sleep 1", session="s-1", group="g", locks="l")
+    queued = client.run("true", session="s-1", locks="l")
+    check_document(TaskDocument, queued.as_dict(), "queued")
+    assert queued.as_dict()["waiting_for"]
+    check_document(GateDocument, session.gate(), "gate")
+    assert session.gate()["open_windows"]
+    worktree.commit(**{"b.py": "by hand\n"})
+    inside.wait()
+    wait_until(lambda: inside.refresh().as_dict()["effects"]["unattributed"], "what others changed")
+    check_document(TaskDocument, inside.as_dict(), "moved")
+    assert "HEAD moved" in str(inside.as_dict()["effects"]["moved"])
+    client.cancel(stashing)
+    with subprocess.Popen(["sleep", "60"]) as process:
+        adopted = bench.json("adopt", str(process.pid), "--session", "s-1")["id"]
+        check_document(TaskDocument, client.task(adopted).as_dict(), "adopted")
+        process.kill()
+    client.wait(queued, client.task(adopted))
+    notices = session.peek()
+    assert any(notice["members"] for notice in notices)
+    for notice in notices:
+        check_document(NoticeDocument, notice, "notice")
+    handed = session.begin("compact")
+    check_document(HandOffDocument, handed, "hand-off")
+    assert any(task["overlap"] for task in handed["ended"])
+    session.inbox()
+    check_document(HandOffDocument, session.begin("compact"), "hand-off after a summary")
+
+
+def test_client_logs_a_restored_ledger(client: Outlive, bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    """The ledger is deleted while the program runs, and its next call finds the task and logs a message."""
+    task = client.run("exit 3").wait()
+    for suffix in ("", "-wal", "-shm"):
+        Path(bench.home.ledger + suffix).unlink(missing_ok=True)
+    assert [found.id for found in client.tasks()] == [task.id]
+    assert client.run("true").wait().state == "succeeded"
+    assert [record.name for record in caplog.records if "had to be restored" in record.message] == ["outlive"]
+
+
+def test_task_reports_whether_its_key_started_it(client: Outlive) -> None:
+    """A launch with the key of a succeeded task starts nothing, and one with the key of a failed task does."""
+    assert [client.run("true", key="a").wait().was_started for _ in range(2)] == [True, False]
+    assert [client.run("exit 3", key="b").wait().was_started for _ in range(2)] == [True, True]

@@ -1,4 +1,4 @@
-"""Input for a task: one stream, whoever sends it, and an end when somebody says so."""
+"""Input for a task: all senders write into one stream, and `--eof` ends it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def said(bench: Bench, task: str) -> str:
-    """What a task has written so far."""
+    """Return the output of a task so far."""
     return bench.run("output", task).stdout
 
 
-def test_what_is_sent_is_read_line_by_line(bench: Bench) -> None:
-    """By several senders, as one input; without its end the task goes on reading."""
+def test_task_reads_lines_from_several_senders(bench: Bench) -> None:
+    """The task reads on after each `send` and ends when `--eof` closes its input."""
     task = bench.launch("while read -r line; do echo got $line; done; echo end", "--stdin")
     bench.ok("send", task, "one")
     bench.ok("send", task, "two three")
@@ -32,8 +32,8 @@ def test_what_is_sent_is_read_line_by_line(bench: Bench) -> None:
     assert said(bench, task) == "got one\ngot two three\ngot last\nend\n"
 
 
-def test_bytes_are_sent_as_they_are(bench: Bench) -> None:
-    """What we read ourselves, also if it is no text, and more than a pipe holds at once."""
+def test_send_passes_its_stdin_unchanged(bench: Bench) -> None:
+    """The input is 256 kB of arbitrary bytes, which is more than a pipe can buffer."""
     task = bench.launch("wc -c", "--stdin")
     content = bytes(range(256)) * 1000
     words = bench.command("send", task, "-", "--eof")
@@ -42,8 +42,8 @@ def test_bytes_are_sent_as_they_are(bench: Bench) -> None:
     assert said(bench, task).strip() == str(len(content))
 
 
-def test_without_stdin_a_task_reads_nothing(bench: Bench) -> None:
-    """As ever; and sending is refused in words."""
+def test_task_without_stdin_reads_nothing(bench: Bench) -> None:
+    """`send` to a task that was launched without `--stdin` is refused with a hint."""
     task = bench.launch("cat; echo end; exec sleep 60")
     wait_until(lambda: said(bench, task) == "end\n", "it to read nothing")
     refused = bench.run("send", task, "x")
@@ -51,8 +51,8 @@ def test_without_stdin_a_task_reads_nothing(bench: Bench) -> None:
     assert "hint: launch it with --stdin" in refused.stderr
 
 
-def test_sending_to_the_wrong_task_at_the_wrong_time_is_refused(bench: Bench) -> None:
-    """One that has ended, one that was told the end already, one that waits for its turn, or nonsense."""
+def test_send_is_refused_when_the_task_cannot_read(bench: Bench) -> None:
+    """`send` refuses an ended task, a closed input, a queued task and invalid arguments."""
     ended = bench.launch("true", "--stdin")
     bench.ok("wait", ended)
     told = bench.launch("cat; exec sleep 60", "--stdin")
@@ -67,8 +67,8 @@ def test_sending_to_the_wrong_task_at_the_wrong_time_is_refused(bench: Bench) ->
 
 
 @pytest.mark.parametrize("observe", ["auto", "off"])
-def test_input_outlives_the_keeper(bench: Bench, observe: str) -> None:
-    """The witness holds it open: nothing that was sent is lost, and the end can still be told."""
+def test_task_keeps_its_input_when_the_keeper_is_killed(bench: Bench, observe: str) -> None:
+    """The witness has the input open, so later input arrives and `--eof` still ends it."""
     task = bench.launch("exec cat", "--stdin", "--observe", observe)
     bench.ok("send", task, "before")
     bench.kill(task, "keeper")
@@ -77,9 +77,9 @@ def test_input_outlives_the_keeper(bench: Bench, observe: str) -> None:
     assert said(bench, task) == "before\nafter\n"
 
 
-def test_a_task_that_does_not_read_is_told_of(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How much was taken, and that the rest was not; the task goes on."""
-    monkeypatch.setattr("outlive.service.send._PATIENCE_S", 0.2)
+def test_send_raises_when_the_task_does_not_read(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says how many bytes the task's input has taken, and the task runs on."""
+    monkeypatch.setattr("outlive.service.tasks.send._PATIENCE_S", 0.2)
     client = Outlive(home=str(bench.state))
     task = client.run("exec sleep 60", stdin=True, cwd=bench.project)
     with pytest.raises(Exception, match=r"does not read: \d+ of 200000 bytes were taken"):
@@ -89,8 +89,8 @@ def test_a_task_that_does_not_read_is_told_of(bench: Bench, monkeypatch: pytest.
     assert task.refresh().state == "running"
 
 
-def test_a_retry_has_an_input_of_its_own(bench: Bench) -> None:
-    """What was sent to the attempt before is not read again."""
+def test_retry_has_its_own_input(bench: Bench) -> None:
+    """The second attempt does not read what was sent to the first one."""
     task = bench.launch("read -r word; echo $word; exit 3", "--stdin")
     bench.ok("send", task, "first")
     bench.run("wait", task)

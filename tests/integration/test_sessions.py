@@ -1,4 +1,4 @@
-"""Sessions: who launched what, who continues whom, and what ends with whom."""
+"""Sessions: what they continue, which endings they receive, what ends with them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 # --- lineage --------------------------------------------------------------------------------------
 
 
-def test_a_resumed_session_continues_its_predecessor_under_a_new_id(bench: Bench, clients: Clients) -> None:
-    """No duplicate, whatever the client calls itself: told before the boundary, it is not told again."""
+def test_resumed_session_continues_the_lineage_under_a_new_id(bench: Bench, clients: Clients) -> None:
+    """The new session receives only the ending that had not been reported before the resume."""
     first = clients.start()
     begin(bench, "s-1", "--client", "claude", "--pid", first)
     seen, unseen = ended(bench, "s-1"), None
@@ -49,10 +49,10 @@ def test_a_resumed_session_continues_its_predecessor_under_a_new_id(bench: Bench
         ("terminal", ("--terminal", "7")),
     ],
 )
-def test_evidence_that_the_client_gives_links_sessions(
+def test_session_continues_the_one_that_its_client_gives_evidence_for(
     bench: Bench, clients: Clients, evidence: str, options: tuple[str, ...]
 ) -> None:
-    """Its own word, the transcript, the terminal: each finds the right one among several."""
+    """A named predecessor, a transcript path and a terminal each find the right one of three sessions."""
     pids = {name: clients.start() for name in ("s-0", "s-1", "s-9")}
     begin(bench, "s-0", "--pid", pids["s-0"], "--transcript", "/other.jsonl", "--terminal", "6")
     begin(bench, "s-1", "--pid", pids["s-1"], "--transcript", "/t.jsonl", "--terminal", "7")
@@ -63,8 +63,8 @@ def test_evidence_that_the_client_gives_links_sessions(
     assert (begun["continues"], begun["evidence"]) == ("s-1", evidence)
 
 
-def test_a_cleared_session_goes_on_in_the_same_process(bench: Bench, clients: Clients) -> None:
-    """The client mints a new id and does not say whose: its process does."""
+def test_cleared_session_is_continued_by_the_next_one_of_its_process(bench: Bench, clients: Clients) -> None:
+    """The client does not name the old session, so the sessions are linked by the client's process."""
     process = clients.start()
     begin(bench, "s-0", "--pid", clients.start())
     begin(bench, "s-1", "--pid", process)
@@ -77,8 +77,8 @@ def test_a_cleared_session_goes_on_in_the_same_process(bench: Bench, clients: Cl
     assert told(bench, "s-2") == [task]
 
 
-def test_a_compacted_session_keeps_its_name_and_crosses_a_boundary(bench: Bench, clients: Clients) -> None:
-    """What it launched before it was compacted is told as such."""
+def test_notice_of_a_compacted_session_shows_whether_it_crossed_the_boundary(bench: Bench, clients: Clients) -> None:
+    """`crossed_boundary` is true only for a task that was launched before the session was compacted."""
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     before = ended(bench, "s-1")
@@ -96,8 +96,8 @@ def test_a_compacted_session_keeps_its_name_and_crosses_a_boundary(bench: Bench,
     assert [(n["task"]["id"], n["crossed_boundary"]) for n in notices] == [(late, True)]
 
 
-def test_only_the_launcher_is_told_while_it_lives_then_the_first_of_its_forks(bench: Bench, clients: Clients) -> None:
-    """Two forks of a living session get nothing; of a dead one the first gets all, the second nothing."""
+def test_first_fork_receives_endings_when_the_launching_session_is_dead(bench: Bench, clients: Clients) -> None:
+    """While the launching session lives, its forks receive nothing, and later the second fork receives nothing."""
     parent = clients.start()
     begin(bench, "s-1", "--pid", parent)
     begin(bench, "f-1", "--source", "fork", "--continues", "s-1", "--pid", clients.start())
@@ -111,8 +111,8 @@ def test_only_the_launcher_is_told_while_it_lives_then_the_first_of_its_forks(be
     assert told(bench, "f-2") == []
 
 
-def test_a_heir_of_a_heir_is_told(bench: Bench, clients: Clients) -> None:
-    """Three generations, the first two dead."""
+def test_third_session_of_a_lineage_receives_the_ending_of_the_first(bench: Bench, clients: Clients) -> None:
+    """The first two sessions of the lineage are dead."""
     first, second = clients.start(), clients.start()
     begin(bench, "s-1", "--pid", first)
     task = ended(bench, "s-1")
@@ -123,8 +123,8 @@ def test_a_heir_of_a_heir_is_told(bench: Bench, clients: Clients) -> None:
     assert [each["id"] for each in handed["ended"]] == [task]
 
 
-def test_a_session_gone_back_to_is_told_what_its_heir_was_owed(bench: Bench) -> None:
-    """s-1, continued by s-2, and then resumed itself: links may go in a circle."""
+def test_session_that_is_resumed_receives_the_endings_of_its_successor(bench: Bench) -> None:
+    """Session s-1 was continued by s-2 and then continues s-2, so their links form a circle."""
     begin(bench, "s-1")
     begin(bench, "s-2", "--source", "clear", "--continues", "s-1")
     task = bench.launch(until("go"), "--session", "s-2")
@@ -136,8 +136,8 @@ def test_a_session_gone_back_to_is_told_what_its_heir_was_owed(bench: Bench) -> 
     assert told(bench, "s-2") == []
 
 
-def test_sessions_of_two_projects_share_nothing(bench: Bench, clients: Clients) -> None:
-    """The same name, the same client, the same terminal, ending at once: nothing crosses."""
+def test_sessions_of_two_projects_receive_only_their_own_endings(bench: Bench, clients: Clients) -> None:
+    """The sessions have the same id, client and terminal, and their tasks end at the same time."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     tasks = {}
@@ -157,8 +157,8 @@ def test_sessions_of_two_projects_share_nothing(bench: Bench, clients: Clients) 
     assert len(set(lineages.values())) == 2
 
 
-def test_a_name_that_a_client_minted_is_the_same_session_everywhere(bench: Bench) -> None:
-    """The agent changed the directory before it launched: its session is told all the same."""
+def test_session_with_a_uuid_is_the_same_session_in_every_directory(bench: Bench) -> None:
+    """The session receives the endings of tasks that it launched below another directory."""
     name = "0f7c2a52-7d0e-4f0a-9f5e-3f1b1c5d9a77"
     below = bench.root / "elsewhere"
     below.mkdir()
@@ -169,8 +169,8 @@ def test_a_name_that_a_client_minted_is_the_same_session_everywhere(bench: Bench
     assert told(bench, name) == [task, apart]
 
 
-def test_a_session_whose_process_died_is_over(bench: Bench, clients: Clients) -> None:
-    """Nobody told its end, and no time has to pass."""
+def test_session_is_over_when_its_process_has_died(bench: Bench, clients: Clients) -> None:
+    """`session list` shows the session as not alive at once, although no `session end` was called."""
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     begin(bench, "s-2")
@@ -181,8 +181,8 @@ def test_a_session_whose_process_died_is_over(bench: Bench, clients: Clients) ->
     assert alive == {"s-1": False, "s-2": None}
 
 
-def test_the_same_boundary_told_twice_is_told_once(bench: Bench, clients: Clients) -> None:
-    """Two hooks of one client run at its start: one of them prints the hand-off."""
+def test_hand_off_is_printed_once_when_hooks_begin_a_session_at_once(bench: Bench, clients: Clients) -> None:
+    """Four calls of `session begin` run at the same time, and one of them prints the hand-off."""
     process = clients.start()
     ended(bench, "s-1")
     with ThreadPoolExecutor(4) as pool:
@@ -191,20 +191,21 @@ def test_the_same_boundary_told_twice_is_told_once(bench: Bench, clients: Client
     assert sorted(map(bool, printed)) == [False, False, False, True]
 
 
-def test_a_hand_off_that_was_killed_is_printed_by_the_next(bench: Bench, clients: Clients) -> None:
-    """Within the two seconds of one boundary: whoever began it has not said what it should have."""
+def test_hand_off_is_printed_again_when_its_process_was_killed(bench: Bench, clients: Clients) -> None:
+    """The next `session begin` of the same boundary prints the hand-off that the killed one had claimed."""
     process = clients.start()
     running = bench.launch("sleep 401", "--session", "s-1")
     words = ("session", "begin", "--session", "s-1", "--pid", process)
     assert running in bench.ok(*words)
     assert bench.ok(*words) == ""
     with SqliteLedger(bench.home.ledger, utc_now()) as ledger, ledger.write():
-        ledger.db.execute("UPDATE session SET begun_by = 'nobody'")  # as its teller's death leaves it
+        # A process that is killed while it prints the hand-off leaves its lease in this column.
+        ledger.db.execute("UPDATE session SET begun_by = 'nobody'")
     assert running in bench.ok(*words)
 
 
-def test_what_killed_tellers_leave_is_swept(bench: Bench) -> None:
-    """Files that nobody holds, once they are old; a young one may be somebody's."""
+def test_sweep_deletes_old_lease_files_of_killed_processes(bench: Bench) -> None:
+    """A young lease file is kept, because the process that made it may not have locked it yet."""
     begin(bench, "s-1")
     for name, age in (("old", 4000), ("young", 10)):
         path = Path(bench.home.leases) / name
@@ -214,11 +215,11 @@ def test_what_killed_tellers_leave_is_swept(bench: Bench) -> None:
     assert os.listdir(bench.home.leases) == ["young"]
 
 
-# --- the end --------------------------------------------------------------------------------------
+# --- the end of a session -------------------------------------------------------------------------
 
 
-def test_the_end_of_a_session_ends_its_foreground_and_nothing_else(bench: Bench, clients: Clients) -> None:
-    """The whole tree of a foreground task; background tasks and those of a peer live on."""
+def test_end_of_a_session_ends_only_its_foreground_tasks(bench: Bench, clients: Clients) -> None:
+    """A foreground task ends with its child processes, and background tasks and other sessions' tasks run on."""
     begin(bench, "s-1", "--pid", clients.start())
     begin(bench, "s-2", "--pid", clients.start())
     front = bench.launch("sleep 301 & sleep 302", "--foreground", "--session", "s-1")
@@ -233,13 +234,13 @@ def test_the_end_of_a_session_ends_its_foreground_and_nothing_else(bench: Bench,
     assert not any(is_alive(pid) for pid in (leader, *inner))
     assert bench.show(back)["state"] == bench.show(peer)["state"] == "running"
     assert bench.json("list", "--state", "running")["tasks"]
-    # Any session of the project can wait for it and cancel it.
+    # Another session of the project may cancel the background task.
     bench.ok("cancel", back, env={"OUTLIVE_SESSION": "s-2"})
     assert bench.show(back)["output"]["path"]
 
 
-def test_a_killed_client_takes_its_foreground_along(bench: Bench, clients: Clients) -> None:
-    """SIGKILL sends no end event: the keeper watches the client's process."""
+def test_foreground_task_ends_when_its_client_is_killed(bench: Bench, clients: Clients) -> None:
+    """A killed client calls no hook, so the keeper of the foreground task watches the client's process."""
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     front = bench.launch("sleep 305", "--foreground", "--session", "s-1")
@@ -250,8 +251,8 @@ def test_a_killed_client_takes_its_foreground_along(bench: Bench, clients: Clien
     assert bench.show(back)["state"] == "running"
 
 
-def test_an_end_that_was_killed_half_way_is_made_up_for(bench: Bench, clients: Clients) -> None:
-    """The client lives on (it was cleared), its session was never ended: the next one ends its foreground."""
+def test_next_session_ends_foreground_tasks_of_a_session_that_was_not_ended(bench: Bench, clients: Clients) -> None:
+    """The client was cleared and lives on, and it never called `session end` for its first session."""
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     front = bench.launch("sleep 307", "--foreground", "--session", "s-1")
@@ -259,8 +260,8 @@ def test_an_end_that_was_killed_half_way_is_made_up_for(bench: Bench, clients: C
     assert bench.show(front)["reason"] == "session_ended"
 
 
-def test_a_waiting_foreground_task_ends_with_its_session(bench: Bench) -> None:
-    """It has not begun, and never will."""
+def test_queued_foreground_task_ends_with_its_session(bench: Bench) -> None:
+    """The queued task is cancelled with the reason `session_ended`."""
     begin(bench, "s-1")
     bench.launch("sleep 308", "--lock", "l")
     front = bench.launch("sleep 309", "--foreground", "--session", "s-1", "--lock", "l")
@@ -268,8 +269,8 @@ def test_a_waiting_foreground_task_ends_with_its_session(bench: Bench) -> None:
     assert bench.show(front)["reason"] == "session_ended"
 
 
-def test_ending_what_was_never_heard_of_is_refused(bench: Bench) -> None:
-    """In words, and nothing is recorded."""
+def test_session_end_refuses_an_unknown_session(bench: Bench) -> None:
+    """The error has exit code 2, and no session is recorded."""
     done = bench.run("session", "end", "--session", "nobody")
     assert (done.returncode, "never heard of" in done.stderr) == (2, True)
     assert bench.json("session", "list")["sessions"] == []
@@ -296,15 +297,18 @@ def test_ending_what_was_never_heard_of_is_refused(bench: Bench) -> None:
         ("gate", "--session", "s-1", "--ceiling", "soon"),
     ],
 )
-def test_nonsense_is_refused_in_two_lines(bench: Bench, words: tuple[str, ...]) -> None:
-    """The fact, then what to do; exit code 2."""
+def test_session_commands_refuse_invalid_arguments(bench: Bench, words: tuple[str, ...]) -> None:
+    """Invalid arguments exit with 2, and the last line of the error is a hint."""
     done = bench.run(*words)
     assert done.returncode == 2, done
     assert done.stderr.splitlines()[-1].startswith("hint: ")
 
 
-def test_row_seven_depth_is_limited_and_fails_closed(bench: Bench) -> None:
-    """Row 7: the fourth task inside of each other is refused; so is one whose depth nobody knows."""
+def test_launch_is_refused_when_tasks_are_nested_too_deeply(bench: Bench) -> None:
+    """A fourth nested task is refused, and so is a launch inside a task whose depth is not known.
+
+    Row 7 of the acceptance scenarios.
+    """
     outlive = " ".join(bench.command("run", "--wait", "20s"))
     nested = f"{outlive} \"{outlive} '{outlive} true; echo code \\$?' ; echo second \\$?\""
     task = bench.launch(nested + "; echo first $?")
@@ -315,8 +319,8 @@ def test_row_seven_depth_is_limited_and_fails_closed(bench: Bench) -> None:
     assert (refused.returncode, "how deep is not known" in refused.stderr) == (2, True)
 
 
-def test_twelve_launches_at_once_are_all_tracked(bench: Bench) -> None:
-    """Each is on record with its session, and each ending is told once."""
+def test_twelve_launches_at_once_are_all_recorded(bench: Bench) -> None:
+    """Every task is recorded with its session, and each ending is reported once."""
     begin(bench, "s-1")
     with ThreadPoolExecutor(12) as pool:
         tasks = list(pool.map(lambda n: bench.launch(f"exit {n % 3}", "--session", "s-1"), range(12)))
@@ -325,8 +329,8 @@ def test_twelve_launches_at_once_are_all_tracked(bench: Bench) -> None:
     assert told(bench, "s-1") == []
 
 
-def test_a_success_beside_a_restart_is_never_called_cancelled(bench: Bench, clients: Clients) -> None:
-    """The client is killed and resumed while its task succeeds: that is what its successor hears."""
+def test_task_is_reported_as_succeeded_when_its_client_restarts(bench: Bench, clients: Clients) -> None:
+    """The client is killed and resumed while its task succeeds."""
     for _ in range(5):
         process = clients.start()
         begin(bench, "s-1", "--pid", process)
@@ -337,11 +341,11 @@ def test_a_success_beside_a_restart_is_never_called_cancelled(bench: Bench, clie
         notices = bench.json("inbox", "--session", "s-1")["notices"]
         heard = [*handed["ended"], *(notice["task"] for notice in notices)]
         assert [(each["id"], each["state"]) for each in heard] == [(task, "succeeded")]
-        assert told(bench, "s-1") == []  # which confirms it
+        assert told(bench, "s-1") == []  # this call acknowledges the notice
 
 
-def test_the_trace_tells_every_decision(bench: Bench) -> None:
-    """One file per session, ours alone, bounded; off by default."""
+def test_trace_records_every_decision(bench: Bench) -> None:
+    """Only with `--trace` or `OUTLIVE_TRACE=1`, each session has a private trace file of limited size."""
     begin(bench, "s/1")
     assert not Path(bench.home.traces).exists()
     begin(bench, "s/1", "--source", "compact", "--trace")

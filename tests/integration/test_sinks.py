@@ -1,4 +1,4 @@
-"""Sinks: endings told elsewhere too, with the inbox as the only truth."""
+"""Sinks: notices are delivered to commands, webhooks and Apprise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from outlive.service.sending import message_id, signature
+from outlive.service.notices.sink_transport import message_id, signature
 from tests.session_steps import ended, told
 from tests.support import kill, wait_until
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 
 def got(path: Path) -> list[Any]:
-    """The messages that a command has written down, one a line."""
+    """Return the messages that a sink's command has written to a file, one a line."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def sink_states(bench: Bench, task: str) -> dict[str, tuple[str, int, str | None]]:
-    """What came of the deliveries of a task's ending."""
+    """Return the state, the tries and the last error of a task's deliveries, by sink."""
     (notice,) = bench.show(task)["notices"]
     return {each["sink"]: (each["state"], each["tries"], each["last_error"]) for each in notice["sinks"]}
 
 
 class Receiver(HTTPServer):
-    """A webhook's other end, on loopback."""
+    """A server on loopback that receives the requests of a webhook sink."""
 
     answers: list[int]
 
@@ -45,7 +45,7 @@ class Receiver(HTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL of the server."""
         return f"http://127.0.0.1:{self.server_port}/hook"
 
 
@@ -53,7 +53,7 @@ class _Request(BaseHTTPRequestHandler):
     server: Receiver
 
     def do_POST(self) -> None:
-        """Take it down, and answer as planned."""
+        """Record the request, and answer with the next planned status."""
         body = self.rfile.read(int(self.headers["content-length"]))
         status = self.server.answers.pop(0) if self.server.answers else 204
         self.server.received.append(({name.lower(): value for name, value in self.headers.items()}, body))
@@ -63,12 +63,12 @@ class _Request(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Quietly."""
+        """Print nothing."""
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """A webhook's other end."""
+    """Yield a running server for webhooks."""
     server = Receiver()
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -78,8 +78,11 @@ def receiver() -> Iterator[Receiver]:
     server.server_close()
 
 
-def test_a_command_gets_what_ends_together_in_one_call(bench: Bench) -> None:
-    """Row 36: ten endings in a moment, few calls, each notice in one of them; and the inbox has all."""
+def test_sink_command_gets_several_notices_in_one_call(bench: Bench) -> None:
+    """Ten endings need fewer than ten calls, each notice is in one call, and the inbox has all of them.
+
+    Row 36 of the acceptance scenarios.
+    """
     log = bench.root / "got"
     bench.ok("sink", "add", "log", "--run", f"cat >> {log}; echo >> {log}")
     tasks = [bench.launch("true", "--session", "s-1") for _ in range(10)]
@@ -91,8 +94,11 @@ def test_a_command_gets_what_ends_together_in_one_call(bench: Bench) -> None:
     assert sorted(told(bench, "s-1")) == sorted(tasks)
 
 
-def test_a_sink_that_fails_leaves_the_notice_in_the_inbox(bench: Bench) -> None:
-    """Rows 32 and 38: tried again, the outcome on record, the other sink not held up."""
+def test_failed_delivery_leaves_the_notice_in_the_inbox(bench: Bench) -> None:
+    """The failing sink is tried again, its error is recorded, and another sink gets the notice at once.
+
+    Rows 32 and 38 of the acceptance scenarios.
+    """
     log = bench.root / "got"
     bench.ok("sink", "add", "bad", "--run", "echo not now >&2; exit 3")
     bench.ok("sink", "add", "log", "--run", f"cat >> {log}; echo >> {log}")
@@ -105,8 +111,11 @@ def test_a_sink_that_fails_leaves_the_notice_in_the_inbox(bench: Bench) -> None:
     assert set(sink_states(bench, task)) == {"log"}
 
 
-def test_a_busy_sink_is_asked_again_and_that_is_no_failure(bench: Bench) -> None:
-    """Row 35: exit code 75 defers."""
+def test_delivery_is_tried_again_when_a_sink_is_busy(bench: Bench) -> None:
+    """A sink command that exits with 75 is called again later, and this does not count as a try.
+
+    Row 35 of the acceptance scenarios.
+    """
     log, gate = bench.root / "got", bench.root / "free"
     bench.ok("sink", "add", "log", "--run", f"[ -e {gate} ] || exit 75; cat >> {log}; echo >> {log}")
     task = ended(bench, "s-1")
@@ -117,8 +126,8 @@ def test_a_busy_sink_is_asked_again_and_that_is_no_failure(bench: Bench) -> None
     assert wait_until(lambda: sink_states(bench, task)["log"][0] == "delivered")
 
 
-def test_policies_and_projects_narrow_a_sink(bench: Bench) -> None:
-    """Failures only; this project only; what its task keeps silent is silent here too."""
+def test_sink_gets_only_the_notices_of_its_policy_and_project(bench: Bench) -> None:
+    """`--on failure` excludes successes, `--here` excludes other projects, and `--notify never` excludes a task."""
     log = bench.root / "got"
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
@@ -134,8 +143,8 @@ def test_policies_and_projects_narrow_a_sink(bench: Bench) -> None:
     ]  # fmt: skip
 
 
-def test_a_webhook_is_signed_and_tried_again(bench: Bench, receiver: Receiver) -> None:
-    """Twice refused, then taken: the same message under the same name, and a signature that holds."""
+def test_webhook_sends_the_same_signed_message_again_when_it_is_refused(bench: Bench, receiver: Receiver) -> None:
+    """The first two answers are an error and a redirection, and all requests have the same message id."""
     secret = bench.root / "secret"
     secret.write_text("whsec_c2VjcmV0IGJ5dGVz\n")
     receiver.answers = [500, 302]
@@ -152,15 +161,15 @@ def test_a_webhook_is_signed_and_tried_again(bench: Bench, receiver: Receiver) -
     assert sink_states(bench, task)["hook"][1] == 3
 
 
-def test_the_signature_is_the_standards_own() -> None:
-    """The example of the Standard Webhooks specification."""
+def test_signature_matches_the_standard_webhooks_specification() -> None:
+    """The expected signature is that of the example in the specification."""
     body = b'{"test": 2432232314}'
     found = signature("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
     assert found == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-def test_apprise_reaches_its_channels(bench: Bench, receiver: Receiver) -> None:
-    """The real library, its JSON channel; an address that it does not know is recorded."""
+def test_apprise_sink_sends_to_its_channel(bench: Bench, receiver: Receiver) -> None:
+    """The JSON channel receives the notice, and a URL that Apprise does not know is recorded as an error."""
     bench.ok("sink", "add", "chat", "--apprise", receiver.url.replace("http://", "json://"))
     bench.ok("sink", "add", "odd", "--apprise", "nosuchscheme://x")
     task = ended(bench, "s-1", "exit 7", "--description", "try it")
@@ -171,8 +180,8 @@ def test_apprise_reaches_its_channels(bench: Bench, receiver: Receiver) -> None:
     assert "does not understand" in (sink_states(bench, task)["odd"][2] or "")
 
 
-def test_a_deliverer_that_was_killed_is_made_up_for(bench: Bench) -> None:
-    """Killed while it sends: the next reader of anything starts another, under the same message name."""
+def test_notice_is_delivered_when_the_deliverer_was_killed(bench: Bench) -> None:
+    """The next command that reads the ledger starts another deliverer."""
     log, pid = bench.root / "got", bench.root / "pid"
     bench.ok(
         "sink",
@@ -204,15 +213,15 @@ def test_a_deliverer_that_was_killed_is_made_up_for(bench: Bench) -> None:
         (),
     ],
 )
-def test_nonsense_is_refused(bench: Bench, words: tuple[str, ...]) -> None:
-    """In two lines, and no sink is made."""
+def test_sink_command_refuses_invalid_arguments(bench: Bench, words: tuple[str, ...]) -> None:
+    """Invalid arguments exit with 2 and a hint, and no sink is recorded."""
     done = bench.run("sink", *words)
     assert (done.returncode, done.stderr.splitlines()[-1].startswith("hint: ")) == (2, True)
     assert bench.json("sink", "list")["sinks"] == []
 
 
-def test_addresses_and_secrets_are_not_shown(bench: Bench) -> None:
-    """An address is often a key."""
+def test_sink_list_shows_no_secrets(bench: Bench) -> None:
+    """`sink list` masks paths, passwords and tokens in addresses, because they often contain keys."""
     secret = bench.root / "secret"
     secret.write_text("quite secret")
     bench.ok("sink", "add", "hook", "--webhook", "https://u:p@h.example/T0K3N?k=v", "--secret-file", str(secret))
@@ -222,7 +231,7 @@ def test_addresses_and_secrets_are_not_shown(bench: Bench) -> None:
     assert "h.example" in shown
 
 
-def test_apprise_is_loaded_late() -> None:
-    """Heavy, optional: nobody without such a sink pays for it."""
-    loaded = "import sys, outlive.service.deliver; sys.exit('apprise' in sys.modules)"
+def test_deliverer_does_not_import_apprise_at_its_start() -> None:
+    """Importing Apprise takes long, so only a delivery to an Apprise sink may do it."""
+    loaded = "import sys, outlive.service.notices.deliver; sys.exit('apprise' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", loaded], check=False).returncode == 0

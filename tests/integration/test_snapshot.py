@@ -1,4 +1,4 @@
-"""Snapshots of real repositories, whole and broken: correct, or honestly unknown, and in bounded time."""
+"""Snapshots of intact and damaged repositories: correct or unknown, and in time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive.domain.comparison import Comparison, compare
-from outlive.domain.snapshot import (
+from outlive.domain.git.comparison import Comparison, compare
+from outlive.domain.git.snapshot import (
     GONE,
     HASHED,
     UNHASHED,
@@ -27,11 +27,11 @@ from outlive.domain.snapshot import (
     kind_of,
     stamp_of,
 )
-from outlive.domain.snapshot_json import from_json, to_json
-from outlive.observe.index import read_index
-from outlive.observe.object_ids import stamp_from
-from outlive.observe.repository import find_repository
-from outlive.observe.snapshot import take_full, take_quick
+from outlive.domain.git.snapshot_json import from_json, to_json
+from outlive.observe.git.index import read_index
+from outlive.observe.git.object_ids import stamp_from
+from outlive.observe.git.repository import find_repository
+from outlive.observe.git.take_snapshot import take_full, take_quick
 from tests.git_steps import ENVIRON, Worktree
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Worktree:
-    """A repository with a commit, whose index has settled."""
+    """Make a repository with a commit, whose index is newer than the files."""
     made = Worktree(tmp_path / "r")
     made.write("src/a.py", "a = 1\n")
     made.write("src/b.py", "b = 1\n")
@@ -56,31 +56,31 @@ def _no_configuration_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def full(tree: Worktree, before: Snapshot | None = None) -> Snapshot:
-    """A full snapshot without haste."""
+    """Take a full snapshot with a budget of 30 seconds."""
     return take_full(str(tree.path), 30, before=before)
 
 
 def files(snapshot: Snapshot) -> Tree:
-    """The files of a snapshot that has them."""
+    """Return the files of a snapshot, which must have been read."""
     assert snapshot.tree is not None, snapshot.unknown
     return snapshot.tree
 
 
 def how(comparison: Comparison) -> dict[str, str]:
-    """The changed paths and what became of them."""
+    """Return how each path of a comparison has changed."""
     return {change.path: change.how for change in comparison.paths}
 
 
 def how_all(snapshot: Snapshot) -> list[str]:
-    """The names of all files that were there."""
+    """Return the names of the tracked files that existed."""
     return [os.fsdecode(path) for path, seen in files(snapshot).tracked.items() if len(seen) > 1]
 
 
-# --- what is read ------------------------------------------------------------------------------
+# --- what a snapshot reads ------------------------------------------------------------------------
 
 
-def test_it_reads_what_git_says(tree: Worktree) -> None:
-    """HEAD, branch, refs, stash and tags are those that git reports, loose or packed."""
+def test_quick_snapshot_reads_the_same_refs_as_git(tree: Worktree) -> None:
+    """HEAD, branch, refs, tags and stash are those that git reports, whether the refs are packed or not."""
     tree.git("tag", "-a", "-m", "one", "v1")
     tree.git("branch", "deep/er/name")
     for content in ("stashed\n", "stashed again\n"):
@@ -103,8 +103,8 @@ def test_it_reads_what_git_says(tree: Worktree) -> None:
         assert git.top == str(tree.path)
 
 
-def test_clean_files_are_not_read(tree: Worktree) -> None:
-    """Where the stat is the index's, nothing is hashed and nothing is dirty."""
+def test_full_snapshot_does_not_read_clean_files(tree: Worktree) -> None:
+    """A file whose stat data matches the index is not opened and does not count as dirty."""
     before = os.stat(tree.path / "top").st_atime_ns
     seen = files(full(tree))
     assert not dirty_paths(seen)
@@ -112,8 +112,8 @@ def test_clean_files_are_not_read(tree: Worktree) -> None:
     assert os.stat(tree.path / "top").st_atime_ns == before
 
 
-def test_dirty_files_have_the_ids_that_git_would_give(tree: Worktree) -> None:
-    """The dirty set is that of git, with contents named as git names them."""
+def test_full_snapshot_finds_the_dirty_files_with_the_ids_of_git(tree: Worktree) -> None:
+    """The dirty paths are those of `git status`, and their content ids are those of `git hash-object`."""
     tree.write("src/a.py", "a = 2\n")
     (tree.path / "src" / "b.py").unlink()
     os.utime(tree.path / "top")
@@ -122,14 +122,14 @@ def test_dirty_files_have_the_ids_that_git_would_give(tree: Worktree) -> None:
     assert content_of(dirty[b"src/a.py"]).hex() == tree.git("hash-object", "src/a.py").decode().strip()
 
 
-def test_a_change_in_the_same_tick_as_the_index_is_seen(tree: Worktree) -> None:
-    """A file whose stamp is the index's to the nanosecond is read if it is no older than the index."""
+def test_full_snapshot_finds_a_change_in_the_same_clock_tick_as_the_index(tree: Worktree) -> None:
+    """A file with the stat data of the index is read anyway if it is not older than the index."""
     index, top = tree.path / ".git" / "index", tree.write("top", "one\n")
     tree.git("add", "top")
     indexed = read_index(str(index)).entries[b"top"][0]
     top.write_text("two\n")
     found = top.stat()
-    # As if the second write had come in the tick of the first: the index has its times, and is as old.
+    # Simulate a second write in the clock tick of the first: the index gets the file's present times.
     content = index.read_bytes()[:-20].replace(indexed[:16], stamp_from(found)[:16])
     index.write_bytes(content + sha1(content, usedforsecurity=False).digest())
     for index_written, is_dirty in ((found.st_mtime_ns, True), (found.st_mtime_ns + 1, False)):
@@ -137,8 +137,8 @@ def test_a_change_in_the_same_tick_as_the_index_is_seen(tree: Worktree) -> None:
         assert (b"top" in dirty_paths(files(full(tree)))) is is_dirty
 
 
-def test_sha256_repositories_are_read(tmp_path: Path) -> None:
-    """Ids are as long as the repository's are."""
+def test_full_snapshot_reads_sha256_repositories(tmp_path: Path) -> None:
+    """The ids of commits and contents have the length of SHA-256."""
     tree = Worktree(tmp_path / "r", "--object-format=sha256")
     tree.commit(a="1\n")
     tree.write("a", "2\n")
@@ -148,8 +148,8 @@ def test_sha256_repositories_are_read(tmp_path: Path) -> None:
     assert content_of(files(seen).tracked[b"a"]).hex() == tree.git("hash-object", "a").decode().strip()
 
 
-def test_a_quick_one_looks_at_no_file(tree: Worktree) -> None:
-    """Before a start only small files are read: no tree, and no wait."""
+def test_quick_snapshot_reads_no_tracked_files(tree: Worktree) -> None:
+    """A quick snapshot describes HEAD, refs and the index, but has no tree."""
     seen = take_quick(str(tree.path))
     assert seen.tree is None
     assert seen.git is not None
@@ -157,11 +157,11 @@ def test_a_quick_one_looks_at_no_file(tree: Worktree) -> None:
     assert seen.unknown == ()
 
 
-# --- where repositories are --------------------------------------------------------------------
+# --- which repository is found --------------------------------------------------------------------
 
 
-def test_worktrees_and_submodules_are_repositories_of_their_own(tree: Worktree, tmp_path: Path) -> None:
-    """A `.git` file leads to the right HEAD, index and refs; a submodule is one entry of its parent."""
+def test_worktrees_and_submodules_are_separate_repositories(tree: Worktree, tmp_path: Path) -> None:
+    """A `.git` file leads to the right HEAD, index and refs, and a submodule is one entry of its parent."""
     tree.git("worktree", "add", "-q", "-b", "side", str(tmp_path / "w"))
     side = Worktree(tmp_path / "w", new=False)
     commit = side.commit(only_here="1\n")
@@ -185,16 +185,18 @@ def test_worktrees_and_submodules_are_repositories_of_their_own(tree: Worktree, 
     assert how(compare(before, full(tree, before))) == {"sub": "changed"}
 
 
-def test_a_bare_repository_has_no_files(tree: Worktree, tmp_path: Path) -> None:
-    """Refs are read, and no tree is claimed."""
+def test_snapshot_of_a_bare_repository_has_no_tree(tree: Worktree, tmp_path: Path) -> None:
+    """The refs of the bare repository are read."""
     tree.git("clone", "-q", "--bare", ".", str(tmp_path / "b.git"))
     seen = take_full(str(tmp_path / "b.git"))
     assert seen.git is not None
     assert (seen.git.top, seen.git.head, seen.tree) == (None, tree.head(), None)
 
 
-def test_an_environment_leads_nowhere_else(tree: Worktree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """GIT_DIR of whoever looks is ignored."""
+def test_repository_search_ignores_git_dir_in_the_environment(
+    tree: Worktree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The repository around the directory is found, although GIT_DIR names another one."""
     other = Worktree(tmp_path / "other")
     monkeypatch.setenv("GIT_DIR", str(other.path / ".git"))
     found = find_repository(str(tree.path / "src"))
@@ -202,8 +204,8 @@ def test_an_environment_leads_nowhere_else(tree: Worktree, tmp_path: Path, monke
     assert found.git_dir == str(tree.path / ".git")
 
 
-def test_no_repository_and_no_directory(tmp_path: Path) -> None:
-    """Nothing is there, and that is known."""
+def test_snapshot_without_a_repository_or_directory_is_empty(tmp_path: Path) -> None:
+    """A missing directory is recorded as not present, and nothing about it is unknown."""
     assert take_full(str(tmp_path)).git is None
     gone = take_full(str(tmp_path / "gone"))
     assert (gone.is_present, gone.git, gone.unknown) == (False, None, ())
@@ -211,8 +213,8 @@ def test_no_repository_and_no_directory(tmp_path: Path) -> None:
     assert not take_quick("\udcff\ud800").is_present
 
 
-def test_a_moved_repository_is_not_the_same(tree: Worktree, tmp_path: Path) -> None:
-    """Deleted, moved away, or another one in its place: each is told, none is compared."""
+def test_comparison_reports_a_gone_or_replaced_repository(tree: Worktree, tmp_path: Path) -> None:
+    """A repository that was moved away is `gone`, and another one in its place is `replaced`."""
     before = full(tree)
     tree.path.rename(tmp_path / "moved")
     assert compare(before, full(tree)).repository == "gone"
@@ -221,16 +223,16 @@ def test_a_moved_repository_is_not_the_same(tree: Worktree, tmp_path: Path) -> N
     assert compare(before, full(tree)).repository == "replaced"
 
 
-def test_a_linked_worktree_whose_repository_is_gone(tree: Worktree, tmp_path: Path) -> None:
-    """Its `.git` file leads nowhere, and that is said."""
+def test_linked_worktree_is_unknown_when_its_repository_is_gone(tree: Worktree, tmp_path: Path) -> None:
+    """The snapshot says that the worktree's `.git` file leads nowhere."""
     tree.git("worktree", "add", "-q", str(tmp_path / "w"))
     shutil.rmtree(tree.path)
     seen = take_full(str(tmp_path / "w"))
     assert seen.unknown == ("repository: .git leads nowhere",)
 
 
-def test_a_reftable_is_unknown(tree: Worktree) -> None:
-    """Refs that we cannot read are not guessed, but that they moved is seen."""
+def test_refs_are_unknown_when_they_are_kept_in_a_reftable(tree: Worktree) -> None:
+    """Outlive cannot read a reftable, but a comparison reports that the refs have moved."""
     (tree.path / ".git" / "HEAD").write_text("ref: refs/heads/.invalid\n")
     tables = tree.path / ".git" / "reftable"
     tables.mkdir()
@@ -243,13 +245,13 @@ def test_a_reftable_is_unknown(tree: Worktree) -> None:
     assert compare(before, full(tree)).refs_moved == 1
 
 
-# --- what is broken ----------------------------------------------------------------------------
+# --- damaged repositories -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["HEAD", "index", "config", "packed-refs", "refs/heads/main", "logs/refs/stash"])
 @pytest.mark.parametrize("what", ["garbage", "pipe", "loop", "directory", "huge", "gone", "up"])
-def test_a_corrupt_repository_is_unknown(tree: Worktree, name: str, what: str) -> None:
-    """Whatever lies in place of a file of git's, the answer comes, and comes at once."""
+def test_snapshot_of_a_damaged_repository_returns_in_time(tree: Worktree, name: str, what: str) -> None:
+    """Garbage, a FIFO, a loop, a directory or a huge file in place of a git file does not block the snapshot."""
     path = tree.path / ".git" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
@@ -275,8 +277,8 @@ def test_a_corrupt_repository_is_unknown(tree: Worktree, name: str, what: str) -
 
 
 @pytest.mark.parametrize("what", ["pipe", "loop", "empty", "elsewhere", "socket"])
-def test_a_strange_git_directory(tmp_path: Path, what: str) -> None:
-    """A `.git` that is none is unknown; git too walks past it."""
+def test_snapshot_is_unknown_when_dot_git_is_no_repository(tmp_path: Path, what: str) -> None:
+    """A `.git` that is a FIFO, a loop, a socket or empty gives no tree and a reason."""
     path = tmp_path / ".git"
     if what == "pipe":
         os.mkfifo(path)
@@ -294,8 +296,8 @@ def test_a_strange_git_directory(tmp_path: Path, what: str) -> None:
     assert seen.tree is None
 
 
-def test_odd_files_in_place_of_tracked_ones(tree: Worktree) -> None:
-    """Pipes, devices, sockets, links, directories: none is opened, followed or waited for."""
+def test_full_snapshot_opens_no_special_files_in_place_of_tracked_ones(tree: Worktree) -> None:
+    """FIFOs, devices, sockets and directories are not opened, and links are not followed."""
     elsewhere = tree.path.parent / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "inside").write_text("hidden/inside")
@@ -334,8 +336,8 @@ def test_odd_files_in_place_of_tracked_ones(tree: Worktree) -> None:
     assert content_of(dirty[b"link"]) == sha1(b"blob 11\0/etc/passwd", usedforsecurity=False).digest()
 
 
-def test_an_index_that_points_outside_is_not_followed(tree: Worktree) -> None:
-    """Paths that climb out of the worktree are not looked at; git refuses to make them, a file does not."""
+def test_full_snapshot_ignores_index_paths_outside_the_worktree(tree: Worktree) -> None:
+    """A damaged index may contain `../passwd`, which is recorded as unseen."""
     index = tree.path / ".git" / "index"
     tree.write("aa/passwd")
     tree.git("add", "-A")
@@ -344,8 +346,8 @@ def test_an_index_that_points_outside_is_not_followed(tree: Worktree) -> None:
     assert files(full(tree)).tracked[b"../passwd"] == UNSEEN
 
 
-def test_names_of_any_bytes_survive(tree: Worktree) -> None:
-    """Newlines and invalid UTF-8 go through snapshot, JSON and comparison unharmed."""
+def test_snapshot_keeps_file_names_of_any_bytes(tree: Worktree) -> None:
+    """Names with newlines or invalid UTF-8 are the same after JSON and in the comparison."""
     names = [b"new\nline", b"not\xffutf8", b'quo"te\\', b"\xed\xa0\x80", b"\x1b[31m"]
     for name in names:
         tree.write(b"odd/" + name)
@@ -364,11 +366,11 @@ def test_names_of_any_bytes_survive(tree: Worktree) -> None:
     }
 
 
-# --- bounds ------------------------------------------------------------------------------------
+# --- limits of time and number --------------------------------------------------------------------
 
 
-def test_no_time_means_nothing_claimed(tree: Worktree) -> None:
-    """Without a budget every file is unseen, and the snapshot says that it stopped."""
+def test_full_snapshot_without_a_time_budget_reads_no_files(tree: Worktree) -> None:
+    """Every file is unseen, and the snapshot says that its time was up."""
     tree.write("top", "changed\n")
     seen = take_full(str(tree.path), 0)
     assert seen.git is not None
@@ -378,8 +380,8 @@ def test_no_time_means_nothing_claimed(tree: Worktree) -> None:
     assert how(compare(seen, full(tree, seen))) == {}
 
 
-def test_very_many_changed_files_stay_within_the_budget(tmp_path: Path) -> None:
-    """100,000 changed files: the budget holds, and what was not hashed says so."""
+def test_full_snapshot_of_many_changed_files_keeps_its_time_budget(tmp_path: Path) -> None:
+    """With 100,000 changed files, the snapshot ends in time and says what is unknown."""
     tree = Worktree(tmp_path / "r")
     content = tree.git("hash-object", "-w", "--stdin").decode().strip()
     names = [f"d{number // 1000}/f{number}" for number in range(100_000)]
@@ -402,8 +404,8 @@ def test_very_many_changed_files_stay_within_the_budget(tmp_path: Path) -> None:
     assert len(to_json(seen)) < 4 << 20
 
 
-def test_very_many_untracked_files_are_not_all_listed(tree: Worktree) -> None:
-    """A directory full of output costs a bounded look, and nothing is claimed about the rest."""
+def test_full_snapshot_lists_a_limited_number_of_untracked_files(tree: Worktree) -> None:
+    """Of 2,500 untracked files 2,000 are listed, and the snapshot says that there are more."""
     for number in range(2500):
         tree.write(f"out{number}")
     seen = files(full(tree))
@@ -411,8 +413,8 @@ def test_very_many_untracked_files_are_not_all_listed(tree: Worktree) -> None:
     assert not seen.all_untracked
 
 
-def test_a_clock_that_jumps_hides_nothing(tree: Worktree) -> None:
-    """Times before 1970, after 2106 or going backwards are compared, not believed."""
+def test_comparison_finds_a_change_with_any_file_time(tree: Worktree) -> None:
+    """A changed file is found although its time lies before 1970, after 2106 or before its earlier time."""
     before = full(tree)
     for when in (-(10**18), 5 * 10**18, 10**18 - 1):
         tree.write("top", "new\n")
@@ -420,11 +422,11 @@ def test_a_clock_that_jumps_hides_nothing(tree: Worktree) -> None:
         assert how(compare(before, full(tree, before))) == {"top": "changed"}
 
 
-# --- what is compared --------------------------------------------------------------------------
+# --- comparisons of two snapshots -----------------------------------------------------------------
 
 
-def test_a_stash_that_was_popped_leaves_rewritten_files(tree: Worktree) -> None:
-    """The seed case: git status sees nothing afterwards, we see what was rewritten."""
+def test_comparison_reports_files_that_a_popped_stash_rewrote(tree: Worktree) -> None:
+    """`git status` shows nothing after the pop, but the files were rewritten with the same content."""
     tree.write("src/a.py", "a = 2\n")
     before = full(tree)
     tree.git("stash", "push", "-q")
@@ -439,8 +441,8 @@ def test_a_stash_that_was_popped_leaves_rewritten_files(tree: Worktree) -> None:
     assert found.paths[0].written_at_ns == os.stat(tree.path / "src" / "a.py").st_mtime_ns
 
 
-def test_every_kind_of_move_is_told(tree: Worktree, tmp_path: Path) -> None:
-    """HEAD, branch, tag, config, index, worktree, and files that came and went."""
+def test_comparison_reports_every_kind_of_change(tree: Worktree, tmp_path: Path) -> None:
+    """HEAD, branch, tag, config, index, worktrees and files have changed."""
     before = full(tree)
     same = compare(before, full(tree, before))
     assert same.is_empty
@@ -471,8 +473,8 @@ def test_every_kind_of_move_is_told(tree: Worktree, tmp_path: Path) -> None:
     }
 
 
-def test_a_refreshed_index_is_no_change(tree: Worktree) -> None:
-    """Git rewrites its index when it only looks; nothing was staged by that."""
+def test_comparison_ignores_an_index_that_git_only_refreshed(tree: Worktree) -> None:
+    """`git status` rewrites the index, but nothing was staged."""
     before = full(tree)
     os.utime(tree.path / "top")
     tree.git("status")
@@ -481,8 +483,8 @@ def test_a_refreshed_index_is_no_change(tree: Worktree) -> None:
     assert how(found) == {"top": "rewritten"}
 
 
-def test_converted_contents_are_not_called_changed(tmp_path: Path) -> None:
-    """Where git converts contents, an id of ours and one of git's are not the same measure."""
+def test_comparison_does_not_call_converted_contents_changed(tmp_path: Path) -> None:
+    """Where git converts line endings, the id of the raw file differs from git's id of the same content."""
     tree = Worktree(tmp_path / "r")
     tree.write(".gitattributes", "*.txt text eol=crlf\n")
     tree.write("a.txt", b"one\r\n")
@@ -496,8 +498,8 @@ def test_converted_contents_are_not_called_changed(tmp_path: Path) -> None:
     assert how(compare(before, full(tree, before))) == {"a.txt": "changed"}
 
 
-def test_what_a_late_look_shows_is_not_how_it_was(tree: Worktree) -> None:
-    """Written, made or taken away before it was looked at: nobody knows whether it is as at first."""
+def test_late_snapshot_does_not_show_the_state_at_the_start(tree: Worktree) -> None:
+    """A late snapshot is taken while the command runs, so a file that changed before it only counts as touched."""
     tree.commit(a="old\n", b="old\n", left="old\n", same="old\n")
     tree.settle_index()
     since_ns = time.time_ns() - 10**9
@@ -517,8 +519,8 @@ def test_what_a_late_look_shows_is_not_how_it_was(tree: Worktree) -> None:
     }  # fmt: skip
 
 
-def test_what_a_late_look_missed_and_nobody_wrote_came_with_its_directory(tree: Worktree) -> None:
-    """Away with the directory around it when it was looked at: it is there again, and nobody has touched it."""
+def test_file_has_appeared_when_its_directory_was_away_during_a_late_snapshot(tree: Worktree) -> None:
+    """The directory was moved away and back, so the file in it has its old times."""
     tree.write("kept/a", "old\n")
     tree.commit()
     tree.settle_index()
@@ -529,15 +531,15 @@ def test_what_a_late_look_missed_and_nobody_wrote_came_with_its_directory(tree: 
     assert how(compare(late, full(tree, late), since_ns=since_ns)).get("kept/a") == "appeared"
 
 
-def test_a_sparse_checkout_has_nothing_gone(tree: Worktree) -> None:
-    """Files that a sparse checkout leaves out were not deleted by anybody."""
+def test_full_snapshot_does_not_call_files_outside_a_sparse_checkout_gone(tree: Worktree) -> None:
+    """A file that a sparse checkout leaves out does not count as dirty."""
     tree.git("sparse-checkout", "set", "--no-cone", "/top")
     assert not (tree.path / "src").exists()
     assert not dirty_paths(files(full(tree)))
 
 
-def test_what_a_sparse_checkout_takes_and_brings_is_told(tree: Worktree) -> None:
-    """Nobody deleted it, and yet it is not there any more."""
+def test_comparison_reports_files_that_a_sparse_checkout_removes_and_adds(tree: Worktree) -> None:
+    """The removed files are `gone` and the added files have `appeared`, although the commit is the same."""
     tree.write("more/x", "x\n")
     tree.commit()
     tree.git("sparse-checkout", "set", "--no-cone", "/top", "/src")
@@ -549,8 +551,8 @@ def test_what_a_sparse_checkout_takes_and_brings_is_told(tree: Worktree) -> None
     assert names
 
 
-def test_a_directory_that_becomes_untracked_is_not_gone(tree: Worktree) -> None:
-    """Leaving the index is not leaving the disk, and entering it is not appearing."""
+def test_comparison_reports_no_file_change_when_a_directory_is_untracked(tree: Worktree) -> None:
+    """`git rm --cached` and `git add` change the index but no file."""
     tree.write("src/log", "1")
     before = full(tree)
     tree.git("rm", "-q", "-r", "--cached", "src")
@@ -568,10 +570,10 @@ def test_a_directory_that_becomes_untracked_is_not_gone(tree: Worktree) -> None:
     untracked=st.dictionaries(st.binary(min_size=1, max_size=40), st.binary(min_size=1, max_size=60)),
     directory=st.text(),
 )
-def test_what_is_kept_is_what_was_taken(
+def test_snapshot_is_the_same_after_json(
     tracked: dict[bytes, bytes], untracked: dict[bytes, bytes], directory: str
 ) -> None:
-    """JSON and back changes nothing, whatever the bytes."""
+    """The names and contents are arbitrary bytes."""
     seen = Snapshot(
         directory=directory, is_present=True, tree=Tree(tracked=tracked, untracked=untracked), files={"x": b"\xff"}
     )
@@ -580,14 +582,14 @@ def test_what_is_kept_is_what_was_taken(
 
 @given(cut=st.integers(0, 400), at=st.integers(0, 400))
 @settings(max_examples=40, deadline=None)
-def test_a_damaged_record_is_none(cut: int, at: int) -> None:
-    """What was torn while it was written is no snapshot, or one without lies about its form."""
+def test_damaged_snapshot_json_is_read_as_none_or_as_a_snapshot(cut: int, at: int) -> None:
+    """A file that was cut off or lacks a byte does not raise when it is read."""
     kept = to_json(Snapshot(directory="/", is_present=True, tree=Tree(tracked={b"a": b"i"}, untracked={})))
     torn = kept[: max(0, len(kept) - cut)]
     torn = torn[:at] + torn[at + 1 :]
     assert from_json(torn) is None or isinstance(from_json(torn), Snapshot)
 
 
-def test_stamps_have_one_length() -> None:
-    """A stamp is found where it is put."""
+def test_stamp_of_reads_the_stat_part_of_an_entry() -> None:
+    """An entry begins with its kind, then has a stamp of 36 bytes, then the content id."""
     assert stamp_of(b"c" + bytes(36) + b"id") == bytes(36)

@@ -1,4 +1,4 @@
-"""Kills at random moments, with readers, waiters and cancels in between: nothing contradicts itself."""
+"""Kills of keepers and witnesses at random moments, while commands read and wait."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 TASKS = 40
 
 
-def test_a_storm_of_kills_leaves_whole_records(bench: Bench) -> None:
-    """Keepers and witnesses are shot at random while others look: one ending each, true or unknown."""
+def test_random_kills_leave_one_consistent_ending_for_each_task(bench: Bench) -> None:
+    """Each task ran once, has one notice, and is failed with its own exit code or lost."""
     source = random.Random(20261115)
     script = "echo x >> ran-$OUTLIVE_TASK; sleep 0.{}; exit 3"
     with ThreadPoolExecutor(6) as pool:
@@ -40,7 +40,7 @@ def test_a_storm_of_kills_leaves_whole_records(bench: Bench) -> None:
 
 
 def _shoot(bench: Bench, luck: float) -> None:
-    """Kill one keeper or witness of ours, whichever luck says."""
+    """Kill the keeper or witness of this test that the random number `luck` selects."""
     ours = [
         pid
         for pid in processes_named("outlive-keeper", "outlive-witness")

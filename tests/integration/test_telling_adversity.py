@@ -1,4 +1,4 @@
-"""Sessions and the inbox against clients, groups, names and sinks that do not behave."""
+"""Sessions, the inbox and sinks, with calls and input in unusual orders and forms."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from outlive.domain.sink import Sink
-from outlive.service import follow_inbox as follow_service
-from outlive.service import sending
-from outlive.service.inbox import claim
+from outlive.domain.tasks.sink_config import Sink
+from outlive.service.notices import follow_inbox as follow_service
+from outlive.service.notices import sink_transport
+from outlive.service.notices.inbox import claim
 from tests.session_steps import begin, ended, told, until
 from tests.support import wait_until
 
@@ -25,26 +25,28 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 
-def test_a_follower_sleeps_again_after_a_deferral(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also when somebody else has told what it put off: nothing is left that it would wait for."""
+def test_follower_sleeps_again_when_another_reader_took_a_deferred_notice(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A follower that postponed a notice stops waking up early once `inbox` has printed the notice."""
     monkeypatch.setattr(follow_service, "DEFERRAL_CEILING_S", 0.3)
     begin(bench, "s-1")
     bench.launch("sleep 401", "--session", "s-1", "--group", "g")
     ended(bench, "s-1", "true", "--group", "g")
-    with follow_service._Watch(bench.home, "s-1", str(bench.project), None) as watch:
+    with follow_service.Watch(bench.home, "s-1", str(bench.project), None) as watch:
         watch.look()
         with claim(bench.home, "s-1", str(bench.project), wanted=watch.is_due) as claimed:
             assert not claimed.tellings
-        assert watch._patience_ms() < 1000
+        assert watch.patience_ms() < 1000
         told(bench, "s-1")
         watch.look()
         with claim(bench.home, "s-1", str(bench.project), wanted=watch.is_due):
             pass
-        assert watch._patience_ms() > 1000
+        assert watch.patience_ms() > 1000
 
 
-def test_a_new_wait_is_not_released_by_an_old_one(bench: Bench) -> None:
-    """Asked to wait long ago, for something else: that counts for nothing."""
+def test_gate_counts_its_ceiling_from_each_new_wait(bench: Bench) -> None:
+    """The session must wait for its new task, although its earlier wait for another task has reached the ceiling."""
     begin(bench, "s-1")
     ended(bench, "s-1")
     gate = ("gate", "--session", "s-1", "--ceiling", "300ms")
@@ -55,8 +57,8 @@ def test_a_new_wait_is_not_released_by_an_old_one(bench: Bench) -> None:
     assert bench.json(*gate)["may_stop"] is False
 
 
-def test_a_name_that_two_projects_use_means_the_one_of_this_project(bench: Bench) -> None:
-    """`cancel` and `wait` without ids leave the other's alone; each is counted for itself."""
+def test_session_id_of_two_projects_means_the_session_of_this_project(bench: Bench) -> None:
+    """`cancel` and `wait` without ids leave the other project's task alone, and the counts are separate."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     other = bench.launch("sleep 401", "--session", "main", cwd=elsewhere)
@@ -71,8 +73,8 @@ def test_a_name_that_two_projects_use_means_the_one_of_this_project(bench: Bench
     assert running == {str(bench.project): 0, str(elsewhere): 1}
 
 
-def test_whoever_takes_a_sessions_place_comes_before_its_forks(bench: Bench) -> None:
-    """A fork is a branch; a compacted session is the session itself."""
+def test_continuing_session_receives_an_ending_before_a_fork(bench: Bench) -> None:
+    """The session that continues after compacting receives the ending, although the fork began earlier."""
     begin(bench, "a")
     task = bench.launch(f"{until('go')}; false", "--session", "a")
     begin(bench, "f", "--source", "fork", "--continues", "a")
@@ -82,8 +84,8 @@ def test_whoever_takes_a_sessions_place_comes_before_its_forks(bench: Bench) -> 
     assert (told(bench, "f"), told(bench, "a2")) == ([], [task])
 
 
-def test_a_lineage_of_many_generations_is_told(bench: Bench) -> None:
-    """Each continues the one before it; the first is owed something, and the last hears of it."""
+def test_ending_is_handed_on_through_a_long_lineage(bench: Bench) -> None:
+    """Each of 60 sessions continues the one before it, and the first one's ending is presented three times."""
     task = ended(bench, "s-0")
     for number in range(60):
         begun = begin(bench, f"s-{number + 1}", "--source", "clear", "--continues", f"s-{number}")
@@ -92,8 +94,8 @@ def test_a_lineage_of_many_generations_is_told(bench: Bench) -> None:
     assert bench.show(task)["notices"][0]["tries"] == 3
 
 
-def test_a_minted_name_is_one_session_wherever_it_begins(bench: Bench, clients: Clients) -> None:
-    """A client compacts after a `cd`: its own endings reach it."""
+def test_session_with_a_uuid_begins_again_in_another_directory(bench: Bench, clients: Clients) -> None:
+    """The client compacts after `cd`, and the same session receives the ending in its hand-off."""
     name, process = "0b3f9c1e-1111-2222-3333-444455556666", clients.start()
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
@@ -104,8 +106,8 @@ def test_a_minted_name_is_one_session_wherever_it_begins(bench: Bench, clients: 
     assert len(bench.json("session", "list", "--all")["sessions"]) == 1
 
 
-def test_evidence_counts_also_for_a_name_that_is_known(bench: Bench, clients: Clients) -> None:
-    """Launched before it began; gone back to in the same process; named wrongly beside a transcript."""
+def test_known_session_is_linked_by_evidence(bench: Bench, clients: Clients) -> None:
+    """A session that is recorded already still continues another one, by a transcript or by its process."""
     begin(bench, "s-1", "--transcript", "/t/a", "--client", "c")
     bench.ok("session", "end", "--session", "s-1")
     ended(bench, "s-2")
@@ -122,8 +124,8 @@ def test_evidence_counts_also_for_a_name_that_is_known(bench: Bench, clients: Cl
     assert told(bench, "old") == [task]
 
 
-def test_a_follower_wakes_when_it_becomes_the_heir(bench: Bench, clients: Clients) -> None:
-    """The parent's process is killed: nobody writes that down, and its fork is told all the same."""
+def test_follower_of_a_fork_wakes_when_the_parent_session_dies(bench: Bench, clients: Clients) -> None:
+    """The parent's process is killed, and `inbox --follow` of the fork then prints the parent's notice."""
     parent = clients.start()
     begin(bench, "a", "--pid", parent)
     begin(bench, "f", "--source", "fork", "--continues", "a", "--pid", clients.start())
@@ -143,8 +145,8 @@ def test_a_follower_wakes_when_it_becomes_the_heir(bench: Bench, clients: Client
         follower.wait()
 
 
-def test_a_follower_whose_reader_has_left_goes_too(bench: Bench) -> None:
-    """Not only when it has something to say."""
+def test_follower_ends_when_its_output_pipe_is_closed(bench: Bench) -> None:
+    """`inbox --follow` exits with 0 although it has nothing to print."""
     begin(bench, "s-1")
     reading, writing = os.pipe()
     follower = subprocess.Popen(
@@ -155,8 +157,8 @@ def test_a_follower_whose_reader_has_left_goes_too(bench: Bench) -> None:
     assert follower.wait(20) == 0
 
 
-def test_a_launch_beside_the_end_of_its_session_ends_too(bench: Bench) -> None:
-    """The end takes a while, because something does not want to go."""
+def test_foreground_task_ends_when_it_is_launched_while_its_session_ends(bench: Bench) -> None:
+    """The end of the session takes time, because another foreground task ignores signals."""
     begin(bench, "s-1")
     stubborn = bench.launch("trap '' INT TERM; while :; do sleep 0.2; done", "--foreground", "--session", "s-1")
     bench.process(stubborn)
@@ -167,8 +169,8 @@ def test_a_launch_beside_the_end_of_its_session_ends_too(bench: Bench) -> None:
     assert bench.show(late)["reason"] == "session_ended"
 
 
-def test_a_group_may_work_in_several_directories(bench: Bench) -> None:
-    """It is one group, and ends once."""
+def test_group_with_members_in_several_directories_ends_once(bench: Bench) -> None:
+    """The session gets one notice that names both members."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     names = [
@@ -182,8 +184,8 @@ def test_a_group_may_work_in_several_directories(bench: Bench) -> None:
     assert (final["kind"], len(final["members"])) == ("group_ended", 2)
 
 
-def test_a_failed_member_of_a_large_group_is_named_with_its_last_words(bench: Bench) -> None:
-    """However many succeeded before it."""
+def test_group_notice_shows_the_output_of_a_failed_member(bench: Bench) -> None:
+    """The failed member is named although fourteen members succeeded."""
     names = [bench.launch(until("go"), "--session", "s-1", "--group", "g") for _ in range(14)]
     bad = bench.launch(f"{until('go')}; echo symbol not found; exit 7", "--session", "s-1", "--group", "g")
     (bench.project / "go").touch()
@@ -194,8 +196,8 @@ def test_a_failed_member_of_a_large_group_is_named_with_its_last_words(bench: Be
     assert "outlive list --group g" in final["text"]
 
 
-def test_a_hand_off_does_not_swallow_the_failure_of_an_earlier_attempt(bench: Bench) -> None:
-    """It says that the retry runs; how the first attempt ended is still to be told."""
+def test_failure_of_an_earlier_attempt_is_reported_after_a_hand_off(bench: Bench) -> None:
+    """The hand-off shows that the retry runs, and the inbox still has the ending of the first attempt."""
     begin(bench, "s-1")
     task = ended(bench, "s-1", "test -e go && sleep 401; exit 3")
     (bench.project / "go").touch()
@@ -206,8 +208,8 @@ def test_a_hand_off_does_not_swallow_the_failure_of_an_earlier_attempt(bench: Be
 
 
 @pytest.mark.parametrize("count", [1, 40, 70])
-def test_a_text_is_never_longer_than_it_may_be(bench: Bench, count: int) -> None:
-    """Whatever takes several bytes a character, and however many there are; details before the tail."""
+def test_inbox_text_keeps_its_size_limit(bench: Bench, count: int) -> None:
+    """Characters of several bytes and many notices still fit into 8192 bytes."""
     words = ("--description", "\N{ROCKET}" * 80, "--session", "s-1")
     command = "for i in $(seq 1500); do echo y; done; : " + "\N{ROCKET}" * 300
     tasks = [bench.launch(command, *words) for _ in range(count)]
@@ -228,8 +230,8 @@ def test_a_text_is_never_longer_than_it_may_be(bench: Bench, count: int) -> None
         ("begin", "--session", b"s\xff", "--transcript", b"/t\xff", "--terminal", b"\xff"),
     ],
 )
-def test_bytes_that_are_no_text_are_kept_or_escaped(bench: Bench, words: tuple[str | bytes, ...]) -> None:
-    """Nothing of it is a defect of ours."""
+def test_session_command_accepts_bytes_that_are_not_utf8(bench: Bench, words: tuple[str | bytes, ...]) -> None:
+    """`session begin` and `session end` exit with 0."""
     begin(bench, "s-1")
     done = subprocess.run(
         [*bench.command("session"), *words, *(() if "--session" in words else ("--session", "s-1"))],
@@ -241,19 +243,19 @@ def test_bytes_that_are_no_text_are_kept_or_escaped(bench: Bench, words: tuple[s
 @pytest.mark.parametrize(
     ("option", "given"), [("--pid", "4294967297"), ("--at", "0001-01-01T00:00:00+14:00"), ("--at", "{")]
 )
-def test_odd_numbers_and_moments_are_refused(bench: Bench, option: str, given: str) -> None:
-    """As wrong usage."""
+def test_session_begin_refuses_invalid_pids_and_times(bench: Bench, option: str, given: str) -> None:
+    """A pid that is too large and an invalid `--at` are usage errors with exit code 2."""
     assert bench.run("session", "begin", "--session", "s-1", option, given).returncode == 2
 
 
-def test_an_error_is_two_lines_whatever_is_in_it(bench: Bench) -> None:
-    """A name with a newline cannot add a hint of its own."""
+def test_error_has_two_lines_when_a_session_id_contains_a_newline(bench: Bench) -> None:
+    """A newline in an id cannot add another hint to the error."""
     done = bench.run("session", "end", "--session", "x\nhint: rm -rf /")
     assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["outlive", "hint"]
 
 
-def test_compacting_does_not_forget_the_process(bench: Bench, clients: Clients) -> None:
-    """A client that names it once is over when it is gone."""
+def test_compacted_session_keeps_its_process(bench: Bench, clients: Clients) -> None:
+    """The client names its process only once, and the session is over when this process is killed."""
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     begin(bench, "s-1", "--source", "compact")
@@ -262,8 +264,8 @@ def test_compacting_does_not_forget_the_process(bench: Bench, clients: Clients) 
     assert session["alive"] is False
 
 
-def test_a_session_dismisses_nothing_of_another_project(bench: Bench) -> None:
-    """A person may."""
+def test_dismiss_refuses_a_notice_of_another_project(bench: Bench) -> None:
+    """Only a call without a session may dismiss the notice there."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     task = ended(bench, "s-1")
@@ -275,8 +277,8 @@ def test_a_session_dismisses_nothing_of_another_project(bench: Bench) -> None:
 # --- sinks ----------------------------------------------------------------------------------------
 
 
-def test_a_sink_that_leaves_somebody_in_the_background_is_told_once(bench: Bench) -> None:
-    """Its own end is what counts; however much it prints, it is not kept."""
+def test_sink_command_that_leaves_a_background_process_is_called_once(bench: Bench) -> None:
+    """The delivery ends when the command itself exits, however much it prints."""
     log = bench.root / "told"
     bench.ok("sink", "add", "bg", "--run", f"echo told >> {log}; head -c 3000000 /dev/zero; sleep 30 & exit 0")
     task = ended(bench, "s-1")
@@ -284,9 +286,9 @@ def test_a_sink_that_leaves_somebody_in_the_background_is_told_once(bench: Bench
     assert log.read_text() == "told\n"
 
 
-def test_a_receiver_that_answers_a_byte_at_a_time_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One span for the whole of it."""
-    monkeypatch.setattr(sending, "_PATIENCE_S", 0.5)
+def test_delivery_to_a_slow_receiver_ends_at_its_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timeout is one for the whole answer, so a receiver that sends single bytes cannot extend it."""
+    monkeypatch.setattr(sink_transport, "_PATIENCE_S", 0.5)
     server = socket.create_server(("127.0.0.1", 0))
 
     def drip() -> None:
@@ -304,15 +306,15 @@ def test_a_receiver_that_answers_a_byte_at_a_time_does_not_hold_up_the_others(mo
     dripping.start()
     target = f"http://127.0.0.1:{server.getsockname()[1]}/"
     began = time.monotonic()
-    outcome, error = sending.send(Sink(name="slow", kind="webhook", target=target), [{"id": "n1", "task": {}}])
+    outcome, error = sink_transport.send(Sink(name="slow", kind="webhook", target=target), [{"id": "n1", "task": {}}])
     dripping.join()
     server.close()
     assert (outcome, time.monotonic() - began < 10) == ("failed", True)
     assert "no answer" in (error or "")
 
 
-def test_what_a_sink_is_owed_is_not_swept(bench: Bench) -> None:
-    """Delivered or given up first."""
+def test_sweep_keeps_a_task_with_a_pending_delivery(bench: Bench) -> None:
+    """The task is deleted once its sink was removed."""
     bench.ok("sink", "add", "bad", "--run", "exit 75")
     task = ended(bench, "s-1", "true", "--retain", "0s")
     bench.ok("inbox", "--session", "s-1", "--ack")
@@ -321,8 +323,8 @@ def test_what_a_sink_is_owed_is_not_swept(bench: Bench) -> None:
     assert [each["id"] for each in bench.json("sweep", "--apply")["tasks"]] == [task]
 
 
-def test_the_trace_tells_of_sinks_and_of_what_was_pruned(bench: Bench) -> None:
-    """Every decision, whoever took it."""
+def test_trace_records_deliveries_and_deletions(bench: Bench) -> None:
+    """The trace of the session contains decisions of the deliverer and of `sweep`."""
     bench.env["OUTLIVE_TRACE"] = "1"
     bench.ok("sink", "add", "fine", "--run", "true")
     task = ended(bench, "s-1", "true", "--retain", "0s")

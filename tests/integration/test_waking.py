@@ -1,4 +1,4 @@
-"""Waking an idle session: one watcher beside it, one message, and nothing left behind."""
+"""Waking an idle session: a background hook, the watcher, reports an ending."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.test_hooks import SESSION, call, context, ended, launch, said, state
-from tests.session_steps import until
+from tests.session_steps import is_watched, until
 from tests.support import PATIENCE_S, open_files, wait_until
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Watchers:
-    """Hooks that a client keeps running beside an idle session."""
+    """Watchers: hooks that a client keeps in the background of an idle session."""
 
     def __init__(self, bench: Bench, client: str) -> None:
         self.bench = bench
@@ -34,7 +34,7 @@ class Watchers:
         self._started: list[subprocess.Popen[str]] = []
 
     def start(self, source: str = "startup", **env: str) -> subprocess.Popen[str]:
-        """One more."""
+        """Start another watcher and return its process."""
         watcher = subprocess.Popen(
             self.bench.command("hook", "claude", "Wake"),
             env={**self.bench.env, **self.env, **env},
@@ -51,24 +51,22 @@ class Watchers:
         return watcher
 
     def start_elsewhere(self, client: str) -> subprocess.Popen[str]:
-        """One beside another client that has the same session; it sleeps, as it has to wait for its turn."""
+        """Start a watcher for another client of the session; wait until it sleeps."""
         watcher = self.start(CLAUDE_PID=client)
         wait_until(lambda: len(os.listdir(f"/proc/{watcher.pid}/task")) > 1, "the one who waits for its turn")
         return watcher
 
     def until_there(self) -> None:
-        """One of them watches."""
-        from outlive.hooks.marks import is_watched
-
+        """Wait until one of the watchers watches the session."""
         wait_until(lambda: is_watched(self.bench.home, SESSION), "the watcher")
 
     def end(self, watcher: subprocess.Popen[str]) -> tuple[int, str, str]:
-        """How one ended, and what it said."""
+        """Wait for a watcher's end, and return its exit code, stdout and stderr."""
         out, err = watcher.communicate(timeout=PATIENCE_S)
         return watcher.returncode, out, err
 
     def clean(self) -> None:
-        """None is left."""
+        """Kill all watchers that still run."""
         for each in self._started:
             if each.poll() is None:
                 each.kill()
@@ -77,15 +75,15 @@ class Watchers:
 
 @pytest.fixture
 def watchers(bench: Bench, clients: Clients) -> Iterator[Watchers]:
-    """A session that has begun, in a client that lives."""
+    """Begin a session of a living client, and yield its watchers."""
     found = Watchers(bench, clients.start())
     said(call(bench, "claude", "SessionStart", source="startup", env=found.env))
     yield found
     found.clean()
 
 
-def test_an_ending_wakes_the_session_once(bench: Bench, watchers: Watchers) -> None:
-    """By exit code 2 and the text; the hook that follows has nothing more to say, and confirms it at the end."""
+def test_watcher_reports_an_ending_once(bench: Bench, watchers: Watchers) -> None:
+    """The watcher exits with 2 and prints the notice, and the hooks of the woken turn do not repeat it."""
     task = launch(bench, f"{until('go')}; exit 3")
     watcher = watchers.start()
     watchers.until_there()
@@ -99,8 +97,8 @@ def test_an_ending_wakes_the_session_once(bench: Bench, watchers: Watchers) -> N
     assert state(bench, task) == "acked"
 
 
-def test_of_many_watchers_one_watches(bench: Bench, watchers: Watchers) -> None:
-    """Every turn that ends starts one; the others go at once, and the session is woken once."""
+def test_only_one_watcher_of_a_client_watches(bench: Bench, watchers: Watchers) -> None:
+    """Every turn that ends starts a watcher, and each exits at once if another one watches already."""
     task = launch(bench, until("go"))
     first = watchers.start()
     watchers.until_there()
@@ -110,10 +108,10 @@ def test_of_many_watchers_one_watches(bench: Bench, watchers: Watchers) -> None:
     assert state(bench, task) == "presented"
 
 
-def test_when_one_of_two_clients_of_a_session_is_killed_the_other_is_woken(
+def test_second_client_of_a_session_is_woken_when_the_first_is_killed(
     bench: Bench, watchers: Watchers, clients: Clients
 ) -> None:
-    """One at a time watches for both, and each of them has one who will, however often its turns end."""
+    """Each client has one watcher, and the second one begins to watch when the first one's client dies."""
     task = launch(bench, f"{until('go')}; exit 3")
     first = watchers.start()
     watchers.until_there()
@@ -129,8 +127,8 @@ def test_when_one_of_two_clients_of_a_session_is_killed_the_other_is_woken(
     assert f"n{task}01ended" in told
 
 
-def test_of_two_clients_of_a_session_one_is_woken(bench: Bench, watchers: Watchers, clients: Clients) -> None:
-    """What it was woken for is not told to the other, and nobody stays who would wait for nothing."""
+def test_only_one_of_two_clients_of_a_session_is_woken(bench: Bench, watchers: Watchers, clients: Clients) -> None:
+    """The second client's watcher exits without output after the first one has reported the ending."""
     task = launch(bench, f"{until('go')}; exit 3")
     first = watchers.start()
     watchers.until_there()
@@ -140,8 +138,10 @@ def test_of_two_clients_of_a_session_one_is_woken(bench: Bench, watchers: Watche
     assert state(bench, task) == "presented"
 
 
-def test_who_waits_to_watch_ends_with_its_own_client(bench: Bench, watchers: Watchers, clients: Clients) -> None:
-    """The one who watches goes on."""
+def test_watcher_that_waits_for_its_turn_ends_when_its_client_is_killed(
+    bench: Bench, watchers: Watchers, clients: Clients
+) -> None:
+    """The other client's watcher still watches and reports the ending."""
     task = launch(bench, until("go"))
     first = watchers.start()
     watchers.until_there()
@@ -154,8 +154,8 @@ def test_who_waits_to_watch_ends_with_its_own_client(bench: Bench, watchers: Wat
     assert state(bench, task) == "presented"
 
 
-def test_a_hook_and_a_watcher_tell_it_once_between_them(bench: Bench, watchers: Watchers) -> None:
-    """The inbox is the only truth: what was claimed there is told by whoever claimed it."""
+def test_hook_and_watcher_together_report_an_ending_once(bench: Bench, watchers: Watchers) -> None:
+    """Only the process that has claimed the notice in the inbox prints it."""
     server = launch(bench, "sleep 600", "--notify", "failure")
     watcher = watchers.start()
     watchers.until_there()
@@ -168,18 +168,8 @@ def test_a_hook_and_a_watcher_tell_it_once_between_them(bench: Bench, watchers: 
     bench.run("cancel", server)
 
 
-def test_the_gate_lets_be_who_is_watched_and_holds_who_is_not(bench: Bench, watchers: Watchers) -> None:
-    """A person can go on; nobody waits for a model that waits."""
-    task = launch(bench, "sleep 600")
-    assert said(call(bench, "claude", "Stop", env=watchers.env))["decision"] == "block"
-    watchers.start()
-    watchers.until_there()
-    assert said(call(bench, "claude", "Stop", env=watchers.env)) == {}
-    bench.run("cancel", task)
-
-
-def test_the_end_of_the_client_ends_its_watcher(bench: Bench, watchers: Watchers, clients: Clients) -> None:
-    """SIGKILL, and nobody claims anything for a session that is gone."""
+def test_watcher_ends_when_its_client_is_killed(bench: Bench, watchers: Watchers, clients: Clients) -> None:
+    """The ending of the task stays pending, because nothing claims it for a dead session."""
     task = launch(bench, "sleep 600")
     watcher = watchers.start()
     watchers.until_there()
@@ -189,14 +179,51 @@ def test_the_end_of_the_client_ends_its_watcher(bench: Bench, watchers: Watchers
     assert state(bench, task) == "pending"
 
 
-def test_whoever_only_looks_keeps_nobody_from_watching(bench: Bench, watchers: Watchers) -> None:
-    """The gate looks again and again whether the watcher is there that was started beside it."""
-    from outlive.hooks import marks
+@pytest.mark.parametrize("kind", ["pipe", "socket", "half a socket"])
+def test_watcher_ends_when_the_input_of_its_client_is_closed(bench: Bench, watchers: Watchers, kind: str) -> None:
+    """A client without input ends after its turn, and Claude Code would wait half a minute for its hooks."""
+    task = launch(bench, until("go"))
+    ours, theirs = os.pipe()[::-1] if kind == "pipe" else (end.detach() for end in socket.socketpair())
+    client = subprocess.Popen(["sleep", "600"], stdin=theirs)
+    os.close(theirs)
+    try:
+        watcher = watchers.start(CLAUDE_PID=str(client.pid))
+        watchers.until_there()
+        if kind == "half a socket":
+            with socket.socket(fileno=ours) as other_end:
+                other_end.shutdown(socket.SHUT_WR)
+                assert watchers.end(watcher) == (0, "", "")
+        else:
+            os.close(ours)
+            assert watchers.end(watcher) == (0, "", "")
+    finally:
+        client.kill()
+        client.wait()
+    (bench.project / "go").touch()
+    wait_until(lambda: bench.row(task).current.settled_at, "the ending")
+    assert state(bench, task) == "pending"
+
+
+def test_watcher_ends_when_its_session_has_ended(bench: Bench, watchers: Watchers) -> None:
+    """The client may wait for the watcher before it ends itself."""
+    task = launch(bench, until("go"))
+    watcher = watchers.start()
+    watchers.until_there()
+    said(call(bench, "claude", "SessionEnd", reason="other", env=watchers.env))
+    assert watchers.end(watcher) == (0, "", "")
+    (bench.project / "go").touch()
+    wait_until(lambda: bench.row(task).current.settled_at, "the ending")
+    assert state(bench, task) == "pending"
+
+
+def test_watching_begins_although_another_process_checks_the_lock(bench: Bench, watchers: Watchers) -> None:
+    """A process that only checks whether a watcher exists has the lock for a moment."""
+    from outlive.hooks.state import session_files
 
     client = int(watchers.env["CLAUDE_PID"])
     life = os.pidfd_open(client)
     place = bench.home.path + "/hooks"
-    first = marks.watch(bench.home, SESSION, client, life)
+    first = session_files.watch(bench.home, SESSION, client, life)
     assert first is not None
     os.close(first)
     [file] = [name for name in os.listdir(place) if name.endswith(".watch")]
@@ -204,18 +231,18 @@ def test_whoever_only_looks_keeps_nobody_from_watching(bench: Bench, watchers: W
         flock(looking, LOCK_SH)
         leaving = Timer(0.05, lambda: flock(looking, LOCK_UN))
         leaving.start()
-        watch = marks.watch(bench.home, SESSION, client, life)
+        watch = session_files.watch(bench.home, SESSION, client, life)
         leaving.join()
     assert watch is not None
-    assert marks.watch(bench.home, SESSION, client, life) is None
+    assert session_files.watch(bench.home, SESSION, client, life) is None
     os.close(watch)
     os.close(life)
 
 
-def test_a_session_that_goes_on_is_watched_once_it_is_known_to(
+def test_resumed_session_is_watched_when_its_beginning_is_recorded(
     bench: Bench, watchers: Watchers, clients: Clients
 ) -> None:
-    """Its beginning is recorded by another hook, which wakes the one who waits for that."""
+    """The watcher of the new client sleeps until another hook has recorded the beginning of the session."""
     other = clients.start()
     task = launch(bench, f"{until('go')}; exit 3")
     watcher = watchers.start("resume", CLAUDE_PID=other)
@@ -228,15 +255,15 @@ def test_a_session_that_goes_on_is_watched_once_it_is_known_to(
     assert f"n{task}01ended" in told
 
 
-def test_who_waits_for_a_beginning_that_never_comes_sleeps(watchers: Watchers, clients: Clients) -> None:
-    """Until it is given up on."""
+def test_watcher_sleeps_and_gives_up_when_no_beginning_is_recorded(watchers: Watchers, clients: Clients) -> None:
+    """A watcher that polled for the beginning of its session would have many context switches."""
     before = getrusage(RUSAGE_CHILDREN).ru_nvcsw
     assert watchers.end(watchers.start("resume", CLAUDE_PID=clients.start())) == (0, "", "")
     assert getrusage(RUSAGE_CHILDREN).ru_nvcsw - before < 50, "somebody looks every few milliseconds"
 
 
-def test_a_watcher_leaves_when_all_was_told_by_a_hook(bench: Bench, watchers: Watchers) -> None:
-    """With nothing left to come it would only be one process more, for as long as the client lives."""
+def test_watcher_ends_when_a_hook_has_reported_all_endings(bench: Bench, watchers: Watchers) -> None:
+    """With no task left to wait for, the watcher would be a needless process for as long as the client lives."""
     task = launch(bench, until("go"))
     watcher = watchers.start()
     watchers.until_there()
@@ -247,8 +274,8 @@ def test_a_watcher_leaves_when_all_was_told_by_a_hook(bench: Bench, watchers: Wa
     assert state(bench, task) == "presented"
 
 
-def test_a_watcher_leaves_when_another_session_has_taken_the_place(bench: Bench, watchers: Watchers) -> None:
-    """The client lives on, and what the first has launched is told to the second: whoever watches that wakes it."""
+def test_watcher_ends_when_another_session_continues_its_session(bench: Bench, watchers: Watchers) -> None:
+    """The new session receives the endings of the old one's tasks, and has its own watcher."""
     task = launch(bench, "sleep 600")
     watcher = watchers.start()
     watchers.until_there()
@@ -260,15 +287,17 @@ def test_a_watcher_leaves_when_another_session_has_taken_the_place(bench: Bench,
 
 
 @pytest.mark.parametrize("env", [{"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}, {"CLAUDE_PID": ""}])
-def test_who_cannot_be_woken_is_not_watched(bench: Bench, watchers: Watchers, env: dict[str, str]) -> None:
-    """A client that answers one prompt would wait for us, and end all the same."""
+def test_watcher_ends_at_once_when_its_client_cannot_be_woken(
+    bench: Bench, watchers: Watchers, env: dict[str, str]
+) -> None:
+    """A client that answers a single prompt would wait for the watcher and then exit."""
     task = launch(bench, "sleep 600")
     assert watchers.end(watchers.start(**env)) == (0, "", "")
     bench.run("cancel", task)
 
 
-def test_with_nothing_to_wait_for_nobody_watches(bench: Bench, watchers: Watchers) -> None:
-    """It costs nothing while nothing runs."""
+def test_watcher_ends_at_once_when_no_task_runs(bench: Bench, watchers: Watchers) -> None:
+    """A session without running tasks and pending notices has no background process."""
     assert watchers.end(watchers.start()) == (0, "", "")
     task = ended(bench)
     said(call(bench, "claude", "PostToolBatch", env=watchers.env))
@@ -287,7 +316,7 @@ class Door:
         self.env = {"CLAUDE_CODE_MESSAGING_SOCKET": str(path), "CLAUDE_CODE_MESSAGING_TOKEN": "t0ken"}
 
     def message(self) -> str:
-        """What somebody says, after showing the token."""
+        """Accept a connection, check its token, and return the message that it sends."""
         connection, _ = self._socket.accept()
         with connection, connection.makefile() as lines:
             auth, message = (json.loads(line) for line in lines)
@@ -295,20 +324,22 @@ class Door:
         return str(message["message"]["content"])
 
     def close(self) -> None:
-        """Nobody listens any more."""
+        """Stop listening, and leave the socket's file behind."""
         self._socket.close()
 
 
 @pytest.fixture
 def door(tmp_path: Path) -> Iterator[Door]:
-    """A client that takes messages."""
+    """Yield the socket of a client that takes messages."""
     found = Door(tmp_path / "door")
     yield found
     found.close()
 
 
-def test_a_message_wakes_the_session_and_its_prompt_is_told(bench: Bench, watchers: Watchers, door: Door) -> None:
-    """The message itself tells nothing; the watcher knows by its mark that it has come."""
+def test_message_wakes_the_session_and_its_prompt_hook_reports_the_ending(
+    bench: Bench, watchers: Watchers, door: Door
+) -> None:
+    """The message does not name the task, and the watcher ends when the prompt hook has seen its nonce."""
     task = launch(bench, f"{until('go')}; exit 3")
     watcher = watchers.start(**door.env)
     watchers.until_there()
@@ -323,10 +354,8 @@ def test_a_message_wakes_the_session_and_its_prompt_is_told(bench: Bench, watche
     assert state(bench, task) == "acked"
 
 
-def test_a_message_to_one_of_two_clients_wakes_that_one_alone(
-    bench: Bench, watchers: Watchers, clients: Clients, door: Door
-) -> None:
-    """The other's watcher comes to its turn when the message has been heard, and finds that all was told."""
+def test_message_wakes_only_one_of_two_clients(bench: Bench, watchers: Watchers, clients: Clients, door: Door) -> None:
+    """The second client's watcher gets its turn after the ending was reported, and exits without output."""
     task = launch(bench, f"{until('go')}; exit 3")
     first = watchers.start(**door.env)
     watchers.until_there()
@@ -338,20 +367,22 @@ def test_a_message_to_one_of_two_clients_wakes_that_one_alone(
 
 
 @pytest.mark.usefixtures("watchers")
-def test_a_message_counts_as_heard_when_what_it_is_about_was_told(bench: Bench) -> None:
-    """Whoever sent it leaves then: the next who watches must not find it untold."""
-    from outlive.hooks import marks
+def test_message_counts_as_received_after_its_notice_was_reported(bench: Bench) -> None:
+    """The sender exits when its message counts as received, and the next watcher must not report the notice again."""
     from outlive.hooks.event import Event
-    from outlive.hooks.poke import hear, message
+    from outlive.hooks.state import session_files
+    from outlive.hooks.wake.claude_message import hear, message
 
     event = Event(client="claude", kind="prompt", session=SESSION, cwd=str(bench.project), text=message("m4rk"))
     heard: list[str] = []
-    hear(bench.home, event, lambda _: None, lambda *_: heard.append(marks.word(bench.home, SESSION, "heard")))
-    assert [*heard, marks.word(bench.home, SESSION, "heard")] == ["", "m4rk"]
+    hear(bench.home, event, lambda _: None, lambda *_: heard.append(session_files.word(bench.home, SESSION, "heard")))
+    assert [*heard, session_files.word(bench.home, SESSION, "heard")] == ["", "m4rk"]
 
 
-def test_a_message_that_is_not_taken_is_followed_by_a_hook(bench: Bench, watchers: Watchers, door: Door) -> None:
-    """Held back by the client it tells nothing, and when it comes after all, it is taken back; until then all sleep."""
+def test_watcher_reports_the_ending_itself_when_its_message_is_not_taken(
+    bench: Bench, watchers: Watchers, door: Door
+) -> None:
+    """The prompt hook blocks the message if it arrives later, because the ending was reported already."""
     task = launch(bench, f"{until('go')}; exit 3")
     watcher = watchers.start(**door.env)
     watchers.until_there()
@@ -367,8 +398,8 @@ def test_a_message_that_is_not_taken_is_followed_by_a_hook(bench: Bench, watcher
     assert said(call(bench, "claude", "UserPromptSubmit", prompt="[outlive wakes nobody] says a person")) == {}
 
 
-def test_a_socket_that_nobody_listens_on_keeps_nobody_waiting(bench: Bench, watchers: Watchers, door: Door) -> None:
-    """Clients that were killed leave theirs behind."""
+def test_watcher_reports_the_ending_itself_when_no_client_listens(bench: Bench, watchers: Watchers, door: Door) -> None:
+    """A client that was killed leaves the file of its socket behind."""
     task = launch(bench, f"{until('go')}; exit 3")
     door.close()
     watcher = watchers.start(**door.env)

@@ -1,4 +1,4 @@
-"""Where nobody looks at system calls, files are watched: windows, roughly when, and never who."""
+"""Watching files where system calls are not observed: windows without a process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMES = ("a.py", "b.py", "dir/c.py")
 
 @pytest.fixture
 def tree(bench: Bench) -> Worktree:
-    """A repository with three files that have a fix in them, and one that has none."""
+    """Make a repository with three changed files and an unchanged one."""
     bench.env.update(ENVIRON)
     made = Worktree(bench.project)
     for name in (*NAMES, "other.py"):
@@ -38,13 +38,13 @@ def tree(bench: Bench) -> Worktree:
 
 
 def journal(bench: Bench, task: str) -> list[str]:
-    """What has been written down of a task, line by line."""
+    """Return the lines of a task's journal."""
     with open(bench.files(task).effects, encoding="utf-8") as file:
         return file.read().splitlines()
 
 
 def watched(bench: Bench, text: str, *options: str) -> str:
-    """A task that is being watched, and does its work once `go` lies beside the project."""
+    """Launch a task, let it begin when it is watched, and return its id."""
     task = bench.launch(f"{until(str(bench.root / 'go'))}; {text}", "--observe", "watch", *options)
     wait_until(lambda: any("\twatch\t" in line for line in journal(bench, task)), "the watch")
     (bench.root / "go").touch()
@@ -52,15 +52,15 @@ def watched(bench: Bench, text: str, *options: str) -> str:
 
 
 def seen(bench: Bench, task: str) -> Any:
-    """What a task touched, once everything has been written down."""
+    """Return the effects of a task after its comparison was written."""
     bench.run("wait", task)
     wait_until(lambda: os.path.exists(bench.files(task).compared), "the comparison")
     return bench.json("effects", task)
 
 
 @pytest.mark.usefixtures("tree")
-def test_the_stash_story_under_watch(bench: Bench) -> None:
-    """Three files were away for a second: told while they were and afterwards, and that nobody knows who did it."""
+def test_watching_reports_the_window_of_a_stash(bench: Bench) -> None:
+    """The hand-off shows the open window, the effects show the closed one, and neither names a process."""
     begin(bench, "s-1")
     task = watched(bench, f"git stash push -q; {until('on')}; sleep 1; git stash pop -q", "--session", "s-1")
     window = window_on(bench, task, *NAMES)
@@ -91,8 +91,8 @@ def test_the_stash_story_under_watch(bench: Bench) -> None:
     ],
 )
 @pytest.mark.usefixtures("tree")
-def test_what_a_command_does_first_of_all_is_watched(bench: Bench, text: str, restored: tuple[str, ...]) -> None:
-    """It begins when all files have been looked at: what it takes away at once was there, and comes back."""
+def test_watching_begins_before_the_command(bench: Bench, text: str, restored: tuple[str, ...]) -> None:
+    """Files that the command removes first and restores later are reported as a window."""
     found = seen(bench, bench.launch(text, "--observe", "watch"))
     assert (found["level"], found["gaps"], found["uncompared"]) == ("watched", [], [])
     assert (found["restored"], found["changed"], found["created"]) == (paths(bench, *restored), [], [])
@@ -111,10 +111,10 @@ def test_what_a_command_does_first_of_all_is_watched(bench: Bench, text: str, re
     ],
 )
 @pytest.mark.usefixtures("tree")
-def test_windows_and_net_changes_are_told_apart(
+def test_watching_distinguishes_restored_changed_and_created_files(
     bench: Bench, text: str, restored: list[str], changed: list[str], created: list[str]
 ) -> None:
-    """What came back, what did not, and what is new; a directory that went away is watched again."""
+    """A directory that was moved away and came back is watched again."""
     found = seen(bench, watched(bench, text))
     assert (found["level"], found["gaps"]) == ("watched", [])
     names = {key: [path.removeprefix(f"{bench.project}/") for path in found[key]] for key in ("restored", "changed")}
@@ -122,8 +122,8 @@ def test_windows_and_net_changes_are_told_apart(
     assert sorted(found["created"]) == paths(bench, *created)
 
 
-def test_the_longer_ids_of_a_repository_tell_windows_as_well(bench: Bench) -> None:
-    """While it is open, at the end, and when somebody has put back what was left."""
+def test_watching_reports_windows_in_a_sha256_repository(bench: Bench) -> None:
+    """The open window, the restored files and the answers of `guard` are right with ids of 32 bytes."""
     bench.env.update(ENVIRON)
     tree = Worktree(bench.project, "--object-format=sha256")
     tree.commit(a="old\n", b="old\n", left="old\n")
@@ -146,8 +146,8 @@ def test_the_longer_ids_of_a_repository_tell_windows_as_well(bench: Bench) -> No
 
 
 @pytest.mark.usefixtures("tree")
-def test_a_directory_that_comes_back_is_watched_again(bench: Bench) -> None:
-    """What happens in it is noticed when it happens, and not only at the end."""
+def test_watching_notices_a_change_in_a_directory_that_came_back_at_once(bench: Bench) -> None:
+    """The restored file is in the journal while the command still runs."""
     task = watched(bench, f"rm -r dir; sleep 1; mkdir dir; sleep 1; echo fixed > dir/c.py; {until('on')}")
     lines = wait_until(
         lambda: [line for line in journal(bench, task) if line.endswith("/dir/c.py")][1:], "the file to be back"
@@ -160,7 +160,7 @@ def test_a_directory_that_comes_back_is_watched_again(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("tree")
 def test_every_attempt_is_watched(bench: Bench) -> None:
-    """The next try has a journal, a first look and a window of its own."""
+    """The second attempt has its own journal, its own first snapshot and its own window."""
     text = "sleep 0.5; mv other.py x; sleep 1; mv x other.py; exit 3"
     task = bench.launch(text, "--observe", "watch", "--retries", "1")
     wait_until(lambda: bench.show(task)["state"] == "failed" and len(bench.show(task)["attempts"]) == 2, "both tries")
@@ -171,8 +171,8 @@ def test_every_attempt_is_watched(bench: Bench) -> None:
     assert os.path.exists(bench.files(task, 1).compared)
 
 
-def test_what_nobody_knows_the_beginning_of_is_changed_and_no_more(bench: Bench, tree: Worktree) -> None:
-    """A file beside the tracked ones was there; what it held was never looked at, so there is no window."""
+def test_untracked_file_has_no_window_when_its_first_content_is_unknown(bench: Bench, tree: Worktree) -> None:
+    """An untracked file is reported as changed, because no snapshot has read its first content."""
     tree.write("notes", "mine\n")
     found = seen(bench, watched(bench, "echo x > notes; sleep 1; echo mine > notes"))
     assert (found["changed"], found["windows"], found["restored"]) == (paths(bench, "notes"), [], [])
@@ -180,16 +180,16 @@ def test_what_nobody_knows_the_beginning_of_is_changed_and_no_more(bench: Bench,
 
 
 @pytest.mark.usefixtures("tree")
-def test_compare_does_not_watch(bench: Bench) -> None:
-    """Asked for two looks, nobody looks in between."""
+def test_observe_compare_does_not_watch(bench: Bench) -> None:
+    """With `--observe compare`, the journal has no line about a watch."""
     task = bench.launch("echo x >> other.py; sleep 0.3", "--observe", "compare")
     assert seen(bench, task)["level"] == "compared"
     assert not any("\twatch\t" in line for line in journal(bench, task))
 
 
 @pytest.mark.usefixtures("tree")
-def test_a_repository_that_goes_away_takes_nothing_with_it(bench: Bench) -> None:
-    """The command ends as it would have; what is left of it is told."""
+def test_watched_command_keeps_its_exit_code_when_its_repository_is_deleted(bench: Bench) -> None:
+    """The effects name the files that are gone."""
     task = watched(bench, f"rm -rf {bench.project}; sleep 0.3; exit 7")
     bench.run("wait", task, cwd=bench.root)
     shown = bench.json("show", task, cwd=bench.root)
@@ -200,8 +200,8 @@ def test_a_repository_that_goes_away_takes_nothing_with_it(bench: Bench) -> None
 
 @pytest.mark.root
 @pytest.mark.usefixtures("tree")
-def test_a_limit_of_watches_costs_the_watch_and_nothing_else(bench: Bench) -> None:
-    """The command runs, and is compared; why it was not watched is said."""
+def test_command_is_compared_when_no_inotify_watches_are_left(bench: Bench) -> None:
+    """The command runs to its own exit code, and the effects say why it was not watched."""
     words = bench.command("run", "--observe", "watch", f"{until(str(bench.root / 'go'))}; echo x >> other.py; exit 6")
     script = 'echo 0 > /proc/sys/user/max_inotify_watches && exec "$@"'
     done = subprocess.run(
@@ -220,12 +220,12 @@ def test_a_limit_of_watches_costs_the_watch_and_nothing_else(bench: Bench) -> No
     assert "watching failed" in shown["effects"]["gaps"][0]
 
 
-# --- without privileges ---------------------------------------------------------------------------
+# --- users without privileges ---------------------------------------------------------------------
 
 
 @pytest.fixture
 def place(outsider: Outsider) -> Path:
-    """A repository of a user without rights."""
+    """Make a repository that belongs to a user without privileges."""
     made = Worktree(outsider.root / "state" / "mine")
     made.commit(a="a\n")
     for directory, names, files in os.walk(made.path):
@@ -235,8 +235,8 @@ def place(outsider: Outsider) -> Path:
 
 
 @pytest.mark.root
-def test_a_command_that_would_lose_its_privileges_is_watched(outsider: Outsider, place: Path) -> None:
-    """Its text names sudo: its calls are left alone, its files are watched, and it says why."""
+def test_command_that_names_sudo_is_watched(outsider: Outsider, place: Path) -> None:
+    """Observing its system calls would take away the privileges that `sudo` needs, and the effects say so."""
     done = outsider.call("run", "--json", "--cwd", str(place), f"{until('go')}; mv a b; sleep 1; mv b a; : sudo")
     task = json.loads(done.stdout)["id"]
     wait_until(lambda: json.loads(outsider.call("effects", task, "--json").stdout)["level"] == "watched", "the watch")
@@ -248,8 +248,8 @@ def test_a_command_that_would_lose_its_privileges_is_watched(outsider: Outsider,
 
 
 @pytest.mark.root
-def test_without_the_package_it_is_compared_and_told_how_to_get_it(outsider: Outsider, place: Path) -> None:
-    """Nothing fails, and the words say what is missing."""
+def test_command_is_compared_when_watchfiles_is_not_installed(outsider: Outsider, place: Path) -> None:
+    """The effects name the extra that has to be installed."""
     shutil.rmtree(outsider.root / "packages" / "watchfiles")
     done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(place), "sleep 0.3; echo x >> a; : sudo")
     task = json.loads(done.stdout)["id"]
@@ -261,8 +261,8 @@ def test_without_the_package_it_is_compared_and_told_how_to_get_it(outsider: Out
     assert "pip install 'outlive[watch]'" in found["why_unseen"]
 
 
-def test_what_is_changed_when_the_ending_was_told_is_not_the_tasks(bench: Bench, tree: Worktree) -> None:
-    """The watch goes on for a moment: what the task did last is told in it, and what others do is not."""
+def test_changes_after_the_ending_are_not_effects_of_the_task(bench: Bench, tree: Worktree) -> None:
+    """The watch goes on for a moment after the end, but excludes what other processes change then."""
     task = watched(bench, "echo more >> a.py")
     bench.run("wait", task)
     tree.write("b.py", "later\n")

@@ -1,4 +1,4 @@
-"""Watching: woken by the kernel, every byte once, holes told of."""
+"""`wait`, `output` and `list`: waiting without polling, and complete output."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from outlive.bundle import record
+from outlive.keeper.output.cap import OutputCap
 from tests.support import open_files, wait_until
 
 if TYPE_CHECKING:
     from tests.support import Bench
 
 
-def test_waiting_is_bounded(bench: Bench) -> None:
-    """Rows 21 and 39: `wait --timeout` returns on the end, or says that time was up (exit 4)."""
+def test_wait_returns_at_the_end_or_at_its_timeout(bench: Bench) -> None:
+    """`wait --timeout` exits with 4 and names the task if it still runs.
+
+    Rows 21 and 39 of the acceptance scenarios.
+    """
     task = bench.launch("sleep 30")
     done = bench.run("wait", task, "--timeout", "200ms")
     assert done.returncode == 4
@@ -26,8 +31,8 @@ def test_waiting_is_bounded(bench: Bench) -> None:
     assert bench.run("wait", quick, "--timeout", "20s").returncode == 0
 
 
-def test_waiting_for_all_and_for_any(bench: Bench) -> None:
-    """All: 0 only if every one succeeded. Any: the first to end is enough."""
+def test_wait_returns_for_all_tasks_or_for_any(bench: Bench) -> None:
+    """Without `--any`, the exit code is 0 only if all tasks have succeeded."""
     slow = bench.launch("sleep 30")
     good, bad = bench.launch("sleep 0.2"), bench.launch("sleep 0.1; exit 2")
     assert bench.run("wait", good, bad).returncode == 1
@@ -38,8 +43,8 @@ def test_waiting_for_all_and_for_any(bench: Bench) -> None:
     assert slow not in done.stdout
 
 
-def test_a_waiter_makes_no_system_call(bench: Bench) -> None:
-    """While it waits it sleeps in one poll(): over a second its switch count does not move."""
+def test_wait_sleeps_while_its_tasks_run(bench: Bench) -> None:
+    """`wait`, the keepers and the witnesses have no context switch during a second of waiting."""
     tasks = [bench.launch("sleep 5") for _ in range(3)]
     launched = time.monotonic()
     waiter = subprocess.Popen(
@@ -47,7 +52,7 @@ def test_a_waiter_makes_no_system_call(bench: Bench) -> None:
     )
     wait_until(lambda: _is_waiting(waiter.pid), "the waiter to sleep")
     pids = [waiter.pid, *(bench.keeper(task) for task in tasks), *(bench.process(task, "witness") for task in tasks)]
-    # A keeper rehearses its task's end once, soon after the beginning; from then on it sleeps.
+    # Soon after the start, a keeper loads the code that it needs for the end of its task. Then it sleeps.
     wait_until(lambda: time.monotonic() > launched + 0.5)
     before = [_switches(pid) for pid in pids]
     until = time.monotonic() + 1
@@ -57,7 +62,7 @@ def test_a_waiter_makes_no_system_call(bench: Bench) -> None:
 
 
 def _is_waiting(pid: int) -> bool:
-    """Whether it sleeps with a done FIFO open; so it looks in poll() and nowhere else."""
+    """Return whether a process sleeps in poll(), with a done FIFO open."""
     state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return state == "S" and any(path.endswith("/done") for path in open_files(pid))
 
@@ -67,8 +72,8 @@ def _switches(pid: int) -> int:
     return sum(int(line.split()[1]) for line in status.splitlines() if "ctxt_switches" in line)
 
 
-def test_waiting_for_hundreds_at_once(bench: Bench) -> None:
-    """More tasks than the usual limit of open files allows at once, and each is told."""
+def test_wait_accepts_more_tasks_than_open_files_are_allowed(bench: Bench) -> None:
+    """With a limit of 256 open files, `wait` returns the endings of 300 tasks."""
     script = (
         "from outlive import Outlive\n"
         "o = Outlive()\n"
@@ -94,8 +99,8 @@ def test_waiting_for_hundreds_at_once(bench: Bench) -> None:
     assert {task["signal"] for task in answer["tasks"]} == {15}
 
 
-def test_waiting_for_a_line_of_output(bench: Bench) -> None:
-    """`--until` returns at the line, finished or not; 1 if the task ended without it, 4 if time was up."""
+def test_wait_until_returns_at_a_matching_line(bench: Bench) -> None:
+    """The exit code is 1 if the task ends without the line, 4 after the timeout and 2 for an invalid pattern."""
     task = bench.launch("echo begin; sleep 0.2; printf 'listening on 8080'; sleep 30")
     done = bench.run("wait", task, "--until", r"listening on \d+")
     assert (done.returncode, done.stdout.strip()) == (0, "listening on 8080")
@@ -105,15 +110,18 @@ def test_waiting_for_a_line_of_output(bench: Bench) -> None:
     assert bench.run("wait", short, "--until", "(").returncode == 2
 
 
-def test_a_pattern_that_takes_ages_is_given_up_in_time(bench: Bench) -> None:
-    """Some patterns need exponential time; the limit holds for them too."""
+def test_wait_until_keeps_its_timeout_when_a_pattern_takes_exponential_time(bench: Bench) -> None:
+    """The exit code is 4, as for any pattern that is not found in time."""
     task = bench.launch("echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!; sleep 60")
     wait_until(lambda: bench.ok("output", task))
     assert bench.run("wait", task, "--until", "(a+)+$", "--timeout", "200ms").returncode == 4
 
 
-def test_polling_the_output_loses_and_repeats_nothing(bench: Bench) -> None:
-    """Row 43: `next` of one call is `--since` of the next; the parts are the whole."""
+def test_output_pages_together_are_the_whole_output(bench: Bench) -> None:
+    """Each call passes the `next` of the call before as its `--since`.
+
+    Row 43 of the acceptance scenarios.
+    """
     task = bench.launch("for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 0.05; done")
     parts, offset = [], 0
     while True:
@@ -125,14 +133,14 @@ def test_polling_the_output_loses_and_repeats_nothing(bench: Bench) -> None:
     assert "".join(parts) == "".join(f"line {i}\n" for i in range(1, 9))
 
 
-def test_following_ends_with_the_task(bench: Bench) -> None:
-    """`--follow` prints every byte as it comes and returns when the task has ended."""
+def test_follow_returns_when_the_task_has_ended(bench: Bench) -> None:
+    """`output --follow` prints every byte, also an unfinished last line."""
     task = bench.launch("for i in 1 2 3; do echo $i; sleep 0.1; done; printf end")
     assert bench.run("output", task, "--follow").stdout == "1\n2\n3\nend"
 
 
-def test_tail_counts_lines(bench: Bench) -> None:
-    """The last N lines, also when the last one is unfinished."""
+def test_tail_prints_the_last_lines(bench: Bench) -> None:
+    """An unfinished last line counts as a line."""
     task = bench.launch("printf 'a\\nb\\nc\\nd'")
     bench.ok("wait", task)
     assert bench.run("output", task, "--tail", "2").stdout == "c\nd"
@@ -140,8 +148,8 @@ def test_tail_counts_lines(bench: Bench) -> None:
     assert bench.run("output", task, "--tail", "0").stdout == ""
 
 
-def test_bytes_that_are_not_text_survive(bench: Bench) -> None:
-    """Output is kept byte for byte; JSON shows a replacement."""
+def test_output_prints_bytes_that_are_not_text_unchanged(bench: Bench) -> None:
+    """JSON output replaces bytes that are not UTF-8."""
     task = bench.launch(r"printf '\377\376\000ok\n'")
     bench.ok("wait", task)
     raw = subprocess.run(
@@ -151,8 +159,8 @@ def test_bytes_that_are_not_text_survive(bench: Bench) -> None:
     assert bench.json("output", task)["content"].endswith("ok\n")
 
 
-def test_a_runaway_output_costs_its_cap(bench: Bench) -> None:
-    """Head and tail stay, the middle is given back, and how much is gone is told."""
+def test_large_output_keeps_its_beginning_and_end_up_to_the_cap(bench: Bench) -> None:
+    """The middle of the file is deallocated, and the number of dropped bytes is shown."""
     task = bench.launch("seq 1 3000000", "--max-output", "256K")
     bench.ok("wait", task)
     shown = bench.show(task)["output"]
@@ -170,8 +178,8 @@ def test_a_runaway_output_costs_its_cap(bench: Bench) -> None:
     assert bench.json("output", task, "--since", str(at))["content"].encode() == whole[at:]
 
 
-def test_the_cap_holds_while_the_command_writes(bench: Bench) -> None:
-    """A command that never stops printing never has much more than its cap on disk."""
+def test_output_stays_near_its_cap_while_the_command_writes(bench: Bench) -> None:
+    """After 200 MB were written, the file occupies less than 150 MB, and after the end no more than its cap."""
     task = bench.launch("yes 0123456789012345678901234567890123456789", "--max-output", "1M")
     path = bench.files(task).output
     wait_until(lambda: os.stat(path).st_size > 200 << 20, "200 MB of output")
@@ -180,15 +188,15 @@ def test_the_cap_holds_while_the_command_writes(bench: Bench) -> None:
     assert os.stat(path).st_blocks * 512 <= (1 << 20) + 8192
 
 
-def test_a_command_that_truncates_its_output_is_told_of(bench: Bench) -> None:
-    """`tee /dev/stderr` truncates the file under everybody; the record says so."""
+def test_output_is_marked_as_truncated_when_its_command_truncates_it(bench: Bench) -> None:
+    """`tee /dev/stderr` opens the output file again and truncates it."""
     task = bench.launch("seq 1 20000; sleep 0.6; echo x | tee /dev/stderr >/dev/null; sleep 0.6")
     bench.ok("wait", task)
     assert bench.show(task)["output"]["truncated"] is True
 
 
-def test_output_cannot_harm_a_terminal(bench: Bench) -> None:
-    """On a terminal escape sequences are taken out, unless `--raw` is asked for."""
+def test_escape_sequences_are_removed_on_a_terminal(bench: Bench) -> None:
+    """Only `output --raw` prints escape sequences of a task to a terminal."""
     task = bench.launch(r"printf 'a\033[31mb\033]0;title\007c\n'")
     bench.ok("wait", task)
     assert _on_a_terminal(bench, "output", task) == "abc"
@@ -208,8 +216,8 @@ def _on_a_terminal(bench: Bench, *words: str) -> str:
     return printed.strip()
 
 
-def test_the_list_is_of_this_project(bench: Bench) -> None:
-    """Newest first, this project only, narrowed by state, session, group and number."""
+def test_list_shows_the_tasks_of_this_project(bench: Bench) -> None:
+    """The newest task is first, and options filter by state, session, group, number and age."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     old = bench.launch("true", "--group", "g")
@@ -225,6 +233,25 @@ def test_the_list_is_of_this_project(bench: Bench) -> None:
     assert ids("--state", "running") == [new]
     assert ids("--group", "g") == [old]
     assert ids("--session", "s-7") == [new]
-    assert bench.json("list", "--limit", "1") | {"tasks": 0} == {"tasks": 0, "more": True}
+    assert bench.json("list", "--limit", "1") | {"tasks": 0} == {"tasks": 0, "foreign": [], "more": True}
     assert ids("--since", "1h") == [new, old]
     assert new in bench.ok("list")
+
+
+def test_growing_output_is_not_marked_as_truncated(tmp_path: Path) -> None:
+    """A command that writes between two measurements of its file has not truncated it."""
+    fd = os.open(tmp_path / "output", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    record_fd = record.preallocate(str(tmp_path / "record"))
+    watch = OutputCap(str(tmp_path), fd, record_fd, cap=1 << 20, can_punch=True)
+    printer = subprocess.Popen(["yes"], stdout=fd)
+    try:
+        wait_until(lambda: os.fstat(fd).st_size, "the first line")
+        seen = [watch.final().truncated for _ in range(3000)]
+    finally:
+        printer.kill()
+        printer.wait()
+    assert not any(seen)
+    os.ftruncate(fd, 0)
+    assert watch.final().truncated is True
+    os.close(fd)
+    os.close(record_fd)

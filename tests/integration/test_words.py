@@ -1,4 +1,4 @@
-"""What people see: tables that fit, what runs says last, a line that shows a wait goes on, groups as one."""
+"""What people see: tables that fit the terminal, progress, groups, help and hints."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import os
 import pty
 import select
 import struct
+import subprocess
 import termios
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from outlive.cli.main import VERBS
-from outlive.cli.render import columns_of
+from outlive.cli.formatting import columns_of
+from outlive.cli.main import VERBS, load
+from outlive.cli.parser import help_text
 from tests.support import PATIENCE_S, wait_until
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Terminal:
-    """The command line on a terminal of so many columns, and what it wrote there."""
+    """A call of the command line on a terminal, with the text that the call wrote."""
 
     def __init__(self, bench: Bench, columns: int, *words: str, **env: str) -> None:
         self._pid, self._fd = pty.fork()
@@ -36,7 +38,7 @@ class Terminal:
         self.text = ""
 
     def read_until(self, text: str) -> None:
-        """Until it has written this."""
+        """Read until the call has written this text."""
         until = time.monotonic() + PATIENCE_S
         while text not in self.text:
             assert time.monotonic() < until, f"{text!r} never came: {self.text!r}"
@@ -53,7 +55,7 @@ class Terminal:
         return bool(part)
 
     def finish(self) -> int:
-        """Read to the end; its exit code."""
+        """Read to the end of the call, and return its exit code."""
         while self._read():
             pass
         os.close(self._fd)
@@ -61,8 +63,8 @@ class Terminal:
 
 
 @pytest.mark.parametrize("columns", [32, 60, 80, 120])
-def test_the_list_fits_the_terminal(bench: Bench, columns: int) -> None:
-    """Whatever the commands are called and write: no line is longer than the terminal is wide."""
+def test_list_fits_the_terminal(bench: Bench, columns: int) -> None:
+    """No line is longer than the terminal is wide, with long and with double-width commands and output."""
     for text in ("echo " + "x" * 300, "echo 日本語のコマンド日本語のコマンド日本語のコマンド", "exit 3"):
         bench.run("wait", bench.launch(text))
     running = bench.launch("echo " + "long " * 60 + "; sleep 60")
@@ -75,8 +77,8 @@ def test_the_list_fits_the_terminal(bench: Bench, columns: int) -> None:
     assert all(line.startswith(("ID", "t", "  > ")) for line in lines)
 
 
-def test_what_runs_says_last_is_in_the_list(bench: Bench) -> None:
-    """The last line that says anything, of running tasks only; a bar that redraws itself shows its last state."""
+def test_list_shows_the_last_output_line_of_running_tasks(bench: Bench) -> None:
+    """Empty lines are skipped, and a progress bar that redraws itself shows its last state."""
     running = bench.launch("echo first; printf 'a 10%%\\ra 90%%\\n\\n'; sleep 60")
     ended = bench.launch("echo over")
     bench.ok("wait", ended)
@@ -85,19 +87,64 @@ def test_what_runs_says_last_is_in_the_list(bench: Bench) -> None:
     assert [line for line in listed if line.startswith("  > ")] == ["  > a 90%"]
 
 
-def test_times_are_told_as_people_tell_them(bench: Bench) -> None:
-    """How long ago and how long, never a time stamp."""
+def test_list_shows_commands_directories_and_what_queued_tasks_wait_for(bench: Bench) -> None:
+    """A queued task names the task and the lock that it waits for, and `--all` adds the project."""
+    subprocess.run(["git", "init", "-q", str(bench.project)], check=True)
+    (bench.project / "deep").mkdir()
+    holder = bench.launch("sleep 60", "--lock", "l", "--description", "holds it", cwd=bench.project / "deep")
+    waiting = bench.launch("echo mine", "--lock", "l")
+    terminal = Terminal(bench, 80, "list")
+    terminal.read_until("(holds it)")
+    lines = [line.rstrip() for line in terminal.text.splitlines() if line.strip()]
+    assert max(map(len, lines)) <= 80
+    assert lines[1].split()[-3:] == [".", "echo", "mine"]
+    assert lines[2] == f"  > waits for {holder} (under l)"
+    assert lines[3].endswith("deep  sleep 60 (holds it)")
+    assert str(bench.project)[-15:] in bench.ok("list", "--all")
+    assert f"waiting   waits for {holder} (under l)" in bench.ok("show", waiting)
+    document = bench.show(waiting)["waiting_for"]
+    assert (document["tasks"], document["names"], bench.show(holder)["waiting_for"]) == ([holder], ["l"], None)
+
+
+def test_task_that_never_began_is_shown_without_effects_and_duration(bench: Bench) -> None:
+    """`show`, `cancel` and the notice say that the task had not begun."""
+    bench.launch("sleep 60", "--lock", "l")
+    waiting = bench.launch("echo mine", "--lock", "l", "--session", "s-1")
+    assert "touched   nothing: it has not begun" in bench.ok("show", waiting)
+    assert bench.ok("cancel", waiting) == f"{waiting} cancelled (requested) before it began: echo mine"
+    assert f"- {waiting} cancelled (requested) before it began: echo mine" in bench.ok("inbox", "--session", "s-1")
+
+
+def test_error_follows_earlier_output_when_both_streams_are_one_file(bench: Bench) -> None:
+    """`install` without a terminal prints its changes first and then the error."""
+    done = subprocess.run(
+        bench.command("install", "--client", "claude"),
+        env={**bench.env, "HOME": str(bench.project), "PYTHONUNBUFFERED": ""},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-2:] == [
+        "outlive: nothing was changed, because there is no terminal to ask on",
+        "hint: --yes makes the changes that are shown",
+    ]
+
+
+def test_list_shows_durations_and_ages(bench: Bench) -> None:
+    """The columns TOOK and AGE have a number and a unit, not a time stamp."""
     bench.ok("wait", bench.launch("true"))
     head, row = bench.ok("list").splitlines()
-    assert head.split() == ["ID", "STATE", "ENDING", "TOOK", "AGE", "WHAT"]
+    assert head.split() == ["ID", "STATE", "ENDING", "TOOK", "AGE", "IN", "WHAT"]
     took, age = row.split()[4:6]
     assert took.endswith(("ms", "s"))
     assert age.endswith(("ms", "s"))
 
 
 @pytest.mark.parametrize("how", ["wait", "run --wait"])
-def test_a_wait_shows_on_a_terminal_that_it_goes_on(bench: Bench, how: str) -> None:
-    """What it waits for, how long, what that says; gone at the end, and not in what was asked for."""
+def test_wait_shows_its_progress_on_a_terminal(bench: Bench, how: str) -> None:
+    """The line with the task, the time and the last output is erased at the end."""
     command = "echo compiling; read x < gate; echo done"
     os.mkfifo(bench.project / "gate")
     if how == "wait":
@@ -111,8 +158,8 @@ def test_a_wait_shows_on_a_terminal_that_it_goes_on(bench: Bench, how: str) -> N
     assert terminal.text.rpartition("\x1b[K")[2].strip().startswith("t")
 
 
-def test_a_wait_for_several_shows_how_many_are_left(bench: Bench) -> None:
-    """Those that have ended are not waited for any more; of the last one it is shown what it says."""
+def test_wait_for_several_tasks_shows_how_many_are_left(bench: Bench) -> None:
+    """When a single task is left, its id and its last line of output are shown."""
     for name in "abc":
         os.mkfifo(bench.project / f"gate-{name}")
     tasks = [bench.launch(f"echo compiling {name}; read x < gate-{name}") for name in "abc"]
@@ -127,30 +174,33 @@ def test_a_wait_for_several_shows_how_many_are_left(bench: Bench) -> None:
     assert terminal.finish() == 0
 
 
-def test_what_has_said_nothing_yet_is_answered_without_an_empty_line(bench: Bench) -> None:
-    """Of a task that goes on, `run --wait` shows what it has said; nothing is no line."""
+def test_run_wait_prints_no_empty_line_when_a_task_has_no_output(bench: Bench) -> None:
+    """After its timeout, `run --wait` prints only that the task still runs."""
     done = bench.run("run", "--wait", "10ms", "sleep 60")
     assert done.returncode == 4
     assert done.stderr.startswith("still running after 10ms")
 
 
-def test_without_a_terminal_a_wait_says_nothing_meanwhile(bench: Bench) -> None:
-    """Its output is for programs."""
+def test_wait_shows_no_progress_without_a_terminal(bench: Bench) -> None:
+    """Programs that read the output get one line with the ending."""
     done = bench.run("wait", bench.launch("sleep 1.3"))
     assert done.stderr == ""
     assert done.stdout.count("\n") == 1
 
 
-def test_every_help_has_an_example(bench: Bench) -> None:
-    """And the list of commands names each."""
+def test_help_of_every_command_has_an_example(bench: Bench) -> None:
+    """`outlive help` lists every command."""
     listed = bench.ok("help")
     for verb in VERBS:
         assert verb in listed
         assert "\nexamples\n  outlive " in bench.ok("help", verb) or verb == "completion", verb
 
 
-def test_a_group_is_one_thing_of_one_project(bench: Bench) -> None:
-    """Row 55: list, wait and cancel mean its members, all of them, and nobody else's."""
+def test_group_options_mean_the_members_of_one_project(bench: Bench) -> None:
+    """`list`, `wait` and `cancel` with `--group` leave a group of the same name in another project alone.
+
+    Row 55 of the acceptance scenarios.
+    """
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     members = [bench.launch("sleep 60", "--group", "g") for _ in range(2)]
@@ -168,8 +218,8 @@ def test_a_group_is_one_thing_of_one_project(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("verb", ["wait", "cancel"])
-def test_a_group_without_members_has_not_ended(bench: Bench, tmp_path: Path, verb: str) -> None:
-    """A wrong name, or the right one in another project: nobody is told that all is well."""
+def test_wait_and_cancel_refuse_a_group_without_members(bench: Bench, tmp_path: Path, verb: str) -> None:
+    """A mistyped group, or a group of another project, must not look like one that has ended."""
     bench.run("wait", bench.launch("exit 1", "--group", "g"))
     for done in (bench.run(verb, "--group", "h"), bench.run(verb, "--group", "g", cwd=tmp_path)):
         assert (done.returncode, done.stdout) == (2, "")
@@ -177,16 +227,16 @@ def test_a_group_without_members_has_not_ended(bench: Bench, tmp_path: Path, ver
     assert bench.run(verb, "--group", "g").returncode == (1 if verb == "wait" else 0)
 
 
-def test_a_list_of_nothing_names_the_group(bench: Bench) -> None:
-    """It may be empty; but who has mistyped the name reads it."""
+def test_empty_list_names_the_group(bench: Bench) -> None:
+    """The user sees a mistyped name, and escape sequences are removed from the name."""
     bench.launch("true", "--group", "g")
     assert bench.ok("list", "--group", "h\x1b[2J").startswith("no tasks of the group h in this project")
     assert bench.ok("list", "--group", "h", "--all") == "no tasks of the group h"
-    assert bench.json("list", "--group", "h") == {"tasks": [], "more": False, "remaining": 0}
+    assert bench.json("list", "--group", "h") == {"tasks": [], "foreign": [], "more": False, "remaining": 0}
 
 
-def test_a_group_ends_when_nobody_of_it_is_left(bench: Bench) -> None:
-    """Its ending is a question, not a counter: a member that joins while others are waited for counts."""
+def test_wait_for_a_group_includes_members_that_join_later(bench: Bench) -> None:
+    """A member launches another member of the group while `wait --group` waits for it."""
     os.mkfifo(bench.project / "gate")
     inner = " ".join(bench.command("run", "--group", "g", "--", "sh", "-c", "'sleep 0.5; exit 7'"))
     first = bench.launch(f"read x < gate; {inner}", "--group", "g")
@@ -196,3 +246,115 @@ def test_a_group_ends_when_nobody_of_it_is_left(bench: Bench) -> None:
     assert terminal.finish() == 1
     assert f"{first} " in terminal.text
     assert "exit 7" in terminal.text
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_fits_eighty_columns(verb: str) -> None:
+    """No line of a command's help is longer than 80 characters, except examples."""
+    too_long = [
+        line for line in help_text(load(verb)).splitlines() if len(line) > 80 and not line.startswith("  outlive")
+    ]
+    assert too_long == []
+
+
+def test_list_of_commands_fits_eighty_columns(bench: Bench) -> None:
+    """No line of `outlive help` is longer than 80 characters."""
+    assert [line for line in bench.ok("help").splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("run", "ls", "-la"), "outlive run -- ls -la"),
+        (("run", "--cwd", "/", "ls", "--all", "a b"), "outlive run -- ls --all 'a b'"),
+        (("run", "make", "test"), "outlive run -- make test"),
+        (("run", "true", "--timout", "5m"), "did you mean --timeout?"),
+        (("lst",), "did you mean `outlive list`?"),
+        (("ls",), "did you mean `outlive list`?"),
+        (("kill", "t1"), "did you mean `outlive cancel`?"),
+        (("staus",), "did you mean `outlive list`?"),
+        (("help", "canel"), "did you mean `outlive cancel`?"),
+        (("list", "--al"), "did you mean --all?"),
+        (("guard", "git", "commit", "-am", "done"), "outlive guard -- git commit -am done"),
+        (("frobnicate",), "`outlive help` lists them"),
+    ],
+)
+def test_mistyped_call_gets_a_hint_with_the_right_call(bench: Bench, words: tuple[str, ...], hint: str) -> None:
+    """The hint can be typed as it stands, and nothing is launched."""
+    done = bench.run(*words)
+    assert done.returncode == 2
+    assert hint in done.stderr
+    assert bench.json("list")["tasks"] == []
+
+
+@pytest.mark.parametrize("words", [("extra",), ("--", "extra"), ("--", "--all")])
+@pytest.mark.parametrize("verb", ["list", "sweep", "audit", "gate", "inbox", "hand-off", "doctor", "uninstall", "mcp"])
+def test_command_without_arguments_refuses_them(bench: Bench, verb: str, words: tuple[str, ...]) -> None:
+    """`list` with an id would show all tasks, which could be taken for the answer about this id."""
+    done = bench.run(verb, *words)
+    assert done.returncode == 2, done.stdout
+    assert "no word" in done.stderr
+
+
+def test_ids_may_stand_after_two_dashes(bench: Bench) -> None:
+    """Only `run` and `guard` take a command after `--`; other commands take ids and texts there."""
+    other, task = bench.launch("sleep 60"), bench.launch("--stdin", "read line; echo got $line")
+    bench.ok("send", task, "--", "--eof")
+    bench.ok("wait", "--", task)
+    assert bench.ok("output", "--", task) == "got --eof"
+    assert bench.run("cancel", "--", task).returncode == 2, "it has ended"
+    assert bench.run("show", task, "--", other).returncode == 2, "two ids are one too many"
+    assert bench.json("show", other)["state"] == "running"
+    bench.ok("cancel", "--", other)
+
+
+def test_run_suggests_a_shell_line_when_a_program_name_has_blanks(bench: Bench) -> None:
+    """`run -- 'make test'` searches for a program with a blank in its name."""
+    done = bench.run("run", "--", "echo 'a b' && true")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith("""outlive run 'echo '"'"'a b'"'"' && true'""")
+    assert "it is recorded as failed" in bench.run("run", "--", "nosuch").stderr
+
+
+def test_invalid_since_gets_a_hint_with_valid_values(bench: Bench) -> None:
+    """The hint names durations first, because people type these."""
+    done = bench.run("list", "--since", "yesterday")
+    assert done.returncode == 2
+    assert "hint: write it as 90s, 15m, 2h or 7d; or seconds" in done.stderr
+
+
+def test_help_accepts_its_own_name(bench: Bench) -> None:
+    """`outlive help help` prints the same as `outlive help`, although `help` is no command."""
+    assert bench.ok("help", "help") == bench.ok("help") == bench.ok()
+
+
+def test_version_has_a_short_option(bench: Bench) -> None:
+    """`-V`, `--version` and `version` print the same."""
+    assert bench.ok("-V") == bench.ok("--version") == bench.ok("version")
+
+
+def test_guard_takes_a_command_after_two_dashes(bench: Bench) -> None:
+    """The command needs no quotes, and a command together with paths is refused."""
+    assert bench.ok("guard", "--", "git", "add", ".") == bench.ok("guard", "--command", "git add .")
+    for words in (("guard",), ("guard", "--"), ("guard", "a", "--", "ls"), ("guard", "--command", "ls", "--", "ls")):
+        assert bench.run(*words).returncode == 2, words
+
+
+def test_guard_refuses_a_command_without_two_dashes(bench: Bench) -> None:
+    """Its words would count as paths, which do not exist, and the answer would be `clear`."""
+    done = bench.run("guard", "git", "commit")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "outlive guard -- git commit" in done.stderr
+    for words in (("git",), ("./git", "a"), ("nowhere.py", "git")):
+        assert bench.ok("guard", *words) == "clear", "these are paths"
+    (bench.project / "git").touch()
+    assert bench.ok("guard", "git", "commit") == "clear"
+
+
+def test_wait_until_shows_the_end_of_the_output_when_no_line_matches(bench: Bench) -> None:
+    """The output that came instead of the line says why it did not come."""
+    task = bench.launch("echo address already in use; exit 1")
+    done = bench.run("wait", task, "--until", "listening")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0] == "address already in use"
+    assert "no line matches 'listening'" in done.stderr

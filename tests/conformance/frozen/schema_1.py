@@ -1,7 +1,7 @@
-"""What is in `schema-1.sqlite`, as the domain says it.
+"""The content of `schema-1.sqlite`, as values of the domain.
 
-The file beside this one was written by the first release of schema 1 and stays as it is: every
-later Outlive must open it and read exactly these values. `record` shows how it came about.
+The first release of schema 1 wrote that file, and the file never changes. Every later version must open it and read
+exactly these values. `record` shows how the file was written.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from datetime import timedelta
 
 import apsw
 
-from outlive.domain.evidence import Evidence, Intent
-from outlive.domain.settlement import OutputSize, plan_settlement
-from outlive.domain.task import Attempt, History, Launch, LeftRunning, NoticeRow, Task
-from outlive.domain.when import UTC, datetime
+from outlive.domain.tasks.evidence import Evidence, Intent
+from outlive.domain.tasks.settlement import OutputSize, plan_settlement
+from outlive.domain.tasks.task import Attempt, History, Launch, LeftRunning, NoticeRow, Task
+from outlive.domain.timestamps import UTC, datetime
 from outlive.ledger.sqlite import SqliteLedger
 from tests.conformance.steps import read_result
 
@@ -94,7 +94,7 @@ _WHOLE = _launch(
     notify="never",
 )
 
-# In the order of their recording.
+# The tasks, in the order in which they were recorded.
 TASKS: tuple[Task, ...] = (
     Task(
         launch=_launch("tended22", session="s-1"),
@@ -212,7 +212,7 @@ HISTORIES: dict[str, History] = {
 
 
 def record(path: str) -> None:
-    """Write these tasks through the product, as launchers, keepers and reconcilers would."""
+    """Write these tasks with Outlive, as launchers, keepers and reconcilers do."""
     launches = {task.id: task.launch for task in TASKS}
     with SqliteLedger(path, _NOW) as ledger:
         for id_, asked in launches.items():
@@ -236,8 +236,8 @@ def record(path: str) -> None:
         ledger.start("tlost222", 2, _SETTLED + _SECOND)
         ledger.add_evidence("tlost222", 1, _EXITED, _SETTLED + 5 * _SECOND)
         read_result(ledger, "tended22", "s-1")
-    # One file, complete without its log.
+    # Copy the log into the file, because only the file is kept.
     connection = apsw.Connection(path)
-    # Not `wal_checkpoint()`: on a connection that has read nothing yet it does nothing, silently.
+    # `wal_checkpoint()` does nothing on a connection that has not read yet, and reports no error.
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()

@@ -1,0 +1,93 @@
+"""Commands that ran in a window of another task, and how the overlap is reported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from outlive.linux.seccomp import is_known_machine
+from tests.effects_steps import window_on
+from tests.git_steps import ENVIRON, Worktree
+from tests.session_steps import begin, until
+from tests.support import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support import Bench
+
+pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of this machine are not known")
+
+
+@pytest.fixture
+def repo(bench: Bench) -> Path:
+    """Make a repository with a committed file, and change the file."""
+    bench.env.update({name: each for name, each in ENVIRON.items() if name.startswith("GIT_")})
+    worktree = Worktree(bench.project)
+    worktree.commit(**{"a.py": "one\n"})
+    worktree.write("a.py", "two\n")
+    return bench.project
+
+
+def stashed(bench: Bench, *options: str) -> str:
+    """Launch a task that stashes a.py until `go` exists; return the task's id."""
+    task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q", *options)
+    window_on(bench, task, "a.py")
+    return task
+
+
+def test_command_inside_a_window_names_the_task_and_the_window(bench: Bench, repo: Path) -> None:
+    """The notice, `show` and the hand-off name the other task and its window, before and after the window closes."""
+    begin(bench, "s-1")
+    other = stashed(bench)
+    inside = bench.launch("cat a.py", "--session", "s-1")
+    bench.run("wait", inside, "--no-ack")
+    line = f"ran while {other} had a.py changed (git stash push -q)"
+    assert f"overlap   {line}" in bench.run("show", inside).stdout
+    (repo / "go").touch()
+    bench.run("wait", other)
+    (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
+    assert f"overlap: {line}" in notice["text"]
+    (overlap,) = notice["overlap"]
+    (window,) = overlap["windows"]
+    assert (overlap["task"], overlap["paths"], window["paths"]) == (other, [], ["a.py"])
+    assert (window["by"], window["restored"]) == ("git stash push -q", True)
+    assert [each["task"] for each in bench.show(inside)["overlap"]] == [other]
+    handed = begin(bench, "s-1", "--source", "resume")["hand_off"]
+    assert line in handed["text"]
+    assert [each["task"] for each in handed["ended"][0]["overlap"]] == [other]
+
+
+def test_command_outside_a_window_has_no_overlap(bench: Bench, repo: Path) -> None:
+    """A command that ran before the window, after it or in another directory reports no overlap."""
+    begin(bench, "s-1")
+    early = bench.launch("cat a.py", "--session", "s-1")
+    bench.run("wait", early, "--no-ack")
+    other = stashed(bench)
+    elsewhere = bench.root / "elsewhere"
+    elsewhere.mkdir()
+    beside = bench.launch("cat /etc/hostname", cwd=elsewhere)
+    bench.run("wait", beside)
+    (repo / "go").touch()
+    bench.run("wait", other)
+    late = bench.launch("cat a.py", "--session", "s-1")
+    bench.run("wait", late, "--no-ack")
+    for task in (early, beside, late):
+        assert bench.show(task)["overlap"] == [], task
+
+
+def test_closed_window_after_a_short_command_is_no_drift(bench: Bench, repo: Path) -> None:
+    """A short command has no full snapshot, so it is unknown whether a file of the closed window has changed."""
+    begin(bench, "s-1")
+    short = bench.launch("cat a.py", "--session", "s-1")
+    bench.run("wait", short, "--no-ack")
+    other = stashed(bench)
+    (repo / "go").touch()
+    bench.run("wait", other)
+    wait_until(lambda: bench.show(other)["effects"]["paths_restored"] == 1, "the last look")
+    drift = bench.show(short)["drift"]
+    assert (drift["moved"], drift["details"]) == (None, [])
+    assert f"a.py: changed and restored by {other} since" in drift["summary"]
+    (repo / "a.py").write_text("three\n")
+    assert bench.show(short)["drift"]["moved"] is True, "somebody has changed it after that"

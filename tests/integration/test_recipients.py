@@ -1,0 +1,252 @@
+"""Sessions that receive a task's ending when the launching session is over."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.session_steps import begin, ended, told, until
+from tests.support import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.session_steps import Clients
+    from tests.support import Bench
+
+
+def state_of(bench: Bench, task: str) -> str:
+    """Return the state of the notice of a task's ending."""
+    (notice,) = bench.show(task)["notices"]
+    return str(notice["state"])
+
+
+def handed(begun: Any) -> list[str]:
+    """Return the ids of the ended tasks in a hand-off."""
+    return [task["id"] for task in (*begun["hand_off"]["lost"], *begun["hand_off"]["ended"])]
+
+
+def over(bench: Bench, clients: Clients, session: str, *texts: str, options: tuple[str, ...] = ()) -> list[str]:
+    """Let a session launch tasks to their end, kill its client, and return the ids."""
+    process = clients.start()
+    begin(bench, session, "--pid", process)
+    tasks = [bench.launch(text, "--session", session, *options) for text in texts]
+    bench.run("wait", *tasks)
+    clients.kill(process)
+    return tasks
+
+
+# --- a new session --------------------------------------------------------------------------------
+
+
+def test_ending_of_an_earlier_session_is_reported_to_one_new_session(bench: Bench, clients: Clients) -> None:
+    """The first new session receives the ending, its next turn acknowledges it, and the record is deleted later."""
+    (task,) = over(bench, clients, "s-1", "exit 3", options=("--retain", "1s"))
+    first = begin(bench, "s-2", "--pid", clients.start())
+    assert handed(first) == [task]
+    assert state_of(bench, task) == "presented"
+    assert handed(begin(bench, "s-3", "--pid", clients.start())) == []
+    assert told(bench, "s-2") == []
+    assert state_of(bench, task) == "acked"
+    assert handed(begin(bench, "s-4", "--pid", clients.start())) == []
+    wait_until(lambda: bench.ok("sweep", "--apply") is not None and bench.run("show", task).returncode == 2, "deletion")
+
+
+def test_presented_ending_is_reported_again_when_its_session_dies(bench: Bench, clients: Clients) -> None:
+    """The next new session receives an ending that the dead session had not acknowledged."""
+    (task,) = over(bench, clients, "s-1", "exit 3")
+    process = clients.start()
+    assert handed(begin(bench, "s-2", "--pid", process)) == [task]
+    clients.kill(process)
+    assert handed(begin(bench, "s-3", "--pid", clients.start())) == [task]
+    bench.run("result", task, env={"OUTLIVE_SESSION": "s-3"})
+    assert state_of(bench, task) == "acked"
+
+
+def test_hand_off_names_five_endings_of_earlier_sessions_and_counts_the_rest(bench: Bench, clients: Clients) -> None:
+    """Failures are named first, and the endings that are only counted are acknowledged, too."""
+    tasks = over(bench, clients, "s-1", "exit 3", *["true"] * 7, "exit 4")
+    begun = begin(bench, "s-2", "--pid", clients.start())
+    names = handed(begun)
+    assert len(names) == 5
+    assert set(names) >= {tasks[0], tasks[-1]}
+    assert begun["hand_off"]["earlier_more"] == 4
+    assert "and 4 more" in begun["hand_off"]["text"]
+    assert handed(begin(bench, "s-3", "--pid", clients.start())) == []
+    assert told(bench, "s-2") == []
+    assert {state_of(bench, task) for task in tasks} == {"acked"}
+
+
+def test_compacted_session_receives_no_endings_of_earlier_sessions(bench: Bench, clients: Clients) -> None:
+    """The ending waits for a new session, and a compacted session is not new."""
+    process = clients.start()
+    begin(bench, "s-0", "--pid", process)
+    (task,) = over(bench, clients, "s-1", "exit 3")
+    assert handed(begin(bench, "s-0", "--source", "compact", "--pid", process)) == []
+    assert handed(begin(bench, "s-2", "--pid", clients.start())) == [task]
+
+
+# --- a session inside the task of another session -------------------------------------------------
+
+
+@pytest.mark.parametrize("hook", [True, False], ids=["begun", "only launched"])
+def test_parent_session_receives_endings_of_a_session_inside_its_task(
+    bench: Bench, clients: Clients, *, hook: bool
+) -> None:
+    """The session inside the task is over, so the ending of the task that it launched goes to the parent."""
+    begin(bench, "parent", "--pid", clients.start())
+    outlive = " ".join(bench.command())
+    begins = f"{outlive} session begin --session child --pid $$; " if hook else ""
+    script = f"{begins}{outlive} run --session child '{until('go')}; exit 3' > inner; {until('over')}"
+    script += f"; {outlive} session end --session child"
+    outer = bench.launch(script, "--session", "parent")
+    inner = wait_until(lambda: _text_of(bench.project / "inner"), "the inner task's id")
+    assert [task["id"] for task in bench.json("gate", "--session", "parent")["running"]] == [outer]
+    (bench.project / "over").touch()
+    bench.run("wait", outer, "--session", "parent")
+    assert [task["id"] for task in bench.json("gate", "--session", "parent")["running"]] == [inner]
+    (bench.project / "go").touch()
+    bench.run("wait", inner)
+    assert handed(begin(bench, "other", "--pid", clients.start())) == []
+    assert told(bench, "parent") == [inner]
+    assert told(bench, "parent") == []
+    assert state_of(bench, inner) == "acked"
+
+
+def test_client_inside_a_task_has_its_own_session(bench: Bench, clients: Clients) -> None:
+    """When the client is killed, the ending of its task goes to the session whose task the client ran in."""
+    begin(bench, "parent", "--pid", clients.start())
+    outlive = " ".join(bench.command())
+    client = clients.start()
+    launches = {
+        "CLAUDE_CODE_SESSION_ID=claude": "claude",
+        "CODEX_SESSION_ID=codex": "codex",
+        "CLAUDE_CODE_SESSION_ID=claude OUTLIVE_SESSION=plugin": "plugin",
+        "SHELL=sh": "parent",
+    }
+    script = f"env OUTLIVE_SESSION=claude {outlive} session begin --pid {client} > begun"
+    script += "".join(f"; env {one} {outlive} run 'exit 3' >> inner" for one in launches)
+    environ = {"CLAUDE_CODE_SESSION_ID": "elsewhere"}
+    bench.run("wait", bench.launch(script, "--session", "parent", env=environ), "--session", "parent")
+    tasks = _text_of(bench.project / "inner").split()
+    assert [bench.show(task)["session"] for task in tasks] == list(launches.values())
+    bench.run("wait", *tasks, "--no-ack")
+    assert tasks[0] not in told(bench, "parent")
+    clients.kill(client)
+    assert told(bench, "parent") == [tasks[0]]
+
+
+def _text_of(path: Path) -> str:
+    return path.read_text().strip() if path.exists() else ""
+
+
+# --- a session whose hand-off showed the task as running ------------------------------------------
+
+
+def test_session_that_was_shown_a_running_task_receives_its_ending(bench: Bench, clients: Clients) -> None:
+    """Session A has died, and session B receives the ending but need not wait at the gate for the task."""
+    process = clients.start()
+    begin(bench, "A", "--pid", process)
+    task = bench.launch(f"{until('go')}; exit 3", "--session", "A")
+    clients.kill(process)
+    shown = begin(bench, "B", "--pid", clients.start())["hand_off"]["running"]
+    assert [(each["id"], each["earlier_session"]) for each in shown] == [(task, True)]
+    assert bench.json("gate", "--session", "B")["may_stop"] is True
+    (bench.project / "go").touch()
+    bench.run("wait", task)
+    assert handed(begin(bench, "C", "--pid", clients.start())) == []
+    assert told(bench, "B") == [task]
+    assert told(bench, "B") == []
+    assert state_of(bench, task) == "acked"
+    assert handed(begin(bench, "D", "--pid", clients.start())) == []
+
+
+def test_ending_waits_for_a_new_session_when_no_session_is_left(bench: Bench, clients: Clients) -> None:
+    """Both the launching session and the session that was shown the task have died."""
+    processes = [clients.start() for _ in range(2)]
+    begin(bench, "A", "--pid", processes[0])
+    task = bench.launch(f"{until('go')}; exit 3", "--session", "A")
+    clients.kill(processes[0])
+    begin(bench, "B", "--pid", processes[1])
+    clients.kill(processes[1])
+    (bench.project / "go").touch()
+    bench.run("wait", task)
+    assert handed(begin(bench, "C", "--pid", clients.start())) == [task]
+    assert ended(bench, "C") in told(bench, "C")
+
+
+@pytest.mark.parametrize("dies_first", [True, False], ids=["before the ending", "after it"])
+def test_warned_session_receives_an_ending_when_the_launching_session_dies(
+    bench: Bench, clients: Clients, *, dies_first: bool
+) -> None:
+    """B's hand-off warns that a task of A may stash files, and B receives the ending when A has died."""
+    process = clients.start()
+    begin(bench, "A", "--pid", process)
+    task = bench.launch(f"{until('go')}; exit 3 && git stash", "--session", "A")
+    handed_to_b = begin(bench, "B", "--pid", clients.start())["hand_off"]
+    assert (handed_to_b["running"], task in handed_to_b["text"]) == ([], True)
+    if dies_first:
+        clients.kill(process)
+    assert bench.json("gate", "--session", "B")["may_stop"] is True
+    (bench.project / "go").touch()
+    bench.run("wait", task)
+    if not dies_first:
+        prompt = {"session_id": "B", "cwd": str(bench.project), "prompt": "go on"}
+        for _ in range(2):
+            assert hook(bench, prompt) == "", "A lives, and hears it"
+        clients.kill(process)
+        assert f"n{task}01ended" in hook(bench, prompt)
+        return
+    assert handed(begin(bench, "C", "--pid", clients.start())) == []
+    assert told(bench, "B") == [task]
+    assert told(bench, "B") == []
+    assert state_of(bench, task) == "acked"
+
+
+def hook(bench: Bench, payload: dict[str, str]) -> str:
+    """Return the output of the hook that runs before a prompt."""
+    words = bench.command("hook", "claude", "UserPromptSubmit")
+    done = subprocess.run(words, input=json.dumps(payload), env=bench.env, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout
+
+
+# --- a compacted session --------------------------------------------------------------------------
+
+
+def test_compacted_session_is_reminded_of_reported_endings(bench: Bench, clients: Clients) -> None:
+    """The hand-off has one line for each of the last eight endings, and no notice is presented again."""
+    process = clients.start()
+    begin(bench, "s-1", "--pid", process)
+    tasks = [bench.launch("exit 3", "--session", "s-1") for _ in range(9)]
+    bench.run("wait", *tasks)
+    assert len(told(bench, "s-1")) == 9
+    assert told(bench, "s-1") == []
+    begun = begin(bench, "s-1", "--pid", process, "--source", "compact")["hand_off"]
+    assert len(set(begun["told_lately"]) & set(tasks)) == len(begun["told_lately"]) == 8
+    assert begun["ended"] == []
+    (line,) = [line for line in begun["text"].splitlines() if begun["told_lately"][0] in line]
+    assert "failed (exit 3)" in line
+    assert len(line.encode()) <= 100
+    assert told(bench, "s-1") == []
+    assert bench.ok("session", "begin", "--session", "s-1", "--source", "resume", "--pid", process) == ""
+
+
+def test_compacted_session_is_reminded_of_endings_of_earlier_sessions(bench: Bench, clients: Clients) -> None:
+    """The reminder names a task that the session was shown as running, and one that ended before it began."""
+    process = clients.start()
+    begin(bench, "A", "--pid", process)
+    shown = bench.launch(f"{until('go')}; exit 3", "--session", "A")
+    clients.kill(process)
+    (earlier,) = over(bench, clients, "E", "exit 4")
+    process = clients.start()
+    assert handed(begin(bench, "B", "--pid", process)) == [earlier]
+    (bench.project / "go").touch()
+    bench.run("wait", shown)
+    assert told(bench, "B") == [shown]
+    assert told(bench, "B") == []
+    begun = begin(bench, "B", "--pid", process, "--source", "compact")["hand_off"]
+    assert (set(begun["told_lately"]), begun["ended"]) == ({shown, earlier}, [])

@@ -1,0 +1,208 @@
+"""Processes that die between fork and exec, for which no ending may be recorded."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from select import POLLIN, poll
+from typing import TYPE_CHECKING
+
+import pytest
+
+from outlive.bundle.attempt import AttemptFiles, HeldFiles, create_attempt, reopen_attempt, take
+from outlive.bundle.home import Home, open_home
+from outlive.domain.tasks.evidence import decide
+from outlive.keeper import witness
+from outlive.keeper.exit_watch import OwnWitness, command_of, never_begun, read_evidence
+from outlive.keeper.intent import write_intent
+from outlive.keeper.plan import Plan, Surroundings
+from outlive.keeper.spawn import NewKeeper
+from outlive.keeper.supervise import Supervision
+from outlive.linux.shared_listener import PROMISED, SharedListener
+from outlive.linux.syscalls import SYS_ADMIN, has_capability
+from outlive.observe.seccomp import self_test
+from outlive.service.clock import utc_now
+from tests.support import is_alive, kill, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import NoReturn
+
+    from outlive.domain.tasks.evidence import Evidence
+    from tests.support import Bench
+
+pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="observed by system calls on x86_64 here")
+
+
+class Start:
+    """An observed command that is about to begin, with the files of its attempt."""
+
+    def __init__(self, root: Path) -> None:
+        self.home: Home = open_home({"OUTLIVE_HOME": str(root / "state")})
+        bundle = self.home.bundle("aaaaaaaa")
+        os.makedirs(bundle + "/attempts")
+        self.files = AttemptFiles(bundle, 1)
+        self.held: HeldFiles = create_attempt(self.files)
+        self.ran = root / "ran"
+
+    def make_channels(self) -> None:
+        """Make the pipes and the listener in the keeper, so that they close with it."""
+        journal = os.open(self.files.effects, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self.shared_listener = SharedListener(journal, 0, keep_privileges=has_capability(SYS_ADMIN))
+        self.voice, self._voice_write = os.pipe()
+        self._begin_read, self.begin = os.pipe()
+
+    def fork_witness(self) -> None:
+        """Fork the witness, which forks the command-to-be; close their pipe ends here."""
+        assert self.held.lock is not None
+        start = witness.Start(
+            lock=self.held.lock,
+            record=self.held.record,
+            output=self.held.output,
+            voice=self._voice_write,
+            begin=self._begin_read,
+            argv=("/bin/sh", "-c", f"touch {self.ran}"),
+            cwd="/",
+            environ={"PATH": os.defpath},
+            umask=0o077,
+            limits=(),
+            shared_listener=self.shared_listener,
+        )
+        if os.fork() == 0:
+            for fd in (self.begin, self.voice, self.held.control, self.held.done):
+                os.close(fd)
+            witness.serve(start)
+        os.close(self._voice_write)
+        os.close(self._begin_read)
+
+    def is_over(self) -> bool:
+        """Return whether no process has the attempt's lock any more."""
+        lock = take(self.files)
+        if lock is not None:
+            os.close(lock)
+        return lock is not None
+
+    def ending(self) -> Evidence | None:
+        """Wait until no process has the attempt's lock, and return the recorded evidence."""
+        self.held.close()
+        wait_until(self.is_over, "the end of everybody who could finish the attempt")
+        fd = os.open(self.files.record, os.O_RDONLY)
+        try:
+            return read_evidence(fd, "witness")
+        finally:
+            os.close(fd)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    """Return a command that is about to begin."""
+    return Start(tmp_path)
+
+
+def keeper_that(life: Callable[[], object]) -> int:
+    """Fork a process that calls `life` and then kills itself; return its pid."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            life()
+        finally:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return pid
+
+
+def has_begun_falsely(seen: Evidence | None) -> bool:
+    """Return whether the evidence claims an ending of a command that never began."""
+    return seen is not None and (decide(seen, None).state != "lost" or seen.started != "no")
+
+
+def test_command_has_no_ending_when_its_keeper_dies_before_the_exec(start: Start) -> None:
+    """The keeper is killed before it takes the listener, so the command never begins."""
+
+    def live() -> None:
+        start.make_channels()
+        start.fork_witness()
+        os.close(start.shared_listener._keeper)
+        os.write(start.begin, PROMISED)
+
+    os.waitpid(keeper_that(live), 0)
+    seen = start.ending()
+    assert not start.ran.exists()
+    assert not has_begun_falsely(seen), seen
+
+
+def test_command_dies_when_keeper_and_witness_are_killed_during_its_exec(start: Start) -> None:
+    """The exec waits for an answer to its system call, which no process can give any more."""
+    said, say = os.pipe()
+
+    def live() -> None:
+        start.make_channels()
+        os.write(start.begin, PROMISED)
+        start.fork_witness()
+        os.read(start.voice, 64)
+        command = command_of(start.held.record)
+        listener = start.shared_listener.of_keeper(command)
+        assert listener is not None
+        os.write(start.begin, b"g")
+        waiting = poll()
+        waiting.register(listener, POLLIN)
+        waiting.poll()
+        os.write(say, b"asked")
+        time.sleep(60)
+
+    keeper = keeper_that(live)
+    assert os.read(said, 16) == b"asked"
+    command = command_of(start.held.record)
+    own = int((start.files.read_slot("process") or {})["witness"])
+    os.kill(own, signal.SIGSTOP)  # otherwise the witness could answer the call before it is killed
+    kill(keeper)
+    kill(own)
+    os.waitpid(keeper, 0)
+    try:
+        wait_until(lambda: not is_alive(command), "the end of the command that never began")
+        assert not has_begun_falsely(start.ending())
+        assert not start.ran.exists()
+    finally:
+        kill(command)
+
+
+def test_task_is_cancelled_when_its_cancel_prevents_the_start(bench: Bench) -> None:
+    """The keeper had killed the command-to-be because of the cancel, so the task is neither lost nor failed."""
+    task = bench.launch("sleep 60")
+    bench.kill(task, "keeper", "witness", "command")
+    files, launch = bench.files(task), bench.row(task).launch
+    control = take(files, "control")
+    assert control is not None
+    held = reopen_attempt(files, take(files), control)
+    write_intent(held.record, "cancel", utc_now())
+    plan = Plan(home=bench.home, launch=launch, files=files, surroundings=Surroundings(environ={}, umask=0o077))
+    voice, _ = os.pipe()
+    Supervision(plan, held, OwnWitness(voice, held.record), "keeper").settle(never_begun("killed_at_start"))
+    attempt = bench.row(task).current
+    assert (attempt.state, attempt.reason) == ("cancelled", "requested")
+
+
+def test_self_test_process_ends_when_its_keeper_is_killed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test process releases the attempt's lock, and no ending is recorded."""
+    monkeypatch.setattr(self_test, "_sees", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    pid = keeper_that(lambda: self_test.can_observe(start.home, keep_privileges=has_capability(SYS_ADMIN)))
+    os.waitpid(pid, 0)
+    assert start.ending() is None
+
+
+def test_launcher_gives_up_when_its_keeper_does_not_confirm(start: Start) -> None:
+    """The keeper neither confirms the start nor exits, and the launcher returns `silent` after its timeout."""
+    here, there = os.pipe()
+
+    def live(*_: int) -> NoReturn:
+        os.write(there, b"%d" % os.getpid())
+        while True:
+            signal.pause()
+
+    with NewKeeper(start.held, live, lambda *_: False) as keeper:
+        pid = int(os.read(here, 16))
+        try:
+            assert keeper.begin(within_ms=50) == "silent"
+        finally:
+            kill(pid)
