@@ -1,4 +1,4 @@
-"""Fixtures of the tests with real clients: they run by `make test-clients` only."""
+"""Fixtures of the tests with real clients, which only `make test-clients` runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T", bound=Rig)
 
 @pytest.fixture
 def model() -> Iterator[Model]:
-    """A model that says what the test scripts."""
+    """Start a model that gives the answers of the test."""
     with Model() as running:
         yield running
 
@@ -34,19 +34,25 @@ def _rig(kind: type[T], bench: Bench, model: Model) -> Iterator[T]:
 
 @pytest.fixture(params=(Claude, Codex, Gemini), ids=lambda kind: kind.name)
 def rig(request: pytest.FixtureRequest, bench: Bench, model: Model) -> Iterator[Rig]:
-    """Each client in turn, in a home of its own."""
+    """Return each client in turn, in a home directory of its own."""
     yield from _rig(request.param, bench, model)
 
 
 @pytest.fixture(params=(Claude, Codex, Gemini, OpenCode), ids=lambda kind: kind.name)
 def answering(request: pytest.FixtureRequest, bench: Bench, model: Model) -> Iterator[Rig]:
-    """Each client that answers one prompt and ends, in a home of its own."""
+    """Return each client that can answer one prompt and exit.
+
+    Each has a home directory of its own.
+    """
     yield from _rig(request.param, bench, model)
 
 
 @pytest.fixture(params=(Claude, Codex, Gemini, OpenCode, OpenClaw), ids=lambda kind: kind.name)
 def configured(request: pytest.FixtureRequest, bench: Bench, model: Model) -> Iterator[Rig]:
-    """Every client, also those that live by plugins, configured by its user and with Outlive, and not started yet."""
+    """Return every client, configured by its user and with Outlive installed.
+
+    The client has not been started yet. Clients that use plugins instead of hooks are included.
+    """
     for rig in _rig(request.param, bench, model):
         rig.configure()
         rig.install()
@@ -55,31 +61,34 @@ def configured(request: pytest.FixtureRequest, bench: Bench, model: Model) -> It
 
 @pytest.fixture
 def claude(bench: Bench, model: Model) -> Iterator[Claude]:
-    """Claude Code, in a home of its own."""
+    """Return Claude Code, in a home directory of its own."""
     yield from _rig(Claude, bench, model)
 
 
 @pytest.fixture
 def codex(bench: Bench, model: Model) -> Iterator[Codex]:
-    """Codex, in a home of its own."""
+    """Return Codex, in a home directory of its own."""
     yield from _rig(Codex, bench, model)
 
 
 @pytest.fixture
 def gemini(bench: Bench, model: Model) -> Iterator[Gemini]:
-    """Gemini CLI, in a home of its own."""
+    """Return Gemini CLI, in a home directory of its own."""
     yield from _rig(Gemini, bench, model)
 
 
 @pytest.fixture
 def opencode(bench: Bench, model: Model) -> Iterator[OpenCode]:
-    """OpenCode, in a home of its own."""
+    """Return OpenCode, in a home directory of its own."""
     yield from _rig(OpenCode, bench, model)
 
 
 @pytest.fixture(scope="module")
 def openclaw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenClaw]:
-    """OpenClaw with Outlive installed and its gateway up: one for all tests, because that takes long."""
+    """Return OpenClaw with Outlive installed and its gateway running.
+
+    All tests of a module share it, because starting the gateway takes long.
+    """
     bench = Bench(tmp_path_factory.mktemp("openclaw"))
     with Model() as model:
         for rig in _rig(OpenClaw, bench, model):

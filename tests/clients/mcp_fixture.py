@@ -1,9 +1,9 @@
-"""A server for the conformance suite: ours, over HTTP, with the suite's own tools beside ours.
+"""The server for the conformance suite: ours over HTTP, and the suite's tools.
 
-    python -m tests.clients.mcp_fixture PORT
+`python -m tests.clients.mcp_fixture PORT`
 
-The suite cannot show a token, so each request is given ours on its way in; everything behind that is
-the server as `outlive mcp --http` has it.
+The suite cannot send a token, so this fixture adds the token to each request. Everything else is the server that
+`outlive mcp --http` runs.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 
 class WithToken:
-    """Shows the token for whoever cannot."""
+    """An application that adds the token to the requests of a client without one."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
         self._header = (b"authorization", f"Bearer {token}".encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Pass one request on, with the token in its headers."""
         if scope["type"] == "http":
             scope = {**scope, "headers": [*scope["headers"], self._header]}
         await self._app(scope, receive, send)
 
 
 def main() -> None:
-    """Serve until we are killed."""
+    """Serve until this process is killed."""
     home = open_home(os.environ)
     listening = http.listen(int(sys.argv[1]))
     server = build_server(home, os.environ, os.getcwd(), is_distant=True, tools=(*TOOLS, *OURS))

@@ -1,7 +1,7 @@
-"""The tools, resources and prompts that the conformance suite expects of a server, beside ours.
+"""The tools, resources and prompts that the conformance suite expects of a server.
 
-What launches goes through our own tasks: a command of the shell plays the part that the suite wants. The
-rest is answered here, and reaches the client through our server as everything does.
+A tool of the suite that runs for a while launches one of our tasks, with a shell command in place of the work. The
+other ones are answered here, through our server.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, Field
 
-from outlive.client.sdk import Outlive
 from outlive.domain.errors import UserError
+from outlive.mcp.answer import Answer
 from outlive.mcp.resources import uri_of
-from outlive.mcp.tasks_extension import TaskParams, UpdateParams
+from outlive.mcp.tasks.extension_2026_07 import TaskParams, UpdateParams
 from outlive.mcp.tools.tool import Arguments, Call, Tool
-from outlive.mcp.words import Answer
+from outlive.sdk.outlive import Outlive
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -54,7 +54,7 @@ SCHEMA_2020 = {
 
 
 class Anything(Arguments):
-    """What the suite gives."""
+    """The arguments that the suite gives to any tool."""
 
     seconds: float = 0
     label: str = ""
@@ -86,7 +86,8 @@ def _tool(name: str, command: Callable[[Anything], str | list[str]] | None = Non
     )
 
 
-# The suite has tasks that ask the client something; ours never do. Their command waits until the fixture was answered.
+# The suite has tasks that ask the client a question, which our tasks never do. The command of such a task waits until
+# the fixture has received the answer.
 UNTIL_ANSWERED = "while ! [ -e answered-$OUTLIVE_TASK ]; do sleep 0.05; done"
 QUESTIONS = {"confirm_delete": 1, "multi_input": 2}
 
@@ -166,22 +167,25 @@ WATCHED = "test://watched-resource"
 
 
 class Asking:
-    """Tasks that wait for an answer of the client: ours, with the question added while it is open."""
+    """The tasks that wait for an answer of the client.
+
+    Our server runs the task, and this class adds the question while it is open.
+    """
 
     def __init__(self) -> None:
         self._open: dict[str, dict[str, Any]] = {}
 
     def begins(self, task: str, questions: int) -> None:
-        """A task that asks so many questions has been launched."""
+        """Add a new task, with the number of its questions."""
         self._open[task] = {f"question-{number}": _question() for number in range(questions)}
 
     def seen(self, found: dict[str, Any]) -> dict[str, Any]:
-        """What `tasks/get` says of it."""
+        """Return the answer of `tasks/get`, with the open questions of the task added."""
         waiting = self._open.get(found["taskId"])
         return {**found, "status": "input_required", "inputRequests": waiting} if waiting else found
 
     def answered(self, task: str, names: Iterable[str]) -> None:
-        """What was answered is asked no more; with the last answer the command goes on."""
+        """Remove answered questions; after the last one, let the command go on."""
         waiting = self._open.get(task, {})
         for name in names:
             waiting.pop(name, None)
@@ -190,7 +194,7 @@ class Asking:
 
 
 class Beside:
-    """Theirs beside ours: what is not theirs goes where it would have gone."""
+    """The handlers of the suite's tools, which pass other requests to our server."""
 
     def __init__(self, server: Server[Any]) -> None:
         self._asking = Asking()
@@ -203,7 +207,7 @@ class Beside:
             "resources/unsubscribe": (types.UnsubscribeRequestParams, partial(self.watch, "resources/unsubscribe")),
             "tasks/get": (TaskParams, self.get_task),
             "tasks/update": (UpdateParams, self.update_task),
-            # Only so that the scenario of caching, which asks for every list there is, gets to ours.
+            # The scenario of caching requests every kind of list. Without this one, it would not get to our lists.
             "prompts/list": (types.PaginatedRequestParams, self.list_prompts),
         }
         self._ours = {name: found.handler for name in methods if (found := server.get_request_handler(name))}
@@ -211,7 +215,10 @@ class Beside:
             server.add_request_handler(name, params, answer)
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> HandlerResult:
-        """Theirs are played; of ours, those that ask are remembered."""
+        """Call a tool of the suite, or one of ours.
+
+        A task of ours that asks questions is added to `Asking`.
+        """
         if params.name in THEIRS:
             return await THEIRS[params.name](ctx)
         if params.name == "test_tool_with_task":
@@ -226,7 +233,7 @@ class Beside:
         return answer
 
     async def list_tools(self, ctx: Context, params: object) -> HandlerResult:
-        """All of them."""
+        """List our tools and those of the suite."""
         found = await self._ours["tools/list"](ctx, params)
         assert isinstance(found, types.ListToolsResult)
         plain = {"type": "object", "properties": {}}
@@ -237,7 +244,7 @@ class Beside:
         return found.model_copy(update={"tools": [*found.tools, *theirs]})
 
     async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> HandlerResult:
-        """Theirs by their addresses."""
+        """Read a resource of the suite by its address, or one of ours."""
         found = RESOURCES.get(str(params.uri))
         if found is None:
             return await self._ours["resources/read"](ctx, params)
@@ -246,22 +253,22 @@ class Beside:
     async def watch(
         self, method: str, ctx: Context, params: types.SubscribeRequestParams | types.UnsubscribeRequestParams
     ) -> HandlerResult:
-        """What they watch is the output of a task of ours."""
+        """Subscribe to the output of a task, which is the suite's watched resource."""
         uri = self._watched if str(params.uri) == WATCHED else params.uri
         return await self._ours[method](ctx, params.model_copy(update={"uri": uri}))
 
     async def get_task(self, ctx: Context, params: TaskParams) -> HandlerResult:
-        """Ours, with its open questions."""
+        """Return a task of ours, with its open questions."""
         found = await self._ours["tasks/get"](ctx, params)
         assert isinstance(found, dict)
         return self._asking.seen(found)
 
     async def update_task(self, ctx: Context, params: UpdateParams) -> HandlerResult:
-        """Acknowledged by ours, read here."""
+        """Pass the answers to our server, then remove the answered questions."""
         acknowledged = await self._ours["tasks/update"](ctx, params)
         self._asking.answered(params.task_id, params.input_responses)
         return acknowledged
 
     async def list_prompts(self, _: Context, __: object) -> HandlerResult:
-        """None."""
+        """List no prompts."""
         return types.ListPromptsResult(prompts=[])

@@ -1,7 +1,7 @@
-"""A model on loopback that says what a test scripts: the streaming APIs that the clients speak.
+"""A model on loopback that gives the answers of a test, in each client's API.
 
-A test gives a function from what was asked to what is answered. Every request is kept, so that a
-test can look at what the model was really told.
+A test provides a function from a request to its replies. Every request is kept, so that a test can check the whole text
+that the model received.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Say:
-    """The model says something."""
+    """A reply of text."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Use:
-    """The model uses a tool."""
+    """A reply that calls a tool."""
 
     tool: str
     given: dict[str, Any]
     namespace: str = ""
-    """Where Codex looks for the tools of a server."""
+    """The namespace in which Codex finds the tools of a server."""
 
 
 @dataclass(frozen=True)
 class Hang:
-    """The model takes its time."""
+    """A delay before the model replies."""
 
     seconds: float = 60.0
 
 
 @dataclass(frozen=True)
 class Pause:
-    """The model thinks between two things that it says; only in Anthropic's dialect."""
+    """A delay between two replies; only in the API of Anthropic."""
 
     seconds: float = 2.0
 
@@ -54,21 +54,21 @@ Reply = Say | Use | Hang | Pause
 
 @dataclass(frozen=True)
 class Asked:
-    """One request: every text in it in order, and what came since the model last spoke."""
+    """One request to the model."""
 
     path: str
     body: Any
     texts: list[tuple[str, str]] = field(default_factory=list)
-    """Who said it (`user`, `result`, `model`, `system`), and what."""
+    """Each text of the request in order, with its origin: `user`, `result`, `model` or `system`."""
 
     @property
     def all(self) -> str:
-        """Everything that the model is told."""
+        """All text that the model receives."""
         return "\n".join(text for _, text in self.texts)
 
     @property
     def last(self) -> str:
-        """What it is told since it last spoke."""
+        """The text that is new since the model's last reply."""
         news: list[str] = []
         for who, text in reversed(self.texts):
             if who == "model":
@@ -78,21 +78,27 @@ class Asked:
 
     @property
     def results(self) -> int:
-        """How many results of tools are in it."""
+        """The number of tool results in the request."""
         return sum(who == "result" for who, _ in self.texts)
 
     @property
     def has_tools(self) -> bool:
-        """Whether it is part of the conversation, and not a client asking for a title."""
+        """Whether the request belongs to the conversation.
+
+        Clients also send requests without tools, for example for a title.
+        """
         return bool(self.body.get("tools"))
 
     def offers(self, use: Use) -> bool:
-        """Whether the model may use this; some clients do not wait for the servers that have their tools."""
+        """Return whether the request offers a tool to the model.
+
+        Some clients do not wait for the MCP servers before their first request.
+        """
         return f'"{use.namespace or use.tool}"' in json.dumps(self.body["tools"])
 
 
 class Model:
-    """The server; a context that runs it in a thread."""
+    """The server of the model, as a context that runs it in a thread."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
@@ -103,7 +109,7 @@ class Model:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     def reply(self, asked: Asked) -> list[Say | Use | Pause]:
-        """What is answered, after whatever time it takes."""
+        """Return the replies to a request, after their delays."""
         if not asked.has_tools:
             return [Say("a title")]
         self.asked.append(asked)
@@ -128,24 +134,24 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Exchange(BaseHTTPRequestHandler):
-    """One request and its answer."""
+    """One request and its response."""
 
     protocol_version = "HTTP/1.1"
     server: _Server
 
     def log_message(self, *_: object) -> None:
-        """Say nothing on stderr."""
+        """Log nothing on stderr."""
 
     def do_HEAD(self) -> None:
-        """Some clients look whether anybody is there."""
+        """Answer a client that checks whether the server is up."""
         self._json({})
 
     def do_GET(self) -> None:
-        """Some clients ask for a list of models."""
+        """Answer a client that requests the list of models."""
         self._json({"data": [], "models": []})
 
     def do_POST(self) -> None:
-        """The model speaks."""
+        """Answer with the replies of the model."""
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
         path = self.path.partition("?")[0]
         speak = _dialect(path)
@@ -154,12 +160,12 @@ class _Exchange(BaseHTTPRequestHandler):
             return
         replies = self.server.model.reply(Asked(path, body, list(_texts(path, body))))
         try:
-            if path.endswith(":generateContent"):  # the only one that is not a stream
+            if path.endswith(":generateContent"):  # the only response that is not a stream
                 self._json(next(speak(replies, body)))
             else:
                 self._stream(speak(replies, body))
         except OSError:
-            pass  # the client was killed, which is what tests do
+            pass  # the test has killed the client
 
     def _json(self, value: object) -> None:
         content = json.dumps(value).encode()
@@ -181,7 +187,7 @@ class _Exchange(BaseHTTPRequestHandler):
 
 
 def _text(value: Any) -> str:
-    """Whatever text is in a part of a message."""
+    """Return the text in a part of a message."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

@@ -1,16 +1,17 @@
-// Stands for OpenClaw's gateway: loads the plugin, calls what it has registered, one line of JSON each.
+// A stand-in for OpenClaw's gateway. It loads the plugin and, for each line of JSON, calls a function that the plugin
+// has registered.
 
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
 const [plugin, command] = process.argv.slice(2);
 const registered = {};
-let nudges = 0;
+const nudges = [];
 const api = {
   pluginConfig: { command: JSON.parse(command), guard: "advise" },
   on: (name, act) => (registered[name] = act),
   registerAgentToolResultMiddleware: (act) => (registered.result = act),
-  runtime: { system: { enqueueSystemEvent: () => true, requestHeartbeat: () => (nudges += 1) } },
+  runtime: { system: { enqueueSystemEvent: () => true, requestHeartbeat: (request) => nudges.push(request) } },
 };
 (await import(pathToFileURL(plugin).href)).default.register(api);
 for await (const line of createInterface({ input: process.stdin })) {

@@ -1,4 +1,7 @@
-"""Real clients in a home of their own, with Outlive installed as a user would, and a model that is scripted."""
+"""Real clients, each in a home directory of its own, and with a scripted model.
+
+Outlive is installed as a user installs it.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +35,20 @@ PATIENCE_S = 80
 
 
 def program(name: str) -> Path:
-    """The pinned client."""
+    """Return the path of a pinned client."""
     return CLIENTS / name / "node_modules/.bin" / name
 
 
 class Rig:
-    """One user with one client: home, project, environment."""
+    """One user with one client: home directory, project and environment."""
 
     name = ""
     is_woken = True
-    """Whether an idle session of it can be woken."""
+    """Whether an idle session of this client can be woken."""
     compact = "/compact"
-    """What a person types to have the history summarised."""
+    """The command with which a user compacts the history."""
     compacted = b"ompacted"
-    """What is seen then."""
+    """The text on the screen after the history was compacted."""
 
     def __init__(self, bench: Bench, model: Model) -> None:
         self.bench = bench
@@ -57,66 +60,72 @@ class Rig:
         bench.env.update(self.environment())
 
     def environment(self) -> dict[str, str]:
-        """What every process of this user has; nothing of whoever runs the tests."""
+        """Return the environment of this user's processes.
+
+        It contains nothing from the environment of the test run.
+        """
         path = [str(NODE), str(program(self.name).parent), str(SCRIPT.parent), "/usr/local/bin", "/usr/bin", "/bin"]
         found = {"PATH": ":".join(path), "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
-        # Clients that are made with Bun unpack libraries of 5 to 13 MB there each time, and leave them behind.
-        # Not in the home: there the doctor must leave everything as it is.
+        # Clients that are built with Bun unpack libraries of 5 to 13 MB into this directory each time, and leave them
+        # there. It is not in the home directory, in which the doctor must not change anything.
         unpacked = self.bench.root / "unpacked"
         unpacked.mkdir(exist_ok=True)
         return {**found, "BUN_TMPDIR": str(unpacked)}
 
     def configure(self) -> Path:
-        """Its configuration, as a user would have it; the file that Outlive is installed into."""
+        """Write the client's configuration, as its user would.
+
+        Returns the file into which Outlive is installed.
+        """
         raise NotImplementedError
 
     def install(self, *options: str) -> None:
-        """As a user does it."""
-        self.bench.ok("install", "--client", self.name, *options)
+        """Install Outlive, as a user does."""
+        self.bench.ok("install", "--yes", "--client", self.name, *options)
 
     def shell(self, command: str) -> Use:
-        """The model uses the client's shell tool."""
+        """Return a call of the client's shell tool."""
         raise NotImplementedError
 
     def look_at(self, path: Path) -> Use:
-        """The model reads a file: with a tool of the client, where it has one for that."""
+        """Return a call that reads a file, with the client's own tool if it has one."""
         return self.shell(f"cat {path}")
 
     def tool(self, name: str, **given: Any) -> Use:
-        """The model uses a tool of our MCP server, as this client calls it."""
+        """Return a call of a tool of our MCP server, under the name that this client uses."""
         raise NotImplementedError
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
-        """One prompt, one answer."""
+        """Start a client that answers one prompt and exits."""
         raise NotImplementedError
 
     def begin(self, prompt: str) -> subprocess.Popen[str]:
-        """A session that can be resumed."""
+        """Start a session that can be resumed."""
         raise NotImplementedError
 
     def resume(self, prompt: str) -> subprocess.Popen[str]:
-        """The session that was begun last, by another process."""
+        """Continue the last session in a new process."""
         raise NotImplementedError
 
     def sit_down(self, prompt: str, *words: str) -> Terminal:
-        """A session in a terminal, by somebody who has used the client before."""
+        """Start a session in a terminal, for a user who has used the client before."""
         env = {**self.bench.env, "PWD": str(self.bench.project)}
         terminal = Terminal(self.words_at_a_terminal(prompt, *words), env, self.bench.project)
         self._terminals.append(terminal)
         return terminal
 
     def prompt(self, terminal: Terminal, text: str) -> Asked:
-        """What the model is asked for a prompt that somebody types."""
+        """Enter a prompt, and return the request that the model receives for it."""
         before = len(self.model.asked)
         terminal.enter(text, lambda: len(self.model.asked) > before)
         return self.model.asked[before]
 
     def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
-        """What a person types to begin with a prompt."""
+        """Return the command line that starts the client in a terminal with a prompt."""
         raise NotImplementedError
 
     def start(self, *words: str, cwd: Path | None = None, **options: Any) -> subprocess.Popen[str]:
-        """A client that the test will end, or wait for."""
+        """Start a client that is ended by the test or by `clean`."""
         client = subprocess.Popen(
             [str(program(self.name)), *words],
             cwd=cwd or self.bench.project,
@@ -128,18 +137,18 @@ class Rig:
         return client
 
     def finish(self, client: subprocess.Popen[str]) -> str:
-        """What a client printed until it ended well."""
+        """Wait until a client has succeeded, and return its output."""
         out, err = client.communicate(timeout=PATIENCE_S)
         assert client.returncode == 0, (client.returncode, out[-2000:], err[-2000:])
         return out
 
     def kill(self, client: subprocess.Popen[str]) -> None:
-        """SIGKILL, to the client and nothing else."""
+        """Kill the client, and no other process."""
         client.send_signal(signal.SIGKILL)
         client.wait()
 
     def clean(self) -> None:
-        """Nothing of it is left."""
+        """Kill every process of the client that still runs."""
         for terminal in self._terminals:
             terminal.close()
         for client in self._started:
@@ -151,37 +160,43 @@ class Rig:
                     stream.close()
 
     def hand_offs(self, told: str) -> int:
-        """How many hand-offs a text tells of."""
+        """Count the hand-offs in a text."""
         return told.count("Hand-off of background tasks")
 
     def until_idle(self) -> None:
-        """The turn is over: whoever wakes the session is there."""
+        """Wait until the turn is over and the process that wakes the session is running."""
         if self.is_woken:
             wait_until(lambda: list(self.bench.state.glob("*/hooks/*.watch")), "the watcher")
 
     def is_cleared(self, _: Terminal) -> bool:
-        """Whether another session has taken the place of the one at the terminal."""
+        """Return whether a new session has replaced the one in the terminal."""
         return any(each["ended_at"] for each in self.bench.json("session", "list")["sessions"])
 
     def notices(self, task: str) -> dict[str, str]:
-        """What became of the notices of a task, without any reader having changed it."""
+        """Return the state of each notice of a task, by kind.
+
+        Reading them changes no state.
+        """
         return {notice["kind"]: notice["state"] for notice in self.bench.show(task)["notices"]}
 
     def only_task(self) -> str:
-        """The one task there is, once there is one."""
+        """Wait for a task, and return its id; there must be exactly one."""
         found = self.tasks(1)
         assert len(found) == 1
         return found[0]
 
     def tasks(self, count: int) -> list[str]:
-        """All tasks, oldest first, once there are so many."""
+        """Wait for a number of tasks, and return their ids, oldest first."""
         found = wait_until(
             lambda: (all_ := self.bench.json("list", "--all")["tasks"])[count - 1 :] and all_, "the tasks"
         )
         return [str(task["id"]) for task in reversed(found)]
 
     def stash(self, go: Path) -> str:
-        """A task that holds a.py of the project away until `go` is there, and leaves b.py alone."""
+        """Launch a task that stashes a.py of the project until `go` exists.
+
+        The file b.py is not changed.
+        """
         self.bench.env.update({name: each for name, each in ENVIRON.items() if name.startswith("GIT_")})
         worktree = Worktree(self.bench.project)
         worktree.commit(**{"a.py": "as committed\n", "b.py": "another\n"})
@@ -191,7 +206,7 @@ class Rig:
         return task
 
     def until_ended(self, task: str) -> None:
-        """The task has an ending in the ledger."""
+        """Wait until the task has an ending in the ledger."""
         wait_until(lambda: self.bench.row(task).current.settled_at, "the ending")
 
 
@@ -201,7 +216,7 @@ class Claude(Rig):
     name = "claude"
 
     def environment(self) -> dict[str, str]:
-        """Offline, as root too."""
+        """Return an environment for offline use, which also works for root."""
         return {
             **super().environment(),
             "ANTHROPIC_BASE_URL": self.model.url,
@@ -212,7 +227,7 @@ class Claude(Rig):
         }
 
     def configure(self) -> Path:
-        """Somebody who has used it before, and has a hook of their own."""
+        """Write the configuration of a user who has a hook of their own."""
         known = {
             "hasCompletedOnboarding": True,
             "customApiKeyResponses": {"approved": [self.bench.env["ANTHROPIC_API_KEY"][-20:]], "rejected": []},
@@ -226,65 +241,65 @@ class Claude(Rig):
         return file
 
     def shell(self, command: str, **more: object) -> Use:
-        """Claude Code's shell tool."""
+        """Return a call of Claude Code's shell tool."""
         return Use("Bash", {"command": command, "description": "a step", **more})
 
     def look_at(self, path: Path) -> Use:
-        """Claude Code's tool for that."""
+        """Return a call of Claude Code's tool for reading files."""
         return Use("Read", {"file_path": str(path)})
 
     def tool(self, name: str, **given: Any) -> Use:
-        """With the name of the server before it."""
+        """Return a call of our tool, with the server's name as a prefix."""
         return Use(f"mcp__outlive__{name}", given)
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
-        """One prompt, one answer."""
+        """Start a client that answers one prompt and exits."""
         fixed = ("--output-format", "json", "--permission-mode", "bypassPermissions")
         return self.start("-p", prompt, *fixed, *options, cwd=cwd)
 
     def begin(self, prompt: str) -> subprocess.Popen[str]:
-        """With a name that we give it."""
+        """Start a session with an id that the test chooses."""
         self._session = new_session()
         return self.ask(prompt, "--session-id", self._session)
 
     def resume(self, prompt: str) -> subprocess.Popen[str]:
-        """It keeps its name."""
+        """Continue the session, which keeps its id."""
         return self.ask(prompt, "--resume", self._session)
 
     def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
-        """Asking nobody."""
+        """Return a command line with which the client asks for no permissions."""
         return [str(program("claude")), "--permission-mode", "bypassPermissions", *words, prompt]
 
-    def come_back(self) -> Terminal:
-        """The session that was begun last, at a terminal, without a prompt."""
+    def come_back(self, session: str | None = None) -> Terminal:
+        """Continue a session in a terminal without a prompt, by default the last one."""
         env = {**self.bench.env, "PWD": str(self.bench.project)}
-        words = [*self.words_at_a_terminal("--resume"), self._session]
+        words = [*self.words_at_a_terminal("--resume"), session or self._session]
         terminal = Terminal(words, env, self.bench.project)
         self._terminals.append(terminal)
         return terminal
 
     def converse(self, *options: str) -> Conversation:
-        """A session that stays between two prompts."""
+        """Start a session that stays between prompts, without a terminal."""
         fixed = ("--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
         mode = ("--permission-mode", "bypassPermissions")
         return Conversation(self.start("-p", *fixed, *mode, *options, stdin=subprocess.PIPE))
 
 
 class Conversation:
-    """A session that is told prompts one after the other."""
+    """A session that reads one prompt after the other from stdin."""
 
     def __init__(self, client: subprocess.Popen[str]) -> None:
         self.client = client
 
     def say(self, prompt: str) -> None:
-        """The next prompt."""
+        """Send the next prompt."""
         assert self.client.stdin is not None
         message = {"type": "user", "message": {"role": "user", "content": prompt}}
         self.client.stdin.write(json.dumps(message) + "\n")
         self.client.stdin.flush()
 
     def result(self) -> str:
-        """What its turn ended with."""
+        """Wait for the end of the turn, and return its result."""
         assert self.client.stdout is not None
         for line in self.client.stdout:
             event = json.loads(line)
@@ -299,11 +314,11 @@ class Codex(Rig):
     name = "codex"
 
     def environment(self) -> dict[str, str]:
-        """With a provider that is the scripted model."""
+        """Return an environment with the key of the scripted model's provider."""
         return {**super().environment(), "SCRIPTED_KEY": "not-a-key"}
 
     def configure(self) -> Path:
-        """Its configuration, as a user would have it."""
+        """Write the client's configuration, as its user would."""
         file = self.home / ".codex/config.toml"
         file.parent.mkdir()
         file.write_text(
@@ -312,12 +327,15 @@ class Codex(Rig):
             f'base_url = "{self.model.url}/v1"\nwire_api = "responses"\nenv_key = "SCRIPTED_KEY"\n\n'
             f'[projects."{self.bench.project}"]\ntrust_level = "trusted"\n'
         )
-        # Its shell is a login shell, which begins with a search path of its own.
+        # Codex starts a login shell, which sets its own search path.
         (self.home / ".bash_profile").write_text(f'export PATH="{SCRIPT.parent}:$PATH"\n')
         return file
 
     def clean(self) -> None:
-        """Also the server that a session in a terminal leaves behind, which lies in the user's own directory."""
+        """Kill every process, also the server that a session in a terminal leaves behind.
+
+        The server's program lies in the user's home directory.
+        """
         super().clean()
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -328,39 +346,42 @@ class Codex(Rig):
                 kill(int(pid))
 
     def kill(self, client: subprocess.Popen[str]) -> None:
-        """SIGKILL, to the client behind its wrapper too."""
+        """Kill the wrapper and the client behind it."""
         kill_tree(client.pid)
         client.wait()
 
     def shell(self, command: str) -> Use:
-        """Codex's shell tool."""
+        """Return a call of Codex's shell tool."""
         return Use("exec_command", {"cmd": command})
 
     def tool(self, name: str, **given: Any) -> Use:
-        """In the namespace of its server."""
+        """Return a call of our tool, in the namespace of the server."""
         return Use(name, given, namespace="mcp__outlive")
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
-        """One prompt, one answer; hooks run because they are trusted, and for no other reason."""
+        """Start a client that answers one prompt; its hooks run because they are trusted."""
         return self.start("exec", "--skip-git-repo-check", *options, "--json", prompt, cwd=cwd)
 
     def begin(self, prompt: str) -> subprocess.Popen[str]:
-        """It tells its name first."""
+        """Start a session, and read its id from the first line of the output."""
         client = self.ask(prompt)
         assert client.stdout is not None
         self._session = str(json.loads(client.stdout.readline())["thread_id"])
         return client
 
     def resume(self, prompt: str) -> subprocess.Popen[str]:
-        """It keeps its name."""
+        """Continue the session, which keeps its id."""
         return self.ask(prompt, "resume", self._session)
 
     def is_cleared(self, terminal: Terminal) -> bool:
-        """It greets anew; its hooks hear of it with the next prompt."""
+        """Return whether the client has shown its greeting again.
+
+        Its hooks run only at the next prompt.
+        """
         return terminal.screen.count(b"OpenAI Codex") > 1
 
     def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
-        """On a screen that can be read."""
+        """Return a command line that keeps the output readable on the screen."""
         return [str(program("codex")), "--no-alt-screen", *words, prompt]
 
 
@@ -373,19 +394,19 @@ class Gemini(Rig):
     compacted = b"ompressed"
 
     def environment(self) -> dict[str, str]:
-        """Offline, and without asking whether the folder is trusted."""
+        """Return an environment for offline use, in which every folder is trusted."""
         return {
             **super().environment(),
             "GEMINI_API_KEY": "not-a-key",
             "GOOGLE_GEMINI_BASE_URL": self.model.url,
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
             "GEMINI_CLI_NO_RELAUNCH": "true",
-            # It says nothing of what its shell may do, so that its user has to.
+            # Gemini CLI does not say what its shell may do, so its user must allow launches by MCP.
             "OUTLIVE_MCP_RUN": "on",
         }
 
     def configure(self) -> Path:
-        """Its configuration, as a user would have it, comments and all."""
+        """Write the client's configuration with comments, as its user would."""
         file = self.home / ".gemini/settings.json"
         file.parent.mkdir()
         file.write_text(
@@ -395,37 +416,40 @@ class Gemini(Rig):
         return file
 
     def shell(self, command: str) -> Use:
-        """Gemini CLI's shell tool."""
+        """Return a call of Gemini CLI's shell tool."""
         return Use("run_shell_command", {"command": command, "description": "a step"})
 
     def look_at(self, path: Path) -> Use:
-        """Gemini CLI's tool for that."""
+        """Return a call of Gemini CLI's tool for reading files."""
         return Use("read_file", {"file_path": str(path)})
 
     def tool(self, name: str, **given: Any) -> Use:
-        """With the name of the server before it."""
+        """Return a call of our tool, with the server's name as a prefix."""
         return Use(f"mcp_outlive_{name}", given)
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
-        """One prompt, one answer."""
+        """Start a client that answers one prompt and exits."""
         fixed = ("--yolo", "--output-format", "json", "-m", "gemini-2.5-pro")
         return self.start("-p", prompt, *fixed, *options, cwd=cwd)
 
     def begin(self, prompt: str) -> subprocess.Popen[str]:
-        """The latest is the one that is resumed."""
+        """Start a session, which will be the latest one."""
         return self.ask(prompt)
 
     def resume(self, prompt: str) -> subprocess.Popen[str]:
-        """It gets another name."""
+        """Continue the latest session, which gets a new id."""
         return self.ask(prompt, "--resume", "latest")
 
     def is_cleared(self, terminal: Terminal) -> bool:
-        """It draws its screen with the hook's name, and once more without; what is typed before that is lost."""
+        """Return whether the screen is complete after the session was cleared.
+
+        The client draws the screen with the hook's name and then again without. Text that is typed before that is lost.
+        """
         drawn = terminal.screen.rpartition(b"SessionStart")[2].count(b"Type your message")
         return drawn > 1 and bool(list(self.bench.state.glob("*/hooks/*.begins")))
 
     def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
-        """Asking nobody, and staying after the first prompt."""
+        """Return a command line with which the client asks nothing and stays open."""
         return [str(program("gemini")), "--yolo", "-m", "gemini-2.5-pro", *words, "-i", prompt]
 
 
@@ -435,7 +459,10 @@ class OpenCode(Rig):
     name = "opencode"
 
     def environment(self) -> dict[str, str]:
-        """Offline: nothing is updated, fetched or downloaded. Of its tools it asks nobody about ours that launch."""
+        """Return an environment for offline use, without updates and downloads.
+
+        The user allows launches by MCP.
+        """
         return {
             **super().environment(),
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -446,7 +473,7 @@ class OpenCode(Rig):
         }
 
     def configure(self, dialect: str = "openai-compatible") -> Path:
-        """Its configuration, as a user would have it, comments and all."""
+        """Write the client's configuration with comments, as its user would."""
         file = self.home / ".config/opencode/opencode.json"
         file.parent.mkdir(parents=True)
         provider = {
@@ -460,8 +487,8 @@ class OpenCode(Rig):
             '  "model": "scripted/scripted", "small_model": "scripted/scripted",\n'
             f'  "provider": {{"scripted": {json.dumps(provider)}}},\n  "share": "disabled", "autoupdate": false\n}}\n'
         )
-        # Before its first plugin is loaded it waits for npm to fetch this package, which none of them may need; where
-        # these files say that it is there, it does not ask.
+        # Before OpenCode loads its first plugin, it lets npm fetch this package, even if no plugin needs it. With these
+        # files, the package counts as installed, and npm is not started.
         package = {"dependencies": {"@opencode-ai/plugin": "1.18.33"}}
         (file.parent / "node_modules").mkdir()
         (file.parent / "package.json").write_text(json.dumps(package))
@@ -470,43 +497,43 @@ class OpenCode(Rig):
         return file
 
     def shell(self, command: str) -> Use:
-        """OpenCode's shell tool."""
+        """Return a call of OpenCode's shell tool."""
         return Use("bash", {"command": command, "description": "a step"})
 
     def look_at(self, path: Path) -> Use:
-        """OpenCode's tool for that."""
+        """Return a call of OpenCode's tool for reading files."""
         return Use("read", {"filePath": str(path)})
 
     def tool(self, name: str, **given: Any) -> Use:
-        """With the name of the server before it."""
+        """Return a call of our tool, with the server's name as a prefix."""
         return Use(f"outlive_{name}", given)
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
-        """One prompt, one answer."""
+        """Start a client that answers one prompt and exits."""
         return self.start("run", "--format", "json", *options, prompt, cwd=cwd)
 
     def begin(self, prompt: str) -> subprocess.Popen[str]:
-        """It tells its name with the first thing that it prints."""
+        """Start a session, and read its id from the first line of the output."""
         client = self.ask(prompt)
         assert client.stdout is not None
         self._session = str(json.loads(client.stdout.readline())["sessionID"])
         return client
 
     def resume(self, prompt: str) -> subprocess.Popen[str]:
-        """It keeps its name."""
+        """Continue the session, which keeps its id."""
         return self.ask(prompt, "-s", self._session)
 
     def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
-        """What a person types to begin with a prompt, which is not entered yet."""
+        """Return a command line that fills in a prompt without sending it."""
         return [str(program(self.name)), *words, "--prompt", prompt]
 
     def serve(self) -> Server:
-        """Sessions that stay between two prompts."""
+        """Start a server, whose sessions stay between prompts."""
         return Server(self.start("serve", "--port", "0", "--hostname", "127.0.0.1"), self.bench.project)
 
 
 class Server:
-    """A server of OpenCode, as its own interfaces talk to it."""
+    """A server of OpenCode, used as its own user interfaces do."""
 
     def __init__(self, client: subprocess.Popen[str], project: Path) -> None:
         self.client = client
@@ -516,32 +543,32 @@ class Server:
         self._url = line.split()[-1]
 
     def begin(self) -> str:
-        """A new session."""
+        """Create a session and return its id."""
         return str(self.post("/session", {})["id"])
 
     def say(self, session: str, prompt: str) -> None:
-        """A prompt that nobody waits for."""
+        """Send a prompt without waiting for the answer."""
         self.post(f"/session/{session}/prompt_async", {"parts": [{"type": "text", "text": prompt}]})
 
     def is_idle(self, session: str) -> bool:
-        """Whether its turn is over."""
+        """Return whether the turn of a session is over."""
         return session not in self.get("/session/status")
 
     def get(self, path: str) -> Any:
-        """What it answers."""
+        """Request a path, and return the response."""
         return self._call(path, None)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
-        """What it answers."""
+        """Send a body to a path, and return the response."""
         return self._call(path, json.dumps(body).encode())
 
     def delete(self, path: str) -> None:
-        """It is gone."""
+        """Delete the object of a path."""
         self._call(path, None, "DELETE")
 
     def _call(self, path: str, content: bytes | None, method: str | None = None) -> Any:
         url = f"{self._url}{path}?directory={quote(str(self._project))}"
-        request = Request(  # noqa: S310 - it has told us its address
+        request = Request(  # noqa: S310 - the server has printed this address
             url, content, {"Content-Type": "application/json"}, method=method
         )
         with urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310
@@ -549,10 +576,10 @@ class Server:
 
 
 class OpenClaw(Rig):
-    """OpenClaw: a gateway that stays, and turns that are asked of it over HTTP."""
+    """OpenClaw: a gateway that keeps running, and turns that are requested over HTTP."""
 
     name = "openclaw"
-    _token = "of-this-test-only"  # noqa: S105 - nobody else can reach it
+    _token = "of-this-test-only"  # noqa: S105 - only this test can reach the gateway
 
     def __init__(self, bench: Bench, model: Model) -> None:
         super().__init__(bench, model)
@@ -564,7 +591,10 @@ class OpenClaw(Rig):
         self.gateway: subprocess.Popen[str] | None = None
 
     def environment(self) -> dict[str, str]:
-        """Offline, without channels; its hooks may take their time on a busy machine."""
+        """Return an environment for offline use, without channels.
+
+        The hooks get more time, because the machine may be busy.
+        """
         return {
             **super().environment(),
             "OPENCLAW_DISABLE_BONJOUR": "1",
@@ -573,8 +603,8 @@ class OpenClaw(Rig):
             "OUTLIVE_HOOK_DEADLINE_S": "8",
         }
 
-    def configure(self) -> Path:
-        """Its configuration, as a user would have it: JSON5, with two agents in two projects."""
+    def configure(self, more: str = "") -> Path:
+        """Write the client's JSON5 configuration, with two agents in two projects."""
         file = self.home / ".openclaw/openclaw.json"
         file.parent.mkdir()
         file.write_text(
@@ -585,6 +615,7 @@ class OpenClaw(Rig):
     auth: {{ mode: "token", token: "{self._token}" }},
     http: {{ endpoints: {{ chatCompletions: {{ enabled: true }} }} }},  // for my editor
   }},
+  {more}
   logging: {{ file: "{self.home}/gateway.log" }},
   models: {{
     mode: "replace",
@@ -607,6 +638,10 @@ class OpenClaw(Rig):
         )
         return file
 
+    def shell(self, command: str) -> Use:
+        """Return a call of OpenClaw's shell tool."""
+        return Use("exec", {"command": command})
+
     def serve(self) -> None:
         """Start the gateway, and wait until it listens."""
         with (self.home / "gateway.out").open("a") as log:
@@ -624,12 +659,12 @@ class OpenClaw(Rig):
             return False
 
     def kill_gateway(self) -> None:
-        """SIGKILL, to the gateway and nothing else."""
+        """Kill the gateway, and no other process."""
         assert self.gateway is not None
         self.kill(self.gateway)
 
     def take_turn(self, prompt: str, session: str, agent: str = "main") -> str:
-        """One turn of a session, and what it ended with."""
+        """Run one turn of a session, and return its answer."""
         content = {"model": f"openclaw/{agent}", "messages": [{"role": "user", "content": prompt}]}
         key = {"x-openclaw-session-key": f"agent:{agent}:{session}"}
         status, said = self._request("POST", "/v1/chat/completions", json.dumps(content), key)
@@ -637,17 +672,17 @@ class OpenClaw(Rig):
         return str(json.loads(said)["choices"][0]["message"]["content"])
 
     def ask_alone(self, prompt: str, session: str) -> str:
-        """One turn of a session, by its id, in a process of its own without a gateway; what it printed."""
+        """Run one turn of a session without a gateway, and return the output."""
         words = ("agent", "--local", "--agent", "main", "--session-id", session, "--message", prompt, "--json")
         return self.finish(self.start(*words))
 
     def call(self, method: str, **given: Any) -> Any:
-        """A method of the gateway, by its own command line."""
+        """Call a method of the gateway with OpenClaw's command line."""
         words = ("gateway", "call", method, "--json", "--token", self._token, "--params", json.dumps(given))
         return json.loads(self.finish(self.start(*words)))
 
     def wake(self, session: str, agent: str = "main") -> None:
-        """Somebody else wakes a session, by the client's own command line."""
+        """Wake a session with OpenClaw's command line, as another program would."""
         words = ("system", "event", "--text", "look around", "--mode", "now", "--token", self._token)
         self.finish(self.start(*words, "--session-key", f"agent:{agent}:{session}"))
 
@@ -662,10 +697,10 @@ class OpenClaw(Rig):
 
 
 def new_session() -> str:
-    """A name as clients make them up."""
+    """Return a session id of the kind that clients generate."""
     return str(uuid.uuid4())
 
 
 def released(path: Path) -> str:
-    """A line of shell that ends when a file is there."""
+    """Return a shell loop that ends when a file exists."""
     return f"while ! [ -e {path} ]; do sleep 0.05; done"

@@ -1,4 +1,4 @@
-"""A terminal that a client runs in, for clients that only have idle sessions there."""
+"""A terminal for clients that have idle sessions only in a terminal."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BUSY_S = 3.0
-# What clients ask a terminal, and what one answers: who are you, and where is the cursor.
+# The requests that clients send to a terminal, for its type and its cursor position, each with its answer.
 _ANSWERS = {b"\x1b[c": b"\x1b[?62;22c", b"\x1b[6n": b"\x1b[1;1R"}
 
 
 class Terminal:
-    """A pseudo-terminal whose output is read, so that the client never waits for it."""
+    """A pseudo-terminal whose output is read, so that the client never blocks."""
 
     def __init__(self, words: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
         self.pid, self._fd = pty.fork()
@@ -52,9 +52,10 @@ class Terminal:
                     os.write(self._fd, answer)
 
     def enter(self, text: str, is_taken: Callable[[], bool]) -> None:
-        """Type a line, and press the key, as a person does: what comes all at once is taken for pasted.
+        """Enter a line, and press the Enter key after a pause, as a person does.
 
-        A client that is busy with its screen does not take the key, and a person presses it again.
+        Text that arrives together with the key would count as pasted. A client that is busy drawing its screen ignores
+        the key, so it is pressed again.
         """
         os.write(self._fd, text.encode())
         time.sleep(0.5)
@@ -71,7 +72,7 @@ class Terminal:
         wait_until(is_done, f"what {text!r} leads to")
 
     def close(self) -> None:
-        """The end of the client and of its terminal."""
+        """Kill the client and close its terminal."""
         if not self._is_open:
             return
         try:

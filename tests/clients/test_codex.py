@@ -1,4 +1,4 @@
-"""What only Codex has: sessions that go on in a server of its own when their terminal is gone."""
+"""Features that only Codex has: sessions that survive in a server of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def idle(codex: Codex, go: Path) -> tuple[Terminal, str]:
-    """A session at a terminal whose turn is over, and its task, which fails as soon as the file is there."""
+    """Return a session in a terminal with its turn over, and its task.
+
+    The task fails as soon as the file `go` exists.
+    """
     codex.configure()
     codex.install()
 
@@ -33,8 +36,8 @@ def idle(codex: Codex, go: Path) -> tuple[Terminal, str]:
     return terminal, codex.only_task()
 
 
-def test_a_session_whose_terminal_is_gone_is_told_once(codex: Codex, tmp_path: Path) -> None:
-    """It lives, so it is told, and woken, as one with a terminal is; resumed, it has it in its history."""
+def test_session_is_woken_once_when_its_terminal_is_closed(codex: Codex, tmp_path: Path) -> None:
+    """The session lives on in the server, and its history then has the ending."""
     go = tmp_path / "go"
     terminal, task = idle(codex, go)
     terminal.close()
@@ -55,7 +58,7 @@ def test_a_session_whose_terminal_is_gone_is_told_once(codex: Codex, tmp_path: P
 
 
 def processes_of(codex: Codex) -> list[int]:
-    """The client and the server that its session lives in."""
+    """Return the process ids of the client and of the server with its session."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -68,8 +71,8 @@ def processes_of(codex: Codex) -> list[int]:
     return found
 
 
-def test_what_was_queued_for_a_session_that_was_killed_tells_nothing_twice(codex: Codex, tmp_path: Path) -> None:
-    """Codex keeps the message and plays it when the session is resumed, which was handed the ending by then."""
+def test_message_that_was_queued_for_a_killed_session_repeats_no_ending(codex: Codex, tmp_path: Path) -> None:
+    """Codex delivers the message after the resume; the hand-off had the ending before."""
     go = tmp_path / "go"
     _, task = idle(codex, go)
     session = codex.bench.show(task)["session"]

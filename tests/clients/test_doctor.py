@@ -1,4 +1,4 @@
-"""The doctor beside real clients: what it says works does, and what is in the way is named."""
+"""The doctor with real clients: it confirms what works and names what does not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ HOOKED = ("gate", "hand-off", "delivery", "wake")
 
 
 def examined(rig: Rig, *before: str) -> dict[str, dict[str, Any]]:
-    """What the doctor finds of a client, by path; called through what stands before it."""
+    """Return the doctor's findings about a client by path.
+
+    The words in `before` stand before the command.
+    """
     rig.bench.env["OUTLIVE_HOOK_DEADLINE_S"] = "30"
     done = subprocess.run(
         [*before, *rig.bench.command("doctor", "--client", rig.name, "--json")],
@@ -40,12 +43,12 @@ def examined(rig: Rig, *before: str) -> dict[str, dict[str, Any]]:
 
 
 def files_of(rig: Rig) -> dict[Path, int]:
-    """What lies in the user's home, and when it was changed."""
+    """Return the files in the user's home with the times of their last change."""
     return {path: path.stat().st_mtime_ns for path in rig.home.rglob("*") if path.is_file()}
 
 
-def test_what_works_is_said_to(configured: Rig) -> None:
-    """The client calls the hooks, and its model is never asked anything; no task of it is left."""
+def test_doctor_confirms_every_delivery_path_that_works(configured: Rig) -> None:
+    """The client calls the hooks, its model gets no request, and no task is left."""
     rig = configured
     found = examined(rig)
     assert {what: each["works"] for what, each in found.items()} == {
@@ -61,8 +64,8 @@ def test_what_works_is_said_to(configured: Rig) -> None:
 
 
 @pytest.mark.parametrize("configured", [OpenCode, OpenClaw], ids=lambda kind: kind.name, indirect=True)
-def test_a_plugin_that_does_not_load_is_found_out(configured: Rig) -> None:
-    """The client is started, and calls nothing; and nothing that is its user's is touched by that."""
+def test_doctor_finds_a_plugin_that_does_not_load(configured: Rig) -> None:
+    """The client is started and calls no hook. No file of the user changes."""
     rig = configured
     (plugin,) = (*rig.home.rglob("plugin/outlive.js"), *rig.home.rglob("extensions/outlive/index.js"))
     plugin.write_text(plugin.read_text() + "\nthrow new Error('not today')\n")
@@ -73,8 +76,8 @@ def test_a_plugin_that_does_not_load_is_found_out(configured: Rig) -> None:
     assert files_of(rig) == before
 
 
-def test_hooks_that_codex_does_not_trust_are_named(codex: Codex) -> None:
-    """By what is missing in its configuration; and by Codex itself, where somebody has changed a hook since."""
+def test_doctor_finds_hooks_that_codex_does_not_trust(codex: Codex) -> None:
+    """The configuration shows it, or Codex itself if a hook was changed afterwards."""
     config = codex.configure()
     codex.install("--untrusted")
     found = examined(codex)
@@ -88,8 +91,8 @@ def test_hooks_that_codex_does_not_trust_are_named(codex: Codex) -> None:
     assert (found["hooks"]["works"], found["hooks"]["why"]) == (False, "the client was started, and called none")
 
 
-def test_a_sandbox_that_ends_tasks_is_named(codex: Codex) -> None:
-    """Codex without the setting that turns its sandbox off: the canary is launched inside of it."""
+def test_doctor_finds_a_sandbox_that_ends_tasks(codex: Codex) -> None:
+    """The test task of the doctor is launched inside the sandbox of Codex."""
     config = codex.configure()
     config.write_text(config.read_text().replace('sandbox_mode = "danger-full-access"\n', ""))
     codex.install()
@@ -100,8 +103,8 @@ def test_a_sandbox_that_ends_tasks_is_named(codex: Codex) -> None:
     assert "outside of its sandbox" in found["launch"]["hint"]
 
 
-def test_hooks_that_are_turned_off_are_found_out(gemini: Gemini) -> None:
-    """By a setting that nobody told us of: the client is started, and calls nothing."""
+def test_doctor_finds_hooks_that_a_setting_disables(gemini: Gemini) -> None:
+    """The doctor starts the client to find it, because it does not know the setting."""
     file = gemini.configure()
     file.write_text(file.read_text().replace("{\n", '{\n  "hooksConfig": {"enabled": false},\n', 1))
     gemini.install()
@@ -112,8 +115,8 @@ def test_hooks_that_are_turned_off_are_found_out(gemini: Gemini) -> None:
 
 @pytest.mark.skipif(os.getuid() != 0 or shutil.which("unshare") is None, reason="needs a file system of its own")
 @pytest.mark.parametrize("name", ["disableAllHooks", "allowManagedHooksOnly"])
-def test_a_managed_policy_is_named(claude: Claude, tmp_path: Path, name: str) -> None:
-    """By the file that says so, which only its keeper can change."""
+def test_doctor_names_the_file_of_a_managed_policy(claude: Claude, tmp_path: Path, name: str) -> None:
+    """Only the administrator can change the file."""
     claude.configure()
     claude.install()
     etc = tmp_path / "etc"

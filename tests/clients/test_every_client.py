@@ -1,4 +1,7 @@
-"""Outlive in every real client, offline: what a session launches outlives it, and is told once, to the right one."""
+"""Outlive in every real client, offline.
+
+What a session launches outlives it, and is reported once, to the right session.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def installed(rig: Rig) -> Rig:
-    """A client that was configured by its user, and has Outlive."""
+    """Return a client that its user has configured, with Outlive installed."""
     rig.configure()
     rig.install()
     return rig
@@ -28,14 +31,17 @@ def installed(rig: Rig) -> Rig:
 
 @pytest.fixture
 def answers(answering: Rig) -> Rig:
-    """The same, of those that answer one prompt and end."""
+    """Return the same for a client that answers one prompt and exits."""
     answering.configure()
     answering.install()
     return answering
 
 
 def launching(rig: Rig, command: str) -> Callable[[Asked], list[Reply]]:
-    """A model that launches a task when it is told to, and then says whether it has heard of its ending."""
+    """Return a model that launches a task on request and answers if it saw the ending.
+
+    The answer is `heard` or `idle`. A prompt with "die" gets no answer in time.
+    """
 
     def answer(asked: Asked) -> list[Reply]:
         if "launch it" in asked.all and not asked.results:
@@ -48,10 +54,11 @@ def launching(rig: Rig, command: str) -> Callable[[Asked], list[Reply]]:
 
 
 def sit_down(rig: Rig, go: Path) -> tuple[Terminal, str]:
-    """A session at a terminal that has launched a task, which fails when `go` is there, and is idle."""
-    # Whoever cannot be woken would be held.
-    how = "" if rig.is_woken else "--notify failure "
-    rig.model.answer = launching(rig, f"{how}'{released(go)}; exit 3'")
+    """Start a session in a terminal that has launched a task and is idle.
+
+    The task fails when `go` exists.
+    """
+    rig.model.answer = launching(rig, f"'{released(go)}; exit 3'")
     terminal = rig.sit_down("launch it")
     wait_until(lambda: len(rig.model.asked) == 2, "the end of the turn")
     rig.until_idle()
@@ -59,7 +66,10 @@ def sit_down(rig: Rig, go: Path) -> tuple[Terminal, str]:
 
 
 def end_the_task(rig: Rig, terminal: Terminal, go: Path, task: str) -> Asked:
-    """What the model is told when the task has ended: woken, or with the next prompt."""
+    """Let the task end, and return the request that brings the ending to the model.
+
+    The session is woken, or takes its next prompt.
+    """
     before = len(rig.model.asked)
     go.touch()
     if not rig.is_woken:
@@ -69,8 +79,8 @@ def end_the_task(rig: Rig, terminal: Terminal, go: Path, task: str) -> Asked:
     return rig.model.asked[before]
 
 
-def test_what_a_killed_session_launched_is_told_to_its_successor_once(answers: Rig, tmp_path: Path) -> None:
-    """By the shell tool and by MCP, then SIGKILL: the hand-off names both, and each ending comes once."""
+def test_endings_of_a_killed_session_are_reported_once_to_its_successor(answers: Rig, tmp_path: Path) -> None:
+    """One task was launched with the shell tool, one by MCP. The hand-off names both."""
     rig, go = answers, tmp_path / "go"
 
     launches = [
@@ -110,29 +120,11 @@ def test_what_a_killed_session_launched_is_told_to_its_successor_once(answers: R
         assert ending not in rig.model.asked[-1].last, "it was said, and is not said again"
 
 
-def test_the_gate_holds_and_then_lets_go(answers: Rig, tmp_path: Path) -> None:
-    """The turn may not end while a task runs; it is told of the ending, and may."""
-    rig, go = answers, tmp_path / "go"
+def test_reader_of_a_file_that_a_task_has_stashed_gets_a_remark(answers: Rig, tmp_path: Path) -> None:
+    """The remark names the task, and the content is shown unchanged.
 
-    def answer(asked: Asked) -> list[Reply]:
-        if not asked.results:
-            return [rig.shell(f"outlive run '{released(go)}; exit 3'")]
-        if "This session waits" in asked.last:
-            go.touch()
-            return [rig.shell("outlive wait --no-ack")]
-        return [Say("finished")]
-
-    rig.model.answer = answer
-    assert "finished" in rig.finish(rig.ask("begin"))
-    told = rig.model.asked[-1].all
-    assert "This session waits for background tasks" in told
-    assert len(rig.model.asked) == 4, "it was held once"
-    assert told.count("1 notice of background tasks") == 1
-    assert rig.notices(rig.only_task()) == {"ended": "acked"}
-
-
-def test_who_reads_what_a_task_holds_is_told_beside_it(answers: Rig, tmp_path: Path) -> None:
-    """The file is shown as it is, with who took it away; of another one there is nothing to say."""
+    For another file, there is no remark.
+    """
     rig, go = answers, tmp_path / "go"
     task = rig.stash(go)
     looks = [rig.look_at(rig.bench.project / name) for name in ("b.py", "a.py")]
@@ -146,8 +138,8 @@ def test_who_reads_what_a_task_holds_is_told_beside_it(answers: Rig, tmp_path: P
     go.touch()
 
 
-def test_sessions_of_two_projects_hear_of_their_own(answers: Rig) -> None:
-    """At the same time, under the same user."""
+def test_sessions_of_two_projects_receive_only_their_own_endings(answers: Rig) -> None:
+    """Both sessions run at the same time, under the same user."""
     rig = answers
     other = rig.bench.root / "other"
     other.mkdir()
@@ -156,13 +148,11 @@ def test_sessions_of_two_projects_hear_of_their_own(answers: Rig) -> None:
         name = "aardvark" if "aardvark" in asked.all else "badger"
         if not asked.results:
             return [rig.shell(f"outlive run 'sleep 0.5; echo of-{name}; exit 4'")]
-        if "This session waits" in asked.last:
-            return [rig.shell("outlive wait --no-ack")]
         return [Say("finished")]
 
     rig.model.answer = answer
     first = rig.ask("aardvark")
-    wait_until(lambda: rig.model.asked, "the first request")  # two that start for the first time at once may stumble
+    wait_until(lambda: rig.model.asked, "the first request")  # two clients whose first starts overlap may fail
     second = rig.ask("badger", cwd=other)
     rig.finish(first)
     rig.finish(second)
@@ -173,13 +163,12 @@ def test_sessions_of_two_projects_hear_of_their_own(answers: Rig) -> None:
         assert told.count("01ended)") == 1
 
 
-def test_an_idle_session_is_told_once(installed: Rig, tmp_path: Path) -> None:
-    """At a terminal nobody is held; the ending makes for another turn where the client can be woken."""
+def test_idle_session_receives_an_ending_once(installed: Rig, tmp_path: Path) -> None:
+    """A client that can be woken takes a new turn; another one waits for a prompt."""
     rig, go = installed, tmp_path / "go"
     terminal, task = sit_down(rig, go)
     asked = end_the_task(rig, terminal, go, task)
     assert f"n{task}01ended" in asked.last
-    assert "This session waits" not in asked.all
     wait_until(lambda: rig.notices(task) == {"ended": "acked"}, "the acknowledgement")
     count = len(rig.model.asked)
     asked = rig.prompt(terminal, "anything else")
@@ -187,8 +176,8 @@ def test_an_idle_session_is_told_once(installed: Rig, tmp_path: Path) -> None:
     assert len(rig.model.asked) == count + 1
 
 
-def test_the_end_of_one_session_leaves_the_tasks_of_another_alone(installed: Rig, tmp_path: Path) -> None:
-    """Two sessions of one project: one ends, and one is killed, and the other's task runs on."""
+def test_end_of_a_session_does_not_end_the_tasks_of_another_one(installed: Rig, tmp_path: Path) -> None:
+    """Of two other sessions of the project, one ends and one is killed."""
     rig, go = installed, tmp_path / "go"
     terminal, task = sit_down(rig, go)
     rig.finish(rig.ask("hello"))
@@ -201,8 +190,8 @@ def test_the_end_of_one_session_leaves_the_tasks_of_another_alone(installed: Rig
     assert "launch it" in asked.all
 
 
-def test_clearing_hands_over(installed: Rig, tmp_path: Path) -> None:
-    """It is another session then, and knows what runs; the ending is told to it."""
+def test_cleared_session_gets_a_hand_off(installed: Rig, tmp_path: Path) -> None:
+    """The new session learns which task runs, and receives its ending."""
     rig, go = installed, tmp_path / "go"
     terminal, task = sit_down(rig, go)
     terminal.enter("/clear", lambda: rig.is_cleared(terminal))
@@ -218,8 +207,8 @@ def test_clearing_hands_over(installed: Rig, tmp_path: Path) -> None:
     assert len({each["lineage"] for each in sessions}) == 1
 
 
-def test_compacting_hands_over(installed: Rig, tmp_path: Path) -> None:
-    """What the summary may have lost, the hand-off says."""
+def test_compacted_session_gets_a_hand_off(installed: Rig, tmp_path: Path) -> None:
+    """The hand-off repeats what the summary may have lost."""
     rig, go = installed, tmp_path / "go"
     terminal, task = sit_down(rig, go)
     terminal.enter(rig.compact, lambda: rig.compacted in terminal.screen)
@@ -229,14 +218,14 @@ def test_compacting_hands_over(installed: Rig, tmp_path: Path) -> None:
     go.touch()
 
 
-def test_installed_used_and_uninstalled_nothing_is_left(rig: Rig) -> None:
-    """The configuration is as it was, to the byte, after a session has run with it."""
+def test_uninstall_restores_the_configuration_after_a_session(rig: Rig) -> None:
+    """The file has the same bytes as before the installation."""
     file = rig.configure()
     before = file.read_bytes()
     rig.install()
     rig.finish(rig.ask("hello"))
     assert rig.bench.json("session", "list", "--all")["sessions"], "the hooks did not run"
-    rig.bench.ok("uninstall", "--client", rig.name)
+    rig.bench.ok("uninstall", "--yes", "--client", rig.name)
     assert file.read_bytes() == before
     assert not (file.parent / "hooks.json").exists()
     assert not (file.parent / "skills/outlive").exists()

@@ -1,4 +1,4 @@
-"""Outlive in the real Gemini CLI, offline: what only it does."""
+"""Outlive in the real Gemini CLI, offline: features that only this client has."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tests.clients.rig import Gemini
 
 
-def test_compressing_by_itself_hands_over_at_the_next_boundary(gemini: Gemini, tmp_path: Path) -> None:
-    """Nobody is told that it did; the result that is read next tells, in the same session."""
+def test_session_gets_a_hand_off_after_an_automatic_compression(gemini: Gemini, tmp_path: Path) -> None:
+    """No hook reports the compression, so the next tool result has the hand-off."""
     file, go = gemini.configure(), tmp_path / "go"
     file.write_text(file.read_text().replace("{\n", '{\n  "model": {"compressionThreshold": 0.000001},\n', 1))
     gemini.install()
@@ -26,7 +26,7 @@ def test_compressing_by_itself_hands_over_at_the_next_boundary(gemini: Gemini, t
             return [gemini.shell(f"outlive run --notify failure '{released(go)}'")]
         if "look around" in asked.last:
             return [gemini.shell("true")]
-        # It takes what it has heard before for a loop, and what is short for not worth a summary.
+        # Gemini CLI takes repeated answers for a loop, and does not compress short ones.
         return [Say(" ".join(str(uuid.uuid4()) for _ in range(60)))]
 
     gemini.model.answer = answer
@@ -45,8 +45,8 @@ def test_compressing_by_itself_hands_over_at_the_next_boundary(gemini: Gemini, t
     go.touch()
 
 
-def test_advice_stands_beside_the_result(gemini: Gemini) -> None:
-    """Said before the tool it would reach nobody; the command is told its session all the same."""
+def test_advice_is_added_to_the_tool_result(gemini: Gemini) -> None:
+    """Gemini CLI would not show advice before the tool call to the model."""
     gemini.configure()
     gemini.install()
     commands = ["sleep 0.1 &", "outlive run --notify never true"]

@@ -1,7 +1,7 @@
-"""The MCP conformance suite and the Inspector against our server.
+"""The MCP conformance suite and the MCP Inspector, run against our server.
 
-Needs packages of npm: `make test-clients` installs them beside this file. Which scenarios do not apply,
-and why, is said in docs/reference/mcp-conformance.md; every other one must pass.
+The tests need npm packages, which `make test-clients` installs into this directory. The page docs/reference/mcp-
+conformance.md lists the scenarios that do not apply, with the reasons. Every other scenario must pass.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(not NODE.exists(), reason="make test-clients ins
 
 
 def suite(name: str, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Call one of the suites."""
+    """Run one of the suites."""
     program = MODULES / name / "dist" / "index.js"
     return subprocess.run(
         [str(NODE), str(program), *words],
@@ -47,12 +47,15 @@ def suite(name: str, *words: str, cwd: Path | None = None) -> subprocess.Complet
 
 
 def not_applicable() -> set[str]:
-    """What the page says does not apply."""
+    """Return the scenarios that do not apply according to the page."""
     return set(re.findall(r"^\| `([a-z0-9-]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def scenarios() -> list[tuple[str, str, str | None]]:
-    """Suite, scenario and revision of all that apply; the older suite runs a scenario at one revision only."""
+    """Return suite, scenario and revision of every scenario that applies.
+
+    The older suite runs each scenario at a single revision.
+    """
     if not NODE.exists():
         return [("conformance", "ping", None)]
     found: list[tuple[str, str, str | None]] = []
@@ -66,7 +69,7 @@ def scenarios() -> list[tuple[str, str, str | None]]:
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Our server with the suite's own tools beside ours."""
+    """Start our server with the suite's tools, and return its address."""
     bench = Bench(tmp_path_factory.mktemp("conformance"))
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.clients.mcp_fixture", "0"],
@@ -85,15 +88,15 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("name", "scenario", "revision"), scenarios())
-def test_scenario(url: str, name: str, scenario: str, revision: str | None, tmp_path: Path) -> None:
-    """Every scenario that applies passes, at every revision that it is for."""
+def test_server_passes_the_scenario(url: str, name: str, scenario: str, revision: str | None, tmp_path: Path) -> None:
+    """Every scenario that applies is run at each of its revisions."""
     words = ("--spec-version", revision) if revision else ()
     done = suite(name, "server", "--url", url, "--scenario", scenario, *words, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
 
 
 def test_the_page_names_only_scenarios_that_exist() -> None:
-    """One that is gone, or was renamed, would hide another."""
+    """The name of a removed scenario could later exclude another scenario."""
     known = {scenario for name in SUITES for scenario, _ in SCENARIO.findall(suite(name, "list", "--server").stdout)}
     assert not_applicable() - known == set()
     assert len(not_applicable()) < len(known) / 2
@@ -101,13 +104,13 @@ def test_the_page_names_only_scenarios_that_exist() -> None:
 
 @pytest.fixture
 def node_env(bench: Bench) -> dict[str, str]:
-    """The environment of a program of Node."""
+    """Return the environment of a program that runs in Node."""
     return {**bench.env, "HOME": str(bench.root), "PATH": f"{NODE.parent}:{os.environ['PATH']}"}
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_the_inspector_follows_a_task(bench: Bench, node_env: dict[str, str], era: str) -> None:
-    """`run`, called as a task in either dialect, comes back as the result of the command."""
+    """A call of `run` as a task returns the command's result in both versions of MCP."""
     server = (sys.executable, str(SCRIPT), "mcp")
     settings = ("-e", f"OUTLIVE_HOME={bench.state}", "-e", "OUTLIVE_MCP_RUN=on")
 
@@ -137,7 +140,7 @@ def test_the_inspector_follows_a_task(bench: Bench, node_env: dict[str, str], er
 
 
 def test_the_inspectors_command_line_follows_a_task(bench: Bench, node_env: dict[str, str]) -> None:
-    """It declares the newer dialect by itself."""
+    """The command line declares the newer protocol version by itself."""
     done = subprocess.run(
         [
             *(str(INSPECTOR), "--cli", "--protocol-era", "modern", "-e", f"OUTLIVE_HOME={bench.state}"),

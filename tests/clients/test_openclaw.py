@@ -1,4 +1,7 @@
-"""Outlive in the real OpenClaw, offline: one gateway with many sessions, each told of its own, once."""
+"""Outlive in the real OpenClaw, offline: one gateway with many sessions.
+
+Each session receives its own endings, once.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pytest
 
 from tests.clients.model import Asked, Hang, Reply, Say, Use
 from tests.clients.rig import OpenClaw, new_session, program, released
+from tests.clients.telegram import Telegram
 from tests.support import wait_until
 
 if TYPE_CHECKING:
@@ -21,37 +25,37 @@ if TYPE_CHECKING:
 
 
 def shell(command: str) -> Use:
-    """OpenClaw's shell tool."""
+    """Return a call of OpenClaw's shell tool."""
     return Use("exec", {"command": command})
 
 
 def tasks(openclaw: OpenClaw, word: str) -> list[Any]:
-    """The tasks whose command has a word."""
+    """Return the tasks whose command contains a word."""
     found = openclaw.bench.json("list", "--all")["tasks"]
     return [each for each in found if word in each["command"]]
 
 
 def only_task(openclaw: OpenClaw, word: str) -> str:
-    """The one task whose command has a word, once there is one."""
+    """Wait for the task whose command contains a word; there must be exactly one."""
     found = wait_until(lambda: tasks(openclaw, word), "the task")
     assert len(found) == 1
     return str(found[0]["id"])
 
 
 def asked_by(openclaw: OpenClaw, word: str) -> list[Asked]:
-    """The requests of the conversation that has a word in it."""
+    """Return the requests of the conversation that contains a word."""
     return [each for each in openclaw.model.asked if word in each.all]
 
 
 @pytest.fixture
 def word() -> str:
-    """A word by which a session and its tasks are known: tests share a gateway."""
+    """Return a word that marks a session and its tasks in the shared gateway."""
     return f"w{new_session()[:8]}"
 
 
 @pytest.fixture
 def fresh(bench: Bench, model: Model) -> Iterator[OpenClaw]:
-    """OpenClaw of a user who has neither Outlive nor a gateway yet."""
+    """Return OpenClaw for a user who has neither Outlive nor a gateway."""
     if not program("openclaw").exists():
         pytest.skip("openclaw is not installed: `make test-clients` does it")
     rig = OpenClaw(bench, model)
@@ -59,8 +63,8 @@ def fresh(bench: Bench, model: Model) -> Iterator[OpenClaw]:
     rig.clean()
 
 
-def test_what_a_session_launched_is_told_once_when_it_is_woken(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """Its turn over, nobody asks it anything: the ending makes it take a turn, once."""
+def test_idle_session_is_woken_once(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
+    """The session takes one turn without a prompt, and the turn has the ending."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -71,7 +75,6 @@ def test_what_a_session_launched_is_told_once_when_it_is_woken(openclaw: OpenCla
     openclaw.model.answer = answer
     assert openclaw.take_turn(f"launch {word}", word) == "idle"
     task = only_task(openclaw, word)
-    assert "This session waits" not in asked_by(openclaw, word)[-1].all, "the gate lets it be: somebody wakes it"
     go.touch()
     wait_until(lambda: len(asked_by(openclaw, word)) == 3, "the turn that it was woken for")
     assert f"n{task}01ended" in asked_by(openclaw, word)[-1].last
@@ -79,8 +82,8 @@ def test_what_a_session_launched_is_told_once_when_it_is_woken(openclaw: OpenCla
     assert len(asked_by(openclaw, word)) == 3
 
 
-def test_woken_twice_it_is_told_once(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """It need not answer to have heard; and when somebody else wakes it as well, there is nothing to tell any more."""
+def test_ending_is_reported_once_when_the_session_is_woken_twice(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
+    """The model does not answer to the ending, and another program wakes it again."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -100,29 +103,24 @@ def test_woken_twice_it_is_told_once(openclaw: OpenClaw, tmp_path: Path, word: s
     assert told == [False, False, True, False]
 
 
-def test_the_gate_holds_where_nobody_could_wake_it(fresh: OpenClaw, tmp_path: Path) -> None:
-    """Without a gateway a session ends with its answer: it is held while its task runs, told, and let go."""
+def test_a_turn_without_a_gateway_ends_while_its_task_runs(fresh: OpenClaw, tmp_path: Path) -> None:
+    """Without a gateway, the session cannot be woken, so its next turn has the ending."""
     fresh.configure()
     fresh.install()
     go, session = tmp_path / "go", new_session()
     task = fresh.bench.launch(f"{released(go)}; exit 3", "--session", session)
-
-    def answer(asked: Asked) -> list[Reply]:
-        if "This session waits" in asked.last:
-            go.touch()
-            return [shell("outlive wait --no-ack")]
-        return [Say("finished" if "(exit 3)" in asked.all else "too early")]
-
-    fresh.model.answer = answer
-    assert "finished" in fresh.ask_alone("well?", session)
-    asked = fresh.model.asked
-    assert sum("This session waits for background tasks" in each.last for each in asked) == 1
-    assert sum(f"n{task}01ended" in each.last for each in asked) == 1
+    fresh.model.answer = lambda asked: [Say("finished" if "(exit 3)" in asked.all else "too early")]
+    assert "too early" in fresh.ask_alone("well?", session)
+    assert len(fresh.model.asked) == 1
+    go.touch()
+    fresh.until_ended(task)
+    assert "finished" in fresh.ask_alone("and now?", session)
+    assert sum(f"{task} failed (exit 3)" in each.last for each in fresh.model.asked) == 1
     assert fresh.notices(task) == {"ended": "acked"}
 
 
-def test_a_session_for_one_answer_is_woken_too(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """A webhook's, say: OpenClaw does not let its turn be held once it has used its shell."""
+def test_session_of_a_webhook_is_woken(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
+    """OpenClaw does not let a hook delay the end of a turn that has used the shell."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -138,8 +136,8 @@ def test_a_session_for_one_answer_is_woken_too(openclaw: OpenClaw, tmp_path: Pat
     wait_until(lambda: openclaw.notices(task) == {"ended": "acked"}, "the acknowledgement")
 
 
-def test_what_ends_during_a_turn_stands_beside_the_next_result(openclaw: OpenClaw, word: str) -> None:
-    """And is not told again when the turn is over."""
+def test_ending_during_a_turn_is_added_to_the_next_tool_result(openclaw: OpenClaw, word: str) -> None:
+    """The ending is not repeated after the turn."""
 
     def answer(asked: Asked) -> list[Reply]:
         if not asked.results:
@@ -155,8 +153,10 @@ def test_what_ends_during_a_turn_stands_beside_the_next_result(openclaw: OpenCla
     assert len(asked) == 3
 
 
-def test_what_a_killed_gateway_left_is_told_to_its_session_once(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """SIGKILL in the middle of a turn; the gateway that is started then has the same sessions, and they are told."""
+def test_ending_is_reported_once_when_the_gateway_was_killed_in_a_turn(
+    openclaw: OpenClaw, tmp_path: Path, word: str
+) -> None:
+    """The next gateway has the same sessions, and the hand-off has the ending."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -188,8 +188,8 @@ def _ask_in_vain(openclaw: OpenClaw, prompt: str, session: str) -> None:
         openclaw.take_turn(prompt, session)
 
 
-def test_a_reset_session_is_handed_over(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """It remembers nothing, and keeps its id: the hand-off says what runs for it."""
+def test_reset_session_gets_a_hand_off(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
+    """The session has its old id but no history. The hand-off names its running task."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -210,8 +210,8 @@ def test_a_reset_session_is_handed_over(openclaw: OpenClaw, tmp_path: Path, word
     wait_until(lambda: f"n{task}01ended" in asked_by(openclaw, word)[-1].last, "the turn that it was woken for")
 
 
-def test_a_compacted_session_is_handed_over(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """What the summary may have lost, the hand-off says."""
+def test_compacted_session_gets_a_hand_off(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
+    """The hand-off repeats what the summary may have lost."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -234,8 +234,8 @@ def test_a_compacted_session_is_handed_over(openclaw: OpenClaw, tmp_path: Path, 
     wait_until(lambda: f"n{task}01ended" in asked_by(openclaw, word)[-1].last, "the turn that it was woken for")
 
 
-def test_sessions_of_two_projects_hear_of_their_own(openclaw: OpenClaw, word: str) -> None:
-    """At the same time, in the same gateway, with the same name."""
+def test_sessions_of_two_projects_receive_only_their_own_endings(openclaw: OpenClaw, word: str) -> None:
+    """Both sessions have the same name and run in the same gateway at the same time."""
 
     def answer(asked: Asked) -> list[Reply]:
         name = "alpha" if f"alpha {word}" in asked.all else "beta"
@@ -262,10 +262,8 @@ def test_sessions_of_two_projects_hear_of_their_own(openclaw: OpenClaw, word: st
         assert (len(heard(mine, mine)), heard(mine, theirs)) == (1, [])
 
 
-def test_the_end_of_one_session_leaves_the_tasks_of_another_alone(
-    openclaw: OpenClaw, tmp_path: Path, word: str
-) -> None:
-    """Two sessions of one project in one process: one is deleted, and the other's task runs on, and is told to it."""
+def test_end_of_a_session_does_not_end_the_tasks_of_another_one(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
+    """Two sessions share a process. One is deleted, and the other gets its ending."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -286,8 +284,8 @@ def test_the_end_of_one_session_leaves_the_tasks_of_another_alone(
     assert f"launch {word}" in openclaw.model.asked[-1].all
 
 
-def test_advice_stands_beside_the_result(openclaw: OpenClaw, word: str) -> None:
-    """The command runs as it was meant, and what it loses is said once."""
+def test_advice_is_added_once_to_the_tool_result(openclaw: OpenClaw, word: str) -> None:
+    """The command runs unchanged, and the model is warned once."""
 
     def answer(asked: Asked) -> list[Reply]:
         return [shell(f"nohup echo {word} >/dev/null")] if asked.results < 2 else [Say("fine")]
@@ -297,8 +295,11 @@ def test_advice_stands_beside_the_result(openclaw: OpenClaw, word: str) -> None:
     assert [each.last.count("A process detached by hand") for each in asked_by(openclaw, word)] == [0, 1, 0]
 
 
-def test_who_reads_what_a_task_holds_is_told_beside_it(fresh: OpenClaw, tmp_path: Path) -> None:
-    """The file is shown as it is, with who took it away; of another one there is nothing to say."""
+def test_reader_of_a_file_that_a_task_has_stashed_gets_a_remark(fresh: OpenClaw, tmp_path: Path) -> None:
+    """The remark names the task, and the content is shown unchanged.
+
+    For another file, there is no remark.
+    """
     fresh.configure()
     fresh.install()
     go = tmp_path / "go"
@@ -314,10 +315,8 @@ def test_who_reads_what_a_task_holds_is_told_beside_it(fresh: OpenClaw, tmp_path
     go.touch()
 
 
-def test_sub_agents_that_died_with_the_gateway_are_unknown_and_then_lost(
-    openclaw: OpenClaw, tmp_path: Path, word: str
-) -> None:
-    """They are OpenClaw's own; the hand-off says what can be said of them. Their tasks are their parent's."""
+def test_hand_off_names_sub_agents_that_died_with_the_gateway(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
+    """The sub-agents belong to OpenClaw, and their tasks to the parent session."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -342,22 +341,25 @@ def test_sub_agents_that_died_with_the_gateway_are_unknown_and_then_lost(
     assert f"child-{word}" in told[0].last
 
 
-def test_installed_used_and_uninstalled_nothing_is_left(fresh: OpenClaw) -> None:
-    """The configuration, comments and all, is as it was after a gateway has run with it."""
+def test_uninstall_restores_the_configuration_after_a_session(fresh: OpenClaw) -> None:
+    """The file has the same bytes as before the installation, also its comments."""
     file = fresh.configure()
     before = file.read_bytes()
     fresh.install()
     fresh.serve()
     fresh.take_turn("hello", "one")
     assert fresh.bench.json("session", "list", "--all")["sessions"], "the hooks did not run"
-    fresh.bench.ok("uninstall", "--client", "openclaw")
+    fresh.bench.ok("uninstall", "--yes", "--client", "openclaw")
     assert file.read_bytes() == before
     assert not (file.parent / "extensions").exists()
     assert not (file.parent / "skills/outlive").exists()
 
 
-def test_the_mcp_server_is_there_and_does_not_launch(openclaw: OpenClaw, word: str) -> None:
-    """It shows the tasks of the session's project, in words; what OpenClaw's shell may do it does not know."""
+def test_mcp_server_lists_tasks_and_refuses_to_launch(openclaw: OpenClaw, word: str) -> None:
+    """The server does not know what OpenClaw's shell may do, so it launches nothing.
+
+    It lists the tasks of the session's project as text.
+    """
     mine = openclaw.bench.launch(f": {word}", cwd=openclaw.other)
     theirs = openclaw.bench.launch(f": {word}")
 
@@ -377,3 +379,28 @@ def test_the_mcp_server_is_there_and_does_not_launch(openclaw: OpenClaw, word: s
     assert "may stop" in gate, "it knows the session, for the plugin says it"
     assert "structuredContent" not in listed + refused
     assert len(tasks(openclaw, word)) == 2
+
+
+def test_woken_session_answers_in_the_chat_where_it_was_last_used(fresh: OpenClaw, tmp_path: Path) -> None:
+    """This chat is not the default target of the gateway's heartbeats."""
+    go = tmp_path / "go"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if "(exit 3)" in asked.all:
+            return [Say("It has failed.")]
+        return [Say("It runs.")] if asked.results else [shell(f"outlive run '{released(go)}; exit 3'")]
+
+    fresh.model.answer = answer
+    with Telegram() as telegram:
+        fresh.configure(telegram.channel)
+        fresh.install()
+        fresh.bench.env.pop("OPENCLAW_SKIP_CHANNELS")
+        fresh.serve()
+        telegram.write(4711, "launch it")
+
+        def texts() -> list[tuple[int, str]]:
+            return [(int(each["chat_id"]), str(each["text"])) for each in telegram.sent]
+
+        wait_until(lambda: (4711, "It runs.") in texts(), "the answer in the chat")
+        go.touch()
+        wait_until(lambda: (4711, "It has failed.") in texts(), "the answer of the turn that it was woken for")

@@ -1,4 +1,7 @@
-"""The plugin in OpenClaw, with the real hooks and a stand-in for the gateway: what a model sees of its failures."""
+"""The plugin for OpenClaw with the real hooks and a simulated gateway.
+
+The tests check what a model sees when turns, prompts or the plugin itself fail.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from outlive.install import openclaw
+from outlive.install.clients import openclaw
 from tests.clients.rig import NODE, new_session
 from tests.support import PATIENCE_S, SCRIPT, wait_until
 
@@ -23,7 +26,7 @@ PLUGIN = Path(openclaw.__file__).parent / "openclaw_plugin/index.js"
 
 
 class Host:
-    """A gateway with one session."""
+    """A simulated gateway with one session."""
 
     def __init__(self, bench: Bench, command: list[str]) -> None:
         self.bench = bench
@@ -38,7 +41,7 @@ class Host:
         )
 
     def call(self, name: str, run: str = "", **event: Any) -> Any:
-        """What the plugin returns."""
+        """Send an event to the plugin, and return its answer."""
         ctx = {"sessionKey": "agent:main:one", "sessionId": self.session, "workspaceDir": str(self.bench.project)}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -47,33 +50,33 @@ class Host:
         return json.loads(self._process.stdout.readline())
 
     def prompt(self, run: str, text: str = "hello") -> str:
-        """What is said at a prompt."""
+        """Build a prompt, and return the text that the plugin adds to it."""
         said = self.call("before_prompt_build", run, prompt=text, messages=[])
         return "" if said is None else str(said["prependContext"])
 
     def ended(self) -> str:
-        """A task of the session that has failed."""
+        """Launch a task of the session that fails, and return its id after the end."""
         task = self.bench.launch("exit 3", "--session", self.session)
         wait_until(lambda: self.bench.row(task).current.settled_at, "the ending")
         return task
 
     def state(self, task: str) -> str:
-        """What became of the notice of a task's ending."""
+        """Return the state of the notice of a task's ending."""
         return str(self.bench.show(task)["notices"][0]["state"])
 
     def claims(self) -> int:
-        """How often somebody was about to tell the session something."""
+        """Count how often a process has claimed a notice to report it to the session."""
         return sum(path.read_text().count('"claimed"') for path in self.bench.state.glob("*/traces/*"))
 
     def close(self) -> None:
-        """It is gone."""
+        """Kill the gateway."""
         self._process.kill()
         self._process.communicate()
 
 
 @pytest.fixture
 def host(bench: Bench) -> Iterator[Host]:
-    """A gateway with the plugin in it, and a session that has begun."""
+    """Start a gateway with the plugin, and a session in it."""
     if not (NODE / "node").exists():
         pytest.skip("node is not installed: `make test-clients` does it")
     started = Host(bench, [sys.executable, "-I", str(SCRIPT)])
@@ -82,8 +85,8 @@ def host(bench: Bench) -> Iterator[Host]:
     started.close()
 
 
-def test_a_turn_that_failed_is_told_again_and_one_that_went_well_is_not(host: Host) -> None:
-    """Nobody knows what a model read that did not answer."""
+def test_ending_is_repeated_after_a_failed_turn_and_not_after_a_successful_one(host: Host) -> None:
+    """A model that did not answer may not have read the ending."""
     task = host.ended()
     assert task in host.prompt("r1")
     host.call("agent_end", "r1", success=False)
@@ -93,16 +96,22 @@ def test_a_turn_that_failed_is_told_again_and_one_that_went_well_is_not(host: Ho
     assert host.prompt("r3") == ""
 
 
-def test_a_prompt_that_is_built_again_says_the_same_again(host: Host) -> None:
-    """OpenClaw does it when a request fails; another prompt of the same turn is another prompt."""
+def test_ending_is_repeated_when_the_same_prompt_is_built_again(host: Host) -> None:
+    """OpenClaw builds a prompt again when a request fails.
+
+    Another prompt of the same turn does not repeat the ending.
+    """
     task = host.ended()
     assert task in host.prompt("r1")
     assert task in host.prompt("r1")
     assert host.prompt("r1", "go on") == ""
 
 
-def test_after_tools_nothing_is_told_at_the_end_of_the_turn(host: Host) -> None:
-    """OpenClaw would end it without a word, and nobody would have heard; without tools it goes on."""
+def test_ending_is_not_reported_at_the_end_of_a_turn_that_used_tools(host: Host) -> None:
+    """OpenClaw would end such a turn without showing the report to the model.
+
+    A turn without tools goes on with the report.
+    """
     host.prompt("r1")
     host.call("before_tool_call", "r1", toolName="exec", params={"command": "true"}, toolCallId="c1")
     task = host.ended()
@@ -113,27 +122,36 @@ def test_after_tools_nothing_is_told_at_the_end_of_the_turn(host: Host) -> None:
     second = host.ended()
 
     def told() -> Any:
-        # The watcher that the end of the first turn has started may just be looking at it.
+        # The watcher that the end of the first turn has started may have claimed the notice for a moment.
         return host.call("before_agent_finalize", "r2")
 
     assert second in wait_until(told, "a reason to go on")["reason"]
 
 
-def test_nudges_that_lead_to_nothing_come_to_an_end(host: Host) -> None:
-    """A turn costs its owner something. What is owed is told when somebody asks."""
+def test_plugin_stops_requesting_turns_that_do_not_happen(host: Host) -> None:
+    """After three requests, the plugin waits for the next prompt with the ending."""
     task = host.ended()
 
     def watched(times: int) -> bool:
-        host.call("agent_end", "r1", success=True)  # it starts a watcher, unless one is there
+        host.call("agent_end", "r1", success=True)  # starts a watcher, unless one is running
         return host.claims() >= times
 
     wait_until(lambda: watched(6), "six watchers, one after the other")
-    assert host.call("nudges") == 3
+    assert len(host.call("nudges")) == 3
     assert task in host.prompt("r2")
 
 
-def test_our_command_gone_openclaw_goes_on(bench: Bench) -> None:
-    """No event fails, and none is held up."""
+def test_woken_session_answers_in_the_chat_where_it_was_last_used(host: Host) -> None:
+    """By default, a heartbeat answers in the owner's chat, or in none."""
+    host.call("agent_end", "r1", success=True)
+    host.ended()
+    host.call("agent_end", "r1", success=True)
+    (nudge, *_) = wait_until(lambda: host.call("nudges"), "the request for a turn")
+    assert (nudge["sessionKey"], nudge["heartbeat"]) == ("agent:main:one", {"target": "last"})
+
+
+def test_openclaw_works_when_the_outlive_command_is_missing(bench: Bench) -> None:
+    """No event fails or is delayed."""
     if not (NODE / "node").exists():
         pytest.skip("node is not installed: `make test-clients` does it")
     broken = Host(bench, ["/nonexistent/python", "-I", "outlive"])

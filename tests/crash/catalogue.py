@@ -1,6 +1,6 @@
-"""All sweeps by name, and a way to run them two at a time.
+"""All sweeps by name, and a program that runs two of them at a time.
 
-`python -m tests.crash.catalogue` runs all of them, with names those, and prints what each saw.
+`python -m tests.crash.catalogue` runs all sweeps, or those that its arguments name, and prints their reports.
 """
 
 import errno
@@ -37,7 +37,7 @@ from tests.crash.ptrace import PIPE_WRITE
 from tests.crash.sweep import Report, Sweep, hunt, run_sweep
 from tests.crash.tree import drive
 
-# The longest first, so that none of them is left for the end.
+# The longest sweeps come first, so that no long one runs alone at the end.
 SWEEPS: Final[dict[str, Sweep]] = {
     "kill the keeper": Sweep(KEEPER),
     "kill the keeper of a command that runs on": Sweep(KEEPER, script=GATED, since=PIPE_WRITE, looks=7),
@@ -80,7 +80,7 @@ _ROOT: Final = Path(__file__).parents[2]
 
 
 def run_apart(names: Iterable[str]) -> list[Report]:
-    """Run sweeps and hunts in processes of their own, one on each of two processors."""
+    """Run sweeps and hunts in separate processes, on two processors."""
     processors: SimpleQueue[int] = SimpleQueue()
     for processor in sorted(os.sched_getaffinity(0))[:2]:
         processors.put(processor)
@@ -115,7 +115,7 @@ def _run_here(name: str) -> Report:
 
 
 def main(words: list[str]) -> int:
-    """Run what was named, or all sweeps; 1 if anything was violated."""
+    """Run the named sweeps, or all; return 1 if an invariant was violated."""
     if words[:1] == ["--on"]:
         os.sched_setaffinity(0, {int(words[1])})
         sys.stdout.write(json.dumps(vars(drive(lambda: _run_here(words[2])))))

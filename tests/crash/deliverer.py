@@ -1,7 +1,7 @@
-"""Tellings: tasks of a session have ended, and whoever tells it so is killed before every system call.
+"""Deliveries: a process that reports endings is killed before every system call.
 
-The endings are made once and copied for every point. After the kill come others who tell, each
-whole and undisturbed; what all of them printed is what the session got.
+The endings are made once and copied for every point. After the kill, other processes report the rest without being
+disturbed. The output of all these processes together is what the session received.
 """
 
 import json
@@ -15,14 +15,11 @@ from io import StringIO
 from typing import Final
 
 from outlive.cli.main import load, main
-from outlive.domain.command import from_shell_text
-from outlive.domain.notice import OPEN
-from outlive.service import (
-    boundary,
-    follow_inbox,  # noqa: F401 - warm, as everything that tells
-)
+from outlive.domain.notices.notice import OPEN
+from outlive.domain.tasks.command import from_shell_text
 from outlive.service.clock import tick, utc_now
-from outlive.service.run import run
+from outlive.service.sessions import start
+from outlive.service.tasks.run import run
 from tests.crash.invariants import Point
 from tests.crash.life import GATED, NOWHERE, ORDINARY, PATIENCE_S, Life
 from tests.crash.remains import damage_in
@@ -33,7 +30,7 @@ DELIVERER: Final = "0"
 INBOX: Final = "inbox --session s-1"
 IN_JSON: Final = "inbox --session s-1 --json"
 AT_ONCE: Final = "inbox --session s-1 --ack"
-# The session that goes on where s-1 was: its hand-off tells what s-1 is owed.
+# The session that continues s-1. Its hand-off reports the endings that s-1 has not received.
 HAND_OFF: Final = "session begin --session s-2 --continues s-1 --source resume"
 
 _ENDED: Final = (
@@ -42,8 +39,8 @@ _ENDED: Final = (
     ("s-1", ORDINARY, None),
     ("other", ORDINARY, None),
 )
-# Who comes after the one that was killed. To the last of them nothing is left to tell, and its
-# being there shows that the session got the rest.
+# The commands that run after the killed one. The last of them must have nothing to report. Its call also
+# shows that the session received the output of the one before.
 _AFTERWARDS: Final = {HAND_OFF: (HAND_OFF, "inbox --session s-2", "inbox --session s-2")}
 _TASK_TOLD: Final = re.compile(r"^(?:- |  )(t[2-9a-z]{7}) ", re.MULTILINE)
 _NOTICE_TOLD: Final = re.compile(r"\(notice (\w+)\)")
@@ -51,7 +48,7 @@ _NOTICE_TOLD: Final = re.compile(r"\(notice (\w+)\)")
 
 @dataclass(frozen=True)
 class Said:
-    """What one of those who tell has printed, as far as its reader can read it."""
+    """The tasks and notices in the output of one reporting process, and its exit code."""
 
     tasks: Counter[str]
     notices: Counter[str]
@@ -60,14 +57,17 @@ class Said:
 
 @dataclass(frozen=True)
 class Owed:
-    """What the sessions are owed: notice -> its task; and what one of them must never hear."""
+    """The notices that must be reported, with their tasks, and one that must not be."""
 
     notices: dict[str, str]
     foreign: str
 
 
 class Telling(Life):
-    """A place where three tasks of s-1 have ended, two of them as a group, and one of somebody else."""
+    """A place where three tasks of session s-1 and one of another session have ended.
+
+    Two of the three tasks are a group.
+    """
 
     def __init__(self, words: str) -> None:
         super().__init__()
@@ -77,18 +77,26 @@ class Telling(Life):
         os.environ.pop("OUTLIVE_TRACE", None)
         for verb in ("inbox", "session"):
             load(verb)
-        # Told twice it is one boundary if it is told soon, and how soon must not depend on this machine.
+        # Two reports within a short time are one boundary. The clock stands still, even on a slow machine.
         now = tick()
-        vars(boundary)["tick"] = lambda: now
+        vars(start)["tick"] = lambda: now
         run_traced(self._prepare, kill=NOWHERE, stdout=self._stdout, timeout_s=PATIENCE_S)
         self.home.drop_ballast()  # 4 MB that would be copied for every point
         self.fold_log()
         self.freeze()
+        self._load_what_is_loaded_late()
         states = self.notices()
         self.owed = Owed(
             {name: task for name, (task, session, _) in states.items() if session == "s-1"},
             next(name for name, (_, session, _) in states.items() if session == "other"),
         )
+
+    def _load_what_is_loaded_late(self) -> None:
+        """Tell once in this process, so that no later trace has the calls of an import more than another one."""
+        with redirect_stdout(StringIO()):
+            for words in (self._words, *self._others):
+                self._tell(words)
+        self._reset()
 
     def _prepare(self) -> None:
         os.chdir(self._now / "place")
@@ -98,7 +106,7 @@ class Telling(Life):
         os.write(self._gate, b"\n\n")
 
     def launch(self) -> int:
-        """Tell, as the command line does."""
+        """Report the endings, as the command line does."""
         return self._tell(self._words)
 
     def _tell(self, words: str) -> int:
@@ -106,7 +114,7 @@ class Telling(Life):
         return main(words.split())
 
     def notices(self) -> dict[str, tuple[str, str | None, str]]:
-        """Every notice with its task, the session it was made for and its state."""
+        """Return every notice with its task, its session and its state."""
         return {
             notice.id: (notice.task, notice.session, notice.state)
             for _, history in self.snapshot()
@@ -114,7 +122,7 @@ class Telling(Life):
         }
 
     def go_on(self) -> list[Said]:
-        """Read what the one that was killed has printed; then let the others tell, one after the other."""
+        """Read the output of the killed process, then run the other ones in turn."""
         said = [self._read(self._stdout.read_text(), 0)]
         for words in self._others:
             with redirect_stdout(StringIO()) as printed:
@@ -128,7 +136,7 @@ class Telling(Life):
 
 
 def _texts(printed: str) -> Iterator[str]:
-    """Yield what a reader of JSON can read: half a document is none."""
+    """Yield the texts in a JSON document; none if the document is incomplete."""
     try:
         yield from (notice["text"] for notice in json.loads(printed)["notices"])
     except ValueError:
@@ -137,17 +145,17 @@ def _texts(printed: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Delivery(Sweep):
-    """A sweep over somebody who tells; `script` is its command line."""
+    """A sweep over a process that reports endings; `script` is its command line."""
 
     role: str = DELIVERER
     script: str = INBOX
 
     def stage(self) -> Life:
-        """Make the place, with the endings in it."""
+        """Make the place, with the ended tasks in it."""
         return Telling(self.script)
 
     def judge(self, life: Life, trace: Trace, _: Point | None) -> tuple[str, list[str]]:
-        """Let others tell the rest, and compare what was told with what was owed."""
+        """Run the other reporting processes, and compare all output with the notices."""
         assert isinstance(life, Telling)
         found = life.notices()
         said = life.go_on()
@@ -164,7 +172,7 @@ class Delivery(Sweep):
 
 def _of_telling(owed: Owed, found: dict[str, tuple[str, str | None, str]], said: list[Said]) -> Iterator[str]:
     tasks = set(owed.notices.values())
-    # What the one that was killed had put on record: only what it had not may be told again.
+    # The tasks that the killed process had marked as reported. Only the others may be reported again.
     on_record = {owed.notices[name] for name in owed.notices if found[name][2] not in ("pending", "claimed")}
     for number, one in enumerate(said):
         if one.exit_code != 0:

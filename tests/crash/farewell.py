@@ -1,7 +1,7 @@
-"""Farewells: whoever ends a session with a foreground and a background task is killed, and ends it again.
+"""Farewells: a process that ends a session is killed, and the end is tried again.
 
-All of it happens in one tree, since the background task must live through it: the process that
-launched both forks the one that is killed and, when that is dead, another one.
+The session has a foreground and a background task, and the background task must survive. So everything happens in one
+process tree: the process that launched both tasks forks the killed process, and then another one.
 """
 
 import os
@@ -12,12 +12,12 @@ from datetime import timedelta
 from typing import Final
 
 from outlive.cli.main import load, main
-from outlive.domain.command import from_shell_text
+from outlive.domain.tasks.command import from_shell_text
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
-from outlive.service import cancel
 from outlive.service.clock import utc_now
-from outlive.service.run import Request, run
+from outlive.service.tasks import cancel
+from outlive.service.tasks.run import Request, run
 from tests.crash.invariants import Point
 from tests.crash.life import CODE, GATED, Life
 from tests.crash.remains import Snapshot, damage_in
@@ -27,7 +27,7 @@ from tests.crash.tree import Trace
 ENDER: Final = "0.2"  # after the keepers of both tasks
 _SESSION: Final = "a session"
 _END: Final = ("session", "end", "--session", _SESSION)
-# Three processes in two process groups; as long as one of them lives, `tree` has a reader.
+# Three processes in two process groups. The FIFO `tree` has a reader as long as one of them lives.
 _TREE: Final = "exec 3<>tree; timeout 99 sleep 99; exit 0"
 
 
@@ -39,13 +39,17 @@ class Parting(Life):
         os.environ["OUTLIVE_HOME"] = str(self._now / "state")
         os.environ.pop("OUTLIVE_TRACE", None)
         load("session")
-        # Whoever ends a session asks again after a while: how often would depend on the machine, and a trace must not.
+        # The command that ends a session asks the keepers again after a while. With a long delay it never does, so that
+        # the trace is the same on every machine.
         vars(cancel)["_ASK_AGAIN"] = timedelta(minutes=1)
         os.mkfifo(self._now / "place/tree")
         self.freeze()
 
     def launch(self) -> int:
-        """Launch both, end the session twice, tell what is there then, and let the background task go."""
+        """Launch both tasks, end the session twice, print the state, and end the rest.
+
+        The state is printed before the background task may end.
+        """
         os.chdir(self._now / "place")
         background = self._request.but(key=None, command=from_shell_text(GATED))
         run(self.home, self._in_foreground(), utc_now())
@@ -64,11 +68,11 @@ class Parting(Life):
         return self._request.but(key=None, command=from_shell_text(_TREE), mode="foreground", surroundings=around)
 
     def said(self) -> list[str]:
-        """What was there when the session had been ended again."""
+        """Return the state that was printed after the session was ended again."""
         return self._stdout.read_text().splitlines()
 
     def is_over(self) -> bool:
-        """Whether the session has ended."""
+        """Return whether the session has ended."""
         with SqliteLedger(self.home.ledger, utc_now()) as ledger:
             found = Sessions(ledger).of_project(str(self._now / "place"), 1)
         return bool(found) and found[0].ended_at is not None
@@ -94,7 +98,7 @@ def _is_read(fifo: str) -> bool:
 
 @dataclass(frozen=True)
 class Farewell(Sweep):
-    """A sweep over somebody who ends a session."""
+    """A sweep over a process that ends a session."""
 
     role: str = ENDER
     looks: int = 7
@@ -104,7 +108,7 @@ class Farewell(Sweep):
         return Parting()
 
     def judge(self, life: Life, trace: Trace, _: Point | None) -> tuple[str, list[str]]:
-        """Compare what was there in the end with what should have been."""
+        """Compare the printed and the recorded state with the expected one."""
         assert isinstance(life, Parting)
         said, left = life.said(), life.snapshot()
         return "; ".join(said), [

@@ -1,13 +1,13 @@
-"""What must be true of a task whatever was killed, and how its violation is called.
+"""The invariants of a task after any kill, and the names of their violations.
 
-The names are short and stable: a planted bug must be caught by the one it breaks.
+The names are short and stable, because each planted bug must be caught under the name of the invariant it breaks.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from outlive.domain.lifecycle import is_terminal
-from outlive.domain.task import Attempt, History
+from outlive.domain.tasks.lifecycle import is_terminal
+from outlive.domain.tasks.task import Attempt, History
 from tests.crash.life import (
     CODE,
     COMMAND,
@@ -24,36 +24,38 @@ _SIGKILL = 9
 
 @dataclass(frozen=True)
 class Point:
-    """What was done to a life."""
+    """What was done to a life at its point."""
 
-    dead: frozenset[str]  # the roles that were killed
-    keeper_lived: bool = True  # it came to life and nobody harmed it: then the ending is its work
-    began: bool | None = None  # whether the command's exec was reached, where that is known
+    dead: frozenset[str]  # the roles of the killed processes
+    keeper_lived: bool = True  # it started and was not disturbed, so it must settle the task itself
+    began: bool | None = None  # whether the command's exec was reached; None if that is not known
+    startable: bool = True  # whether the command can be executed at all
 
 
 def point_of(after: Aftermath, failing: str | None, *, startable: bool) -> Point:
-    """Tell from a trace of a launch what was done to it."""
+    """Return what was done to a launch, read from its trace."""
     trace = after.trace
     dead = frozenset(role for role, code in trace.exits.items() if code == -_SIGKILL)
     began: bool | None = after.ran[0] > 0
     if startable and COMMAND in dead and not began:
-        # It may have been killed between its exec and its first word. If it was the one that was
-        # watched, its own calls tell; else nobody knows.
+        # The command may have been killed between its exec and its first output. Its calls were recorded only if
+        # it was the watched process. Otherwise it is not known whether it began.
         began = "execve" in trace.calls[COMMAND] if COMMAND in trace.calls else None
     return Point(
         dead=dead,
         keeper_lived=KEEPER in trace.exits and KEEPER not in dead and failing != KEEPER,
         began=began,
+        startable=startable,
     )
 
 
 def violations(after: Aftermath, point: Point) -> list[str]:
-    """Check everything; the broken promises, by name."""
+    """Return the names of all broken invariants."""
     return [
         *_of_processes(after, point),
         *(f"{text} (after the point)" for text in _of_notices(after.found)),
         *_of_notices(after.settled),
-        *_of_launching(after),
+        *_of_launching(after, point),
         *_of_runs(after, point),
         *_of_endings(after, point),
         *_of_authors(after, point),
@@ -91,14 +93,16 @@ def _of_notices(snapshot: Snapshot) -> Iterator[str]:
                 yield "alive with an ending's notice or date"
 
 
-def _of_launching(after: Aftermath) -> Iterator[str]:
+def _of_launching(after: Aftermath, point: Point) -> Iterator[str]:
     rows = {task.id for task, _ in after.settled}
     for task in after.printed:
         if task not in rows:
             yield "printed id without a row"
     if len(rows) > 1:
         yield "two tasks of one key"
-    if after.again and not after.again.hung and not after.printed:
+    # A task that never began is tried again. The second try reports that the command cannot be executed.
+    is_told = not point.startable and after.answers[-1:] and after.answers[-1].startswith("refused not_started")
+    if after.again and not after.again.hung and not after.printed and not is_told:
         yield f"refused when asked again: {after.answers[-1:]}"
 
 
@@ -123,7 +127,7 @@ def _of_runs(after: Aftermath, point: Point) -> Iterator[str]:
                 yield "said never to have begun although it had"
             if began and not _was_announced(attempt, history):
                 yield "ran before its row said so"
-            # What cannot be executed would fail as often as it is tried; all else is worth a try.
+            # A command that cannot be executed fails at every try. Any other one must begin when it is tried again.
             causes = {seen.cause for seen in evidence}
             if after.again and attempt is task.current and said == {"no"} and not causes & {"exec", "chdir"}:
                 yield "asked again, and still not begun"
@@ -154,7 +158,7 @@ def _of_endings(after: Aftermath, point: Point) -> Iterator[str]:
 
 
 def _of_a_seen_end(attempt: Attempt, point: Point) -> Iterator[str]:
-    """Keeper or witness lived, so somebody saw how the command ended."""
+    """Yield a violation if keeper or witness survived and the exit code is lost."""
     expected = (None, _SIGKILL) if COMMAND in point.dead else (CODE, None)
     if (attempt.exit_code, attempt.signal) != expected:
         yield f"exit code lost: {attempt.state}, {attempt.reason}"

@@ -1,8 +1,8 @@
-"""One life of a task, from the launch to the last word about it, to be disturbed at one point.
+"""One life of a task, from its launch to its last record, disturbed at one point.
 
-The state directory is prepared once and copied for every point. What runs under the harness is
-what `outlive run` does, in a fork of a warm process; afterwards comes what any caller would do:
-ask again with the same key if no id was printed, and look at the task, twice.
+The state directory is prepared once and copied for every point. The harness runs what `outlive run` does, in a fork of
+a process that has imported everything. Afterwards the life goes on as with any caller: the launch is repeated with the
+same key if no id was printed, and the task is read twice.
 """
 
 import os
@@ -22,19 +22,29 @@ import apsw
 
 from outlive.bundle.attempt import AttemptFiles
 from outlive.bundle.home import open_home
-from outlive.domain.command import from_argv, from_shell_text
 from outlive.domain.errors import OutliveError
-from outlive.domain.queueing import lock
-from outlive.keeper import adoption, settling, supervision  # noqa: F401 - warm, as everything a life needs
-from outlive.keeper import tree as process_tree
-from outlive.keeper.launching import become_detached
+from outlive.domain.tasks.command import from_argv, from_shell_text
+from outlive.domain.tasks.queueing import lock
+from outlive.keeper import (
+    process_tree,
+    settle,
+    supervise,
+    take_over,  # noqa: F401 - imported before the fork, as everything that a life needs
+)
+from outlive.keeper.observation import (
+    record_left_open,  # noqa: F401 - imported before the fork
+    unanswered_calls,  # noqa: F401 - imported before the fork
+)
 from outlive.keeper.plan import Surroundings
+from outlive.keeper.spawn import become_detached
+from outlive.ledger.completeness import restore_by
 from outlive.ledger.contract import Selection
 from outlive.ledger.sqlite import SqliteLedger
-from outlive.service import queue  # noqa: F401 - warm
 from outlive.service.clock import utc_now
-from outlive.service.reconcile import reconcile
-from outlive.service.run import Request, run
+from outlive.service.maintenance.rebuild import restore_incomplete
+from outlive.service.maintenance.reconcile import reconcile
+from outlive.service.tasks import wait_turn  # noqa: F401 - imported before the fork
+from outlive.service.tasks.run import Request, run
 from tests.crash import ptrace
 from tests.crash.remains import Snapshot, damage_in
 from tests.crash.tree import FailAt, KillAt, Trace, run_traced
@@ -48,36 +58,36 @@ ADOPTER: Final = "0.1.0"
 
 CODE: Final = 3
 ORDINARY: Final = f"echo x >> ran; exit {CODE}"
-# Cannot end before its launcher has seen it run, and another command has looked at it.
+# A command that ends only after its launcher has seen it run, and another command has read its state.
 GATED: Final = f"read go < gate; {ORDINARY}"
-# The same, and its keeper is killed meanwhile: whoever looks at it next forks an adopter.
+# The same command, whose keeper is killed meanwhile. The next command that reads the task forks an adopter.
 ADOPTED: Final = f"{GATED} # adopted"
-# May have to wait for its turn, which has come.
+# A command whose task has a claim. It goes through the queue, where no other task is ahead.
 QUEUED: Final = f"{ORDINARY} # queued"
-# Its keeper and witness have had another task before, of another home.
+# A command whose keeper and witness have had another task before, in another state directory.
 AGAIN: Final = f"{ORDINARY} # again"
 UNSTARTABLE: Final = "/no/such/program"
 NOWHERE: Final = KillAt("nobody", 0)  # follows the tree without stopping at its calls
 PATIENCE_S: Final = 4.0
 _HURRY: Final = 200
 
-# Processes are killed here, not disks: where a sync costs nothing, a point costs half as much.
+# Only processes are killed, so nothing needs to survive a power loss. In memory, a point takes half the time.
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - mkdtemp makes the name
 
 
 @dataclass(frozen=True)
 class Aftermath:
-    """What is left of a disturbed life, at each step of the way back to order."""
+    """What a disturbed life left behind, at each step of the recovery."""
 
     trace: Trace
-    answers: tuple[str, ...]  # what the launcher printed, and what it printed when asked again
-    ran: tuple[int, int]  # how often the command had run after the point, and in the end
+    answers: tuple[str, ...]  # the output of the launcher, and of the second launch
+    ran: tuple[int, int]  # the number of runs of the command after the point, and in the end
     again: Trace | None  # the second launch, if no id had been printed
     found: Snapshot  # the ledger after the point
-    settled: Snapshot  # after a reconcile
-    untouched: Snapshot  # after another
+    settled: Snapshot  # the ledger after a reconciliation
+    untouched: Snapshot  # the ledger after a second reconciliation
     orphans: tuple[str, ...]
-    damage: tuple[str, ...]  # what is wrong with files, locks and the reconciler itself
+    damage: tuple[str, ...]  # defects of files and locks, and errors of the reconciler
 
     @property
     def printed(self) -> tuple[str, ...]:
@@ -86,7 +96,7 @@ class Aftermath:
 
 
 class Life:
-    """A place for one task at a time. To be made inside `drive`, and closed."""
+    """A place for one task at a time, to be created inside `drive` and closed."""
 
     def __init__(self, script: str = ORDINARY) -> None:
         shared = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
@@ -102,34 +112,40 @@ class Life:
         for home in (self.home, self._other_home):
             with SqliteLedger(home.ledger, utc_now()):
                 pass
+        # If the launcher is killed between the fingerprint and the commit, the next command repairs the ledger.
+        restore_by(restore_incomplete)
         self._request = Request(
             command=from_argv([script]) if script == UNSTARTABLE else from_shell_text(script),
             cwd=str(self._now / "place"),
             surroundings=Surroundings(environ={"PATH": os.defpath}, umask=0o077),
             session="a session",
             key="k",
-            observe="off",  # its thread would make every trace another one; it has kills of its own
+            key_scope="ended",  # the key stays taken, whatever was killed
+            observe="off",  # the observer's thread would change the trace in every run; other tests kill it
             claims=(lock("l"),) if script == QUEUED else (),
         )
         self._script = script
         _make_small_and_fast()
-        # A keeper rehearses the end when its command has run for a while: here always, or never.
-        supervision._REHEARSES_AFTER = 0.0 if script == GATED else 3600.0
+        # A keeper rehearses the settlement when its command has run for a while. Here it always does, or never.
+        supervise._REHEARSES_AFTER = 0.0 if script == GATED else 3600.0
         self.freeze()
 
     def close(self) -> None:
-        """Remove it."""
+        """Remove the directories of this life."""
         os.close(self._gate)
         shutil.rmtree(self._root)
 
     def freeze(self) -> None:
-        """Make what is there now the beginning of every further life."""
+        """Make the present state the beginning of every further life."""
         shutil.rmtree(self._template, ignore_errors=True)
         self._now.rename(self._template)
         self._reset()
 
     def fold_log(self) -> None:
-        """Bring the ledger into one file: how long its log is depends on timing, and a trace must not."""
+        """Write the ledger's log into its main file.
+
+        The length of the log depends on timing, and would change the trace.
+        """
         with SqliteLedger(self.home.ledger, utc_now()) as ledger:
             ledger.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
@@ -141,14 +157,14 @@ class Life:
         self._gate = os.open(self._now / "place/gate", os.O_RDWR)
 
     def launch(self) -> int:
-        """Do what `outlive run` does; then look at the task as any other command would."""
+        """Do what `outlive run` does, then read the task as any other command would."""
         if self._script != AGAIN:
             return self._launch()
         spawner = os.fork()
         if spawner == 0:
             keepers = become_detached()
             run(self._other_home, self._request.but(command=from_shell_text("exit 0"), key=None), utc_now())
-            select.select(list(keepers._channels), [], [])  # until its keeper is free
+            select.select(list(keepers._channels), [], [])  # until the keeper is idle
             os._exit(self._launch())
         return abs(os.waitstatus_to_exitcode(os.waitpid(spawner, 0)[1]))
 
@@ -159,7 +175,7 @@ class Life:
             _say(f"refused {error.code}: {error.message}")
             return error.exit_code
         else:
-            return 0 if _say(f"id {task}") else 74
+            return 0 if _say(f"id {task.task}") else 74
         finally:
             if self._script == ADOPTED:
                 self._kill_keeper()
@@ -173,11 +189,11 @@ class Life:
             witness = (files.read_slot("process") or {})["witness"]
             keeper = os.pidfd_open(ptrace.parent_of(int(witness)))
             signal.pidfd_send_signal(keeper, signal.SIGKILL)
-            select.select([keeper], [], [])  # dead, and what it held is free
+            select.select([keeper], [], [])  # the keeper is dead, and its locks are free
             os.close(keeper)
 
     def reconcile(self) -> None:
-        """Do what every command that reads does first."""
+        """Settle tasks with dead keepers, as every command that reads does first."""
         reconcile(self.home, utc_now())
 
     def trace(
@@ -187,7 +203,7 @@ class Life:
         kill: KillAt | None = None,
         fail: FailAt | None = None,
     ) -> Trace:
-        """Run a life from the beginning, disturbed or not, and leave it as it is then."""
+        """Run a life from the beginning, disturbed or not, and leave its state as it is."""
         self._reset()
         return run_traced(
             program or self.launch,
@@ -198,7 +214,7 @@ class Life:
         )
 
     def clear_up(self, trace: Trace, *, ask_again: bool = True) -> Aftermath:
-        """Come back to it as its caller would, and tell what was found at each step."""
+        """Bring a life to its end as the caller would, and return what each step found."""
         damage = []
         ran, found = self.count_runs(), self.snapshot()
         again = None
@@ -210,7 +226,7 @@ class Life:
         for _ in range(2):
             try:
                 orphans += reconcile(self.home, utc_now(), adopter=None)
-            except Exception as error:  # noqa: BLE001 - whatever it was, it is a finding
+            except Exception as error:  # noqa: BLE001 - any error of the reconciler is a finding
                 damage.append(f"the reconciler raised {type(error).__name__}: {error}")
             seen.append(self.snapshot())
         return Aftermath(
@@ -226,13 +242,13 @@ class Life:
         )
 
     def count_runs(self) -> int:
-        """Tell how often the command has run."""
+        """Count how often the command has run."""
         with suppress(FileNotFoundError):
             return len((self._now / "place/ran").read_text().split())
         return 0
 
     def snapshot(self) -> Snapshot:
-        """Read the ledger whole."""
+        """Read all tasks of the ledger with their histories."""
         with SqliteLedger(self.home.ledger, utc_now()) as ledger:
             return tuple((task, ledger.history(task.id)) for task in ledger.tasks(Selection()))
 
@@ -241,7 +257,7 @@ def _say(line: str) -> bool:
     try:
         os.write(1, line.encode() + b"\n")
     except OSError:
-        return False  # the disk under the caller's own file is what fails
+        return False  # the failing disk is the one with the caller's output
     return True
 
 
@@ -257,11 +273,11 @@ _sleep: Final = time.sleep
 
 
 def _make_small_and_fast() -> None:
-    """In this process and its forks: short pauses between tries, and few processes to ask.
+    """Shorten the pauses and the process list in this process and its forks.
 
-    Deadlines stay as they are. The search for a dead task's orphans asks every process of the
-    machine, a hundred of them or ten thousand; two are enough here.
+    Deadlines stay as they are. The search for orphans of a dead task asks every process of the machine, and two
+    processes are enough here.
     """
-    settling._TIDIES_ONE_IN = 1 << 60  # whether a keeper tidies depends on its task's name: a trace must not
+    settle._TIDIES_ONE_IN = 1 << 60  # never: it would depend on the random task id, and change the trace
     time.sleep = lambda seconds: _sleep(float(seconds) / _HURRY)
     process_tree._all_pids = lambda: [1, os.getpid()]

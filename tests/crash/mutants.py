@@ -1,6 +1,6 @@
-"""Planted bugs: each is one a careful person could write, and each must be caught by name.
+"""Planted bugs that a careful programmer could write; each must be caught by name.
 
-A sweep that finds nothing proves something only if it would have found these.
+A sweep without findings proves something only if it would have found these bugs.
 """
 
 import errno
@@ -14,14 +14,15 @@ from outlive.bundle import record
 from outlive.bundle.attempt import AttemptFiles, discard_bundle
 from outlive.bundle.home import Home
 from outlive.domain.errors import OutliveError
-from outlive.domain.evidence import Evidence
-from outlive.domain.queueing import Dependency
-from outlive.domain.task import Launch, Task
-from outlive.keeper import keeper, sight, witness
+from outlive.domain.tasks.evidence import Evidence
+from outlive.domain.tasks.queueing import Dependency
+from outlive.domain.tasks.task import Launch, Task
+from outlive.keeper import exit_watch, keeper, witness
 from outlive.ledger import sqlite
-from outlive.ledger.resting import RestingLedger
+from outlive.ledger.kept_open import KeptOpenLedger
 from outlive.ledger.sqlite import SqliteLedger
-from outlive.service import handover, reconcile, run
+from outlive.service.maintenance import reconcile
+from outlive.service.tasks import run, start_attempt
 from tests.crash.life import GATED, INTERMEDIATE, KEEPER, LAUNCHER, WITNESS
 from tests.crash.ptrace import PIPE_WRITE
 from tests.crash.sweep import Sweep
@@ -29,27 +30,27 @@ from tests.crash.sweep import Sweep
 
 @dataclass(frozen=True)
 class Mutant:
-    """A bug, the sweep that shows it, and the broken promise it is recognised by."""
+    """A bug, the sweep that shows it, and the name of the invariant that it breaks."""
 
     plant: Callable[[], object]
     sweep: Sweep
     caught_by: str
-    near: tuple[str, int] | None = None  # the call, and which of its kind, where to look first
+    near: tuple[str, int] | None = None  # the name and index of the system call where the hunt begins
 
 
 def replace(owner: object, name: str, planted: object) -> None:
-    """Put it in the place of something that must be there, or the bug would not be planted."""
+    """Replace an existing attribute; an attribute that is missing raises an error."""
     getattr(owner, name)
     setattr(owner, name, planted)
 
 
 def settle_in_two_transactions() -> None:
-    """The state is committed before the notice is written."""
+    """Write the notice only after the state was committed."""
     replace(sqlite, "_NOTICE", f"COMMIT; BEGIN IMMEDIATE; {sqlite._NOTICE}")
 
 
 def insert_row_before_lock() -> None:
-    """The row speaks of an attempt that has no files and no lock yet."""
+    """Insert the row of an attempt before its files and its lock exist."""
     check_room, plan, enqueue = Home.check_room, run._plan_launch, run._enqueue
     homes: list[Home] = []
     tasks: dict[str, Task] = {}
@@ -69,18 +70,21 @@ def insert_row_before_lock() -> None:
 
 
 def reap_before_recording() -> None:
-    """The zombie is gone before its status is on disk, so nobody can read it again."""
+    """Take the command's status from the kernel before it is on disk.
+
+    After that, no other process can read it.
+    """
 
     def watch(record_fd: int, command: int, voice: int, _: int) -> None:
         _, status = os.waitpid(command, 0)
-        witness.write_exit(record_fd, command, os.CLD_EXITED, os.waitstatus_to_exitcode(status))
+        witness.write_exit(record_fd, os.CLD_EXITED, os.waitstatus_to_exitcode(status))
         witness._say(voice, b"exited\n")
 
     replace(witness, "_watch", watch)
 
 
 def tell_before_recording() -> None:
-    """The witness tells its keeper first, and dies of EPIPE if that is gone."""
+    """Notify the keeper before recording, and die of EPIPE if the keeper is gone."""
     say, write_exit = witness._say, witness.write_exit
     voices: list[int] = []
 
@@ -97,18 +101,18 @@ def tell_before_recording() -> None:
 
 
 def take_a_dead_witness_for_success() -> None:
-    """Nobody saw the end, so it is called 0."""
+    """Settle an end that no process saw with exit code 0."""
     success = Evidence(kind="exited", seen_by="keeper", exit_code=0)
-    replace(sight, "_without_witness", lambda _: success)
+    replace(exit_watch, "_without_witness", lambda _: success)
 
 
 def ignore_the_record() -> None:
-    """The reconciler does not look at what the witness wrote."""
+    """Reconcile without reading what the witness recorded."""
     replace(reconcile, "read_evidence", lambda *_: None)
 
 
 def reconcile_without_the_lock() -> None:
-    """The reconciler does not ask whether a keeper lives, and opens the lock without taking it."""
+    """Reconcile without taking the lock or asking whether the keeper lives."""
 
     def open_only(files: AttemptFiles, which: str = "lock") -> int:
         return os.open(files.lock if which == "lock" else files.control, os.O_RDWR | os.O_CLOEXEC)
@@ -118,25 +122,25 @@ def reconcile_without_the_lock() -> None:
 
 
 def begin_without_a_go() -> None:
-    """The command does not wait until its row says that it runs."""
+    """Begin the command before its row says that it runs."""
     become = witness._become_command
 
-    def begin_at_once(failure: int, start: witness.Start) -> NoReturn:
+    def begin_at_once(failure: int, start: witness.Start, own: int) -> NoReturn:
         reader, writer = os.pipe()
         os.write(writer, b"g")
-        become(failure, start.but(begin=reader))
+        become(failure, start.but(begin=reader), own)
 
     replace(witness, "_become_command", begin_at_once)
 
 
 def take_lost_for_never_begun() -> None:
-    """A command of which nothing is known any more is started again."""
-    unseen = reconcile._Look._unseen
-    replace(reconcile._Look, "_unseen", lambda look, _: unseen(look, "no"))
+    """Start a command again although it may have run."""
+    unseen = reconcile._Check._unseen
+    replace(reconcile._Check, "_unseen", lambda check, _: unseen(check, "no"))
 
 
 def write_the_record_in_two() -> None:
-    """The exit record has no checksum, and is whole only after a second write."""
+    """Write the exit record in two steps and read it without a checksum."""
     write, read = record.write_slot, record.read_slot
 
     def write_halves(fd: int, slot: "record.Slot", *, durable: bool = True, **fields: object) -> None:
@@ -155,12 +159,15 @@ def write_the_record_in_two() -> None:
 
 
 def inherit_nothing() -> None:
-    """The keeper is no subreaper: with its witness the command's status is gone."""
+    """Keep the keeper from becoming a subreaper.
+
+    If the witness dies, the status of the command is then lost.
+    """
     replace(keeper, "become_subreaper", lambda: None)
 
 
 def answer_a_dead_launcher() -> None:
-    """The keeper dies of EPIPE when its launcher is gone; the witness would hide that."""
+    """Let the keeper die of EPIPE if its launcher is gone."""
 
     def answer(ready: int | None, word: str) -> None:
         if ready is None:
@@ -172,10 +179,10 @@ def answer_a_dead_launcher() -> None:
 
 
 def believe_a_failed_commit() -> None:
-    """An error from COMMIT is taken for proof that nothing was written."""
-    attempt = handover.new_attempt
+    """Take an error of COMMIT as proof that nothing was written."""
+    attempt = start_attempt.new_attempt
 
-    def enqueue(home: Home, launch: Launch, now: datetime, _: RestingLedger | None) -> Task:
+    def enqueue(home: Home, launch: Launch, now: datetime, _: KeptOpenLedger | None) -> Task:
         try:
             with SqliteLedger(home.ledger, now) as ledger:
                 return ledger.enqueue(launch, attempt(launch, 1, now))
@@ -187,7 +194,7 @@ def believe_a_failed_commit() -> None:
 
 
 def leave_the_bundle() -> None:
-    """A launch that was refused leaves a directory that nobody knows of."""
+    """Leave the directory of a refused launch on the disk."""
     replace(run, "discard_bundle", lambda _: None)
 
 

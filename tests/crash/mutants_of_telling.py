@@ -1,27 +1,28 @@
-"""Planted bugs of those who tell, and of those who end a session."""
+"""Planted bugs in processes that report endings, and in those that end a session."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from outlive.bundle.home import Home
-from outlive.domain.notice import Notice
-from outlive.domain.session import Session
-from outlive.domain.task import Task
-from outlive.ledger.inbox import Inbox
+from outlive.domain.notices.notice import Notice
+from outlive.domain.sessions.session import Session
+from outlive.domain.tasks.task import Task
+from outlive.ledger.notices import Notices
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
-from outlive.service import inbox, sessions
 from outlive.service.clock import utc_now
+from outlive.service.notices import inbox
+from outlive.service.sessions import lineage
 from tests.crash.deliverer import HAND_OFF, Delivery
 from tests.crash.farewell import Farewell
 from tests.crash.mutants import Mutant, replace
 
 if TYPE_CHECKING:
-    from outlive.service.reconcile import Adopter
+    from outlive.service.maintenance.reconcile import Adopter
 
 
 def present_before_printing() -> None:
-    """What is about to be printed counts as told."""
+    """Mark a notice as presented before it is printed."""
 
     def enter(claimed: inbox.Claim) -> inbox.Claim:
         claimed.presented()
@@ -31,49 +32,49 @@ def present_before_printing() -> None:
 
 
 def believe_a_dead_claim() -> None:
-    """Whoever claimed it is taken to live, and to tell it some day."""
+    """Leave a notice to a process that has claimed it and is dead."""
     replace(inbox, "is_held", lambda *_: True)
 
 
 def acknowledge_at_the_claim() -> None:
-    """To be told and to have been told are one state."""
-    claim = Inbox.claim
+    """Acknowledge a notice when it is claimed."""
+    claim = Notices.claim
 
-    def claim_and_close(self: Inbox, notices: Sequence[Notice], claimer: str) -> None:
+    def claim_and_close(self: Notices, notices: Sequence[Notice], claimer: str) -> None:
         claim(self, notices, claimer)
         self.acknowledge(notices, utc_now())
 
-    replace(Inbox, "claim", claim_and_close)
+    replace(Notices, "claim", claim_and_close)
 
 
 def rename_when_told_again() -> None:
-    """What somebody has claimed before is told under another id."""
-    owed = Inbox.owed
+    """Change the id of a notice that was claimed before."""
+    owed = Notices.owed
 
-    def owed_anew(self: Inbox, origins: Sequence[int]) -> list[Notice]:
-        for notice in owed(self, origins):
+    def owed_anew(self: Notices, *which: Any, **limits: Any) -> list[Notice]:
+        for notice in owed(self, *which, **limits):
             if notice.claimer is not None:
                 self._ledger.db.execute("UPDATE notice SET id = id || '2' WHERE id = ?", (notice.id,))
-        return owed(self, origins)
+        return owed(self, *which, **limits)
 
-    replace(Inbox, "owed", owed_anew)
+    replace(Notices, "owed", owed_anew)
 
 
 def forget_what_was_printed() -> None:
-    """It is printed, and not put on record."""
+    """Print a notice without recording that it was presented."""
     replace(inbox.Claim, "presented", lambda *_, **__: None)
 
 
 def end_the_session_first() -> None:
-    """A session that is over is taken to have ended its tasks."""
-    end_foreground = sessions._end_foreground
+    """End the session before its tasks, and skip the tasks of an ended session."""
+    end_foreground = lineage._end_foreground
 
     def end_then_ask(home: Home, session: Session, adopter: "Adopter | None") -> list[Task]:
         with SqliteLedger(home.ledger, utc_now()) as ledger:
             is_news = Sessions(ledger).end(session.seq, None, utc_now())
         return end_foreground(home, session, adopter) if is_news else []
 
-    replace(sessions, "_end_foreground", end_then_ask)
+    replace(lineage, "_end_foreground", end_then_ask)
 
 
 MUTANTS: Final[dict[str, Mutant]] = {

@@ -1,11 +1,11 @@
-"""The ptrace(2) calls the crash harness needs, and the names of system calls.
+"""The ptrace(2) calls that the crash harness needs, and the names of system calls.
 
-Only this module talks to the kernel's tracing interface; `tree` decides what to do with it.
-Tracees are seized (PTRACE_SEIZE), not made by PTRACE_TRACEME: only of a seized one can a
-job-control stop be told from the signal that caused it, only a seized one can be left stopped,
-and its new children announce themselves with an event, not a SIGSTOP that might be anybody's.
+Only this module uses the kernel's tracing interface; `tree` decides what to do with a tracee. Tracees are seized
+(PTRACE_SEIZE), not made by PTRACE_TRACEME. Only then can a job-control stop be told from the signal that caused it, and
+a tracee be left stopped. The new children of a seized tracee also report an event instead of a SIGSTOP, which could
+have another sender.
 
-Calls are read machine-independently, but failing one needs registers: x86-64 only so far.
+Reading a call works on every architecture. Failing a call needs registers, and is written for x86-64 only.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ from typing import Final
 
 SYSCALL: Final = 24  # resume until the next system call boundary
 CONT: Final = 7  # resume until a signal, a fork, an exec or the end
-LISTEN: Final = 0x4208  # leave a stopped process stopped, but report what happens to it
+LISTEN: Final = 0x4208  # leave a process stopped, and report its events
 _POKEUSER: Final = 6
 _GETEVENTMSG: Final = 0x4201
 _SEIZE: Final = 0x4206
@@ -33,8 +33,8 @@ SYSCALL_STOP: Final = signal.SIGTRAP | 0x80
 STOP_SIGNALS: Final = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 _WAIT_ALL: Final = 0x40000000  # __WALL: also threads and children that signal by something else
 
-# TRACESYSGOOD marks system call stops; fork, vfork and clone attach the new process; TRACEEXEC
-# replaces exec's stray SIGTRAP; EXITKILL leaves nothing behind if the tracer itself dies.
+# TRACESYSGOOD marks system call stops. TRACEFORK, TRACEVFORK and TRACECLONE attach the new process. TRACEEXEC
+# replaces the SIGTRAP of an exec. EXITKILL kills the tracees if the tracer dies.
 _OPTIONS: Final = 0x01 | 0x02 | 0x04 | 0x08 | 0x10 | 0x100000
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
@@ -43,8 +43,8 @@ _X86_ORIG_RAX: Final = 15 * 8
 _MAP_ANONYMOUS: Final = 0x20
 
 ENTRY: Final = 1
-# ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK: never seen by a program,
-# only by its tracer, when a signal interrupts a call that the kernel will then make again.
+# ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK: only a tracer sees these results, when a
+# signal has interrupted a call that the kernel then restarts.
 RESTARTS: Final = frozenset({-512, -513, -514, -516})
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
@@ -53,10 +53,10 @@ _libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c
 
 
 class CallStop(ctypes.Structure):
-    """`struct ptrace_syscall_info`: the same on every machine, unlike the registers."""
+    """`struct ptrace_syscall_info`, which is the same on every architecture."""
 
     _fields_ = (
-        ("stage", ctypes.c_uint8),  # ENTRY, or exit
+        ("stage", ctypes.c_uint8),  # ENTRY, or another value at the exit
         ("arch", ctypes.c_uint32),
         ("instruction_pointer", ctypes.c_uint64),
         ("stack_pointer", ctypes.c_uint64),
@@ -89,7 +89,7 @@ def _exit_code(program: Callable[[], object]) -> int:
         except SystemExit as error:
             result = error.code if isinstance(error.code, int) else int(error.code is not None)
         sys.stdout.flush()
-    except BaseException:  # noqa: BLE001 - a KeyboardInterrupt too is the program's end
+    except BaseException:  # noqa: BLE001 - a KeyboardInterrupt ends the program too
         traceback.print_exc()
         sys.stderr.flush()
         return 70
@@ -97,7 +97,7 @@ def _exit_code(program: Callable[[], object]) -> int:
 
 
 def fork_traced(prepare: Callable[[], object], program: Callable[[], object]) -> int:
-    """Fork a child that calls both; the first traced call is the first that `program` makes."""
+    """Fork a child that calls both functions; only calls of `program` are traced."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -105,7 +105,7 @@ def fork_traced(prepare: Callable[[], object], program: Callable[[], object]) ->
             os.kill(os.getpid(), signal.SIGSTOP)
             os._exit(_exit_code(program))
         finally:
-            os._exit(71)  # whatever it raised, the child must not run on as its parent
+            os._exit(71)  # after any exception, the child must not go on with its parent's code
     os.waitpid(pid, os.WUNTRACED)
     try:
         _ptrace(_SEIZE, pid, 0, _OPTIONS)
@@ -113,42 +113,45 @@ def fork_traced(prepare: Callable[[], object], program: Callable[[], object]) ->
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         raise
-    os.kill(pid, signal.SIGCONT)  # it cannot run before the tracer has resumed it as well
+    os.kill(pid, signal.SIGCONT)  # the child still waits until the tracer resumes it
     return pid
 
 
 def resume(pid: int, request: int, signum: int = 0) -> None:
-    """Let a stopped tracee go on, delivering `signum` if it is not 0."""
+    """Continue a stopped tracee, and deliver `signum` if it is not 0."""
     _ptrace(request, pid, 0, signum)
 
 
 def new_child(pid: int) -> int:
-    """The process a tracee in a fork, vfork or clone event has just made."""
+    """Return the process that a tracee has made in a fork, vfork or clone event."""
     message = ctypes.c_ulong()
     _ptrace(_GETEVENTMSG, pid, 0, ctypes.addressof(message))
     return message.value
 
 
 def read_stop(pid: int) -> CallStop:
-    """What a tracee in a system call stop is doing; overwritten by the next call of this."""
+    """Return the call of a tracee in a system call stop.
+
+    The next call of this function overwrites the result.
+    """
     _ptrace(_GET_SYSCALL_INFO, pid, _stop_size, _stop_address)
     return _stop
 
 
 def skip_call(pid: int) -> None:
-    """At the entry stop: turn the call into number -1, which does nothing."""
+    """Replace the call at its entry stop by number -1, which does nothing."""
     _ptrace(_POKEUSER, pid, _X86_ORIG_RAX, 2**64 - 1)
 
 
 def set_result(pid: int, result: int) -> None:
-    """At the exit stop: make `result` what the program gets."""
+    """Set the result that the program gets, at the exit stop of a call."""
     _ptrace(_POKEUSER, pid, _X86_RAX, result % 2**64)
 
 
 def take_stops() -> tuple[list[tuple[int, int]], bool]:
-    """Everybody who has stopped or ended, and whether nobody is left.
+    """Return all processes that have stopped or ended, and whether none is left.
 
-    All of them are taken before any is resumed, so that a busy one does not starve the rest.
+    All stops are taken before any process is resumed, so that a busy process does not starve the others.
     """
     stops: list[tuple[int, int]] = []
     while True:
@@ -162,14 +165,14 @@ def take_stops() -> tuple[list[tuple[int, int]], bool]:
 
 
 def become_subreaper() -> None:
-    """Orphaned descendants become children of this process, not of init."""
+    """Become the parent of orphaned descendants, in place of init."""
     if _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"cannot become a subreaper: {os.strerror(code)}")
 
 
 def supported() -> str | None:
-    """Why this machine cannot run the harness, or None if it can."""
+    """Return why this machine cannot run the harness, or None if it can."""
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return f"ptrace harness: not written for {platform.system()} on {platform.machine()}"
     major, minor = (int(part) for part in re.findall(r"\d+", platform.release())[:2])
@@ -184,8 +187,8 @@ def supported() -> str | None:
     return None
 
 
-# Carried here because the kernel's headers are often not installed, and a trace should read the
-# same whether they are or not.
+# The table is here because the kernel's headers are often not installed, and a trace must have the same
+# names on every machine.
 _TABLE: Final = """
 read:0 write:1 open:2 close:3 stat:4 fstat:5 lstat:6 poll:7 lseek:8 mmap:9 mprotect:10 munmap:11
 brk:12 rt_sigaction:13 rt_sigprocmask:14 rt_sigreturn:15 ioctl:16 pread64:17 pwrite64:18 writev:20
@@ -212,17 +215,17 @@ KNOWN_NAMES: Final = frozenset(_NAMES.values())
 _HEAP_CALLS: Final = frozenset({"brk", "munmap", "mremap", "madvise", "mprotect"})
 
 
-# A word to another process, and no business of any disk.
+# A write to a pipe goes to another process, so a failing disk does not affect it.
 PIPE_WRITE: Final = "write (pipe)"
 
 
 def name_of(number: int) -> str:
-    """A system call's name, or its number as text if the table lacks it."""
+    """Return the name of a system call, or its number as text if it is unknown."""
     return _NAMES.get(number) or str(number)
 
 
 def name_at(pid: int, stop: CallStop) -> str:
-    """The name of the call that a process is about to make."""
+    """Return the name of the call that a process is about to make."""
     name = name_of(stop.value)
     if name != "write":
         return name
@@ -234,12 +237,15 @@ def name_at(pid: int, stop: CallStop) -> str:
 
 
 def is_heap_call(name: str, stop: CallStop) -> bool:
-    """True for the memory allocator at work, which nobody outside the process can see."""
+    """Return whether a call is made by the memory allocator.
+
+    No other process can see such a call.
+    """
     return name in _HEAP_CALLS or (name == "mmap" and bool(stop.args[3] & _MAP_ANONYMOUS))
 
 
 def current_call(pid: int) -> str | None:
-    """The call a process is blocked in, or None if it is running or gone."""
+    """Return the call that a process is blocked in; None if it is running or gone."""
     try:
         number = Path(f"/proc/{pid}/syscall").read_text().split()[0]
     except (OSError, IndexError):
@@ -248,12 +254,15 @@ def current_call(pid: int) -> str | None:
 
 
 def current_processor() -> int:
-    """Field 39 of stat(5), where the scheduler has put this process."""
+    """Return the processor on which this process runs.
+
+    It is field 39 of stat(5).
+    """
     return int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[36])
 
 
 def parent_of(pid: int) -> int:
-    """The process that made this process or thread; 0 if it is gone."""
+    """Return the parent process of a process or thread; 0 if it is gone."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

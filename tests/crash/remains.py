@@ -1,11 +1,11 @@
-"""What a life leaves on the disk beside its rows: files, locks, a ledger that is whole."""
+"""What a life leaves on the disk besides its rows: files, locks and the ledger."""
 
 import os
 from pathlib import Path
 
 from outlive.bundle.attempt import AttemptFiles, take
 from outlive.bundle.home import Home
-from outlive.domain.task import History, Task
+from outlive.domain.tasks.task import History, Task
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 
@@ -13,7 +13,7 @@ Snapshot = tuple[tuple[Task, History], ...]
 
 
 def damage_in(home: Home, snapshot: Snapshot) -> list[str]:
-    """Look for a broken ledger, and for locks that are gone or that somebody still holds."""
+    """Return defects of the ledger, and locks that are missing or still held."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         damage = [f"integrity: {line}" for line in ledger.check_integrity()]
     damage += [f"quarantined: {path.name}" for path in Path(home.path).glob("ledger*.broken*")]
@@ -29,7 +29,7 @@ def damage_in(home: Home, snapshot: Snapshot) -> list[str]:
 
 
 def bundles_without_row(home: Home, snapshot: Snapshot) -> list[str]:
-    """Find what a launch left behind that no row speaks of."""
+    """Return the bundles that no row of the ledger names."""
     known = {task.id for task, _ in snapshot}
     return sorted(path.name for path in Path(home.tasks).iterdir() if path.name not in known)
 

@@ -1,7 +1,7 @@
-"""Sweeps: a life disturbed before every system call of one of its processes.
+"""Sweeps: a life is disturbed before every system call of one of its processes.
 
-A sweep counts up from the first call until a point is not reached any more. Whoever the other
-processes are, and however they are scheduled, the invariants must hold after each.
+A sweep counts up from the first call until a point is not reached any more. The invariants must hold after each point,
+however the processes are scheduled.
 """
 
 import time
@@ -20,41 +20,41 @@ from tests.crash.tree import FailAt, KillAt, Trace
 WRITES: Final = frozenset(
     {"write", "pwrite64", "fsync", "fdatasync", "ftruncate", "fallocate", "openat", "rename", "mkdir", "mknodat"}
 )
-# What leaves nothing behind when its maker is dead: it only reads, or locks what its death unlocks.
+# Calls that leave nothing behind when their process dies: they only read, or take a lock that is then freed.
 _TRACELESS: Final = frozenset(
     {"chdir", "fcntl", "fstat", "getcwd", "getdents64", "geteuid", "getpid", "getrandom", "gettid", "lstat"}
     | {"newfstatat", "poll", "pread64", "prlimit64", "read", "set_robust_list", "stat"}
 )
-# How many points in a row must be missed before we believe that there are no more: which of two
-# processes is faster changes a trace by a call or two.
+# After so many missed points in a row, a sweep is over. One miss is not enough, because the scheduling of two
+# processes changes a trace by a call or two.
 _LAST_MISSES: Final = 3
 _TRIES: Final = 20
 _HUNTS = 3
 _NEVER: Final = 1 << 30
-_MOST_HANGS: Final = 3  # each costs seconds, and the next will be no other
+_MOST_HANGS: Final = 3  # each costs seconds, and further ones show nothing new
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Which process is disturbed, how, and in what kind of life."""
+    """A process that is disturbed, the way it is disturbed, and the kind of life."""
 
     role: str
     also: tuple[str, ...] = ()
     errno: int | None = None  # the calls of `names` fail; without it, the process is killed
-    persistent: bool = False  # and all later ones too
+    persistent: bool = False  # every later call of `names` fails too
     names: frozenset[str] = WRITES
     script: str = ORDINARY
-    since: str | None = None  # from the first call of this name on; before, nobody else is there
-    distinct: bool = False  # without the points after a traceless call: each is like the one before it
-    ruin: str | None = None  # what a dead task left; it is the reconciler that is disturbed
-    looks: int = 3  # at an undisturbed life: the shortest is what is there whoever else is faster
+    since: str | None = None  # from the first call of this name on; before it, there is no other process
+    distinct: bool = False  # without the points after a traceless call, which are like the points before it
+    ruin: str | None = None  # the state in which a dead task is left; then the reconciler is disturbed
+    looks: int = 3  # number of undisturbed lives; the shortest one has the points that every life has
 
     def stage(self) -> Life:
-        """Make the place where it happens."""
+        """Make the place for the lives of this sweep."""
         return Life(self.script)
 
     def disturb(self, life: Life, number: int) -> Trace:
-        """Run one life up to its point and beyond."""
+        """Run one life, disturbed at its point, to its end."""
         program = life.reconcile if self.ruin else None
         if self.errno is None:
             return life.trace(program, kill=KillAt(self.role, number, self.also))
@@ -62,12 +62,12 @@ class Sweep:
         return life.trace(program, fail=fail)
 
     def count(self, clean: Trace) -> int:
-        """Tell how many points an undisturbed life has."""
+        """Count the points of an undisturbed life."""
         calls = clean.calls[self.role]
         return len(calls) if self.errno is None else sum(name in self.names for name in calls)
 
     def points(self, clean: Trace) -> list[int]:
-        """Tell which of them are visited."""
+        """Return the points that are visited."""
         calls = clean.calls[self.role]
         begin = calls.index(self.since) if self.since else 0
         return [
@@ -77,11 +77,11 @@ class Sweep:
         ]
 
     def judge(self, life: Life, trace: Trace, ruined: Point | None) -> tuple[str, list[str]]:
-        """Bring a disturbed life back to order; what came of it, and the broken promises."""
+        """Bring a disturbed life to its end; return its outcome and the broken invariants."""
         after = life.clear_up(trace, ask_again=ruined is None)
         point = ruined or point_of(after, self.role if self.errno else None, startable=self.script != UNSTARTABLE)
         broken = violations(after, point)
-        # While every later call fails too, nobody could clear up.
+        # If every later call fails too, the bundle cannot be removed.
         if self.errno and not self.persistent and (left := bundles_without_row(life.home, after.settled)):
             broken.append(f"bundle without a row: {left}")
         return _outcome(after), broken
@@ -89,7 +89,7 @@ class Sweep:
 
 @dataclass
 class Report:
-    """What a sweep saw."""
+    """The result of a sweep."""
 
     name: str
     expected: int = 0
@@ -108,11 +108,11 @@ class Report:
 
 
 def run_sweep(name: str, sweep: Sweep) -> Report:
-    """Visit every point of a sweep. Only to be called inside `drive`."""
+    """Visit every point of a sweep, inside `drive`."""
     began, report = time.monotonic(), Report(name)
     with closing(sweep.stage()) as life:
         ruined = _ruin(life, sweep.ruin) if sweep.ruin else None
-        # What a longer one has beyond that is visited too: points are tried until nobody reaches them.
+        # Points that only a longer life has are visited too, because the sweep goes on until no life reaches a point.
         clean = min((_clean(life, sweep) for _ in range(sweep.looks)), key=sweep.count)
         points, end = sweep.points(clean), sweep.count(clean)
         report.expected = len(points)
@@ -122,8 +122,8 @@ def run_sweep(name: str, sweep: Sweep) -> Report:
             _visit(report, life, sweep, number, ruined)
             if sum("hung" in text for text in report.violations) >= _MOST_HANGS:
                 break
-        # Those after the last are no points at all. The others were out of reach because somebody
-        # else was faster that time: they are there, and are visited until they are hit.
+        # A missed number after the last point is no point. The other missed points exist, but another process was
+        # faster that time. They are tried again until they are hit.
         missed, report.missed = [miss for miss in report.missed if miss < end], []
         for _ in range(_TRIES):
             for number in missed:
@@ -141,9 +141,10 @@ def hunt(
     prey: str,
     near: tuple[str, int] | None,
 ) -> Report:
-    """Plant a bug and visit points, the nearest first, until one shows it by this name.
+    """Visit points with a planted bug, the nearest first, until one shows the bug.
 
-    Who of two processes is faster at a point is a matter of luck, so a bug that nothing has shown is hunted again.
+    The bug must be shown by its name. The order of two processes at a point depends on chance, so all points are
+    visited several times.
     """
     began, report = time.monotonic(), Report(name)
     with closing(sweep.stage()) as life:
@@ -166,7 +167,7 @@ def _place_of(calls: list[str], name: str, which: int) -> int:
 
 
 def _clean(life: Life, sweep: Sweep) -> Trace:
-    """Run an undisturbed life, watched as closely as a disturbed one: how fast a process is counts."""
+    """Run an undisturbed life, traced like a disturbed one, to have the same timing."""
     return life.trace(life.reconcile if sweep.ruin else None, kill=KillAt(sweep.role, _NEVER))
 
 
@@ -194,7 +195,7 @@ def _outcome(after: Aftermath) -> str:
 
 
 def _ruin(life: Life, kind: str) -> Point:
-    """Leave a task behind whose keeper and witness are gone, and begin every life with it."""
+    """Leave a task without keeper and witness, and begin every life with it."""
     clean = life.trace()
     if kind == "recorded":
         number = len(clean.calls[KEEPER])

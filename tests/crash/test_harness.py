@@ -1,4 +1,4 @@
-"""The crash harness keeps its own promises; every sweep of the product stands on these."""
+"""The crash harness itself: every sweep of the product relies on these properties."""
 
 import errno
 import os
@@ -36,19 +36,22 @@ def in_child(child: Callable[[], object]) -> int:
 
 
 def wait_until(is_true: Callable[[], bool]) -> bool:
-    """Ask again and again; what it waits for runs on the same processor, so let that have it."""
+    """Wait until a condition is true, and leave the processor to other processes.
+
+    All processes of a test run on the same processor.
+    """
     while not is_true():
         os.sched_yield()
     return True
 
 
 def state_of(pid: int) -> str:
-    """Tell the state letter of a process that has not been waited for: Z for a dead one."""
+    """Return the state letter of a process that was not waited for: Z if it is dead."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def before(name: str, program: Callable[[], object], role: str = "0") -> KillAt:
-    """Find the first call of that name in an undisturbed run."""
+    """Find the first call of a name in an undisturbed run."""
     return KillAt(role, drive(lambda: run_traced(program)).calls[role].index(name))
 
 
@@ -66,8 +69,8 @@ def family(folder: Path, heap: int = 0) -> Callable[[], None]:
     return program
 
 
-def test_every_call_is_hit_exactly_once_and_the_others_run_on(tmp_path: Path) -> None:
-    """Counting up until a point is missed visits the calls of the undisturbed run, in order."""
+def test_sweep_kills_at_every_call_once_and_the_other_processes_run_on(tmp_path: Path) -> None:
+    """Counting up until a point is missed visits the calls of the undisturbed run."""
     program = family(tmp_path)
 
     def sweep() -> tuple[Trace, dict[str, list[str | None]]]:
@@ -86,15 +89,15 @@ def test_every_call_is_hit_exactly_once_and_the_others_run_on(tmp_path: Path) ->
 
 
 def test_roles_and_calls_are_the_same_in_every_run(tmp_path: Path) -> None:
-    """Roles follow the fork path, and what the heap needs does not change the count."""
+    """Roles follow the order of forks, and calls of the memory allocator do not count."""
     sizes = range(0, 4_000_000, 200_000)
     traces = drive(lambda: [run_traced(family(tmp_path, heap=size)) for size in sizes])
     assert all(trace.calls == traces[0].calls for trace in traces)
     assert all(trace.exits == dict.fromkeys(("0", "0.0", "0.0.0", "0.1"), 0) for trace in traces)
 
 
-def test_an_interrupted_call_is_one_call() -> None:
-    """A read that a child's death interrupts, and the kernel restarts, is not counted twice."""
+def test_call_that_the_kernel_restarts_counts_once() -> None:
+    """The death of a child interrupts a read, which the kernel then restarts."""
 
     def program() -> None:
         parent, (reader, writer) = os.getpid(), os.pipe()
@@ -107,7 +110,7 @@ def test_an_interrupted_call_is_one_call() -> None:
 
 
 def test_a_killed_process_does_not_make_the_call(tmp_path: Path) -> None:
-    """The kill falls before the write: only that of the undisturbed run is in the file."""
+    """The kill comes before the write, so the file has only the first run's byte."""
     path = tmp_path / "file"
     kill = before("write", lambda: write_file(path, b"x"))
     trace = drive(lambda: run_traced(lambda: write_file(path, b"y"), kill=kill))
@@ -115,8 +118,8 @@ def test_a_killed_process_does_not_make_the_call(tmp_path: Path) -> None:
     assert path.read_bytes() == b"x"
 
 
-def test_a_double_kill_kills_both_at_one_instant(tmp_path: Path) -> None:
-    """The second victim dies wherever it is; a role that does not exist yet is no victim."""
+def test_double_kill_kills_both_processes_at_once(tmp_path: Path) -> None:
+    """The second process dies in any state. A role that does not exist yet is skipped."""
 
     def program() -> None:
         child = in_child(signal.pause)
@@ -131,8 +134,8 @@ def test_a_double_kill_kills_both_at_one_instant(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answers", ["ok ENOSPC ok", "ok ENOSPC ENOSPC"])
-def test_a_failed_write_is_an_error_and_is_not_made(tmp_path: Path, answers: str) -> None:
-    """The second write gets ENOSPC, or the second and all after it; another role's do not."""
+def test_failed_write_returns_an_error_and_writes_nothing(tmp_path: Path, answers: str) -> None:
+    """The second write fails, or the second and all later ones, in one role only."""
 
     def answer(letter: bytes) -> str:
         try:
@@ -142,7 +145,7 @@ def test_a_failed_write_is_an_error_and_is_not_made(tmp_path: Path, answers: str
         return "ok"
 
     def program() -> None:
-        # mkdir tells the outcome: a write might be one of those that fail.
+        # mkdir reports the outcome, because a write might be one of those that fail.
         (tmp_path / " ".join(answer(letter) for letter in (b"a", b"b", b"c"))).mkdir()
         os.waitpid(in_child(lambda: write_file(tmp_path / "child", b"fine")), 0)
 
@@ -155,8 +158,8 @@ def test_a_failed_write_is_an_error_and_is_not_made(tmp_path: Path, answers: str
 
 
 @pytest.mark.parametrize("reached", ["kill and fail", "kill", "fail"])
-def test_a_kill_and_a_failure_are_a_hit_only_together(tmp_path: Path, reached: str) -> None:
-    """A process can be killed while its disk is full, and a sweep over that has an end too."""
+def test_kill_with_a_failure_is_a_hit_only_when_both_happen(tmp_path: Path, reached: str) -> None:
+    """A sweep with a kill and a failure ends at the first point that is no hit."""
 
     def program() -> None:
         with suppress(OSError):
@@ -170,15 +173,15 @@ def test_a_kill_and_a_failure_are_a_hit_only_together(tmp_path: Path, reached: s
     assert (bool(trace.killed), bool(trace.failed)) == ("kill" in reached, "fail" in reached)
 
 
-def test_a_misspelt_call_is_refused() -> None:
-    """Otherwise a sweep would end at once and look complete."""
+def test_fail_at_refuses_the_name_of_an_unknown_call() -> None:
+    """With a misspelled name, a sweep would end at once and look complete."""
     with pytest.raises(ValueError, match="wirte"):
         FailAt("0", 0, frozenset({"wirte"}), errno.EIO)
 
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_detached_grandchild_is_followed_and_waited_for(tmp_path: Path, killed: bool) -> None:
-    """It left the session, closed every descriptor and outlived its parents; we still wait."""
+    """The grandchild has its own session and no descriptors, and outlives its parents."""
 
     def grandchild(driver: int) -> None:
         os.setsid()
@@ -198,8 +201,8 @@ def test_a_detached_grandchild_is_followed_and_waited_for(tmp_path: Path, killed
 
 
 @pytest.mark.parametrize("kill", [None, KillAt("0", 1)])
-def test_a_hang_is_reported_with_its_role_and_ended(kill: KillAt | None) -> None:
-    """The report names who hangs in which call, also when it runs unwatched after a kill."""
+def test_hanging_process_is_reported_with_its_role_and_killed(kill: KillAt | None) -> None:
+    """The report names the blocking call, even if the process was not traced."""
 
     def program() -> None:
         in_child(signal.pause)
@@ -210,8 +213,8 @@ def test_a_hang_is_reported_with_its_role_and_ended(kill: KillAt | None) -> None
     assert trace.exits["0.0"] == -signal.SIGKILL
 
 
-def test_signals_reach_the_program() -> None:
-    """A stop is seen as a stop and lasts; the continuation and the death are seen as such."""
+def test_signals_of_traced_processes_are_delivered() -> None:
+    """A parent sees that its child stops, continues and dies."""
 
     def program() -> int:
         stopped = in_child(signal.pause)
@@ -227,8 +230,8 @@ def test_signals_reach_the_program() -> None:
     assert trace.exits == {"0": signal.SIGTERM, "0.0": -signal.SIGTERM}
 
 
-def test_exec_spawn_and_threads_run_as_ever(tmp_path: Path) -> None:
-    """The new program keeps its role, its output goes to the file; a thread is a role too."""
+def test_exec_spawned_programs_and_threads_work_under_the_tracer(tmp_path: Path) -> None:
+    """A program keeps its role over an exec, and a thread has a role of its own."""
 
     def program() -> int:
         os.write(1, b"before ")
@@ -242,8 +245,8 @@ def test_exec_spawn_and_threads_run_as_ever(tmp_path: Path) -> None:
     assert "execve" in trace.calls["0.1"]
 
 
-def test_an_exception_is_printed_and_exits_70(tmp_path: Path) -> None:
-    """A program that breaks is not mistaken for one that was killed."""
+def test_exception_of_the_program_is_printed_and_exits_70(tmp_path: Path) -> None:
+    """A program with an error must not be mistaken for a killed one."""
     trace = drive(lambda: run_traced(lambda: 1 / 0, stdout=tmp_path / "output"))
     assert trace.exits == {"0": 70}
     assert "ZeroDivisionError" in (tmp_path / "output").read_text()

@@ -1,4 +1,4 @@
-"""Whatever is killed, and whatever call of the disk fails, a task keeps its promises."""
+"""A task keeps its promises when any process is killed or any disk call fails."""
 
 import time
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.skipif(bool(UNSUPPORTED), reason=f"
 
 @pytest.fixture(scope="module")
 def reports() -> dict[str, Report]:
-    """Run every sweep once, two at a time, and print what each saw."""
+    """Run every sweep once, two at a time, and print the reports."""
     began = time.monotonic()
     found = {report.name: report for report in run_apart(SWEEPS)}
     for report in found.values():
@@ -25,7 +25,7 @@ def reports() -> dict[str, Report]:
 
 @pytest.fixture(scope="module")
 def hunts() -> dict[str, Report]:
-    """Hunt every planted bug once, two at a time."""
+    """Run the hunt for every planted bug once, two at a time."""
     return {report.name: report for report in run_apart(MUTANTS)}
 
 
@@ -35,45 +35,46 @@ def _points(found: dict[str, Report]) -> int:
 
 @pytest.mark.parametrize("name", [n for n, s in SWEEPS.items() if not s.also and not s.errno])
 def test_no_single_kill_breaks_a_promise(reports: dict[str, Report], name: str) -> None:
-    """Before any call of any process: one run at most, one ending, one notice, the true code.
+    """One process is killed before any of its calls.
 
-    And told: no ending is lost, and one is told again only under its id, by whom it was not on record.
+    The command runs at most once, and has one ending, one notice and the true exit code. No ending stays unreported. An
+    ending is reported twice only under the same notice id, and only if the first report was not recorded.
     """
     assert not reports[name].violations, str(reports[name])
 
 
 @pytest.mark.parametrize("name", [n for n, s in SWEEPS.items() if s.also])
 def test_no_double_kill_breaks_a_promise(reports: dict[str, Report], name: str) -> None:
-    """Two at one instant: only of keeper and witness together may an ending be lost."""
+    """Only if keeper and witness die together may an ending be lost."""
     assert not reports[name].violations, str(reports[name])
 
 
 @pytest.mark.parametrize("name", [n for n, s in SWEEPS.items() if s.errno])
 def test_no_failing_disk_breaks_a_promise(reports: dict[str, Report], name: str) -> None:
-    """A full or broken disk, for one call or from then on: a refusal is fine, a contradiction not."""
+    """One call or all later ones fail. Outlive may refuse, but not contradict itself."""
     assert not reports[name].violations, str(reports[name])
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-def test_every_point_is_really_hit(reports: dict[str, Report], name: str) -> None:
+def test_sweep_hits_every_point(reports: dict[str, Report], name: str) -> None:
     """A sweep that misses its points proves nothing."""
     report = reports[name]
     assert not report.missed, f"{report}\nmissed: {report.missed}"
     assert report.points >= report.expected
 
 
-def test_there_are_more_than_a_thousand_points(reports: dict[str, Report]) -> None:
-    """The number that the documentation may speak of."""
+def test_sweeps_have_at_least_a_thousand_points(reports: dict[str, Report]) -> None:
+    """The documentation may rely on this number."""
     assert _points(reports) >= 1000
 
 
 def test_there_are_at_least_eight_planted_bugs() -> None:
-    """A guard that was never seen failing is not known to guard."""
+    """A check that was never seen failing may not check anything."""
     assert len(MUTANTS) >= 8
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_bug_is_caught_by_name(hunts: dict[str, Report], name: str) -> None:
-    """The sweep that should see this bug does see it, as the promise that it breaks."""
+    """The sweep for a bug reports the invariant that the bug breaks."""
     report = hunts[name]
     assert any(MUTANTS[name].caught_by in text for text in report.violations), str(report)

@@ -1,12 +1,11 @@
-"""Run a function as a traced process tree, and kill or fail it at one exact system call.
+"""Run a function as a traced process tree, and kill or fail it at one system call.
 
-Processes are named by their fork path, their role: "0" runs the function, "0.0" is its first
-child, "0.0.1" that one's second. Process ids change from run to run, roles do not.
+A process is named by its role, which follows the forks: "0" runs the function, "0.0" is its first child, and "0.0.1" is
+the second child of that one. Process ids change from run to run, and roles do not.
 
-A point is counted in calls of one role. Two kinds of call are not points: the memory allocator's
-(brk, anonymous mmap and the like), because how many there are depends on what the warm parent
-allocated before and nobody outside can see them; and a call that a signal interrupted and the
-kernel makes again, because whether that happens depends on timing.
+A point is a number of calls of one role. Two kinds of call do not count. Calls of the memory allocator (brk, anonymous
+mmap and the like) depend on what the parent allocated before, and no other process can see them. A call that the kernel
+restarts after a signal is counted once, because an interruption depends on timing.
 """
 
 import multiprocessing
@@ -37,27 +36,30 @@ class KillAt:
 
 @dataclass(frozen=True)
 class FailAt:
-    """Let call `call` (from 0) of those among `names` by `role` fail without being made."""
+    """Fail call `call` (from 0) of the calls of `role` in `names`, without making it."""
 
     role: str
     call: int
-    names: frozenset[str]  # only these are counted, the allocator's too if named
+    names: frozenset[str]  # only these are counted; also calls of the allocator, if named
     errno: int
-    persistent: bool = False  # every later one among `names` fails too
+    persistent: bool = False  # every later call in `names` fails too
 
     def __post_init__(self) -> None:
-        """Refuse a misspelt name: it would never be hit, and look like the end of a sweep."""
+        """Refuse a misspelled name, which would look like the end of a sweep."""
         if unknown := self.names - ptrace.KNOWN_NAMES:
             raise ValueError(f"unknown system calls: {', '.join(sorted(unknown))}")
 
 
 @dataclass
 class Trace:
-    """What happened. With a point, calls are recorded only of its roles and until it is hit."""
+    """The record of a run.
 
-    hit: bool = False  # every point asked for was reached
-    killed: str | None = None  # the call the victim did not live to make
-    victims: tuple[str, ...] = ()  # of the roles to be killed those that were alive
+    With a point, calls are recorded only for its roles, and only until it is hit.
+    """
+
+    hit: bool = False  # the kill and the failure that were requested have happened
+    killed: str | None = None  # the call before which the victim was killed
+    victims: tuple[str, ...] = ()  # the killed roles; those without a living process are left out
     failed: list[str] = field(default_factory=list)
     calls: dict[str, list[str]] = field(default_factory=dict)  # role -> names of its calls
     exits: dict[str, int] = field(default_factory=dict)  # role -> exit code, or -signal
@@ -81,33 +83,33 @@ class _Tracer:
         self.fail = fail
         self.fail_seen = 0
         self.processes: dict[int, _Process] = {}
-        self.watched = {point.role for point in (kill, fail) if point}  # empty: everybody
+        self.watched = {point.role for point in (kill, fail) if point}  # empty: all roles
 
     def follow(self, root: int, timeout_s: float) -> Trace:
-        """Serve the tree until nobody is left of it, by force after the timeout."""
+        """Trace the tree until no process of it is left; kill the rest after the timeout."""
         self.processes[root] = _Process(root, "0")
         deadline = time.monotonic() + timeout_s
         while True:
-            # SIGCHLD is blocked, so it waits for us: whoever stopped before this line wakes us.
+            # SIGCHLD is blocked and stays pending, so a stop before this line is not missed.
             signal.sigtimedwait([signal.SIGCHLD], max(0.0, deadline - time.monotonic()))
             stops, alone = ptrace.take_stops()
             for pid, status in stops:
-                # ESRCH: it was killed while stopped. Its end is reported separately.
+                # ESRCH: the process was killed while it was stopped. Its end is reported separately.
                 with suppress(ProcessLookupError):
                     self._serve(pid, status)
-            # Nobody is left then, not only nobody of ours: orphans come to this process, the
-            # subreaper, so a living descendant has a living ancestor among our children.
+            # Without children, no descendant is left either: this process is a subreaper, so every living
+            # descendant has a living ancestor among its children.
             if alone:
                 return self.trace
             if time.monotonic() >= deadline:
                 self._end_all()
-                deadline = time.monotonic() + 0.1  # again, for those forked in the meantime
+                deadline = time.monotonic() + 0.1  # again, for processes that were forked in the meantime
 
     def _end_all(self) -> None:
         for process in self.processes.values():
             last = ptrace.current_call(process.pid) or ptrace.name_of(process.last_number)
             self.trace.hung.setdefault(process.role, last)
-            with suppress(ProcessLookupError):  # a thread that an exec has done away with
+            with suppress(ProcessLookupError):  # a thread that an exec has ended
                 os.kill(process.pid, signal.SIGKILL)
 
     def _adopt(self, pid: int, parent: _Process | None) -> None:
@@ -118,13 +120,13 @@ class _Tracer:
 
     def _serve(self, pid: int, status: int) -> None:
         if not os.WIFSTOPPED(status):
-            # A child that was waited for as a tracee comes again if its parent leaves a zombie.
+            # A child is reported a second time if its parent leaves it as a zombie.
             if ended := self.processes.pop(pid, None):
                 self.trace.exits[ended.role] = os.waitstatus_to_exitcode(status)
             return
         if pid not in self.processes:
-            # Its first stop overtook its parent's fork event. We do not wait for that: it never
-            # comes if the parent was killed inside fork.
+            # Its first stop came before its parent's fork event. That event never comes if the parent was killed
+            # inside fork, so it is not waited for.
             self._adopt(pid, self.processes.get(ptrace.parent_of(pid)))
         process = self.processes[pid]
         event, signum = status >> 16, os.WSTOPSIG(status)
@@ -178,7 +180,7 @@ class _Tracer:
         if kill is None or process.role != kill.role or len(calls) != kill.call:
             calls.append(name)
             return False
-        # The victim is stopped and dies last, so neither it nor the others can see a death.
+        # The victim is stopped and is killed last, so no process can react to the death of another one.
         victims = [other for other in self.processes.values() if other.role in kill.also]
         for victim in (*victims, process):
             os.kill(victim.pid, signal.SIGKILL)
@@ -196,10 +198,10 @@ def run_traced(
     stdout: Path = Path(os.devnull),
     timeout_s: float = 20.0,
 ) -> Trace:
-    """Fork, call `program` in the child, and come back when all its descendants are dead.
+    """Run `program` in a traced child, inside `drive`, until all descendants are dead.
 
-    The exit code is what `program` returns if that is an int; an exception is printed and exits
-    70. The tree's output is appended to `stdout`. Only to be called inside `drive`.
+    The exit code is the result of `program` if that is an int. An exception is printed and exits 70. The output of the
+    tree is appended to `stdout`.
     """
     if len(list(Path("/proc/self/task").iterdir())) > 1:
         raise RuntimeError("run_traced needs a process of one thread\nhint: call it in drive()")
@@ -211,7 +213,7 @@ def run_traced(
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.close(output)
-        # Under a test runner these may lead to its capture file, not to descriptors 1 and 2.
+        # Under a test runner, these two may write to its capture file instead of descriptors 1 and 2.
         sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
@@ -224,11 +226,11 @@ def run_traced(
 
 
 def drive(sweep: Callable[[], T]) -> T:
-    """Call `sweep` in a process of its own, where `run_traced` may be used; return its result.
+    """Call `sweep` in a separate process, where `run_traced` may be used.
 
-    It has one thread and no children, whatever the test runner has, so that waiting for "any
-    child" steals nobody else's. It stays on one processor, with all it traces: waking a tracee
-    on another costs three times as much. The result must be picklable.
+    The process has one thread and no children, so that waiting for "any child" does not reap a child of the test
+    runner. It and its tracees stay on one processor, because waking a tracee on another one takes three times as long.
+    Returns the result of `sweep`, which must be picklable.
     """
     receiver, sender = multiprocessing.Pipe(duplex=False)
 

@@ -1,0 +1,134 @@
+"""Claude Code in a terminal with our MCP server, whose tasks it follows by itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.clients.model import Asked, Reply, Say
+from tests.clients.rig import new_session, released
+from tests.support import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.clients.rig import Claude
+
+FOLLOWED = "started server-side task"
+
+
+def launching(claude: Claude, command: str) -> Callable[[Asked], list[Reply]]:
+    """Return a model that launches a task with our tool once the tool is offered."""
+    launch = claude.tool("run", command=command)
+
+    def answer(asked: Asked) -> list[Reply]:
+        if FOLLOWED in asked.all:
+            return [Say("idle")]
+        return [launch] if asked.offers(launch) else [claude.shell("sleep 0.3")]
+
+    return answer
+
+
+def endings(asked: Asked, task: str) -> int:
+    """Count how often a request reports how a task ended."""
+    return asked.all.count(f"- {task} failed (exit 3)")
+
+
+def at_rest(claude: Claude) -> Asked:
+    """Return the last request, after enough time for a second report."""
+    seen = [(0, 0)]
+
+    def is_still() -> bool:
+        seen.append((len(claude.model.asked), sum(map(os.path.getsize, claude.bench.state.glob("*/ledger.sqlite*")))))
+        return len(seen) > 300 and len(set(seen[-300:])) == 1
+
+    wait_until(is_still, "nothing more to happen")
+    return claude.model.asked[-1]
+
+
+def test_ending_of_an_mcp_task_is_reported_once_by_the_client(claude: Claude, tmp_path: Path) -> None:
+    """The watcher runs too, but reports nothing. The output keeps its lines."""
+    claude.configure()
+    claude.install()
+    go = tmp_path / "go"
+    claude.model.answer = launching(claude, f"echo one; echo two; {released(go)}; exit 3")
+    claude.sit_down("launch it")
+    task = claude.only_task()
+    claude.until_idle()
+    count = len(claude.model.asked)
+    go.touch()
+    wait_until(lambda: claude.notices(task) == {"ended": "acked"}, "the acknowledgement")
+    wait_until(lambda: len(claude.model.asked) > count, "the turn")
+    asked = at_rest(claude)
+    assert len(claude.model.asked) == count + 1
+    assert endings(asked, task) == 1
+    assert f"\n  directory: {claude.bench.project}\n" in asked.last
+    assert "\n  | one\n  | two\n" in asked.last
+    assert "<task-notification>" in asked.last
+    [session] = claude.bench.json("session", "list")["sessions"]
+    assert claude.bench.json("hand-off", "--session", session["id"])["foreign"] == [], "it is ours"
+
+
+def test_ending_of_an_mcp_task_is_reported_once_when_its_server_was_killed(claude: Claude, tmp_path: Path) -> None:
+    """The client cannot follow the task any more, so the watcher reports the ending."""
+    claude.configure()
+    claude.install()
+    go = tmp_path / "go"
+    claude.model.answer = launching(claude, f"{released(go)}; exit 3")
+    claude.sit_down("launch it")
+    task = claude.only_task()
+    claude.until_idle()
+    count = len(claude.model.asked)
+    for pid in servers(claude):
+        os.kill(pid, signal.SIGKILL)
+    go.touch()
+    wait_until(lambda: len(claude.model.asked) > count, "the turn")
+    wait_until(lambda: claude.notices(task) == {"ended": "acked"}, "the acknowledgement")
+    assert endings(at_rest(claude), task) == 1
+
+
+def servers(claude: Claude) -> list[int]:
+    """Return the process ids of this user's MCP servers."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as line, open(f"/proc/{name}/environ", "rb") as environ:
+                if line.read().endswith(b"\0mcp\0") and str(claude.home).encode() in environ.read():
+                    found.append(int(name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("ends_meanwhile", [False, True], ids=["that still runs", "that has ended meanwhile"])
+def test_ending_of_an_mcp_task_is_reported_once_when_the_client_was_killed_and_resumed(
+    claude: Claude, tmp_path: Path, ends_meanwhile: bool
+) -> None:
+    """The resumed client follows the task again, and its hook gives a hand-off.
+
+    Only one of the two reports the whole ending.
+    """
+    claude.configure()
+    claude.install()
+    go, session = tmp_path / "go", new_session()
+    claude.model.answer = launching(claude, f"{released(go)}; exit 3")
+    terminal = claude.sit_down("launch it", "--session-id", session)
+    task = claude.only_task()
+    claude.until_idle()
+    terminal.close()
+    wait_until(lambda: not servers(claude), "the end of its server")
+    if ends_meanwhile:
+        go.touch()
+        claude.until_ended(task)
+    again = claude.come_back(session)
+    claude.prompt(again, "and now?")
+    go.touch()
+    wait_until(lambda: claude.notices(task) == {"ended": "acked"}, "the acknowledgement")
+    told = at_rest(claude).all
+    assert told.count("ended, and you have not been told (1)") == ends_meanwhile, "by the hand-off"
+    assert told.count("\n  directory: ") == (not ends_meanwhile), "at length"
+    assert told.count("This ending was told before.") <= 1, "by a client that asks when somebody else was faster"

@@ -1,0 +1,238 @@
+"""The cost of waiting: the model requests of a session with one task.
+
+The tests cover every client and mode. Two requests are the launch: one calls the tool, and one reads its result. A
+third request reads the ending. No client sends a request while the task runs.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.clients.model import Asked, Reply, Say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.clients.rig import Claude, Codex, Gemini, OpenClaw, OpenCode, Rig
+
+LONG_S = int(os.environ.get("OUTLIVE_TEST_LONG_WAIT_S", "60"))
+DURATIONS = {"short": "5", "long": str(LONG_S), "never": "3600"}
+CEILING_S = 10
+MOST = {"short": 3, "long": 3, "never": 2}
+PATIENCE_S = LONG_S + 80
+
+
+class Case:
+    """One session with one task, and the requests of its model."""
+
+    def __init__(self, rig: Rig, name: str) -> None:
+        self.rig = rig
+        self.prompt = f"launch the {name} one"
+        self.name = name
+
+    @property
+    def asked(self) -> list[Asked]:
+        """The requests of this session."""
+        return [asked for asked in self.rig.model.asked if self.prompt in asked.all]
+
+    @property
+    def has_heard(self) -> bool:
+        """Whether the model of this session has read the ending."""
+        return any("01ended)" in asked.all for asked in self.asked)
+
+    def check(self, mode: str, record: Callable[[str], None]) -> None:
+        """Assert that there were at most three requests, and the ending was read once.
+
+        A task that does not end causes no third request.
+        """
+        characters = sum(len(asked.all) for asked in self.asked)
+        record(f"{self.rig.name} {mode} {self.name} {len(self.asked)} {characters}")
+        assert len(self.asked) <= MOST[self.name], [asked.last[-300:] for asked in self.asked]
+        assert self.asked[-1].all.count("01ended)") == (self.name != "never")
+
+
+def cases(rig: Rig) -> dict[str, Case]:
+    """Return the sessions, and let the model launch the task that each prompt names."""
+    found = {name: Case(rig, name) for name in DURATIONS}
+
+    def answer(asked: Asked) -> list[Reply]:
+        case = next((each for each in found.values() if each.prompt in asked.all), None)
+        if case is None or asked.results:
+            return [Say("done")]
+        return [rig.shell(f"outlive run 'sleep {DURATIONS[case.name]}'")]
+
+    rig.model.answer = answer
+    return found
+
+
+@pytest.fixture
+def record() -> Callable[[str], None]:
+    """Return a function that adds a line to the file named by OUTLIVE_TEST_REQUESTS.
+
+    `make bench` reads the file. Each line has the number of requests and characters.
+    """
+
+    def add(line: str) -> None:
+        if path := os.environ.get("OUTLIVE_TEST_REQUESTS"):
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(f"{line}\n")
+
+    return add
+
+
+def wait_for(condition: Callable[[], object], what: str) -> None:
+    """Wait as long as the long task may take.
+
+    Several clients are slow to start at once.
+    """
+    until = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < until, f"waited {PATIENCE_S} s in vain for {what}"
+        time.sleep(0.1)
+
+
+def wait_for_endings(found: dict[str, Case]) -> None:
+    """Wait until the models have read the endings of the short and the long task."""
+    for name in ("short", "long"):
+        wait_for(lambda name=name: found[name].has_heard, f"the ending of the {name} task")  # type: ignore[misc]
+
+
+def test_headless_session_waits_without_requests(answering: Rig, tmp_path: Path, record: Callable[[str], None]) -> None:
+    """The client sleeps until the task ends, reads the ending and exits.
+
+    If the task does not end, the client exits at the time limit OUTLIVE_HEADLESS_WAIT.
+    """
+    rig = answering
+    rig.configure()
+    rig.install()
+    found = cases(rig)
+    clients = {}
+    for name, case in found.items():
+        rig.bench.env["OUTLIVE_HEADLESS_WAIT"] = f"{CEILING_S}s" if name == "never" else "10m"
+        place = tmp_path / name
+        place.mkdir()
+        clients[name] = rig.ask(case.prompt, cwd=place)
+        wait_for(lambda case=case: case.asked, "the first request")  # type: ignore[misc]
+    for client in clients.values():
+        out, err = client.communicate(timeout=PATIENCE_S)
+        assert client.returncode == 0, (out[-2000:], err[-2000:])
+    for case in found.values():
+        case.check("headless", record)
+    told = [task for task in rig.tasks(3) if rig.bench.row(task).state == "succeeded"]
+    assert [rig.notices(task) for task in told] == [{"ended": "acked"}] * 2
+
+
+def check_headless(case: Case, words: list[str], prompt: str = "") -> None:
+    """Assert that a client without a terminal reads the ending before it exits."""
+    client = case.rig.start(*words, stdin=subprocess.PIPE)
+    out, err = client.communicate(prompt, timeout=PATIENCE_S)
+    assert client.returncode == 0, (out[-2000:], err[-2000:])
+    assert case.has_heard
+    case.check("headless", lambda _: None)
+
+
+def test_gemini_without_a_terminal_waits_for_its_task(gemini: Gemini) -> None:
+    """The prompt comes from stdin, without `-p`, and the client exits after one turn."""
+    gemini.configure()
+    gemini.install()
+    case = cases(gemini)["short"]
+    check_headless(case, ["--yolo", "-m", "gemini-2.5-pro"], case.prompt)
+
+
+def test_opencode_waits_when_options_stand_before_its_command(opencode: OpenCode) -> None:
+    """The value of an option must not be taken for the command."""
+    opencode.configure()
+    opencode.install()
+    case = cases(opencode)["short"]
+    check_headless(case, ["--log-level", "ERROR", "run", case.prompt])
+
+
+@pytest.fixture(params=("claude", "codex", "gemini"))
+def at_terminal(request: pytest.FixtureRequest) -> Rig:
+    """Return each client that a script can use in a terminal."""
+    rig: Rig = request.getfixturevalue(request.param)
+    rig.configure()
+    rig.install()
+    return rig
+
+
+def test_session_at_a_terminal_waits_without_requests(
+    at_terminal: Claude | Codex | Gemini, record: Callable[[str], None]
+) -> None:
+    """The session is idle until it is woken.
+
+    A client that cannot be woken reads the ending at the next prompt.
+    """
+    rig = at_terminal
+    found = cases(rig)
+    terminals = {}
+    for name, case in found.items():
+        terminals[name] = rig.sit_down(case.prompt)
+        wait_for(lambda case=case: len(case.asked) == 2, f"the launch of the {name} task")  # type: ignore[misc]
+    if not rig.is_woken:
+        for task in rig.tasks(3)[:2]:
+            rig.bench.run("wait", task, "--no-ack")
+        assert [len(case.asked) for case in found.values()] == [2, 2, 2], "nobody has typed anything"
+        for name in ("short", "long"):
+            rig.prompt(terminals[name], "and now")
+    wait_for_endings(found)
+    for case in found.values():
+        case.check("terminal", record)
+
+
+def check_terminal(rig: Rig, *words: str) -> None:
+    """Assert that a prompt is answered at once while a task runs."""
+    case = cases(rig)["never"]
+    terminal = rig.sit_down(case.prompt, *words)
+    wait_for(lambda: len(case.asked) == 2, "the launch")
+    rig.until_idle()
+    rig.prompt(terminal, "something else")
+    assert rig.bench.row(rig.only_task()).state == "running"
+
+
+def test_claude_at_a_terminal_answers_at_once_when_a_headless_client_started_it(claude: Claude) -> None:
+    """The client has inherited the variable that marks a headless client."""
+    claude.configure()
+    claude.install()
+    claude.bench.env["CLAUDE_CODE_ENTRYPOINT"] = "sdk-cli"
+    check_terminal(claude)
+
+
+def test_codex_at_a_terminal_answers_at_once_when_a_profile_has_the_name_of_a_command(codex: Codex) -> None:
+    """A profile with the name `review` is not the command `review`."""
+    codex.configure().with_name("review.config.toml").write_text('model = "scripted"\n')
+    codex.install()
+    check_terminal(codex, "--profile", "review")
+
+
+def test_session_of_a_server_of_opencode_waits_without_requests(
+    opencode: OpenCode, record: Callable[[str], None]
+) -> None:
+    """Three sessions of one server are idle until they are woken."""
+    opencode.configure()
+    opencode.install()
+    found = cases(opencode)
+    server = opencode.serve()
+    for case in found.values():
+        server.say(server.begin(), case.prompt)
+    wait_for_endings(found)
+    for case in found.values():
+        case.check("server", record)
+
+
+def test_session_of_a_gateway_of_openclaw_waits_without_requests(
+    openclaw: OpenClaw, record: Callable[[str], None]
+) -> None:
+    """Three sessions of one gateway are idle until they are woken."""
+    found = cases(openclaw)
+    for name, case in found.items():
+        openclaw.take_turn(case.prompt, f"waits-{name}")
+    wait_for_endings(found)
+    for case in found.values():
+        case.check("gateway", record)
