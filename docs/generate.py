@@ -1,22 +1,26 @@
-"""Writes the reference pages from the code; `make docs` runs it, and a test compares."""
+"""The generator of the reference pages.
+
+`make docs` runs it, and a test checks that the pages are current.
+"""
 
 from __future__ import annotations
 
 import inspect
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ForwardRef, is_typeddict
 
 import outlive
 from outlive.cli.main import VERBS, load
-from outlive.cli.options import HELP, JSON
-from outlive.client.aio import AsyncOutlive
-from outlive.client.sdk import Outlive, Task
-from outlive.client.session import Session
+from outlive.cli.parser import HELP, JSON, option_help
 from outlive.domain import errors
-from outlive.domain.lifecycle import CONDITIONS, MOVES, TERMINAL
+from outlive.domain.tasks.lifecycle import CONDITIONS, MOVES, TERMINAL
 from outlive.mcp.resources import TEMPLATE
 from outlive.mcp.tools.catalogue import TOOLS
+from outlive.sdk import documents
+from outlive.sdk.aio import AsyncOutlive, AsyncSession
+from outlive.sdk.outlive import Outlive, Task
+from outlive.sdk.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +37,7 @@ EXIT_CODES = (
 
 
 def cli_page() -> str:
-    """Every command with its options and examples."""
+    """Return the page of the command line: all commands, options and examples."""
     lines = ["# Command line", "", "Made from the code by `make docs`.", "", "| exit code | meaning |", "|---|---|"]
     lines += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES]
     lines += ["", "Errors are two lines on stderr, the fact and a hint; with `--json` one JSON document."]
@@ -54,9 +58,44 @@ def cli_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def man_page() -> str:
+    """Return the manual page with every command."""
+    lines = ['.\\" Made from the code by `make docs`.', '.TH OUTLIVE 1 "" "Outlive" "User Commands"', ".SH NAME"]
+    lines += ["outlive \\- background tasks that outlive the session that started them"]
+    lines += [".SH SYNOPSIS", ".B outlive", "COMMAND [options] [words]", ".SH COMMANDS"]
+    for verb in VERBS:
+        command = load(verb)
+        lines += [f".SS {_roff(verb)}", _roff(f"{command.summary[0].upper()}{command.summary[1:]}."), ".PP"]
+        lines += [f"\\fB{_roff(command.usage)}\\fR"]
+        if command.alias:
+            lines += [".PP", _roff(f"Also: outlive {command.alias}.")]
+        if command.details:
+            lines += [".PP", _roff(command.details)]
+        for option in (*command.options, JSON, HELP):
+            name = f"\\fB{_roff(option.name)}\\fR" + (f" \\fI{_roff(option.metavar)}\\fR" if option.metavar else "")
+            lines += [".TP", name, _roff(option_help(option))]
+        for line, meaning in command.examples:
+            lines += [".PP", f"Example: \\fB{_roff(line)}\\fR", ".br", _roff(meaning)]
+    lines += [".SH EXIT STATUS"]
+    for code, meaning in EXIT_CODES:
+        lines += [".TP", f"\\fB{code}\\fR", _roff(meaning)]
+    return "\n".join(lines) + "\n"
+
+
+def _roff(text: str) -> str:
+    """Return a text with the characters escaped that have a meaning in roff."""
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\n".join(f"\\&{line}" if line.startswith((".", "'")) else line for line in text.split("\n"))
+
+
 def lifecycle_page() -> str:
-    """The table of moves as a table and as a picture."""
-    lines = ["# Life of a task", "", "Made from the one table of moves in `domain/lifecycle.py` by `make docs`.", ""]
+    """Return the page with the table of moves, as a table and as a diagram."""
+    lines = [
+        "# Life of a task",
+        "",
+        "Made from the one table of moves in `domain/tasks/lifecycle.py` by `make docs`.",
+        "",
+    ]
     lines += ["```mermaid", "stateDiagram-v2", "    [*] --> queued"]
     lines += [f"    {before} --> {after}" for before, afters in MOVES.items() for after in afters]
     lines += [f"    {state} --> [*]" for state in TERMINAL]
@@ -68,7 +107,10 @@ def lifecycle_page() -> str:
 
 
 def signature(name: str, subject: Callable[..., object]) -> str:
-    """A call as a reader would write it, one argument per line if there are many."""
+    """Return the signature of a function as a reader would write it.
+
+    A long signature has one argument per line.
+    """
     parts = list(inspect.signature(subject).parameters.values())
     words = [str(part).replace("'", "") for part in parts if part.name != "self"]
     starred = next((i for i, part in enumerate(parts[1:]) if part.kind is part.KEYWORD_ONLY), None)
@@ -79,10 +121,10 @@ def signature(name: str, subject: Callable[..., object]) -> str:
 
 
 def sdk_page() -> str:
-    """The public classes, their methods and errors."""
+    """Return the page of the Python SDK: public classes, methods and errors."""
     lines = ["# Python SDK", "", "Made from the code by `make docs`.", "", "```python", "import outlive", "```"]
-    lines += ["", inspect.cleandoc(sys.modules["outlive.client.sdk"].__doc__ or "")]
-    for each in (Outlive, Task, Session, AsyncOutlive):
+    lines += ["", inspect.cleandoc(sys.modules["outlive.sdk.outlive"].__doc__ or "")]
+    for each in (Outlive, Task, Session, AsyncOutlive, AsyncSession):
         lines += ["", f"## {each.__name__}", "", inspect.getdoc(each) or ""]
         for name, member in vars(each).items():
             if name.startswith("_") and (name != "__init__" or each is Task):
@@ -94,6 +136,11 @@ def sdk_page() -> str:
                 lines += ["```python", signature(title, subject), "```", ""]
             if doc := "" if name == "__init__" and subject.__doc__ is None else inspect.getdoc(subject):
                 lines += [doc]
+    lines += ["", "## Documents", "", "What methods return as JSON has it, typed in `outlive.sdk.documents`."]
+    for name, kind in vars(documents).items():
+        if is_typeddict(kind):
+            lines += ["", f"### {name}", "", inspect.getdoc(kind) or "", "", "| field | type |", "|---|---|"]
+            lines += [f"| `{field}` | `{each}` |" for field, each in fields_of(kind).items()]
     lines += ["", "## Errors", "", "| error | code | exit code | |", "|---|---|---|---|"]
     for name in sorted(outlive.__all__):
         kind = getattr(errors, name, None)
@@ -102,8 +149,17 @@ def sdk_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def fields_of(kind: type) -> dict[str, str]:
+    """Return the fields of a typed dictionary, with their types as written.
+
+    The types are escaped for a cell of a table.
+    """
+    found: dict[str, ForwardRef] = kind.__annotations__
+    return {name: each.__forward_arg__.replace("|", "\\|") for name, each in found.items()}
+
+
 def mcp_page() -> str:
-    """The tools of the MCP server with what they take."""
+    """Return the page of the MCP server: its tools with their arguments."""
     lines = ["# MCP tools", "", "Made from the code by `make docs`. How to use them: [how-to](../how-to/mcp.md)."]
     for tool in TOOLS:
         lines += ["", f"## {tool.name}", "", tool.description, ""]
@@ -124,7 +180,13 @@ def mcp_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"cli.md": cli_page, "mcp.md": mcp_page, "lifecycle.md": lifecycle_page, "sdk.md": sdk_page}
+PAGES = {
+    "cli.md": cli_page,
+    "outlive.1": man_page,
+    "mcp.md": mcp_page,
+    "lifecycle.md": lifecycle_page,
+    "sdk.md": sdk_page,
+}
 
 
 if __name__ == "__main__":
