@@ -1,7 +1,8 @@
-"""`make bench`: Outlive and every peer that is installed, in one run, as ratios to the floor of that run.
+"""The program behind `make bench`.
 
-`ROUNDS=10 make bench` is quick and rough. Everything happens in a temporary directory, servers
-included; the table, the raw samples and the plots go to `bench/results/`.
+It measures Outlive and every installed peer in one run. `ROUNDS=10 make bench` is quick and rough. All processes,
+including servers, run in a temporary directory. The table, the samples and the plots are written to
+`bench/results/`.
 """
 
 from __future__ import annotations
@@ -16,36 +17,39 @@ from pathlib import Path
 import report
 from measure import cpu_times, stolen_since
 from peers import NOT_INSTALLABLE, PEERS
+from stages.failed import after_failures
 from stages.hooks import hooks
 from stages.launch import launch
 from stages.life import life
 from stages.line import line
 from stages.listing import listing
+from stages.masking import masking
 from stages.memory import memory
 from stages.observing import observing
 from stages.observing_memory import observing_memory
 from stages.own import calls_while_waiting, syncs
+from stages.requests import requests
 from stages.survival import survival
 from stages.telling import telling
 from stages.throughput import throughput
 
 ROUNDS = int(os.environ.get("ROUNDS", "60"))
 SHARE = min(1.0, ROUNDS / 60)
-"""How much of the counted stages a quick run does."""
+"""The share of the usual number of tasks and calls that a run with few rounds does."""
 RESULTS = Path(__file__).parent / "results"
 BEGAN = time.monotonic()
 LOAD = os.getloadavg()[0]
-"""How busy others kept the machine before we began."""
+"""The load average before the benchmark began."""
 TIMES = cpu_times()
 
 
 def say(what: str) -> None:
-    """Where we are, for whoever watches."""
+    """Print the present step with the elapsed time to stderr."""
     print(f"{time.monotonic() - BEGAN:5.0f} s  {what}", file=sys.stderr, flush=True)
 
 
 def measure(place: Path) -> report.Results:
-    """Every stage in order: first what is timed, then what is only counted."""
+    """Run every stage in order: timed stages first, then stages that only count."""
     missing = {**NOT_INSTALLABLE, **{kind.name: why for kind in PEERS if (why := kind.missing())}}
     peers = [kind(place / kind.__name__) for kind in PEERS if kind.name not in missing]
     env = {**os.environ, "OUTLIVE_HOME": str(place / "own")}
@@ -68,8 +72,10 @@ def measure(place: Path) -> report.Results:
     kinds = [type(peer) for peer in peers]
     told = telling(place, SHARE, say)
     hooked = hooks(place, SHARE, say)
+    failed = after_failures(place, SHARE, say)
     observed = observing(place, SHARE, say)
     queued = line(place / "line", SHARE, say)
+    masked = masking(SHARE, say)
     say("syncs of a launch")
     synced = syncs(env)
     say("ten seconds of waiting, traced")
@@ -86,6 +92,8 @@ def measure(place: Path) -> report.Results:
         listing=lists,
         telling=told,
         hooks=hooked,
+        after_failures=failed,
+        masking=masked,
         observing=observed,
         observing_memory=observing_memory(place, say),
         memory=memory(kinds, place, SHARE, say),
@@ -93,12 +101,13 @@ def measure(place: Path) -> report.Results:
         syncs=synced,
         calls=calls,
         queued=queued,
+        requests=requests(place, say),
         missing=missing,
     )
 
 
 def main() -> None:
-    """Measure, write, print."""
+    """Run the benchmark, write its results and print the table."""
     place = Path(tempfile.mkdtemp(prefix="outlive-bench-"))
     os.chdir(place)
     try:

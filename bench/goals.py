@@ -1,4 +1,4 @@
-"""What we have promised, held against one run; and honestly who is ahead of us."""
+"""The goals of the project, checked against one run, and the faster peers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from measure import Samples
 from peers.outlive_peer import OutliveCli, OutliveSdk
+from stages.failed import FILES as LEFT_FILES
+from stages.failed import GOAL as FLAT
+from stages.failed import RUNNING_GOAL as WHILE_RUNNING
 from stages.hooks import GOAL as HOOK_GOAL
 from stages.hooks import TASKS
 from stages.launch import BARE, DIRECT
+from stages.masking import GOALS_MB_S as MASKING_GOALS
 from stages.observing import GOALS
 from stages.observing_memory import FILES, GOAL_KB
+from stages.requests import MOST as MOST_REQUESTS
+from stages.requests import TASKS as TASKS_WAITED_FOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +29,7 @@ _MEASURES = ("launch", "start", "completion")
 
 
 class Goal(NamedTuple):
-    """One promise, and whether this run kept it."""
+    """One goal, the value that was measured, and whether the goal is met."""
 
     what: str
     found: str
@@ -32,7 +38,7 @@ class Goal(NamedTuple):
 
 
 def check(results: Results) -> Iterator[Goal]:
-    """Every goal in the order of the page."""
+    """Yield every goal, in the order of the page."""
     yield from _own_cost(results)
     per_second = 1000 / results.rates[SDK].ms
     count = results.rates[SDK].tasks
@@ -55,6 +61,27 @@ def check(results: Results) -> Iterator[Goal]:
             ratio = found.ratio_to(results.hooks.bare)
             what = f"hook {name}, {how}, {TASKS:,} tasks, to a bare interpreter"
             yield Goal(what, f"{found.median:.1f} ms, x{ratio:.2f}", f"at most x{HOOK_GOAL:.0f}", ratio <= HOOK_GOAL)
+    failed = results.after_failures
+    for many, samples in (
+        ("an edit elsewhere, after 300 failed tasks", failed.many),
+        (f"an edit elsewhere, after those and {LEFT_FILES:,} files", failed.files),
+        ("a shell command, after those, in a session that was told", failed.command),
+        ("a shell command, after those, in a session that was told nothing", failed.first_command),
+        ("a shell command, after 300 failed tasks, in such a session", failed.first_of_many),
+        ("an edit elsewhere, while a task sleeps", failed.idle),
+        ("a shell command, while a task sleeps", failed.idle_command),
+    ):
+        ratio = samples.ratio_to(failed.none)
+        what = f"hook PreToolUse: {many}, to an edit after none"
+        yield Goal(what, f"{samples.median:.1f} ms, x{ratio:.2f}", f"at most x{FLAT}", ratio <= FLAT)
+    for during, samples, quiet in (
+        ("hook PreToolUse: an edit elsewhere", failed.running, failed.none),
+        ("hook PreToolUse: a shell command", failed.running_command, failed.none),
+        ("`gate`", failed.gate_running, failed.gate),
+    ):
+        ratio = samples.ratio_to(quiet)
+        what = f"{during}, while a task runs that has rewritten {LEFT_FILES:,} files, to the quiet one"
+        yield Goal(what, f"{samples.median:.1f} ms, x{ratio:.2f}", f"at most x{WHILE_RUNNING}", ratio <= WHILE_RUNNING)
     for name, plain in results.observing.plain.items():
         ratio = results.observing.observed[name].ratio_to(plain)
         yield Goal(f"observed: {name}", f"x{ratio:.2f}", f"at most x{GOALS[name]}", ratio <= GOALS[name])
@@ -65,7 +92,16 @@ def check(results: Results) -> Iterator[Goal]:
         f"at most {GOAL_KB / 1024:.0f} MB",
         max(added) <= GOAL_KB,
     )
+    for engine, rate in results.masking.mb_per_s.items():
+        bound = MASKING_GOALS[engine]
+        yield Goal(
+            f"masking a log of 10 MB with `{engine}`", f"{rate:.0f} MB/s", f"at least {bound:.0f}", rate >= bound
+        )
     yield from _line(results)
+    for each in results.requests:
+        what = f"model requests: {each.client}, {each.mode}, a task {TASKS_WAITED_FOR[each.task]}"
+        most = MOST_REQUESTS[each.task]
+        yield Goal(what, str(each.requests), f"at most {most}", each.requests <= most)
     yield from _beside_durable_peers(results)
 
 
@@ -103,7 +139,10 @@ def _own_cost(results: Results) -> Iterator[Goal]:
 
 
 def _beside_durable_peers(results: Results) -> Iterator[Goal]:
-    """The like beside the like: a command beside ours, a call of a running program beside our SDK."""
+    """Yield the goals for each measure against the fastest peer with a durable record.
+
+    A command is compared with Outlive's CLI, and a call of a running program with its SDK.
+    """
     for name in _MEASURES:
         samples: dict[str, Samples] = getattr(results, name)
         for ours, way in ((CLI, "by a command"), (SDK, "in a running program")):
@@ -113,8 +152,8 @@ def _beside_durable_peers(results: Results) -> Iterator[Goal]:
                 ratio = samples[best].ratio_to(samples[ours])
                 found = f"{samples[ours].median:.1f} ms; the best of them ({best}) {samples[best].median:.1f} ms"
                 if name == "launch" and ratio < 1:
-                    # Their call returns when the command is in a queue, ours when it runs: before even a bare
-                    # fork and exec could have begun it.
+                    # The peer's call returns when the command is in a queue, ours when the command runs. So the peer's
+                    # call may return sooner than a bare fork and exec could start the command.
                     found += f", but {results.start[best].median:.1f} ms until the command runs"
                     found += f" ({results.start[DIRECT].median:.1f} ms with nobody between)"
                 what = f"{name} {way}: ahead of every peer with a durable record"
@@ -126,13 +165,17 @@ def _rivals(results: Results) -> list[type[Peer]]:
 
 
 def _like(kind: type[Peer], measure: str) -> str:
-    """Which of ours a peer is to be compared with."""
+    """Return whether a peer is compared with Outlive's CLI or with its SDK."""
     is_inside = kind.waits_inside if measure == "completion" else kind.is_warm
     return SDK if is_inside else CLI
 
 
 def ahead_of_us(results: Results) -> Iterator[str]:
-    """Every peer that is faster than the like of ours, with the factor in the rounds they had in common."""
+    """Yield a sentence for each peer that is faster than Outlive in a measure.
+
+    A command is compared with Outlive's CLI, and a call of a running program with its SDK. The factor is computed
+    from the rounds in which both took part.
+    """
     for measure in _MEASURES:
         samples: dict[str, Samples] = getattr(results, measure)
         for kind in _rivals(results):

@@ -1,4 +1,4 @@
-"""Measuring on a noisy machine: interleaved rounds, medians, ratios to a floor of the same round."""
+"""Measuring on a noisy machine: interleaved rounds, medians and ratios."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import statistics
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from outlive.bundle.processes import opened_by
+from outlive.linux.processes import opened_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -19,51 +19,60 @@ SLOW_ROUNDS = 3
 
 
 class Samples:
-    """What one case took in milliseconds, by the number of the round."""
+    """The times of one case in milliseconds, by the number of the round."""
 
     def __init__(self) -> None:
         self.by_round: dict[int, float] = {}
 
     def add(self, seconds: float, turn: int | None = None) -> None:
-        """One more round."""
+        """Add the time of one round."""
         self.by_round[len(self.by_round) if turn is None else turn] = seconds * 1000
 
     @property
     def ms(self) -> list[float]:
-        """Every round, in order."""
+        """The times of all rounds, in order."""
         return list(self.by_round.values())
 
     @property
     def median(self) -> float:
-        """The middle round."""
+        """The median time."""
         return statistics.median(self.ms)
 
     @property
     def p95(self) -> float:
-        """Nineteen of twenty rounds were faster."""
+        """The time that 95 % of the rounds do not exceed."""
         return sorted(self.ms)[int(len(self.ms) * 0.95)]
 
     def ratio_to(self, floor: Samples) -> float:
-        """The median of the ratios round by round: what disturbs one disturbs the other."""
+        """Return the median of the ratios to another case, computed round by round.
+
+        A disturbance of the machine affects both cases of a round, so the ratio stays similar.
+        """
         return statistics.median(mine / floor.by_round[turn] for turn, mine in self.by_round.items())
 
 
 def turns(rounds: int, *, slow: bool) -> range:
-    """The rounds a case takes part in: a slow one sits out two of three, and still meets every floor it is held to."""
+    """Return the rounds that a case takes part in.
+
+    A slow case takes part in every third round.
+    """
     return range(0, rounds, SLOW_ROUNDS if slow else 1)
 
 
 class Ran(NamedTuple):
-    """What became of a program: its exit code, or None if our patience was over first; and what it printed."""
+    """The exit code and the output of a program.
+
+    The code is None if the program took too long.
+    """
 
     code: int | None
     out: str
 
 
 def spawn(argv: Sequence[str], env: Mapping[str, str], patience: float | None = None) -> Ran:
-    """Start a program as cheaply as possible and wait for it.
+    """Start a program with little overhead and wait for it.
 
-    It prints into memory and not into a pipe, because a daemon it leaves behind would hold a pipe open.
+    Its output goes to memory. A daemon that the program leaves behind would keep a pipe open.
     """
     printed = os.memfd_create("printed")
     try:
@@ -84,7 +93,10 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], patience: float | None = 
 
 
 def ends_within(pid: int, patience: float) -> bool:
-    """Whether a process ends in time; the kernel tells, so nothing is added to what is measured."""
+    """Return whether a process ends within some seconds.
+
+    The kernel wakes this process through a pidfd, so polling adds nothing to a measured time.
+    """
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -96,7 +108,11 @@ def ends_within(pid: int, patience: float) -> bool:
 
 
 def until(holds: Callable[[], bool], what: str, *, patience: float = PATIENCE, pause: float = 0.02) -> None:
-    """Look again and again; only for what is not being timed, or takes seconds."""
+    """Poll until a condition is true.
+
+    Use this only where the time is not measured, or is many seconds. Raises `TimeoutError` after `patience`
+    seconds.
+    """
     deadline = time.monotonic() + patience
     while not holds():
         if time.monotonic() > deadline:
@@ -105,7 +121,10 @@ def until(holds: Callable[[], bool], what: str, *, patience: float = PATIENCE, p
 
 
 def pss_kb(pid: int) -> int:
-    """The memory a process is charged with, shared pages divided among their users; 0 if it is gone."""
+    """Return the PSS of a process in kB: its memory, with shared pages divided.
+
+    Returns 0 if the process is gone.
+    """
     try:
         with open(f"/proc/{pid}/smaps_rollup") as file:
             return sum(int(line.split()[1]) for line in file if line.startswith("Pss:"))
@@ -114,13 +133,13 @@ def pss_kb(pid: int) -> int:
 
 
 def parent_of(pid: int) -> int:
-    """The process a process belongs to."""
+    """Return the parent of a process."""
     with open(f"/proc/{pid}/stat") as file:
         return int(file.read().rpartition(")")[2].split()[1])
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it runs: a zombie nobody has fetched yet does not."""
+    """Return whether a process runs; a zombie does not count."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] not in "ZX"
@@ -129,7 +148,10 @@ def is_alive(pid: int) -> bool:
 
 
 def _pids_where(holds: Callable[[str], bool]) -> list[int]:
-    """Processes whose directory in /proc satisfies; those that vanish while we look do not."""
+    """Return the processes whose directory in /proc satisfies a condition.
+
+    Processes that end during the search are left out.
+    """
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -146,24 +168,27 @@ def _read(path: str) -> bytes:
 
 
 def pids_marked(mark: str) -> list[int]:
-    """Processes that were started with `mark` in their environment, and so belong to one peer."""
+    """Return the processes of one peer, which have `mark` in their environment."""
     return _pids_where(lambda proc: mark.encode() in _read(f"{proc}/environ").split(b"\0"))
 
 
 def pids_running(argv: Sequence[str]) -> list[int]:
-    """Processes with exactly these words as their command line."""
+    """Return the processes with exactly this command line."""
     wanted = "\0".join(argv).encode() + b"\0"
     return _pids_where(lambda proc: _read(f"{proc}/cmdline") == wanted)
 
 
 def pids_mentioning(words: str, parent: int) -> list[int]:
-    """Children of a process with these words somewhere in their command line."""
+    """Return the children of a process that have a text in their command line."""
     candidates = _pids_where(lambda proc: words.encode() in _read(f"{proc}/cmdline"))
     return [pid for pid in candidates if parent_of(pid) == parent]
 
 
 def pids_holding(top: str, prefix: str) -> list[int]:
-    """Processes whose name for the kernel begins with `prefix` and that have a file below `top` open."""
+    """Return the processes that have a file below `top` open.
+
+    Only processes whose name in the kernel begins with `prefix` are returned.
+    """
 
     def holds(proc: str) -> bool:
         if not _read(f"{proc}/comm").startswith(prefix.encode()):
@@ -174,12 +199,15 @@ def pids_holding(top: str, prefix: str) -> list[int]:
 
 
 def cpu_times() -> list[int]:
-    """What all processors together have done since the machine started, in ticks, as /proc/stat tells it."""
+    """Return the ticks of all processors together since boot, from /proc/stat."""
     with open("/proc/stat", encoding="ascii") as file:
         return [int(each) for each in file.readline().split()[1:9]]
 
 
 def stolen_since(before: Sequence[int]) -> float:
-    """The share of the processors' time that another machine on the same hardware had instead of this one."""
+    """Return the share of processor time that other virtual machines used.
+
+    The share is computed for the time since `before`.
+    """
     spent = [now - then for now, then in zip(cpu_times(), before, strict=True)]
     return spent[-1] / max(1, sum(spent))

@@ -1,6 +1,6 @@
-"""A plot in SVG, written by hand: a dot for the median, a line to the p95, on a logarithmic axis.
+"""Plots in SVG: a dot for the median and a line to the p95, on a logarithmic axis.
 
-No library: one would be larger than everything it draws for us, and a dependency of the repository.
+The few plots do not justify a library for drawing as a dependency.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 
 def draw(title: str, rows: Sequence[Row]) -> str:
-    """The whole picture, in the order given."""
+    """Return the plot as SVG, with the rows in the given order."""
     low = math.floor(math.log10(min(row.median for row in rows)))
     high = math.ceil(math.log10(max(max(row.p95, row.median) for row in rows)))
     bottom = _TOP + _STEP * len(rows)

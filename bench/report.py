@@ -1,4 +1,4 @@
-"""From samples to a page: `results.md` for people, `results.json` with every sample, a plot per measure."""
+"""The report of a benchmark run: a page, the samples as JSON, and plots."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import goals
 import plot
+from stages.failed import FILES as LEFT_FILES
+from stages.failed import TASKS as TASKS_FAILED
 from stages.hooks import TASKS
 from stages.launch import BARE, DIRECT
 from stages.listing import SIZES
+from stages.requests import TASKS as TASKS_WAITED_FOR
 from stages.telling import FEW, MANY, VERBS
 
 if TYPE_CHECKING:
@@ -22,12 +25,15 @@ if TYPE_CHECKING:
 
     from measure import Samples
     from peers.protocol import Peer
+    from stages.failed import AfterFailures
     from stages.hooks import Hooks
     from stages.line import Queued
     from stages.listing import Listing
+    from stages.masking import Masking
     from stages.memory import Memory
     from stages.observing import Observed
     from stages.observing_memory import Added
+    from stages.requests import Session
     from stages.survival import Fate
     from stages.telling import Tellings
     from stages.throughput import Rate
@@ -43,7 +49,7 @@ Read ratios, not milliseconds: the machine is shared, but the floor of a round w
 
 
 class Results(NamedTuple):
-    """Everything one run has found."""
+    """The results of all stages of one run."""
 
     rounds: int
     load: float
@@ -56,6 +62,8 @@ class Results(NamedTuple):
     listing: Listing
     telling: Tellings
     hooks: Hooks
+    after_failures: AfterFailures
+    masking: Masking
     observing: Observed
     observing_memory: Added
     memory: dict[str, Memory]
@@ -63,11 +71,12 @@ class Results(NamedTuple):
     syncs: tuple[int, float]
     calls: int
     queued: Queued
+    requests: list[Session]
     missing: dict[str, str]
 
 
 def write(results: Results, directory: Path) -> str:
-    """Write the page, the samples and the plots; returns the page."""
+    """Write the page, the samples and the plots, and return the page."""
     directory.mkdir(exist_ok=True)
     shades = {kind.name: _shade(kind) for kind in results.kinds}
     for name, title, samples in (
@@ -88,8 +97,10 @@ def write(results: Results, directory: Path) -> str:
             _lists(results),
             _tellings(results),
             _hooks(results),
+            _after_failures(results),
             _observed(results),
             _fates(results),
+            _requests(results),
             _missing(results),
         )
     )
@@ -242,6 +253,39 @@ def _hooks(results: Results) -> str:
     )  # fmt: skip
 
 
+def _after_failures(results: Results) -> str:
+    found = results.after_failures
+    rows = [
+        (what, f"{samples.median:.1f}", f"x{samples.ratio_to(found.none):.2f}")
+        for what, samples in (
+            ("an edit elsewhere, nothing has failed", found.none),
+            (f"an edit elsewhere, {TASKS_FAILED} tasks have failed", found.many),
+            (f"an edit elsewhere, and one more has rewritten {LEFT_FILES:,} files", found.files),
+            ("an edit of one of those files", found.told),
+            ("a shell command, in a session that was told", found.command),
+            ("a shell command, in a session that was told nothing", found.first_command),
+            (f"the same, {TASKS_FAILED} tasks have failed", found.first_of_many),
+            ("an edit elsewhere, while a task sleeps", found.idle),
+            ("a shell command, while a task sleeps", found.idle_command),
+            (f"an edit elsewhere, while a task runs that has rewritten {LEFT_FILES:,} files", found.running),
+            ("a shell command, while it runs", found.running_command),
+            ("an edit of one of those files, while it runs", found.running_told),
+        )
+    ]
+    rows += [
+        (f"`{verb}`, {when}", f"{samples.median:.1f}", f"x{samples.ratio_to(quiet):.2f} to the quiet one")
+        for verb, quiet, files, running in (
+            ("gate", found.gate, found.gate_files, found.gate_running),
+            ("hand-off", found.hand_off, found.hand_off_files, found.hand_off_running),
+        )
+        for when, samples in (("nothing has failed", quiet), ("after the failure", files), ("while it runs", running))
+    ]
+    return (
+        "## The hook before a tool, after tasks that failed\n\nMedian in ms until a client has its answer.\n\n"
+        + _table(("what", "ms", "to the first"), rows)
+    )
+
+
 def _observed(results: Results) -> str:
     found = results.observing
     rows = [
@@ -274,13 +318,22 @@ def _fates(results: Results) -> str:
     )
 
 
+def _requests(results: Results) -> str:
+    rows = [
+        (each.client, each.mode, TASKS_WAITED_FOR[each.task], str(each.requests), f"{each.characters:,}")
+        for each in results.requests
+    ]
+    head = ("client", "session", "task", "requests", "characters of all requests")
+    return "## Model requests of a session with one task\n\n" + (_table(head, rows) if rows else "Not counted.\n")
+
+
 def _missing(results: Results) -> str:
     lines = "\n".join(f"- {name}: {why}" for name, why in results.missing.items())
     return f"## Not measured\n\n{lines or '- nothing'}\n"
 
 
 def _raw(results: Results) -> dict[str, object]:
-    """The run as JSON; times are milliseconds by round."""
+    """Return the run as JSON; times are in milliseconds, by round."""
     timed = {
         name: {case: samples.by_round for case, samples in getattr(results, name).items()}
         for name in ("launch", "start", "completion")
@@ -310,6 +363,7 @@ def _raw(results: Results) -> dict[str, object]:
                 for name in ("quiet", "committed")
             },
         },
+        "after_failures": {name: samples.ms for name, samples in results.after_failures._asdict().items()},
         "observing": {
             name: {work: samples.ms for work, samples in found.items()}
             for name, found in results.observing._asdict().items()

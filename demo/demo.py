@@ -1,6 +1,7 @@
-"""The whole story with real processes: tasks outlive their session, and its successor hears of each once.
+"""A demonstration with real processes of tasks that outlive their session.
 
-Run by `make demo`. Everything happens in a temporary home, which is removed at the end.
+The successor of the session hears of each task once. `make demo` runs the demonstration. All files are in a
+temporary directory, which is removed at the end.
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from outlive.bundle.processes import opened_by
+from outlive.linux.processes import opened_by
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 OUTLIVE = str(Path(sysconfig.get_path("scripts")) / "outlive")
 PLACE = Path(tempfile.mkdtemp(prefix="outlive-demo-"))
@@ -31,7 +36,7 @@ ENV = {
     **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "demo@example.org"),
 }
 COLOURS = sys.stdout.isatty()
-# What the agent of session A types: four tasks, one of which takes its fix away for a while.
+# The agent of session A launches these four tasks. The stash removes the agent's uncommitted fix for some seconds.
 TASKS = {
     "a build that fails": "sleep 2; echo 'ld: symbol not found'; exit 1",
     "a quick check": "sleep 1; echo all good",
@@ -41,12 +46,15 @@ TASKS = {
 
 
 def say(text: str) -> None:
-    """A line of the story."""
+    """Print a heading of the demonstration."""
     print(f"\n\x1b[1m{text}\x1b[0m" if COLOURS else f"\n{text}", flush=True)
 
 
 def call(*words: str, session: str, quiet: bool = False) -> str:
-    """Run a command of Outlive inside a session, showing it as the agent would type it."""
+    """Run a command of Outlive inside a session.
+
+    The command line is printed as the agent would type it.
+    """
     if not quiet:
         print("  $ outlive " + " ".join(w if " " not in w else repr(w) for w in words), flush=True)
     env = {**ENV, "OUTLIVE_SESSION": session}
@@ -60,12 +68,20 @@ def call(*words: str, session: str, quiet: bool = False) -> str:
 
 
 def read(*words: str, session: str = "B") -> Any:
-    """The JSON of a command, not shown."""
+    """Return the JSON document that a command prints, without showing it."""
     return json.loads(call(*words, "--json", session=session, quiet=True))
 
 
+def told_of(text: str, tasks: Iterable[str]) -> list[str]:
+    """Return the tasks that a text has lines for.
+
+    A task that is only named in the line of another task does not count.
+    """
+    return [task for line in text.splitlines() for task in tasks if line.lstrip(" -").startswith(f"{task} ")]
+
+
 def keeper_of(task: str) -> int:
-    """The process that keeps a task: it has the task's control FIFO open."""
+    """Return the keeper of a task, which has the task's control FIFO open."""
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
@@ -80,8 +96,18 @@ def keeper_of(task: str) -> int:
     sys.exit("the demo failed: no keeper found")
 
 
+def wait_until_observed(task: str) -> None:
+    """Wait until the keeper observes the task.
+
+    A keeper that is killed earlier would leave no record of the task's effects.
+    """
+    until = time.monotonic() + 5
+    while read("show", task)["effects"]["level"] == "unknown" and time.monotonic() < until:
+        time.sleep(0.02)
+
+
 def make_project() -> None:
-    """A repository with a fix that is not committed yet."""
+    """Make a repository with a fix that is not committed yet."""
     PROJECT.mkdir()
     (PROJECT / "app.py").write_text("answer = 41\n")
     (PROJECT / "test.sh").write_text("sleep 3; grep -q 42 app.py && echo green || echo red, as expected\n")
@@ -91,41 +117,41 @@ def make_project() -> None:
 
 
 def main() -> None:
-    """The story in five steps."""
+    """Run the demonstration in five steps, and check its results."""
     make_project()
-    say("1. Session A begins, and its agent starts four tasks.")
+    say("1. An agent's session A begins. The agent starts four tasks; each `run` prints the id of its task.")
     client = subprocess.Popen(["sleep", "600"], start_new_session=True)
     call("session", "begin", "--session", "A", "--client", "demo", "--pid", str(client.pid), session="A")
     tasks = {call("run", "--description", what, text, session="A"): what for what, text in TASKS.items()}
 
-    say("2. Its client is shot; so is the keeper that looks after the long run.")
+    say("2. The agent's program is killed, and so is the process that keeps the long run. The tasks go on.")
     os.killpg(client.pid, signal.SIGKILL)
     client.wait()
-    print(f"  kill -9 {client.pid}   (the client of session A: no end event, no goodbye)")
+    print(f"  kill -9 {client.pid}   (the program of session A; it can tell nobody that it ends)")
     long_run = next(task for task, what in tasks.items() if what == "a long run")
+    wait_until_observed(long_run)
     keeper = keeper_of(long_run)
     os.kill(keeper, signal.SIGKILL)
-    print(f"  kill -9 {keeper}   (the keeper of {long_run})")
+    print(f"  kill -9 {keeper}   (the keeper of {long_run}, the long run)")
     call("session", "list", session="B")
 
-    say("3. Session B continues it under a new id, and is told before it acts.")
+    say("3. Session B continues session A. Before it acts, it reads this hand-off:")
     successor = subprocess.Popen(["sleep", "600"], start_new_session=True)
     words = ("session", "begin", "--session", "B", "--client", "demo", "--source", "resume")
     handed = call(*words, "--pid", str(successor.pid), session="B")
-    heard: Counter[str] = Counter(task for task in tasks if f"{task} " in handed.partition("still running")[0])
+    heard = Counter(told_of(handed.partition("still running")[0], tasks))
 
-    say("4. It may not stop yet. It waits at the gate, and the kernel wakes it; nobody polls.")
+    say("4. Session B may not stop while a task runs. It sleeps at the gate until there is something to tell.")
     call("gate", session="B")
     while True:
         if not read("gate", "--wait")["untold"]:
             break
-        heard.update(notice["task"]["id"] for notice in read("inbox", "--peek")["notices"])
-        call("inbox", session="B")
+        heard.update(told_of(call("inbox", session="B"), tasks))
     call("gate", session="B")
     call("inbox", session="B")
-    print("    (nothing: each was told once)")
+    print("    (nothing is left to tell: each ending was told once)")
 
-    say("5. Nothing is lost.")
+    say("5. Nothing is lost: all four tasks are on record with their true endings.")
     call("list", session="B")
     shown = {what: read("show", task) for task, what in tasks.items()}
     successor.kill()

@@ -1,4 +1,7 @@
-"""The peers, in the order of the table: ours, the plain shell, C programs, servers, queues."""
+"""The peers, in the order of the table.
+
+The order is Outlive, shell, C programs, servers, queues.
+"""
 
 from peers.huey_peer import HueyApi, HueyCold
 from peers.nq import Nq

@@ -1,4 +1,4 @@
-"""huey on SQLite: functions in the threads of one consumer, which looks for work at intervals."""
+"""huey on SQLite: functions run in threads of one consumer, which polls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PROGRAM = str(Path(__file__).parent / "huey_queue.py")
 
 
 class HueyCold(Peer):
-    """Submitted by a script, as from a shell."""
+    """huey with a new script for each submit, as from a shell."""
 
     name = "huey, script"
     record = "SQLite, synced"
@@ -27,16 +27,16 @@ class HueyCold(Peer):
     is_slow = True
     waiter = "polls, 0.1 s growing to 1 s"
     short_tasks = 50
-    records = 0  # its list is that of the API, below
+    records = 0  # the listing stage measures HueyApi instead
     _server: Server | None = None
 
     @classmethod
     def missing(cls) -> str | None:
-        """It comes with the `bench` extra."""
+        """Return why huey is missing; it is installed with the extra `bench`."""
         return None if importlib.util.find_spec("huey") else "not installed: huey from PyPI"
 
     def start(self, slots: int) -> None:
-        """A consumer with a thread per task."""
+        """Start a consumer with one thread per task."""
         from peers.huey_queue import open_queue  # noqa: PLC0415 - may not be installed
 
         self._database = f"{self.place}/queue.sqlite"
@@ -46,25 +46,28 @@ class HueyCold(Peer):
         self.wait(self.submit(["true"]))
 
     def stop(self) -> None:
-        """By its own pid; an interrupt lets it finish what runs."""
+        """Kill the consumer.
+
+        After an interrupt it would finish the running tasks first.
+        """
         if self._server:
             self._server.end(signal.SIGKILL)
 
     def revive(self, slots: int) -> None:
-        """Another consumer on the same file."""
+        """Start another consumer on the same file."""
         self.stop()
         self.start(slots)
 
     def submit(self, argv: Sequence[str]) -> str:
-        """A fresh interpreter that enqueues."""
+        """Enqueue a command with a new interpreter."""
         return self.run("python", _PROGRAM, "submit", self._database, *argv)
 
     def submit_many(self, argv: Sequence[str], count: int) -> list[str]:
-        """From this program, where time does not count."""
+        """Enqueue commands from this program, where the time is not measured."""
         return [str(self._run_command(list(argv)).id) for _ in range(count)]
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Its own blocking read, which looks, sleeps and looks again."""
+        """Wait with huey's blocking read, which polls."""
         from huey.exceptions import ResultTimeout  # type: ignore[import-untyped]  # noqa: PLC0415
 
         try:
@@ -74,31 +77,31 @@ class HueyCold(Peer):
         return "told"
 
     def finished(self) -> int:
-        """Results in the store."""
+        """Return the number of results in the store."""
         return int(self._queue.result_count())
 
     def code(self, ticket: str) -> int | None:
-        """The first half of the result."""
+        """Return the first part of the result."""
         result = self._queue.result(ticket, preserve=True)
         return None if result is None else result[0]
 
     def output(self, ticket: str) -> str:
-        """The second half."""
+        """Return the second part of the result."""
         result = self._queue.result(ticket, preserve=True)
         return "" if result is None else result[1]
 
     def show_all(self) -> None:
-        """It has no command for this; a program can ask for every result at once."""
+        """Read every result at once, because huey has no command that lists tasks."""
         self._queue.all_results()
 
     def guards(self, task: int) -> list[Guard]:
-        """The consumer is the parent of everything."""
+        """Return the consumer, which is the parent of all tasks."""
         del task
         return [Guard("consumer", (self._server.pid if self._server else 0,))]
 
 
 class HueyApi(HueyCold):
-    """Submitted from a running program: the command does not run yet when the call returns."""
+    """huey from a running program; the call returns before the command runs."""
 
     name = "huey, API"
     is_warm = True
@@ -106,11 +109,14 @@ class HueyApi(HueyCold):
     records = 1000
 
     def submit(self, argv: Sequence[str]) -> str:
-        """Enqueue."""
+        """Enqueue a command from this program."""
         return str(self._run_command(list(argv)).id)
 
     def fill(self, count: int) -> None:
-        """As ever; but by now the consumer may be asleep for ten seconds."""
+        """Run tasks until the store has so many results.
+
+        The wait may be long, because the consumer's polling interval may have grown to ten seconds.
+        """
         for _ in range(count - self.finished()):
             self.submit(["true"])
         until(lambda: self.finished() >= count, f"{self.name}: {count} records", patience=2 * PATIENCE)

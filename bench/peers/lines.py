@@ -1,4 +1,4 @@
-"""Word from a server's own event channel: one name per line, read from a descriptor."""
+"""Names from a server's event channel, one per line, read from a descriptor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import time
 
 
 class Lines:
-    """Names as they come. A name that came while we waited for another one is not forgotten."""
+    """The names that have arrived.
+
+    A name that arrives during the wait for another one is remembered.
+    """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -16,7 +19,10 @@ class Lines:
         self._seen: set[str] = set()
 
     def await_name(self, name: str, patience: float) -> str:
-        """Block until the name has come."""
+        """Wait until a name has arrived.
+
+        Returns `told`, `blocked` after `patience` seconds, or an error.
+        """
         deadline = time.monotonic() + patience
         while name not in self._seen:
             if not select.select([self._fd], [], [], max(0.0, deadline - time.monotonic()))[0]:

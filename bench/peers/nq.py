@@ -1,4 +1,4 @@
-"""nq: a queue made of locked files; a task is a file, and its process holds the lock."""
+"""nq: a queue of locked files. A task is a file, and its process holds the lock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _ENDED = re.compile(r"\[exited with status (\d+)\.\]\s*\Z")
 
 
 class Nq(Peer):
-    """One after the other in one directory; side by side in several."""
+    """nq, with one directory for tasks that run one after the other.
+
+    Tasks in several directories run at the same time.
+    """
 
     name = "nq"
     programs = ("nq",)
@@ -31,11 +34,14 @@ class Nq(Peer):
         self.env["NQDIR"] = str(place)
 
     def submit(self, argv: Sequence[str]) -> str:
-        """Prints the name of the file."""
+        """Enqueue a command with `nq`, and return the path of its file."""
         return f"{self.env['NQDIR']}/{self.run('nq', *argv)}"
 
     def submit_many(self, argv: Sequence[str], count: int) -> list[str]:
-        """A directory each: in one they would wait for each other."""
+        """Enqueue each command in a new directory.
+
+        In one directory, the commands would wait for each other.
+        """
         tickets = []
         for number in range(count):
             self.env["NQDIR"] = str(self.place / f"beside-{number}")
@@ -44,30 +50,33 @@ class Nq(Peer):
         return tickets
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Blocked on the lock."""
+        """Wait with `nq -w`, which blocks on the lock."""
         return self.hear("nq", "-w", ticket.rpartition("/")[2], patience=patience)
 
     def finished(self) -> int:
-        """Files with an ending in their last line."""
+        """Return the number of files whose last line records an ending."""
         names = [name for name in os.listdir(self.place) if name.startswith(",")]
         return sum(self.code(f"{self.place}/{name}") is not None for name in names)
 
     def code(self, ticket: str) -> int | None:
-        """From the last line of the file."""
+        """Return the exit code in the last line of the file."""
         found = _ENDED.search(self.output(ticket))
         return int(found[1]) if found else None
 
     def output(self, ticket: str) -> str:
-        """The file."""
+        """Return the content of the file."""
         with open(ticket) as file:
             return file.read()
 
     def show_all(self) -> None:
-        """It has no list of what has ended; this is what its manual suggests files are for."""
+        """Search the files for endings, because nq lists no ended tasks.
+
+        The manual of nq suggests this.
+        """
         self.run("sh", "-c", f"cd {self.place} && grep -H '^.exited' ,*")
 
     def fill(self, count: int) -> None:
-        """A record is a file, so copies of one that ended will do."""
+        """Copy the file of an ended task, because nq's record is a file."""
         ended = next(name for name in os.listdir(self.place) if name.startswith(","))
         for number in range(self.finished(), count):
             shutil.copyfile(self.place / ended, self.place / f",fill.{number}")

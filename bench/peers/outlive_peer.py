@@ -1,4 +1,4 @@
-"""Outlive itself: by its command line, and through its SDK from a running program."""
+"""Outlive: by its command line, and by its SDK in a running program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class OutliveCli(Peer):
-    """`outlive run`, `outlive wait`, `outlive list`."""
+    """Outlive with `outlive run`, `outlive wait` and `outlive list`."""
 
     name = "Outlive, CLI"
     record = "SQLite and a file per task, synced"
@@ -34,32 +34,44 @@ class OutliveCli(Peer):
         self._submitted = 0
 
     def submit(self, argv: Sequence[str]) -> str:
-        """Prints the id once the command runs and its record is durable."""
+        """Run `outlive run` and return the id that it prints.
+
+        The id is printed once the command runs and its record is durable.
+        """
         self._submitted += 1
         return self.run("outlive", "run", "--", *argv)
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Exit code 1 says that the task failed, which is an answer too."""
+        """Run `outlive wait`.
+
+        Its exit code 1 means that the task failed, which is an answer and no error.
+        """
         heard = self.hear("outlive", "wait", ticket, patience=patience)
         return "told" if heard.startswith("error 1:") else heard
 
     def finished(self) -> int:
-        """What is not unsettled; at the end every record is counted."""
+        """Return the number of submitted tasks without an open attempt.
+
+        Once no attempt is open, count the ended records instead.
+        """
         with SqliteLedger(open_home(self.env).ledger, utc_now()) as ledger:
             if open_ones := len(ledger.unsettled()):
                 return self._submitted - open_ones
             return sum(task.current.settled_at is not None for task in ledger.tasks(Selection()))
 
     def code(self, ticket: str) -> int | None:
-        """From the ledger, as any reader sees it."""
+        """Return the exit code in the ledger."""
         return Outlive(home=self.env["OUTLIVE_HOME"]).task(ticket).refresh().exit_code
 
     def output(self, ticket: str) -> str:
-        """From the bundle."""
+        """Return the output in the bundle."""
         return Outlive(home=self.env["OUTLIVE_HOME"]).task(ticket).output().decode()
 
     def guards(self, task: int) -> list[Guard]:
-        """The command's parent is the witness, whose parent is the keeper."""
+        """Return the keeper, the witness, and both together.
+
+        The command's parent is the witness, and the witness's parent is the keeper.
+        """
         witness = parent_of(task)
         keeper = parent_of(witness)
         return [
@@ -69,12 +81,18 @@ class OutliveCli(Peer):
         ]
 
     def pids(self) -> list[int]:
-        """Keepers and witnesses, by the files they hold: one spawner serves every home of a program."""
+        """Return the keepers and witnesses that have files of this peer's home open.
+
+        The parent does not identify them, because one spawner serves every home of a program.
+        """
         return pids_holding(self.env["OUTLIVE_HOME"], "outlive-")
 
 
 class OutliveSdk(OutliveCli):
-    """`Outlive().run` and `Task.wait`; the first run, which starts the spawner, is not counted."""
+    """Outlive with `Outlive().run` and `Task.wait`.
+
+    The first run starts the spawner and is not measured.
+    """
 
     name = "Outlive, SDK"
     waits_inside = True
@@ -82,20 +100,20 @@ class OutliveSdk(OutliveCli):
     short_tasks = 1000
 
     def start(self, slots: int) -> None:
-        """Start the spawner by a first run. It lives as long as this program."""
+        """Start the spawner by a first run; the spawner lives as long as this program."""
         del slots
         self._client = Outlive(home=self.env["OUTLIVE_HOME"])
         self.wait(self.submit(["true"]))
 
     def submit(self, argv: Sequence[str]) -> str:
-        """Returns once the command runs and its record is durable."""
+        """Call `run`, which returns once the command runs and its record is durable."""
         self._submitted += 1
         return self._client.run(argv).id
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Asleep on a FIFO, in this program."""
+        """Wait in this program, which sleeps on a FIFO."""
         return "told" if self._client.task(ticket).wait(patience).has_ended else "blocked"
 
     def pids(self) -> list[int]:
-        """The spawner, a child of this program, stands for a server."""
-        return [*super().pids(), *pids_mentioning("outlive.client.spawner", os.getpid())]
+        """Return the keepers and witnesses, and the spawner, which counts as a server."""
+        return [*super().pids(), *pids_mentioning("outlive.sdk.spawner.serve_launches", os.getpid())]

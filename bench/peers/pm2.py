@@ -1,4 +1,4 @@
-"""pm2: a Node.js daemon; whoever waits listens to its bus."""
+"""pm2: a Node.js daemon. A waiter listens to the daemon's event bus."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pm2.connect(() => pm2.launchBus((_, bus) => {
 
 
 class Pm2(Peer):
-    """Made for services too: a task is an application that is not to be restarted."""
+    """pm2 is made for services, so a task is an application that is never restarted."""
 
     name = "pm2"
     programs = ("node",)
@@ -39,7 +39,7 @@ class Pm2(Peer):
     is_slow = True
     waiter = "blocked on its bus"
     short_tasks = 50
-    records = 0  # a third of a second each: a thousand do not fit into a minute
+    records = 0  # a task takes a third of a second, so a thousand take longer than a minute
     _server = 0
     _listener: subprocess.Popen[bytes] | None = None
 
@@ -50,11 +50,11 @@ class Pm2(Peer):
 
     @classmethod
     def missing(cls) -> str | None:
-        """`make bench` puts it beside us, never into the system."""
+        """Return why pm2 is missing; `make bench` installs it into `bench/.peers`."""
         return super().missing() or (None if _MODULE.exists() else "not installed: npm package pm2")
 
     def start(self, slots: int) -> None:
-        """Any call starts the daemon."""
+        """Start the daemon, which any call of pm2 starts, and a listener to its bus."""
         del slots
         self.run(_PM2, "ping")
         self._server = int((self.place / "pm2.pid").read_text())
@@ -66,7 +66,7 @@ class Pm2(Peer):
         self._lines.await_name("listening", PATIENCE)
 
     def stop(self) -> None:
-        """By their own pids."""
+        """End the listener and the daemon by their process ids."""
         if self._listener:
             self._listener.kill()
             self._listener.wait()
@@ -75,12 +75,12 @@ class Pm2(Peer):
             until(lambda: not is_alive(self._server), "the end of pm2's daemon")
 
     def revive(self, slots: int) -> None:
-        """A new daemon, which is told nothing of the old one's applications."""
+        """Start a new daemon, which knows none of the former daemon's applications."""
         self.stop()
         self.start(slots)
 
     def submit(self, argv: Sequence[str]) -> str:
-        """`--silent`, since it would list everything after each start."""
+        """Run `pm2 start`, with `--silent` so that it does not list all applications."""
         ticket = self._name()
         log = f"{self.place}/{ticket}.out"
         self.run(
@@ -90,7 +90,7 @@ class Pm2(Peer):
         return ticket
 
     def submit_many(self, argv: Sequence[str], count: int) -> list[str]:
-        """One file that names all of them."""
+        """Start all commands with one file that lists them."""
         names = [self._name() for _ in range(count)]
         fixed = {"script": argv[0], "args": list(argv[1:]), "interpreter": "none", "autorestart": False}
         path = self.place / "many.json"
@@ -103,15 +103,15 @@ class Pm2(Peer):
         return f"p{self._count}"
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Blocked on the bus."""
+        """Wait for a message on the bus."""
         return self._lines.await_name(ticket, patience)
 
     def finished(self) -> int:
-        """Applications it calls stopped."""
+        """Return the number of applications that pm2 calls stopped."""
         return sum(each["pm2_env"]["status"] == "stopped" for each in self._applications())
 
     def code(self, ticket: str) -> int | None:
-        """What the daemon remembers."""
+        """Return the exit code that the daemon remembers."""
         codes: list[int] = [
             each["pm2_env"]["exit_code"]
             for each in self._applications()
@@ -125,11 +125,11 @@ class Pm2(Peer):
         return found
 
     def output(self, ticket: str) -> str:
-        """Its log of the application."""
+        """Return the daemon's log of the application."""
         path = self.place / f"{ticket}.out"
         return path.read_text() if path.exists() else ""
 
     def guards(self, task: int) -> list[Guard]:
-        """The daemon is the parent of everything."""
+        """Return the daemon, which is the parent of all tasks."""
         del task
         return [Guard("daemon", (self._server,))]

@@ -1,7 +1,7 @@
-"""What a peer must be able to do to stand in the table.
+"""The methods that a peer must have to be measured.
 
-One subclass per way of submitting. The stages know only this; whatever a peer cannot do it does not
-override, and the table says so instead of showing a number.
+Each way of submitting is a subclass. The stages use only these methods. A peer does not override a method that it
+cannot support, and the table then says so instead of showing a number.
 """
 
 from __future__ import annotations
@@ -21,34 +21,37 @@ MARK = "OUTLIVE_BENCH_PEER"
 
 
 class Guard(NamedTuple):
-    """Processes that look after one task, by a name for the table."""
+    """Processes that look after one task, with a name for the table."""
 
     name: str
     pids: tuple[int, ...]
 
 
 class Peer:
-    """One way to run a command in the background. All of its state lies in `place`."""
+    """One way to run a command in the background.
+
+    All of its files are in `place`.
+    """
 
     name = ""
     programs: tuple[str, ...] = ()
-    """What must be on PATH."""
+    """The programs that must be on PATH."""
     record = ""
-    """What it keeps of a task, in a few words."""
+    """Where and how the peer records a task, in a few words."""
     is_durable = False
-    """Whether that is on disk, synced, when the submit returns."""
+    """Whether the record is synced to disk when the submit returns."""
     is_warm = False
-    """Whether it submits from a running Python program instead of a fresh process."""
+    """Whether a running Python program submits, instead of a new process for each submit."""
     waits_inside = False
-    """Whether whoever waits is a running program too; for the others it is a command that has to come back."""
+    """Whether the waiter is a running program, instead of a command that must exit."""
     is_slow = False
-    """Whether it sits out two rounds of three, so that a run ends in minutes."""
+    """Whether the peer takes part in every third round only, so that a run ends in minutes."""
     waiter = "blocked"
-    """What whoever waits for an end does meanwhile."""
+    """What a waiter does until the task ends."""
     short_tasks = 1000
     running_tasks = 100
     records = 1000
-    """Up to how many records it can be filled with within a minute; 0 if it has no list."""
+    """How many records the peer can be filled with in a minute; 0 if it has no list of ended tasks."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -57,73 +60,85 @@ class Peer:
 
     @classmethod
     def missing(cls) -> str | None:
-        """Why it cannot be measured here; None if it can."""
+        """Return why the peer cannot be measured here; None if it can."""
         absent = [program for program in cls.programs if shutil.which(program) is None]
         return f"not installed: {', '.join(absent)}" if absent else None
 
     def start(self, slots: int) -> None:
-        """Start its server, if it has one, for so many tasks at once."""
+        """Start the peer's server, if it has one, with slots for so many tasks at once."""
 
     def stop(self) -> None:
-        """End its server."""
+        """End the peer's server."""
 
     def submit(self, argv: Sequence[str]) -> str:
-        """Hand over a command; returns when the peer's own submit does, with its name for the task."""
+        """Launch a command as a user would, and return the peer's name for the task."""
         raise NotImplementedError
 
     def submit_many(self, argv: Sequence[str], count: int) -> list[str]:
-        """The same so many times; only a peer that can do it in one go, where time does not count, overrides it."""
+        """Launch a command many times.
+
+        A peer overrides this if it can do so in one call and the time is not measured.
+        """
         return [self.submit(argv) for _ in range(count)]
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Block until the peer says that it has ended: `told`, `blocked` if it never does, or its error."""
+        """Block until the peer reports the end of a task.
+
+        Returns `told`, `blocked` if the peer does not report the end, or the peer's error.
+        """
         raise NotImplementedError
 
     def finished(self) -> int:
-        """How many tasks it has on record as ended."""
+        """Return how many tasks the peer has recorded as ended."""
         raise NotImplementedError
 
     def code(self, ticket: str) -> int | None:
-        """The exit code it has on record."""
+        """Return the recorded exit code."""
         raise NotImplementedError
 
     def output(self, ticket: str) -> str:
-        """What it has kept of the task's output."""
+        """Return the recorded output of a task."""
         raise NotImplementedError
 
     def show_all(self) -> None:
-        """Show what is on record, as its user would."""
+        """Show all recorded tasks, as a user of the peer would."""
         raise NotImplementedError
 
     def fill(self, count: int) -> None:
-        """Bring the records up to so many; by running `true` unless there is a quicker way to the same.
+        """Add records until there are so many, by running `true` or by a faster way.
 
-        Raises TimeoutError if that would take too long on a machine as busy as this.
+        Raises `TimeoutError` if that takes too long.
         """
         for _ in range(count - self.finished()):
             self.submit(["true"])
         until(lambda: self.finished() >= count, f"{self.name}: {count} records")
 
     def guards(self, task: int) -> list[Guard]:
-        """Whom to kill in turn while the process `task` runs, as its user would name them."""
+        """Return the processes to kill in turn while the process `task` runs."""
         return [Guard("its parent", (parent_of(task),))]
 
     def revive(self, slots: int) -> None:
-        """Start the server again after it was killed, as its user would to ask what had happened."""
+        """Start the server again after it was killed.
+
+        A user would do so before asking for the result of a task.
+        """
 
     def pids(self) -> list[int]:
-        """Every process of its own; the tasks themselves are told apart by their name."""
+        """Return the processes of the peer, including those of its tasks."""
         return pids_marked(f"{MARK}={self.place.name}")
 
     def run(self, *argv: str, patience: float | None = None) -> str:
-        """Call one of its programs; what it printed."""
+        """Run one of the peer's programs, and return its output."""
         ran = spawn([which(argv[0]), *argv[1:]], self.env, patience)
         if ran.code:
             raise RuntimeError(f"{' '.join(argv)}: exit code {ran.code}: {ran.out.strip()[-300:]}")
         return ran.out.strip()
 
     def hear(self, *argv: str, patience: float) -> str:
-        """Let one of its programs wait."""
+        """Run one of the peer's programs that waits for a task.
+
+        Returns `told`, `blocked` after `patience` seconds, or the program's error.
+        """
         ran = spawn([which(argv[0]), *argv[1:]], self.env, patience)
         if ran.code is None:
             return "blocked"
@@ -132,7 +147,7 @@ class Peer:
 
 
 class Server:
-    """A server we started, and end by its own pid."""
+    """A server that the benchmark started and ends by its process id."""
 
     def __init__(self, argv: Sequence[str], env: dict[str, str], log: Path) -> None:
         quiet = [
@@ -140,11 +155,11 @@ class Server:
             (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ]
-        program = which(argv[0])  # whole also as argv[0]: by it a virtual environment knows itself
+        program = which(argv[0])  # the full path also as argv[0], by which Python finds its virtual environment
         self.pid = os.posix_spawn(program, [program, *argv[1:]], env, file_actions=quiet, setsid=True)
 
     def end(self, number: int) -> None:
-        """Signal it, and wait until it is gone."""
+        """Signal the server, and wait until it has exited."""
         if is_alive(self.pid):
             os.kill(self.pid, number)
         try:
@@ -154,7 +169,10 @@ class Server:
 
 
 def which(program: str) -> str:
-    """The whole path of a program; looked up once, because a submit should not pay for it."""
+    """Return the full path of a program.
+
+    The path is cached, because the search must not be part of a measured submit.
+    """
     if program not in _PATHS:
         beside_us = os.path.join(os.path.dirname(sys.executable), program)
         _PATHS[program] = beside_us if os.path.exists(beside_us) else shutil.which(program) or program

@@ -1,4 +1,4 @@
-"""RQ on redis: a process of RQ's forks a child for each function it calls."""
+"""RQ on redis: an RQ process forks a child for each function call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEEP = 86_400
 
 
 class RqCold(Peer):
-    """Submitted by `rq enqueue`."""
+    """RQ with `rq enqueue`."""
 
     name = "RQ, CLI"
     programs = ("redis-server",)
@@ -31,18 +31,21 @@ class RqCold(Peer):
     is_slow = True
     waiter = "blocked on a redis stream"
     short_tasks = 50
-    running_tasks = 20  # an interpreter each: a hundred take a minute to start
-    records = 0  # its list is that of the API, below
+    running_tasks = 20  # each task needs an interpreter, and a hundred take a minute to start
+    records = 0  # the listing stage measures RqApi instead
     _redis: Server | None = None
     _calling: Server | None = None
 
     @classmethod
     def missing(cls) -> str | None:
-        """The client comes with the `bench` extra, the server from Debian."""
+        """Return why RQ is missing; None if it is installed.
+
+        rq comes with the extra `bench`, and redis-server from Debian.
+        """
         return super().missing() or (None if importlib.util.find_spec("rq") else "not installed: rq from PyPI")
 
     def start(self, slots: int) -> None:
-        """A redis of our own on a socket, and one RQ process per slot."""
+        """Start redis on a socket, and one RQ process per slot."""
         if self._redis is None:
             self._start_redis()
         self.env["PYTHONPATH"] = _HERE
@@ -60,11 +63,11 @@ class RqCold(Peer):
         durable = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"]
         self._redis = Server(argv + durable, self.env, self.place / "redis.out")
         until(lambda: os.path.exists(self._socket), "redis-server")
-        self._client = Redis(unix_socket_path=self._socket, socket_timeout=None)  # or it cannot block for long
+        self._client = Redis(unix_socket_path=self._socket, socket_timeout=None)  # None permits long reads
         self._queue = Queue("bench", connection=self._client)
 
     def stop(self) -> None:
-        """By their own pids."""
+        """End RQ and redis by their process ids."""
         if self._calling:
             self._calling.end(signal.SIGKILL)
             for pid in self.pids():
@@ -74,52 +77,55 @@ class RqCold(Peer):
             self._redis.end(signal.SIGTERM)
 
     def revive(self, slots: int) -> None:
-        """Another RQ process on the same redis."""
+        """Start another RQ process on the same redis."""
         if self._calling:
             self._calling.end(signal.SIGKILL)
         self.start(slots)
 
     def submit(self, argv: Sequence[str]) -> str:
-        """A fresh interpreter that enqueues."""
+        """Enqueue a command with a new interpreter."""
         words = ["--url", f"unix://{self._socket}", "-q", "bench", "--result-ttl", str(_KEEP)]
         printed = self.run("rq", "enqueue", *words, "rq_task.run_command", f":{json.dumps(list(argv))}")
         return printed.split("'")[-2]  # ... with job-id '...'.
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Blocked on the stream of its results."""
+        """Wait on the stream of RQ's results."""
         return "told" if self._find(ticket).latest_result(timeout=max(1, int(patience))) else "blocked"
 
     def _find(self, ticket: str) -> Any:
         return self._queue.fetch_job(ticket)
 
     def finished(self) -> int:
-        """The registry of what has ended."""
+        """Return the number of jobs in the registry of finished jobs."""
         return int(self._queue.finished_job_registry.count)
 
     def code(self, ticket: str) -> int | None:
-        """The first half of the result."""
+        """Return the first part of the result."""
         result = self._find(ticket).return_value()
         return None if result is None else result[0]
 
     def output(self, ticket: str) -> str:
-        """The second half."""
+        """Return the second part of the result."""
         result = self._find(ticket).return_value()
         return "" if result is None else result[1]
 
     def show_all(self) -> None:
-        """`rq info` counts, it does not list; a program can fetch all that have ended."""
+        """Fetch all finished jobs, because `rq info` only counts them."""
         registry = self._queue.finished_job_registry
         type(self._find(registry.get_job_ids()[0])).fetch_many(registry.get_job_ids(), connection=self._client)
 
     def guards(self, task: int) -> list[Guard]:
-        """The lasting process, and the child that it forked for this call."""
+        """Return the lasting RQ process, and that process together with its child.
+
+        The child is the process that was forked for the call.
+        """
         child = parent_of(task)
         lasting = self._calling.pid if self._calling else 0
         return [Guard("the lasting process", (lasting,)), Guard("it and its child", (lasting, child))]
 
 
 class RqApi(RqCold):
-    """Submitted from a running program: the command does not run yet when the call returns."""
+    """RQ from a running program; the call returns before the command runs."""
 
     name = "RQ, API"
     is_warm = True
@@ -127,5 +133,5 @@ class RqApi(RqCold):
     records = 1000
 
     def submit(self, argv: Sequence[str]) -> str:
-        """Enqueue."""
+        """Enqueue a command from this program."""
         return str(self._queue.enqueue("rq_task.run_command", list(argv), result_ttl=_KEEP).id)

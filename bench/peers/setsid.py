@@ -1,4 +1,7 @@
-"""What a shell gives for nothing: `setsid nohup`, an output file, and the exit code in another."""
+"""A plain shell: `setsid nohup`, with the exit code in a file.
+
+The output goes to another file.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Setsid(Peer):
-    """The line everybody has typed once, with the exit code kept."""
+    """The usual line of shell for background commands, with the exit code recorded."""
 
     name = "setsid nohup, rc file"
     programs: tuple[str, ...] = ("setsid", "nohup")
@@ -29,7 +32,7 @@ class Setsid(Peer):
         self._count = 0
 
     def submit(self, argv: Sequence[str]) -> str:
-        """One shell that starts another and goes."""
+        """Run a shell that starts another one in the background and exits."""
         self._count += 1
         stem = f"{self.place}/{self._count}"
         inner = f"{shlex.join(argv)}; echo $? >{stem}.rc"
@@ -37,16 +40,16 @@ class Setsid(Peer):
         return stem
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Nobody tells, so the waiter looks."""
+        """Poll for the file with the exit code, because nothing notifies the waiter."""
         return self.hear("sh", "-c", f"until [ -s {ticket}.rc ]; do sleep 0.1; done", patience=patience)
 
     def finished(self) -> int:
-        """Files with a code in them."""
+        """Return the number of files with an exit code."""
         with os.scandir(self.place) as entries:
             return sum(entry.name.endswith(".rc") and entry.stat().st_size > 0 for entry in entries)
 
     def code(self, ticket: str) -> int | None:
-        """The number in the file, if the shell lived to write it."""
+        """Return the exit code in the file; None if the shell did not live to write it."""
         try:
             with open(f"{ticket}.rc") as file:
                 return int(file.read())
@@ -54,16 +57,16 @@ class Setsid(Peer):
             return None
 
     def output(self, ticket: str) -> str:
-        """The file it was redirected to."""
+        """Return the content of the output file."""
         with open(f"{ticket}.out") as file:
             return file.read()
 
     def show_all(self) -> None:
-        """Every file with its code."""
+        """Print every file with its exit code."""
         self.run("sh", "-c", f"cd {self.place} && grep -H . *.rc")
 
     def fill(self, count: int) -> None:
-        """A record is a file with a number in it, whoever wrote it."""
+        """Write files with an exit code, because a record is such a file."""
         for number in range(self.finished() + 1, count + 1):
             with open(f"{self.place}/f{number}.rc", "w") as file:
                 file.write("0\n")

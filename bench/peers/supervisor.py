@@ -1,4 +1,7 @@
-"""supervisor: a program section per task, and an event listener for whoever waits."""
+"""supervisor: a section of its configuration for each task.
+
+An event listener notifies the waiters.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ startsecs=0
 stdout_logfile={place}/{name}.out
 redirect_stderr=true
 """
-# The protocol of a listener: say READY, read a line of fields and as many bytes as it names, say OK.
+# The listener writes READY, reads a line of fields, reads as many bytes as the field `len` says, and writes OK.
 _LISTENER = """
 import os, sys
 told = os.open(os.path.join(os.path.dirname(__file__), "told"), os.O_WRONLY)
@@ -60,7 +63,10 @@ while True:
 
 
 class Supervisor(Peer):
-    """Made for services: there is no submit and no wait, so we write its configuration, and listen to its events."""
+    """supervisor is made for services, and has neither a submit nor a wait.
+
+    So this peer writes a section of the configuration per task, and listens to supervisor's events.
+    """
 
     name = "supervisor"
     programs = ("supervisord", "supervisorctl")
@@ -70,7 +76,7 @@ class Supervisor(Peer):
     waiter = "blocked on an event listener"
     short_tasks = 50
     running_tasks = 20  # `update` takes a second for each
-    records = 0  # a second per ten programs: a thousand do not fit into a minute
+    records = 0  # ten tasks take a second, so a thousand take longer than a minute
     _server: Server | None = None
 
     def __init__(self, place: Path) -> None:
@@ -82,7 +88,7 @@ class Supervisor(Peer):
         self._lines = Lines(os.open(place / "told", os.O_RDWR))
 
     def start(self, slots: int) -> None:
-        """The server in the foreground, as our child."""
+        """Start the server in the foreground, as a child of this process."""
         del slots
         self._server = Server(["supervisord", "-c", f"{self.place}/config"], self.env, self.place / "server.out")
         until(self._answers, "supervisord")
@@ -94,23 +100,26 @@ class Supervisor(Peer):
             return False
 
     def stop(self) -> None:
-        """By its own pid; it ends its programs."""
+        """End the server by its process id; it ends its programs."""
         if self._server:
             self._server.end(signal.SIGTERM)
 
     def revive(self, slots: int) -> None:
-        """It starts every program of its configuration again, ended or not."""
+        """Start the server again.
+
+        The server then starts every configured program, even one that has ended.
+        """
         self.stop()
         self.start(slots)
 
     def submit(self, argv: Sequence[str]) -> str:
-        """A section of its own, and `update`."""
+        """Write a section for the command, and run `supervisorctl update`."""
         ticket = self._write(argv)
         self.run("supervisorctl", "-c", f"{self.place}/config", "update")
         return ticket
 
     def submit_many(self, argv: Sequence[str], count: int) -> list[str]:
-        """One `update` for all of them."""
+        """Write a section per command, and run `supervisorctl update` once."""
         tickets = [self._write(argv) for _ in range(count)]
         self.run("supervisorctl", "-c", f"{self.place}/config", "update")
         return tickets
@@ -124,24 +133,30 @@ class Supervisor(Peer):
         return name
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Blocked on the listener's FIFO."""
+        """Wait for a line in the listener's FIFO."""
         return self._lines.await_name(ticket, patience)
 
     def finished(self) -> int:
-        """Programs it calls exited. Asking makes it look, so we do not ask too often."""
+        """Return the number of programs in the state EXITED.
+
+        Each call makes the server check its programs, so call this rarely.
+        """
         return sum(each["statename"] == "EXITED" for each in self._ask().supervisor.getAllProcessInfo())
 
     def code(self, ticket: str) -> int | None:
-        """What it remembers; 0 stands for `not yet` as well, hence the state."""
+        """Return the recorded exit code.
+
+        The server returns 0 for a running program too, so the state is checked first.
+        """
         found = self._ask().supervisor.getProcessInfo(ticket)
         return found["exitstatus"] if found["statename"] == "EXITED" else None
 
     def output(self, ticket: str) -> str:
-        """Its log of the program."""
+        """Return the server's log of the program."""
         return (self.place / f"{ticket}.out").read_text()
 
     def guards(self, task: int) -> list[Guard]:
-        """The server is the parent of everything."""
+        """Return the server, which is the parent of all tasks."""
         del task
         return [Guard("server", (self._server.pid if self._server else 0,))]
 
@@ -150,14 +165,14 @@ class Supervisor(Peer):
 
 
 class _Local(xmlrpc.client.Transport):
-    """XML-RPC over a socket in the file system: nothing of ours listens on the network."""
+    """XML-RPC over a Unix socket, so that nothing listens on the network."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
         self._path = path
 
     def make_connection(self, host: Any) -> http.client.HTTPConnection:
-        """A connection whose address is a path."""
+        """Return a connection to the socket at a path."""
         del host
         connection = http.client.HTTPConnection("localhost")
         connection.sock = socket.socket(socket.AF_UNIX)

@@ -1,4 +1,7 @@
-"""tmux: a window per task in a detached session; the exit code goes to a file, the end to a channel."""
+"""tmux: a window per task in a detached session.
+
+The exit code goes to a file, and a channel of tmux notifies the waiter.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class Tmux(Setsid):
-    """What coding agents are often told to use. Its record is the file a shell writes, as with `setsid`."""
+    """tmux, which coding agents are often told to use.
+
+    Its record is the file that a shell writes, as with `setsid`.
+    """
 
     name = "tmux, rc file"
     programs = ("tmux",)
@@ -25,14 +31,14 @@ class Tmux(Setsid):
     _server = 0
 
     def start(self, slots: int) -> None:
-        """A server with an idle window, which keeps it alive between tasks."""
+        """Start a server with an idle window, which keeps the server alive between tasks."""
         del slots
         self.env["SHELL"] = "/bin/sh"
         self._call("-f", os.devnull, "new-session", "-d", "-s", "base", "exec sleep infinity")
         self._server = int(self._call("display-message", "-p", "#{pid}"))
 
     def stop(self) -> None:
-        """By its own pid."""
+        """End the server by its process id."""
         if self._server and is_alive(self._server):
             os.kill(self._server, 15)
             until(lambda: not is_alive(self._server), "the end of tmux's server")
@@ -43,7 +49,7 @@ class Tmux(Setsid):
         return self.run("tmux", "-S", str(self.place / "socket"), *words)
 
     def submit(self, argv: Sequence[str]) -> str:
-        """A window whose last word is the signal to whoever waits."""
+        """Open a window whose last command signals the channel of the waiter."""
         self._count += 1
         stem = f"{self.place}/{self._count}"
         socket = self.place / "socket"
@@ -52,17 +58,20 @@ class Tmux(Setsid):
         return stem
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Blocked on the channel."""
+        """Wait for the channel's signal."""
         channel = ticket.rpartition("/")[2]
         return self.hear("tmux", "-S", str(self.place / "socket"), "wait-for", channel, patience=patience)
 
     def output(self, ticket: str) -> str:
-        """It was in the window, and the window is gone."""
+        """Return an empty text, because the output is gone with the window."""
         del ticket
         return ""
 
     def guards(self, task: int) -> list[Guard]:
-        """The server; the shell of the window is killed by its hang-up anyway."""
+        """Return the server.
+
+        The shell in the window is not a second guard, because the hang-up of the window kills the shell.
+        """
         del task
         return [Guard("server", (self._server,))]
 

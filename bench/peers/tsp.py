@@ -1,4 +1,4 @@
-"""task-spooler: a server in C that holds the list in its memory, and one process per task."""
+"""task-spooler: a server in C with a list in its memory, and one process per task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILLING = 45.0
 
 
 class Tsp(Peer):
-    """`tsp`, as Debian names it."""
+    """task-spooler, whose program is `tsp` in Debian."""
 
     name = "task-spooler"
     programs = ("tsp",)
@@ -25,7 +25,10 @@ class Tsp(Peer):
     _server = 0
 
     def start(self, slots: int) -> None:
-        """The first call starts the server; before any task it is the only process of ours."""
+        """Start the server by a first call, and find its process id.
+
+        Before any task, the server is the only process of this peer.
+        """
         self.env["TS_SOCKET"] = str(self.place / "socket")
         self.env["TS_MAXFINISHED"] = "20000"
         self.env["TS_MAXCONN"] = "1000"
@@ -34,7 +37,7 @@ class Tsp(Peer):
         self._server = next(pid for pid in self.pids() if os.path.realpath(f"/proc/{pid}/exe") == which("tsp"))
 
     def stop(self) -> None:
-        """By its own pid: `tsp -K` would do nothing if it hangs."""
+        """End the server by its process id, because a hanging server ignores `tsp -K`."""
         if self._server and is_alive(self._server):
             os.kill(self._server, 15)
             until(lambda: not is_alive(self._server), "the end of tsp's server")
@@ -43,20 +46,23 @@ class Tsp(Peer):
     revive = start
 
     def submit(self, argv: Sequence[str]) -> str:
-        """Prints the number of the task."""
+        """Enqueue a command, and return the number of its task."""
         return self.run("tsp", *argv)
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Blocked on a socket; its exit code is that of the task, so only words are an error."""
+        """Wait with `tsp -w`, which blocks on a socket.
+
+        Its exit code is that of the task, so only printed text counts as an error.
+        """
         heard = self.hear("tsp", "-w", ticket, patience=patience)
         return "told" if heard.endswith("no word") else heard
 
     def finished(self) -> int:
-        """Lines of the list that say so."""
+        """Return the number of list lines with the state `finished`."""
         return sum(line.split()[1] == "finished" for line in self.run("tsp", "-l").splitlines()[1:])
 
     def code(self, ticket: str) -> int | None:
-        """The third column of the list; -1 stands for a signal."""
+        """Return the exit code in the list; -1 means a signal."""
         for line in self.run("tsp", "-l").splitlines()[1:]:
             words = line.split()
             if words[:2] == [ticket, "finished"]:
@@ -64,20 +70,20 @@ class Tsp(Peer):
         return None
 
     def output(self, ticket: str) -> str:
-        """The server alone knows which file it was."""
+        """Return the content of the output file, whose path the server returns."""
         with open(self.run("tsp", "-o", ticket)) as file:
             return file.read()
 
     def show_all(self) -> None:
-        """All of it, there is no less."""
+        """Print the whole list, because tsp has no shorter one."""
         self.run("tsp", "-l")
 
     def fill(self, count: int) -> None:
-        """By a loop of the shell, which is quicker than ours."""
+        """Run many tasks by a loop of the shell, which is faster than a loop in Python."""
         loop = f"i={self.finished()}; while [ $i -lt {count} ]; do tsp true; i=$((i + 1)); done"
         self.run("sh", "-c", loop, patience=_FILLING)
         until(lambda: self.finished() >= count, f"{self.name}: {count} records", patience=1)
 
     def guards(self, task: int) -> list[Guard]:
-        """The server, and the process that started the command and tells the server of its end."""
+        """Return the server, and the process that started the command and reports its end."""
         return [Guard("server", (self._server,)), Guard("runner", (parent_of(task),))]

@@ -1,7 +1,7 @@
-"""Hooks: what a client waits for at each event, with 10,000 tasks in the ledger, beside a bare interpreter.
+"""The stage that measures how long a client waits for a hook.
 
-Nearly always nothing was committed since the last look (`quiet`); sometimes somebody else's task has
-been (`after a commit`). A hook that has something to tell may take longer.
+The ledger has 10,000 tasks. In most calls nothing was committed since the last call (`quiet`). In some, a task of
+another session was committed (`after a commit`). A hook that has something to report may take longer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TASKS, SESSIONS = 10_000, 1_000
 GOAL = 2.0
-# What a client calls again and again, and the others.
+# The events that a client reports many times in a session.
 _OFTEN = ("PreToolUse", "UserPromptSubmit", "PostToolBatch", "Stop")
 _EVENTS = (*_OFTEN, "SessionEnd", "PreCompact", "SessionStart")
 _CALLS = 40
@@ -33,7 +33,7 @@ _SESSION = "a-session-with-nothing-in-it"
 
 
 class Hooks(NamedTuple):
-    """A bare interpreter, and by event: with nothing new, and after somebody's commit."""
+    """The samples of a bare interpreter, and of each event without and after a commit."""
 
     bare: Samples
     quiet: dict[str, Samples]
@@ -41,7 +41,10 @@ class Hooks(NamedTuple):
 
 
 def hooks(place: Path, share: float, say: Callable[[str], None]) -> Hooks:
-    """Interleaved, since the ratio is promised."""
+    """Measure the events, interleaved with a bare interpreter.
+
+    The runs are interleaved because the goal is a ratio.
+    """
     say(f"hooks: a ledger of {TASKS:,} tasks")
     project = place / "hooked"
     project.mkdir()

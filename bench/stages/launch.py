@@ -1,4 +1,7 @@
-"""Launch: until the submit returns. The command is `true`, and has ended before the next case begins."""
+"""The stage that measures launches: the time until the submit returns.
+
+The command is `true`, and has ended before the next case begins.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ if TYPE_CHECKING:
 
 BARE = "`python -I -c pass`"
 DIRECT = "the command itself, no supervisor"
-TRUE = which("true")  # whole, or a shell would take its own and start nothing
+TRUE = which("true")  # the full path, because a shell would run its built-in `true` and start no process
 _SETTLING = 0.15
 
 
 def launch(
     peers: Sequence[Peer], env: Mapping[str, str], rounds: int, say: Callable[[str], None]
 ) -> dict[str, Samples]:
-    """Every case in turn, round by round, beside a bare interpreter and a bare start of the command."""
+    """Measure every peer, a bare interpreter and a bare command once per round."""
     samples = {name: Samples() for name in (BARE, DIRECT, *(peer.name for peer in peers))}
     for turn in range(rounds):
         if turn % 10 == 0:

@@ -1,6 +1,8 @@
-"""Start and completion: from the submit to the command's first instruction, from its last one to whoever waits.
+"""The stage that measures start and completion.
 
-The command itself reads the clock, first and last, so nobody is asked to be exact about others.
+Start is the time from the submit to the command's first instruction. Completion is the time from the command's last
+instruction until the waiter returns. The command itself reads the clock at both ends, so the result does not depend
+on what a peer reports.
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Life(NamedTuple):
-    """Both measures, by peer."""
+    """The samples of both measures, by peer."""
 
     start: dict[str, Samples]
     completion: dict[str, Samples]
 
 
 def life(peers: Sequence[Peer], env: Mapping[str, str], rounds: int, say: Callable[[str], None]) -> Life:
-    """Every peer in turn, round by round, beside the command started and waited for by ourselves."""
+    """Measure every peer once per round, next to a command without a supervisor."""
     names = (DIRECT, *(peer.name for peer in peers))
     lives = Life({name: Samples() for name in names}, {name: Samples() for name in names})
     for turn in range(rounds):

@@ -1,4 +1,7 @@
-"""Fifty tasks that share four places for a minute: never more at once, in order, and nobody polls."""
+"""The stage that runs fifty tasks over four slots.
+
+It checks that at most four run at once, that they start in order, and that waiting keepers do not poll.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _TASKS, _ROOM, _EACH_S = 50, 4, 4.6
 
 
 class Queued(NamedTuple):
-    """What was seen of the line."""
+    """The measurements of the queue."""
 
     seconds: float
     most_at_once: int
@@ -32,13 +35,16 @@ class Queued(NamedTuple):
 
 
 def line(home: Path, share: float, say: Callable[[str], None]) -> Queued:
-    """Run them, look at those that wait while nothing ends, and at the record afterwards."""
+    """Run the tasks, and measure the keepers that wait while no task ends.
+
+    The numbers of running tasks and their order are read from the record afterwards.
+    """
     say(f"{_TASKS} tasks over {_ROOM} places")
     client = Outlive(home=str(home))
     began = time.monotonic()
     tasks = [client.run(["sleep", str(_EACH_S * share)], slots={"x": _ROOM}) for _ in range(_TASKS)]
     time.sleep(0.5 * share)
-    waiting = [pid for pid in pids_holding(str(home), "outlive-keeper") if "service.queue" in _command_line(pid)]
+    waiting = [pid for pid in pids_holding(str(home), "outlive-keeper") if "load_keeper" in _command_line(pid)]
     before = [_switches(pid) for pid in waiting]
     memory = sum(map(pss_kb, waiting)) / max(1, len(waiting))
     quiet = max(0.0, _EACH_S * share - (time.monotonic() - began) - 0.3)
@@ -56,7 +62,10 @@ def line(home: Path, share: float, say: Callable[[str], None]) -> Queued:
 
 
 def _most_at_once(tasks: list[Task]) -> int:
-    """By the record: who had begun and not ended at any moment. What ends in an instant ends first."""
+    """Return how many tasks ran at the same time at most, according to the record.
+
+    If one task ends at the moment another begins, the end counts first.
+    """
     steps = [(_moment(task, "started_at"), 1) for task in tasks] + [(_moment(task, "ended_at"), -1) for task in tasks]
     return max(itertools.accumulate(step for _, step in sorted(steps)))
 
@@ -73,7 +82,7 @@ def _command_line(pid: int) -> str:
 
 
 def _switches(pid: int) -> int:
-    """How often a process has gone to sleep."""
+    """Return how often a process has given up the processor to wait."""
     if not os.path.exists(f"/proc/{pid}/status"):
         return 0
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()

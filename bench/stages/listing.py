@@ -1,6 +1,6 @@
-"""Listing: what `list` costs among 1,000, 10,000 and 100,000 records.
+"""The stage that measures `list` with 1,000, 10,000 and 100,000 records.
 
-Ours twice: the whole call of the command line, and the query alone, timed inside the process.
+For Outlive it measures both the whole call of the command line, and the query alone inside a process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SIZES = (1_000, 10_000, 100_000)
 _CALLS = 15
 _QUERIES = 400
 
-# Copies of one real task, so that every row is as large as a real one and every index as full.
+# Copy one real task, so that each row and each index has a realistic size.
 _COPIES = """
     WITH RECURSIVE copy (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM copy WHERE n < ?)
     INSERT INTO {table} ({columns}) SELECT {cells} FROM {table}, copy WHERE {table}.{key} = ?"""
@@ -38,7 +38,7 @@ _NAME = "printf('t%07d', n)"
 
 
 class Listing(NamedTuple):
-    """By number of records: ours whole, ours inside, and what each peer took."""
+    """The samples by number of records: whole calls, queries, and each peer."""
 
     bare: Samples
     calls: dict[int, Samples]
@@ -47,7 +47,10 @@ class Listing(NamedTuple):
 
 
 def listing(peers: Sequence[Peer], place: Path, share: float, say: Callable[[str], None]) -> Listing:
-    """Ours interleaved by size, since the ratio of two sizes is promised; then the peers."""
+    """Measure Outlive with all sizes interleaved, then the peers.
+
+    The sizes are interleaved because the goal is a ratio.
+    """
     envs = {}
     for size in SIZES:
         say(f"list: a ledger of {size:,} records")
@@ -80,7 +83,7 @@ def _list(peer: Peer, size: int, calls: int, found: dict[int, Samples]) -> None:
 
 
 def _fill(env: Mapping[str, str], size: int) -> None:
-    """A real task, and copies of its rows under other names."""
+    """Run one real task, and copy its rows under other names."""
     task = Outlive(home=env["OUTLIVE_HOME"]).run(["true"]).wait().id
     ledger = apsw.Connection(open_home(env).ledger)
     with ledger:
@@ -96,7 +99,7 @@ def _fill(env: Mapping[str, str], size: int) -> None:
 
 
 def _queries(envs: Mapping[int, Mapping[str, str]]) -> dict[int, Samples]:
-    """The query behind `list` in this very process, on ledgers that stay open."""
+    """Measure the query of `list` in this process, on ledgers that stay open."""
     ledgers = {size: SqliteLedger(open_home(env).ledger, utc_now()) for size, env in envs.items()}
     samples = {size: Samples() for size in envs}
     project = ledgers[SIZES[0]].tasks(Selection(limit=1))[0].launch.project

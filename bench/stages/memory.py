@@ -1,4 +1,7 @@
-"""Memory: what is charged to a peer for each task that runs, the task itself and an idle server left out."""
+"""The stage that measures the memory of a peer for each running task.
+
+The memory of the task itself and of an idle server is not included.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _SETTLING = 0.5
 
 
 class Memory(NamedTuple):
-    """PSS in kB: of the idle server, and for each running task on top."""
+    """The PSS in kB of the idle server, and the additional PSS for each running task."""
 
     tasks: int
     base_kb: float
@@ -28,7 +31,7 @@ class Memory(NamedTuple):
 
 
 def memory(kinds: Sequence[type[Peer]], place: Path, share: float, say: Callable[[str], None]) -> dict[str, Memory]:
-    """One peer after the other, started afresh with room for all its tasks at once."""
+    """Measure one peer after the other, each started with enough slots for all tasks."""
     found = {}
     for number, kind in enumerate(kinds):
         count = max(5, int(kind.running_tasks * share))

@@ -1,12 +1,12 @@
-"""Observing: what work costs when it is observed, and under strace, as ratios to the same work unobserved.
+"""The stage that measures the cost of observing, and that of strace.
 
-Interleaved, since ratios are promised. The work is real: a C program is built, our own unit tests are
-run, some 460 packages with 9,000 files are installed from npm's cache, a repository of 5,000 files has 500
-of them stashed and popped, an archive of 20,000 files is unpacked and removed, and files are read, which
-nobody is asked about.
+The results are ratios to the same work unobserved, so the runs are interleaved. The works are real: a C program is
+built, Outlive's unit tests are run, about 460 packages with 9,000 files are installed from npm's cache, 500 files
+of a repository of 5,000 are stashed and popped, an archive of 20,000 files is unpacked and removed, and files are
+read. Reading is not observed and should cost nothing.
 
-Each work has a place of its own, and what removes many files comes last: some file systems pass over
-inodes that were freed within the last minutes, one by one, and a new file then costs more than any observer.
+Each work has its own directory, and the removal of many files comes last. Some file systems step over inodes that
+were freed within the last minutes, one by one. A new file would then cost more than any observer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from outlive import Outlive
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from outlive.domain.task import Observe
+    from outlive.domain.tasks.task import Observe
 
 GOALS = {
     "C build": 1.05,
@@ -47,7 +47,10 @@ _NPM = "--ignore-scripts --silent --no-audit --no-fund --cache ../npm-cache"
 
 
 class Observed(NamedTuple):
-    """By work: unobserved, observed, and under strace (absent where there is none)."""
+    """The samples of each work: unobserved, observed, and under strace.
+
+    The last are missing if strace is not installed.
+    """
 
     plain: dict[str, Samples]
     observed: dict[str, Samples]
@@ -55,7 +58,7 @@ class Observed(NamedTuple):
 
 
 def observing(place: Path, share: float, say: Callable[[str], None]) -> Observed:
-    """Every work in turn, in every way."""
+    """Run every work in each way, interleaved."""
     say("observing: preparing 5,000 files, an archive of 20,000, a program")
     root = place / "observing"
     root.mkdir()
@@ -81,10 +84,10 @@ def observing(place: Path, share: float, say: Callable[[str], None]) -> Observed
 
 
 def _in_every_way(client: Outlive, found: Observed, name: str, command: str, place_for: Callable[[int], Path]) -> None:
-    """One work once in each way."""
+    """Run one work once in each way."""
     for way, (ways, how, prefix) in enumerate(_ways(found)):
         place = place_for(way)
-        os.sync()  # files that were not written yet are cheap to remove
+        os.sync()  # files that are not on the disk yet are cheaper to remove
         task = client.run(prefix + f"'{command}'" if prefix else command, cwd=place, observe=how).wait()
         if task.exit_code != 0:
             raise RuntimeError(f"{name}: {task.output()[-200:]!r}")
@@ -92,7 +95,7 @@ def _in_every_way(client: Outlive, found: Observed, name: str, command: str, pla
 
 
 def _laid_out(root: Path, name: str, mark: str) -> Path:
-    """Where a work is done, with what it begins with: the same for every way."""
+    """Return the directory for a work, with the same content for each way."""
     if name == "test suite":
         return _OURSELVES
     if name == "stash of 500 of 5,000":
@@ -118,7 +121,7 @@ def _ways(found: Observed) -> list[tuple[dict[str, Samples], Observe, str]]:
 def _works() -> dict[str, str]:
     return {
         "C build": "make -s -j2 all",
-        # By one seed: its properties would be tried with other examples every time, some of which take longer.
+        # A fixed seed, because each run would otherwise try other examples, some of which take longer.
         "test suite": f"{sys.executable} -m pytest -q --hypothesis-seed=1 tests/unit",
         "npm ci": f"npm ci --offline {_NPM}",
         "stash of 500 of 5,000": "git stash push -q && git stash pop -q",
@@ -150,7 +153,10 @@ def _prepare_program(program: Path) -> None:
 
 
 def _has_packages(app: Path) -> bool:
-    """An application whose dependencies are in npm's cache; False if they cannot be had."""
+    """Create an application and fetch its dependencies into npm's cache.
+
+    Returns False if they cannot be fetched.
+    """
     app.mkdir()
     (app / "package.json").write_text(json.dumps({"name": "app", "version": "1.0.0", "dependencies": _DEPENDENCIES}))
     steps = (f"npm install --package-lock-only {_NPM}", f"npm ci {_NPM}")
@@ -171,7 +177,7 @@ def _prepare_repository(repo: Path) -> None:
 
 
 def _unpacked(root: Path, mark: str) -> Path:
-    """A place with 20,000 files."""
+    """Create a directory with 20,000 files, and return its path."""
     place = root / f"rm-{mark}"
     place.mkdir()
     subprocess.run(["tar", "xf", "../many.tar"], cwd=place, check=True)

@@ -1,6 +1,7 @@
-"""What observing adds to the memory of keeper and witness: while nothing happens, and when much has been changed.
+"""The stage that measures the memory that observing adds to keeper and witness.
 
-In a repository, for there what each file held is remembered until the end.
+It measures an idle task, and a task that has changed many files. The tasks run in a git repository, because there
+the keeper remembers the former content of each changed file until the end.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from outlive.domain.task import Observe
+    from outlive.domain.tasks.task import Observe
 
 GOAL_KB = 10 * 1024
 FILES = 20_000
@@ -30,14 +31,18 @@ _MANY = f"i=0; while [ $i -lt {FILES} ]; do : > f$i; i=$((i + 1)); done"
 
 
 class Added(NamedTuple):
-    """PSS in kB of keeper and witness together, beyond what they have unobserved."""
+    """The PSS in kB that observing adds to keeper and witness together."""
 
     idle_kb: float
     busy_kb: float
 
 
 def observing_memory(place: Path, say: Callable[[str], None]) -> Added:
-    """One task at a time, launched by a command that is gone: what several share is divided among them."""
+    """Measure one task at a time.
+
+    The command that launches the task has ended before. Otherwise pages that it shares with the keeper would be
+    divided between both.
+    """
     say(f"observing: memory, idle and after {FILES:,} files")
     home = place / "observing-memory"
     env = {**os.environ, "OUTLIVE_HOME": str(home)}

@@ -1,4 +1,7 @@
-"""What only Outlive promises: how a launch syncs, and that whoever waits does nothing at all."""
+"""The stage that measures the syncs of a launch, and the system calls of a waiter.
+
+Only Outlive has goals for these.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ _TRACED = 9
 
 
 def syncs(env: Mapping[str, str]) -> tuple[int, float]:
-    """How often a launch syncs until it returns, and how many seconds that takes: median over nine launches."""
+    """Return how many syncs a launch makes until it returns, and their seconds.
+
+    Both are medians of nine launches.
+    """
     counts, times = [], []
     for _ in range(_TRACED):
         traced = subprocess.run(
@@ -33,7 +39,10 @@ def syncs(env: Mapping[str, str]) -> tuple[int, float]:
 
 
 def calls_while_waiting(env: Mapping[str, str]) -> int:
-    """System calls of `outlive wait` during ten seconds; the one it sleeps in is not counted."""
+    """Return the number of system calls of `outlive wait` in ten seconds.
+
+    The call in which the waiter sleeps does not count.
+    """
     task = subprocess.run([which("outlive"), "run", "--", "sleep", "14"], env=env, capture_output=True, check=True)
     waiter = subprocess.Popen(
         [which("outlive"), "wait", task.stdout.decode().strip()], env=env, stdout=subprocess.DEVNULL

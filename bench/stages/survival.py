@@ -1,7 +1,7 @@
-"""Survival: what is left of a running task when whoever looks after it gets SIGKILL.
+"""The stage that kills the processes that look after a running task, with SIGKILL.
 
-Facts, not times: whether the task lives, whether its true exit code and its whole output are to be had
-afterwards (with the server started again), and whether somebody who waited was told.
+It measures no times. It finds out whether the task survives, whether its true exit code and its whole output are
+available once the server runs again, and whether a waiting process was notified.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REVIVED = 1.0
 
 
 class Fate(NamedTuple):
-    """What was left after one kill, in words."""
+    """The consequences of one kill, in words."""
 
     peer: str
     killed: str
@@ -40,7 +40,7 @@ class Fate(NamedTuple):
 
 
 def survival(kinds: Sequence[type[Peer]], place: Path, say: Callable[[str], None]) -> list[Fate]:
-    """Every peer, every guard, each kill with a fresh server."""
+    """Kill each guard of each peer once, with a new server each time."""
     fates = []
     for kind in kinds:
         number = 0
@@ -73,7 +73,7 @@ def _kill(peer: Peer, number: int) -> tuple[Fate, int]:
     time.sleep(_LENGTH / 3)
     is_left = is_alive(task)
     until(lambda: not is_alive(task), f"{peer.name}: the end of the task")
-    # A task whose output goes through a pipe to the dead dies of its next word.
+    # If the output goes through a pipe to the killed process, SIGPIPE kills the task at its next write.
     life = "lives to its end" if ends.exists() else "dies when it writes" if is_left else "killed with it"
     heard = waiting.heard(time.monotonic())
     peer.revive(1)
@@ -92,7 +92,10 @@ def _kill(peer: Peer, number: int) -> tuple[Fate, int]:
 
 
 def _asked(ask: Callable[[], object]) -> object:
-    """A peer that has forgotten the task may say so by failing."""
+    """Return a peer's answer about a task; None if the peer fails.
+
+    A peer that has forgotten the task may raise any error.
+    """
     try:
         return ask()
     except Exception:  # noqa: BLE001 - whatever it raises, it has no answer
@@ -113,7 +116,7 @@ def _output_in_words(output: object) -> str:
 
 
 class _Waiting:
-    """Somebody who waits beside us."""
+    """A thread that waits for the task through the peer."""
 
     def __init__(self, peer: Peer, ticket: str) -> None:
         self._answer = ""
@@ -129,7 +132,7 @@ class _Waiting:
         self._at = time.monotonic()
 
     def heard(self, ended: float) -> str:
-        """What came of it, in words."""
+        """Return the result of the wait, in words."""
         self._thread.join()
         if self._answer == "blocked":
             return "blocked"

@@ -1,7 +1,8 @@
-"""Telling: what `inbox`, `gate` and `hand-off` cost a session among few and among many others.
+"""The stage that measures `inbox`, `gate` and `hand-off`.
 
-The session itself has the same in both: three endings that it was not told, one task that runs, and
-five endings of earlier sessions that nobody continues. Timed inside the process.
+They are measured in a small and in a large ledger. The session is the same in both. It has three endings that it
+has not received, one running task, and five endings of earlier sessions without a successor. The times are measured
+inside the process.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from measure import Samples
 
 from outlive import Outlive
 from outlive.bundle.home import open_home
-from outlive.service.gate import gate
-from outlive.service.hand_off import hand_off
-from outlive.service.inbox import peek
+from outlive.service.notices.inbox import peek
+from outlive.service.sessions.gate import gate
+from outlive.service.sessions.hand_off import hand_off
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,14 +54,14 @@ _FRESH = {
 
 
 class Tellings(NamedTuple):
-    """By verb: among few, and among many."""
+    """The samples by verb, in the small ledger and in the large one."""
 
     few: dict[str, Samples]
     many: dict[str, Samples]
 
 
 def telling(place: Path, share: float, say: Callable[[str], None]) -> Tellings:
-    """Interleaved, since the ratio is promised."""
+    """Measure both ledgers interleaved, because the goal is a ratio."""
     found = Tellings({verb: Samples() for verb in VERBS}, {verb: Samples() for verb in VERBS})
     homes = []
     for tasks, sessions in (FEW, MANY):
@@ -85,7 +86,7 @@ def _measure(env: Mapping[str, str], project: str, samples: dict[str, Samples]) 
 
 
 def fill(env: Mapping[str, str], tasks: int, sessions: int) -> tuple[Mapping[str, str], Outlive]:
-    """A real session with real tasks, and copies of its rows as others' under other names."""
+    """Create a real session with real tasks, and copy its rows for other sessions."""
     client = Outlive(home=env["OUTLIVE_HOME"])
     client.session(_ME).begin(pid=os.getpid())
     ended = [client.run(["true"], session=_ME).wait() for _ in range(3)]
@@ -100,7 +101,7 @@ def fill(env: Mapping[str, str], tasks: int, sessions: int) -> tuple[Mapping[str
             key = "id" if table == "task" else "task"
             text = _COPIES.format(table=table, columns=", ".join(columns), cells=cells, key=key)
             ledger.execute(text, names)
-    ledger.pragma("wal_checkpoint", "TRUNCATE")  # no real log gets so long that folding it would keep hooks waiting
+    ledger.pragma("wal_checkpoint", "TRUNCATE")  # a real log is never so long that a hook would wait for its checkpoint
     ledger.close()
     return env, client
 

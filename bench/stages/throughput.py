@@ -1,4 +1,7 @@
-"""Many short tasks: `true`, submitted one by one without waiting, until the last is on record as ended."""
+"""The stage that measures many short tasks.
+
+Calls of `true` are submitted one by one without waiting, until the last one is recorded as ended.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ _FLOOR = 200
 
 
 class Rate(NamedTuple):
-    """Milliseconds per task, how many there were, and the floor measured just before."""
+    """The number of tasks, and the milliseconds per task.
+
+    The floor was measured before the tasks.
+    """
 
     tasks: int
     ms: float
@@ -28,7 +34,10 @@ class Rate(NamedTuple):
 def throughput(
     peers: Sequence[Peer], env: Mapping[str, str], share: float, say: Callable[[str], None]
 ) -> dict[str, Rate]:
-    """One peer after the other, since each of them is to have the machine; each with a floor of its own."""
+    """Measure one peer after the other, each with its own floor.
+
+    The peers are not interleaved, so that each has the whole machine.
+    """
     rates = {}
     for peer in peers:
         count = max(10, int(peer.short_tasks * share))
