@@ -6,7 +6,7 @@ PYTHON ?= python3
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit crash test-clients docs bench clean bytecode
+.PHONY: help demo test lint unit crash test-clients docs rules surface bench clean bytecode
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' Makefile
@@ -32,7 +32,7 @@ crash: .venv/.stamp-test bytecode ## kill every process before every system call
 
 # Real agent clients and the official MCP suite, pinned, against a model on loopback: nothing leaves the
 # machine once they are installed. Node itself comes from npm, for some need a newer one than many systems have.
-agent_clients := node=node@24.21.0 claude=@anthropic-ai/claude-code@2.1.325 codex=@openai/codex@0.166.0 \
+agent_clients := node=node@24.21.0 claude=@anthropic-ai/claude-code@2.1.327 codex=@openai/codex@0.169.0 \
 	gemini=@google/gemini-cli@0.61.0 opencode=opencode-ai@1.18.33 openclaw=openclaw@2026.9.6
 
 test-clients: .venv/.stamp-test bytecode ## Outlive in real agent clients, and the official MCP suite, offline
@@ -50,9 +50,24 @@ test-clients: .venv/.stamp-test bytecode ## Outlive in real agent clients, and t
 		{ echo "once more what failed: these programs stumble over themselves now and then"; \
 		  .venv/bin/python -m pytest -q --last-failed --last-failed-no-failures none tests/clients; }
 
-docs: .venv/.stamp-test bytecode ## write the reference from the code, and check every page
+docs: .venv/.stamp-test bytecode docs/site/mermaid.min.js ## write the reference from the code, and build the site
 	@.venv/bin/python docs/generate.py
+	@.venv/bin/python -m sphinx -q -W --keep-going docs build/docs
 	@.venv/bin/python -m pytest -q tests/architecture/test_docs.py
+	@echo "open build/docs/index.html"
+
+# Draws the diagrams of the site. It is not kept in the repository, and without npm the diagrams are shown as text.
+docs/site/mermaid.min.js:
+	@if command -v npm >/dev/null && \
+		npm install --silent --no-audit --no-fund --no-save --prefix build/mermaid mermaid@12.3.0 >/dev/null 2>&1; then \
+		cp build/mermaid/node_modules/mermaid/dist/mermaid.min.js $@; \
+	else echo "note: mermaid could not be installed; the site shows diagrams as text"; fi
+
+rules: .venv/.stamp-run ## compile rules/*.toml, which say what commands change
+	@.venv/bin/python rules/compile.py
+
+surface: .venv/.stamp-test bytecode ## record what users script against; a change of it is theirs to see
+	@.venv/bin/python -m tests.surface.surface
 
 bench: bytecode .venv/.stamp-test .venv/.stamp-bench ## measure beside the peers, as ratios
 	@command -v strace >/dev/null || \
