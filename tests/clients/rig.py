@@ -278,6 +278,10 @@ class Claude(Rig):
         self._terminals.append(terminal)
         return terminal
 
+    def until_recorded(self, session: str, text: str) -> None:
+        """Wait until the session's transcript has a text, which a client that is killed then has not forgotten."""
+        wait_until(lambda: text in next(self.home.glob(f".claude/projects/*/{session}.jsonl")).read_text(), text)
+
     def converse(self, *options: str) -> Conversation:
         """Start a session that stays between prompts, without a terminal."""
         fixed = ("--input-format", "stream-json", "--output-format", "stream-json", "--verbose")

@@ -119,6 +119,7 @@ def test_ending_of_an_mcp_task_is_reported_once_when_the_client_was_killed_and_r
     terminal = claude.sit_down("launch it", "--session-id", session)
     task = claude.only_task()
     claude.until_idle()
+    claude.until_recorded(session, FOLLOWED)
     terminal.close()
     wait_until(lambda: not servers(claude), "the end of its server")
     if ends_meanwhile:

@@ -207,9 +207,10 @@ def test_cleared_session_gets_a_hand_off(installed: Rig, tmp_path: Path) -> None
     assert len({each["lineage"] for each in sessions}) == 1
 
 
-def test_compacted_session_gets_a_hand_off(installed: Rig, tmp_path: Path) -> None:
+def test_session_gets_a_hand_off_after_a_summary(installed: Rig, tmp_path: Path) -> None:
     """The hand-off repeats what the summary may have lost."""
     rig, go = installed, tmp_path / "go"
+    assert rig.compacted not in bytes(rig.bench.project), "the screen shows this path from the start"
     terminal, task = sit_down(rig, go)
     terminal.enter(rig.compact, lambda: rig.compacted in terminal.screen)
     told = rig.prompt(terminal, "and now").all
