@@ -423,7 +423,9 @@ def observer_of(outsider: Outsider, task: str, who: str) -> int:
     return int(slot["witness"]) if who == "witness" else keepers[0]
 
 
-DEADLY = "for i in $(seq 60); do mkdir d$i && echo x > d$i/x && mv d$i/x d$i/y && rm -r d$i || exit 9; done; echo done"
+WAITING = "until [ -e go ]; do sleep 0.01; done; "
+LOOP = "for i in $(seq 60); do mkdir d$i && echo x > d$i/x && mv d$i/x d$i/y && rm -r d$i || exit 9; done; echo done"
+DEADLY = WAITING + LOOP
 
 
 @pytest.mark.root
@@ -437,10 +439,12 @@ def test_command_of_an_unprivileged_user_succeeds_when_keeper_or_witness_is_kill
         done = outsider.call("run", "--json", "--observe", "syscalls", "--cwd", str(mine), DEADLY)
         task = json.loads(done.stdout)["id"]
         pid = observer_of(outsider, task, who)
+        (mine / "go").touch()
         time.sleep(chance.random() * 0.3)
         if is_alive(pid):
             kill(pid)
         outsider.call("wait", task, "--timeout", "30s")
+        (mine / "go").unlink()
         shown = json.loads(outsider.call("show", task, "--json").stdout)
         assert (shown["state"], shown["exit_code"], shown["output"]["tail"]) == ("succeeded", 0, "done\n"), shown
         unobserved += shown["effects"]["unobserved_since"] is not None
