@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-# Pages of the site that show a file from another place, each with that file's path in the repository.
+# The pages of the site that show a file outside of `docs`, each with the path of this file in the repository.
 SHOWN_AS = {
     "explanation/architecture": "ARCHITECTURE.md",
     "explanation/decisions": "docs/adr/README.md",
@@ -43,7 +43,7 @@ html_title = "Outlive"
 html_static_path = ["site"]
 html_show_sourcelink = False
 html_copy_source = False
-# mermaid.min.js is not in the repository: `make docs` takes it from npm. Without it, diagrams are shown as text.
+# mermaid.min.js is not in the repository: `make docs` gets it from npm. Without this file, diagrams are shown as text.
 html_js_files = ["mermaid.min.js", "diagrams.js"]
 
 
@@ -65,9 +65,9 @@ def show_page(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def led(link: re.Match[str], file: Path, docname: str) -> str:
-    """Return a link as the site needs it.
+    """Return a Markdown link with its target rewritten for the site.
 
-    If the site has no page for the target, only the link's text is returned.
+    Returns only the text of the link if the site has no page for the target.
     """
     picture, text, path, anchor = link.groups(default="")
     target = (file.parent / path).resolve()

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent / "reference"
 EXIT_CODES = (
-    (0, "done as asked (for `wait`, `result` and `run --wait`: every task succeeded)"),
-    (1, "a task ended otherwise than `succeeded`, or could not be started"),
-    (2, "wrong usage, an unknown or ambiguous id, or something the task's state does not allow"),
-    (3, "the world is in the way: state directory, ledger, disk; also an error of our own"),
-    (4, "still running when `wait --timeout` or `run --wait` passed"),
-    (5, "the cancel did not take: something is still alive"),
+    (0, "success; for `wait`, `result` and `run --wait`, every task succeeded"),
+    (1, "a task did not succeed, or could not be started"),
+    (2, "wrong usage, an unknown or ambiguous id, or an operation that the task's state does not allow"),
+    (3, "an error of the environment (state directory, ledger, disk) or of Outlive itself"),
+    (4, "the task still ran when the time of `wait --timeout` or `run --wait` was over"),
+    (5, "the cancel failed, because a process of the task is still alive"),
 )
 
 
@@ -40,7 +40,7 @@ def cli_page() -> str:
     """Return the page of the command line: all commands, options and examples."""
     lines = ["# Command line", "", "Made from the code by `make docs`.", "", "| exit code | meaning |", "|---|---|"]
     lines += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES]
-    lines += ["", "Errors are two lines on stderr, the fact and a hint; with `--json` one JSON document."]
+    lines += ["", "An error is two lines on stderr, a fact and a hint. With `--json`, it is one JSON document."]
     for verb in VERBS:
         command = load(verb)
         also = f" (also `{command.alias}`)" if command.alias else ""
@@ -83,17 +83,17 @@ def man_page() -> str:
 
 
 def _roff(text: str) -> str:
-    """Return a text with the characters escaped that have a meaning in roff."""
+    """Return a text with all characters escaped that have a meaning in roff."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return "\n".join(f"\\&{line}" if line.startswith((".", "'")) else line for line in text.split("\n"))
 
 
 def lifecycle_page() -> str:
-    """Return the page with the table of moves, as a table and as a diagram."""
+    """Return the page with the state changes of a task, as a table and as a diagram."""
     lines = [
         "# Life of a task",
         "",
-        "Made from the one table of moves in `domain/tasks/lifecycle.py` by `make docs`.",
+        "`make docs` makes this page from the table of state changes in `domain/tasks/lifecycle.py`.",
         "",
     ]
     lines += ["```mermaid", "stateDiagram-v2", "    [*] --> queued"]
@@ -101,8 +101,8 @@ def lifecycle_page() -> str:
     lines += [f"    {state} --> [*]" for state in TERMINAL]
     lines += ["```", "", "| from | to |", "|---|---|"]
     lines += [f"| `{before}` | {', '.join(f'`{after}`' for after in afters)} |" for before, afters in MOVES.items()]
-    lines += ["", f"Terminal, and therefore final: {', '.join(f'`{state}`' for state in TERMINAL)}."]
-    lines += ["", f"Said of a running task, not states: {', '.join(f'`{each}`' for each in CONDITIONS)}."]
+    lines += ["", f"Terminal states, which an attempt never leaves: {', '.join(f'`{state}`' for state in TERMINAL)}."]
+    lines += ["", f"Conditions of a running task, not states: {', '.join(f'`{each}`' for each in CONDITIONS)}."]
     return "\n".join(lines) + "\n"
 
 
@@ -136,7 +136,7 @@ def sdk_page() -> str:
                 lines += ["```python", signature(title, subject), "```", ""]
             if doc := "" if name == "__init__" and subject.__doc__ is None else inspect.getdoc(subject):
                 lines += [doc]
-    lines += ["", "## Documents", "", "What methods return as JSON has it, typed in `outlive.sdk.documents`."]
+    lines += ["", "## Documents", "", "The types of the JSON that methods return, from `outlive.sdk.documents`."]
     for name, kind in vars(documents).items():
         if is_typeddict(kind):
             lines += ["", f"### {name}", "", inspect.getdoc(kind) or "", "", "| field | type |", "|---|---|"]
@@ -160,7 +160,7 @@ def fields_of(kind: type) -> dict[str, str]:
 
 def mcp_page() -> str:
     """Return the page of the MCP server: its tools with their arguments."""
-    lines = ["# MCP tools", "", "Made from the code by `make docs`. How to use them: [how-to](../how-to/mcp.md)."]
+    lines = ["# MCP tools", "", "Made from the code by `make docs`. [How to use the tools](../how-to/mcp.md)."]
     for tool in TOOLS:
         lines += ["", f"## {tool.name}", "", tool.description, ""]
         properties = tool.schema["properties"]
@@ -175,7 +175,7 @@ def mcp_page() -> str:
         "",
         "## Resources",
         "",
-        f"`{TEMPLATE}`: the end of what a task has written; subscribers are told when it grows.",
+        f"`{TEMPLATE}`: the end of a task's output. Subscribers are notified when the output grows.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-// Draw the mermaid diagrams of a page. Without the library, for instance offline without npm, the text stays.
+// Draw the mermaid diagrams of a page. Without mermaid.min.js, for example if npm was not available, they stay text.
 document.addEventListener("DOMContentLoaded", () => {
   if (typeof mermaid === "undefined") return;
   for (const block of document.querySelectorAll(".highlight-mermaid")) {
