@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 from tests.support import wait_until
 
 if TYPE_CHECKING:
     from tests.support import Bench
+
+NAMES = ("a.py", "b.py", "dir/c.py")
+
+
+def git(bench: Bench, *words: str) -> str:
+    """Run git in the project, with the author of the tests, and return its output."""
+    env = {
+        **bench.env,
+        **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "t"),
+        **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "t@example.org"),
+    }
+    return subprocess.run(
+        ["git", *words], cwd=bench.project, env=env, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def paths(bench: Bench, *names: str) -> list[str]:
@@ -26,3 +41,10 @@ def window_on(bench: Bench, task: str, *names: str) -> Any:
         return next((each for each in windows if set(names) <= set(each["paths"])), None)
 
     return wait_until(found, f"the window on {', '.join(names)}")
+
+
+def touched(bench: Bench, text: str, *options: str) -> Any:
+    """Run a shell command as a task and return its effects."""
+    task = bench.launch(text, *options)
+    bench.run("wait", task)
+    return bench.json("effects", task)

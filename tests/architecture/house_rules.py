@@ -16,6 +16,7 @@ SRC = Path(__file__).resolve().parents[2] / "src" / "outlive"
 
 MOST_MODULES = 20
 LONGEST_SUMMARY = 80
+LONGEST_TEST_FILE = 600
 # Words that say nothing about the content of a module.
 SAYS_NOTHING = {
     *("again", "beside", "doer", "doers", "held", "look", "looks", "mark", "marks", "met", "misc", "said"),
@@ -75,6 +76,18 @@ def poor_summaries(top: Path) -> Iterator[str]:
                 yield f"long summary: {where}"
             if needs_verb(node) and summary.split()[0].rstrip(".,:;") not in VERBS_OF_SUMMARIES:
                 yield f"no verb: {where}"
+
+
+def long_files(top: Path) -> Iterator[tuple[str, int]]:
+    """Yield the files with more than `LONGEST_TEST_FILE` lines, and their lines.
+
+    Packages of clients that were installed below the folder do not count.
+    """
+    for path in sorted(top.rglob("*.py")):
+        name = str(path.relative_to(top))
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        if lines > LONGEST_TEST_FILE and ".clients/" not in name:
+            yield name, lines
 
 
 def documented(node: ast.AST, name: str) -> Iterator[tuple[str, ast.Module | ast.ClassDef | ast.FunctionDef]]:
