@@ -5,9 +5,14 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+from outlive.domain.tasks.command import from_shell_text
+from outlive.service.clock import utc_now
+from outlive.service.effects.guard import answer_document, guard_command
 from tests.support import wait_until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support import Bench
 
 NAMES = ("a.py", "b.py", "dir/c.py")
@@ -48,3 +53,9 @@ def touched(bench: Bench, text: str, *options: str) -> Any:
     task = bench.launch(text, *options)
     bench.run("wait", task)
     return bench.json("effects", task)
+
+
+def guarded(bench: Bench, text: str, directory: Path | None = None) -> Any:
+    """Return what `outlive guard --command TEXT --json` prints, without starting a process for it."""
+    argv = from_shell_text(text).argv
+    return answer_document(guard_command(bench.home, argv, str(directory or bench.project), bench.env), utc_now())

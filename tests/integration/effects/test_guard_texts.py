@@ -1,4 +1,7 @@
-"""The guard: which paths it finds in the texts of commands."""
+"""The guard: which paths it finds in the texts of commands.
+
+The texts are many, so they are asked about in this process. `test_guard_windows.py` asks the command line.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from outlive.linux.seccomp import is_known_machine
-from tests.effects_steps import NAMES, git, window_on
+from tests.effects_steps import NAMES, git, guarded, window_on
 from tests.session_steps import until
 
 if TYPE_CHECKING:
@@ -41,7 +44,7 @@ def test_guard_finds_paths_that_a_command_names_indirectly(bench: Bench, repo: P
         *(f"cd {away} && {command}" for command in (f"git -C{repo} log", f"env -C {repo} make", "cat ../project/a.*")),
     )
     for command in held:
-        assert [each["task"] for each in bench.json("guard", "--command", command)["holders"]] == [task], command
+        assert [each["task"] for each in guarded(bench, command)["holders"]] == [task], command
     (repo / "mypy.ini").touch()
     for command in (
         *(
@@ -54,7 +57,7 @@ def test_guard_finds_paths_that_a_command_names_indirectly(bench: Bench, repo: P
         *("go build -o /x/y ./cmd", "esbuild other.ts --bundle --outfile=y.js", "mkdocs build -d /x/y"),
         *("rg --max-columns 9 /api/users", "rg -j 4 word", "du -d 1"),
     ):
-        assert [each["task"] for each in bench.json("guard", "--command", command)["holders"]] == [task], command
+        assert [each["task"] for each in guarded(bench, command)["holders"]] == [task], command
     for command in (
         *(
             f"ls {away}/*.log",
@@ -81,9 +84,9 @@ def test_guard_finds_paths_that_a_command_names_indirectly(bench: Bench, repo: P
         "ssh host git pull",
         "docker exec web git log",
     ):
-        assert bench.json("guard", "--command", command)["clear"], command
+        assert guarded(bench, command)["clear"], command
     assert not bench.json("guard", "link")["clear"]
-    assert len(bench.json("guard", "--command", "cp a.py /")["holders"]) == 1
+    assert len(guarded(bench, "cp a.py /")["holders"]) == 1
     for command in (
         f"make --directory={repo}",
         f"GIT_WORK_TREE={repo} git status",
@@ -95,7 +98,7 @@ def test_guard_finds_paths_that_a_command_names_indirectly(bench: Bench, repo: P
         f"env --chdir={repo} git log",
         f"npm --prefix {repo} ci",
     ):
-        elsewhere = bench.json("guard", "--command", command, "--cwd", str(away))
+        elsewhere = guarded(bench, command, away)
         assert [each["task"] for each in elsewhere["holders"]] == [task], command
     (repo / "go").touch()
     bench.run("wait", task)
@@ -115,12 +118,12 @@ def test_guard_checks_the_redirections_of_remote_commands(bench: Bench, repo: Pa
         *("kubectl exec -i pod -- tee x < a.py", "bash -c 'wc -l' < a.py", "xargs -a a.py echo", "timeout 9 wc < a.py"),
         *("parallel --arg-file=dir/c.py echo", "docker compose exec -T db sh -c 'psql x' < a.py", "ssh h < a.py"),
     ):
-        assert [each["task"] for each in bench.json("guard", "--command", command)["holders"]] == [task], command
+        assert [each["task"] for each in guarded(bench, command)["holders"]] == [task], command
     for command in (
         *("docker exec -i db psql < other.py", "ssh h 'cat a.py' < other.py", "xargs -a other.py echo a.py"),
         *("kubectl exec -i pod -- cat a.py < other.py", "ssh h 'wc < a.py'", "docker exec db sh -c 'cat < a.py'"),
     ):
-        assert bench.json("guard", "--command", command)["clear"], command
+        assert guarded(bench, command)["clear"], command
     (repo / "go").touch()
     bench.run("wait", task)
 
@@ -138,13 +141,13 @@ def test_guard_finds_files_in_the_arguments_of_clients_and_databases(bench: Benc
         *("sqlite3 x.db '.import --csv a.py t'", "psql -c \"\\copy t from 'a.py' csv\"", "psql <<'E'\n\\i dir/c.py\nE"),
         *("duckdb -c \"select * from 'a.py'\"", "mysql -e 'source a.py'"),
     ):
-        assert [each["task"] for each in bench.json("guard", "--command", command)["holders"]] == [task], command
+        assert [each["task"] for each in guarded(bench, command)["holders"]] == [task], command
     for command in (
         *("curl -d @other.py https://x", "curl -d a.py@x https://x", "curl https://x/a.py", "http x f@other.py"),
         *("rsync me@dir:/x other.py", "psql -c 'select a from dir'", "psql -c 'select 1 from \"dir\"'"),
         *("sqlite3 x.db .schema", "echo '.read a.py'", "cat > x <<'E'\n\\i a.py\nE", "curl file:///usr/a.py"),
     ):
-        assert bench.json("guard", "--command", command)["clear"], command
+        assert guarded(bench, command)["clear"], command
     (repo / "go").touch()
     bench.run("wait", task)
 
@@ -166,13 +169,13 @@ def test_guard_is_not_clear_for_commands_that_publish_or_install_the_project(ben
         ),
         *("ls", "find -name x", "tree -L 1", "flake8", "eslint", "biome check", "mypy"),
     ):
-        assert [each["task"] for each in bench.json("guard", "--command", command)["holders"]] == [task], command
+        assert [each["task"] for each in guarded(bench, command)["holders"]] == [task], command
     (away := bench.root / "away").mkdir()
     for command in (
         *("npm view x", "docker compose logs", "docker rm x", "gh pr comment 1 -b x", f"cd {away}; npm ci"),
         *("heroku restart", "terraform output", "go version", "npm publish --help", "shuf", f"mypy {away}", "sar 1 5"),
     ):
-        assert bench.json("guard", "--command", command)["clear"], command
+        assert guarded(bench, command)["clear"], command
     (repo / "go").touch()
     bench.run("wait", task)
 
@@ -186,9 +189,9 @@ def test_guard_is_not_clear_for_commands_that_migrate_a_database(bench: Bench, r
         *("python manage.py migrate", "php artisan migrate", "mix ecto.migrate", "supabase db push"),
         *("dotnet ef database update", "drizzle-kit push", "gcloud app deploy"),
     ):
-        assert [each["task"] for each in bench.json("guard", "--command", command)["holders"]] == [task], command
+        assert [each["task"] for each in guarded(bench, command)["holders"]] == [task], command
     for command in ("alembic current", "supabase status", "createdb shop", "psql -c 'drop table a'", "gcloud info"):
-        assert bench.json("guard", "--command", command)["clear"], command
+        assert guarded(bench, command)["clear"], command
     (repo / "go").touch()
     bench.run("wait", task)
 
@@ -221,14 +224,14 @@ def test_guard_names_words_of_a_command_that_it_cannot_read(bench: Bench, repo: 
         "docker run -v $DIR:/x alpine ls": ["$DIR:/x"],
     }
     for command in unreadable:
-        assert bench.json("guard", "--command", command)["clear"], command
+        assert guarded(bench, command)["clear"], command
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)
     for command, words in unreadable.items():
-        found = bench.json("guard", "--command", command)
+        found = guarded(bench, command)
         assert [(each["task"], each["unread"]) for each in found["holders"]] == [(task, words)], command
         assert not found["clear"], command
-    (held,) = bench.json("guard", "--command", "cat $FILE a.py")["holders"]
+    (held,) = guarded(bench, "cat $FILE a.py")["holders"]
     assert held["unread"] == [], "one word of it is held for sure"
     (repo / "lib").mkdir()
     for command in (
@@ -245,7 +248,7 @@ def test_guard_names_words_of_a_command_that_it_cannot_read(bench: Bench, repo: 
         *('awk -v n=$N "$SCRIPT" other.py', "find lib -name $P", "jq $QUERY other.py", "tail -n$N other.py"),
         *("for x in other.py lib; do ls $x; done", "cat $HOME/x", "ssh host 'cat $X'"),
     ):
-        assert bench.json("guard", "--command", command)["clear"], command
+        assert guarded(bench, command)["clear"], command
     said = bench.run("guard", "--exit-code", "--command", "cat $FILE")
     assert said.returncode == 1
     assert said.stdout.startswith(
