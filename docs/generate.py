@@ -70,7 +70,8 @@ def man_page() -> str:
         if command.alias:
             lines += [".PP", _roff(f"Also: outlive {command.alias}.")]
         if command.details:
-            lines += [".PP", _roff(command.details)]
+            for paragraph in command.details.split("\n\n"):
+                lines += [".PP", _roff(paragraph)]
         for option in (*command.options, JSON, HELP):
             name = f"\\fB{_roff(option.name)}\\fR" + (f" \\fI{_roff(option.metavar)}\\fR" if option.metavar else "")
             lines += [".TP", name, _roff(option_help(option))]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from outlive.cli.main import VERBS
+from outlive.cli.main import VERBS, load
+from outlive.cli.parser import help_text
 from outlive.install.clients.registry import CLIENTS
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ SAYS_NOTHING = {
     *("again", "beside", "doer", "doers", "held", "look", "looks", "mark", "marks", "met", "misc", "said"),
     *("story", "stuff", "util", "utils", "word", "words"),
 }
+# Help names the process, the user or the session instead.
+UNKNOWN_PEOPLE = {"anybody", "nobody", "somebody", "whoever"}
 # Names that modules of several layers may share: a command or a client has one module in each layer.
 SHARED_NAMES = frozenset({verb.replace("-", "_") for verb in VERBS} | set(CLIENTS))
 # The docstring of a function must begin with one of these verbs.
@@ -76,6 +80,15 @@ def poor_summaries(top: Path) -> Iterator[str]:
                 yield f"long summary: {where}"
             if needs_verb(node) and summary.split()[0].rstrip(".,:;") not in VERBS_OF_SUMMARIES:
                 yield f"no verb: {where}"
+
+
+def unclear_help() -> Iterator[str]:
+    """Yield the commands whose help begins with no verb, or names people who are not known."""
+    for verb in VERBS:
+        if load(verb).summary.split()[0].capitalize() not in VERBS_OF_SUMMARIES:
+            yield f"no verb: {verb}"
+        found = UNKNOWN_PEOPLE.intersection(re.findall(r"\w+", help_text(load(verb)).lower()))
+        yield from (f"{word}: {verb}" for word in sorted(found))
 
 
 def long_files(top: Path) -> Iterator[tuple[str, int]]:

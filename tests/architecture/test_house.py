@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.architecture.house_rules import SRC, findings, long_files
+from tests.architecture.house_rules import SRC, findings, long_files, unclear_help
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,6 +50,11 @@ def test_rules_report_each_kind_of_violation(tmp_path: Path) -> None:
         "same name: m1: m1.py room/m1.py",
         "says nothing: met.py",
     ]
+
+
+def test_help_of_each_command_begins_with_a_verb_and_names_its_subjects() -> None:
+    """The first line says what the command does, and no line says `nobody` or `whoever`."""
+    assert list(unclear_help()) == []
 
 
 def test_test_files_are_short_and_the_long_ones_do_not_grow() -> None:

@@ -162,7 +162,8 @@ def help_text(command: Command) -> str:
     if command.alias:
         lines.append(f"  (also: outlive {command.alias})")
     if command.details:
-        lines += ["", *wrapped(command.details)]
+        for paragraph in command.details.split("\n\n"):
+            lines += ["", *wrapped(paragraph)]
     lines += ["", "options"]
     for option in (*command.options, JSON, HELP):
         left = f"  {option.name} {option.metavar}" if option.metavar else f"  {option.name}"

@@ -31,13 +31,13 @@ def close_named(given: Given, verb: str, close: Callable[..., list[str]], outcom
 
 COMMAND = Command(
     name="ack",
-    summary="say that a session has received notices",
+    summary="record that a session has received notices",
     usage="outlive ack NOTICE... [options]",
-    details="Only the session that they are owed to, or one that continues it, can say so.",
+    details=("Only the session that is owed a notice, or a session that continues it, can acknowledge the\nnotice."),
     options=(
-        Option(name="--session", metavar="ID", help="the session (default: the one we run in)"),
+        Option(name="--session", metavar="ID", help="the session (default: this session)"),
         Option(name="--trace", help="write every decision to a file"),
     ),
-    examples=(("outlive ack nt7k2m9q401ended --session s-1", "it is not told again"),),
+    examples=(("outlive ack nt7k2m9q401ended --session s-1", "the notice is not told again"),),
     act=act,
 )

@@ -40,27 +40,35 @@ def act(given: Given) -> int:
 
 COMMAND = Command(
     name="adopt",
-    summary="make a task of a process that somebody else started",
+    summary="make a task of a process that Outlive did not start",
     usage="outlive adopt PROCESS",
     details=(
-        "PROCESS is a number, or the id under which a client runs a command in its own background.\n"
-        "The process goes on as it is. From now on it is a task: listed, waited for, cancelled, told of when it ends.\n"
-        "Its output is copied from the file that it goes to; a pipe or a terminal cannot be read, and is named.\n"
-        "Its exit code is known from Linux 6.15 on; before that, the task is `failed` with the reason `exit_unknown`,\n"
-        "which says that it ended and nobody knows how. What it touches is not observed.\n"
-        "Only processes of the same user; never the client itself, what started this command, or a task's process."
+        "PROCESS is a process id, or the id under which a client runs a command in its own background.\n"
+        "The process is not changed. From now on it is a task: you can list it, wait for it and cancel\n"
+        "it, and its ending is reported.\n\n"
+        "The output is copied from the file that the process writes to. A pipe or a terminal cannot be\n"
+        "read, and the answer says so. What the process touches is not observed.\n\n"
+        "The exit code is known from Linux 6.15 on. On older systems the task ends as `failed` with the\n"
+        "reason `exit_unknown`: the process has ended, and its result is not known.\n\n"
+        "Only processes of the same user can be adopted. The client, the ancestors of this command and\n"
+        "the processes of tasks cannot."
     ),
     options=(
-        Option(name="--description", metavar="TEXT", help="what it is for, in a few words"),
-        Option(name="--session", metavar="ID", help="the session that is told of its ending (default: this one)"),
+        Option(name="--description", metavar="TEXT", help="the purpose of the task, in a few words"),
+        Option(name="--session", metavar="ID", help="the session that is told of the ending (default: this session)"),
         Option(
-            name="--group", metavar="NAME", takes="group", help="a name to list, wait for and cancel it with others"
+            name="--group",
+            metavar="NAME",
+            takes="group",
+            help="the name of a group of tasks, to list, wait for and cancel together",
         ),
-        Option(name="--notify", metavar="WHAT", choices=NOTIFY, help="which endings it is told (default: end)"),
+        Option(
+            name="--notify", metavar="WHAT", choices=NOTIFY, help="which endings the session is told (default: end)"
+        ),
     ),
     examples=(
         ("outlive adopt 4711", "prints the id of the new task"),
-        ("outlive adopt bk3f9", "what Claude Code runs in its own background"),
+        ("outlive adopt bk3f9", "a command in the background of Claude Code"),
     ),
     act=act,
 )

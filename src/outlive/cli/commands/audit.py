@@ -59,14 +59,17 @@ def _print_kind(kind: str, found: list[Finding], most: int | None) -> None:
 
 COMMAND = Command(
     name="audit",
-    summary="what is inconsistent, and what would mend it",
+    summary="print what is inconsistent, and how to repair it",
     usage="outlive audit [--rebuild] [--all]",
     refuses_words=True,
-    details="Changes nothing, unless --rebuild. Exit code 1 if there is something to tell.",
+    details=("The command changes nothing without --rebuild. The exit code is 1 if something is inconsistent."),
     options=(
         Option(name="--rebuild", help="restore the records of a lost ledger from the tasks' files"),
         Option(name="--all", help="name every task, not only the first 20 of a kind"),
     ),
-    examples=(("outlive audit", "look"), ("outlive audit --rebuild", "after a ledger was lost or moved aside")),
+    examples=(
+        ("outlive audit", "prints what is inconsistent"),
+        ("outlive audit --rebuild", "after a ledger was lost or moved"),
+    ),
     act=act,
 )

@@ -85,16 +85,17 @@ COMMAND = Command(
     usage="outlive cancel [ID...] [options]",
     takes="task",
     details=(
-        "Without ids: the only running task of this session (of this project outside of a session); if there\n"
-        "are several, it asks which. Of a task that has ended, the processes that it left running are ended.\n"
-        "Exit code 5 if something survived."
+        "Without ids, the command cancels the only running task of this session, or of this project\n"
+        "outside of a session. If several tasks run, the command asks for an id. For a task that has\n"
+        "ended, the command ends the processes that the task left running. The exit code is 5 if a\n"
+        "process survived."
     ),
     options=(
         Option(name="--group", metavar="NAME", takes="group", help="the running tasks of this group"),
         Option(name="--session", metavar="ID", help="the running tasks of this session"),
-        Option(name="--descendants", help="also the tasks that were launched from inside them"),
+        Option(name="--descendants", help="also cancel the tasks that they launched"),
         Option(name="--all", help="every running task of this session or project"),
     ),
-    examples=(("outlive cancel t7k2", "ends it and every process it started"),),
+    examples=(("outlive cancel t7k2", "ends the task and every process that it started"),),
     act=act,
 )

@@ -50,12 +50,12 @@ def _print_answer(what: str, words: Sequence[str]) -> int:
 COMMAND = Command(
     name="completion",
     has_command=True,
-    summary="the completion script of a shell",
+    summary="print the completion script of a shell",
     usage="outlive completion bash|zsh|fish",
     takes=SHELLS,
     details=(
-        "Completes verbs, options and their values, ids and groups of this project, and the command after\n"
-        "`run --`. The script asks `outlive completion candidates` at each key."
+        "The script completes commands, options and their values, the ids and groups of this project, and\n"
+        "the command after `run --`. It asks `outlive completion candidates` at each key."
     ),
     examples=(
         ('eval "$(outlive completion bash)"', "in ~/.bashrc"),

@@ -14,12 +14,12 @@ def act(given: Given) -> int:
 
 COMMAND = Command(
     name="dismiss",
-    summary="close notices without anybody having been told",
+    summary="close notices that no session was told",
     usage="outlive dismiss NOTICE...",
     options=(
-        Option(name="--session", metavar="ID", help="whose trace it is written to (default: the one we run in)"),
+        Option(name="--session", metavar="ID", help="the session whose trace records it (default: this session)"),
         Option(name="--trace", help="write every decision to a file"),
     ),
-    examples=(("outlive dismiss nt7k2m9q401ended", "no session is told of it any more"),),
+    examples=(("outlive dismiss nt7k2m9q401ended", "no session is told of the notice any more"),),
     act=act,
 )

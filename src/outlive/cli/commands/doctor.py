@@ -34,15 +34,17 @@ def act(given: Given) -> int:
 
 COMMAND = Command(
     name="doctor",
-    summary="send a task through every path that is configured, and say which of them work here",
+    summary="test every configured path with a task, and print which paths work",
     usage="outlive doctor [options]",
     details=(
-        "For each client that Outlive was installed into: whether it calls our hooks (it is started once, in an empty\n"
-        "directory, with a model on loopback that refuses to answer), whether what its shell launches lasts, and by\n"
-        "calling what it calls, whether a beginning session is handed over, endings are delivered, the gate holds and\n"
-        "an idle session is woken. Exit code 1 if something is blocked."
+        "The command checks each client that Outlive was installed into. It starts the client once, in an\n"
+        "empty directory and with a model on loopback that refuses to answer, and checks whether the\n"
+        "client calls the hooks. It checks whether a task lasts that the client's shell launches. It then\n"
+        "calls the hooks as the client does, and checks whether a new session gets the hand-off, endings\n"
+        "are delivered, the gate holds and an idle session is woken.\n\n"
+        "The exit code is 1 if something is blocked."
     ),
-    options=(Option(name="--client", metavar="NAME", help="only this one", choices=tuple(CLIENTS)),),
-    examples=(("outlive doctor", "a line for each path, with what to do about those that are blocked"),),
+    options=(Option(name="--client", metavar="NAME", help="only this client", choices=tuple(CLIENTS)),),
+    examples=(("outlive doctor", "one line for each path, with a hint if the path is blocked"),),
     act=act,
 )

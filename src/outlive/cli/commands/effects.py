@@ -126,19 +126,21 @@ def _windows(windows: Sequence[Window], now: datetime, *, is_now: bool = False) 
 
 COMMAND = Command(
     name="effects",
-    summary="what a task touched: windows, changes, git state, connections",
+    summary="print what a task touched: windows, changes, git state, connections",
     usage="outlive effects ID",
     takes="task",
     details=(
-        "A window is a span in which files were not as the task found them, also if they came back. The level says\n"
-        "how sure that is: `observed` by system calls, `partial` with a gap that is named, `watched` by the file\n"
-        "system, `compared` by two looks at all files; of the last two nobody knows who did it. Datagrams that are\n"
-        "sent without a connection are not seen."
+        "A window is a time in which files differed from what the task had found, even if they were\n"
+        "restored later.\n\n"
+        "The level says how sure the answer is. `observed`: every system call was seen. `partial`: the\n"
+        "same, with the gaps named. `watched`: changes in the file system were seen. `compared`: all\n"
+        "files were compared before and after. With the last two levels, it is not known which process\n"
+        "made a change. Datagrams without a connection are not seen."
     ),
     options=(
         Option(name="--open", help="only windows that are open now"),
-        Option(name="--attempt", metavar="N", help="of an earlier attempt", parse=whole_number),
+        Option(name="--attempt", metavar="N", help="the effects of this attempt", parse=whole_number),
     ),
-    examples=(("outlive effects t7k2 --open", "what it holds away from how it found it, right now"),),
+    examples=(("outlive effects t7k2 --open", "the files that the task has changed and not restored yet"),),
     act=act,
 )

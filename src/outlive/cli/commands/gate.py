@@ -29,20 +29,26 @@ def act(given: Given) -> int:
 
 COMMAND = Command(
     name="gate",
-    summary="say whether a session may stop: what it waits for, what is lost, what it was not told",
+    summary="print whether a session may stop: what it waits for, what is lost, what it was not told",
     usage="outlive gate [options]",
     refuses_words=True,
     details=(
-        "It waits for running tasks that it launched to be told of (--notify all, end or output), and for endings\n"
-        "that it has not been told. What is gone does not keep it; after the ceiling nothing does."
+        "A session should wait for the running tasks that it launched with `--notify all`, `end` or\n"
+        "`output`, and for endings that it has not been told. Lost tasks do not hold it. After the\n"
+        "ceiling, nothing holds it."
     ),
     options=(
-        Option(name="--session", metavar="ID", help="the session (default: the one we run in)"),
-        Option(name="--wait", help="block until it may stop"),
-        Option(name="--ceiling", metavar="D", help="let it go after this long (default 15m)", parse=parse_duration),
-        Option(name="--exit-code", help="exit code 1 if it should wait"),
+        Option(name="--session", metavar="ID", help="the session (default: this session)"),
+        Option(name="--wait", help="wait until the session may stop"),
+        Option(
+            name="--ceiling",
+            metavar="D",
+            help="let the session stop after this long (default 15m)",
+            parse=parse_duration,
+        ),
+        Option(name="--exit-code", help="exit with 1 if the session should wait"),
         Option(name="--trace", help="write every decision to a file"),
     ),
-    examples=(("outlive gate --session s-1 --exit-code", "exit code 1 while something is waited for"),),
+    examples=(("outlive gate --session s-1 --exit-code", "exit code 1 while s-1 should wait"),),
     act=act,
 )

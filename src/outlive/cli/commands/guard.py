@@ -47,26 +47,33 @@ def _check_no_command(words: list[str], directory: str) -> None:
 
 COMMAND = Command(
     name="guard",
-    summary="say whether a path, or what a command is about to touch, is held by a task now",
+    summary="print whether a task holds a path, or a path that a command is about to touch",
     usage="outlive guard PATH... | outlive guard -- CMD... | outlive guard --command 'shell text'",
     has_command=True,
     details=(
-        "Held is a file that a running task has changed and may put back: whoever reads or edits it now is misled,\n"
-        "or in its way. A directory stands for all that is in it; git, tests and builds for the whole tree. Inside a\n"
-        "task its own windows do not count. A task that ended without success is named for what it left away and\n"
-        "nobody put back: for an hour, and for a day while its session has not heard of it.\n"
-        "A word of the command that cannot be read (a variable, what another command prints) may mean whatever is\n"
-        "held in this tree; so may a program that nobody knows, and a task that runs without being observed while its\n"
-        'text takes files away. The answer is then "cannot tell", with the task; in JSON `unread` and `unknown`.\n'
-        "A task that waits, or runs and has taken nothing away yet, is named behind the answer if its text will."
+        "A running task holds a file if it has changed the file and may restore it. Until then, a program\n"
+        "that reads the file is misled, and an edit gets in the task's way. A directory stands for\n"
+        "everything in it. git, tests and builds use the whole tree. Inside a task, its own windows do\n"
+        "not count.\n\n"
+        "A task that ended without success is named for the files that it left changed and that were not\n"
+        "restored: for one hour, and for one day if its session has not been told of the ending.\n\n"
+        'The answer is "cannot tell", with the task, in three cases: a word of the command cannot be read\n'
+        "(a variable, the output of another command), the program is unknown, or a task that takes files\n"
+        "away is not observed. JSON has `unread` and `unknown` for them.\n\n"
+        "A task that has taken nothing away yet, but will by its text, is named after the answer."
     ),
     options=(
         Option(name="--command", metavar="TEXT", help="the command that is about to run"),
-        Option(name="--cwd", metavar="DIR", takes="directory", help="where (default: here)"),
-        Option(name="--exit-code", help="exit code 1 if something is held, or nobody can tell"),
+        Option(
+            name="--cwd",
+            metavar="DIR",
+            takes="directory",
+            help="the directory of the command (default: the current one)",
+        ),
+        Option(name="--exit-code", help="exit with 1 if a path is held, or if the guard cannot tell"),
     ),
     examples=(
-        ("outlive guard -- git add .", "whether something in this tree is held now"),
+        ("outlive guard -- git add .", "whether a task holds a file of this tree now"),
         ("outlive guard --command 'git commit -am done' --exit-code", "exit code 1 while a stash is not popped"),
     ),
     act=act,

@@ -34,14 +34,19 @@ def act(given: Given) -> int:
 
 COMMAND = Command(
     name="hand-off",
-    summary="what a session should know of background tasks before it acts",
+    summary="print what a session should know of background tasks before it acts",
     usage="outlive hand-off [options]",
     refuses_words=True,
-    details="What `session begin` prints; printed again it changes nothing. Nothing to say, nothing printed.",
+    details=(
+        "This is what `session begin` prints. It can be printed again without any effect. If there is\n"
+        "nothing to say, the command prints nothing."
+    ),
     options=(
-        Option(name="--session", metavar="ID", help="the session (default: the one we run in)"),
+        Option(name="--session", metavar="ID", help="the session (default: this session)"),
         Option(name="--trace", help="write every decision to a file"),
     ),
-    examples=(("outlive hand-off --session s-2", "what runs, what ended unseen, what was lost"),),
+    examples=(
+        ("outlive hand-off --session s-2", "the tasks that run, that ended without being told, or that were lost"),
+    ),
     act=act,
 )

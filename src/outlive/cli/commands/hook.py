@@ -12,13 +12,13 @@ def act(_: Given) -> int:
 
 COMMAND = Command(
     name="hook",
-    summary="answer an event of an agent client: JSON in, JSON out",
+    summary="answer an event of an agent client (JSON in, JSON out)",
     usage="outlive hook claude|codex|gemini|opencode|openclaw|cursor EVENT [options]",
     takes=("claude", "codex", "gemini", "opencode", "openclaw", "cursor"),
     details=(
-        "`outlive install` writes these calls into a client's configuration. Whatever goes wrong, the exit code is 0\n"
-        "and the client goes on; one line on stderr says what it was. Only the event Wake, with which an idle session\n"
-        "is woken, ends with 2."
+        "`outlive install` writes these calls into a client's configuration. If a hook fails, the client\n"
+        "goes on: the exit code is 0, and one line on stderr names the failure. Only the event Wake,\n"
+        "which wakes an idle session, exits with 2."
     ),
     options=(
         Option(

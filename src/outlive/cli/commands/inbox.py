@@ -79,24 +79,26 @@ def _print(text: str) -> None:
 
 COMMAND = Command(
     name="inbox",
-    summary="tell a session the endings that it is owed, each once",
+    summary="print the endings that a session is owed, each once",
     usage="outlive inbox [options]",
     refuses_words=True,
     details=(
-        "At most 40 are told at once; `more` in JSON, or the last line, counts the rest.\n"
-        "What is printed counts as presented; the session's next call shows that it was received. What was\n"
-        "presented and never confirmed is told again at the next boundary. Nothing to tell, nothing printed."
+        "At most 40 notices are printed at once. `more` in JSON, or the last line, counts the others.\n"
+        "Without notices, the command prints nothing.\n\n"
+        "A printed notice counts as presented. The next call of the session confirms that the session\n"
+        "received it. A notice that was presented but not confirmed is printed again at the next boundary\n"
+        "of the session."
     ),
     options=(
-        Option(name="--session", metavar="ID", help="the session (default: the one we run in)"),
-        Option(name="--peek", help="only look: nothing counts as told"),
-        Option(name="--follow", help="block, and print each notice as a line of JSON when it comes"),
-        Option(name="--ack", help="count as received what was printed"),
+        Option(name="--session", metavar="ID", help="the session (default: this session)"),
+        Option(name="--peek", help="print the notices without counting them as told"),
+        Option(name="--follow", help="keep running, and print each new notice as a line of JSON"),
+        Option(name="--ack", help="count the printed notices as received"),
         Option(name="--trace", help="write every decision to a file"),
     ),
     examples=(
-        ("outlive inbox --session s-1", "what s-1 has not been told yet"),
-        ("outlive inbox --follow --session s-1", "costs nothing until something ends"),
+        ("outlive inbox --session s-1", "the notices that s-1 has not been told yet"),
+        ("outlive inbox --follow --session s-1", "sleeps until a task ends"),
     ),
     act=act,
 )

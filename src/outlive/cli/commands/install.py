@@ -150,13 +150,14 @@ YES = Option(name="--yes", help="make the changes without asking; needed where t
 
 COMMAND = Command(
     name="install",
-    summary="make agent clients tell their sessions of background tasks",
+    summary="add Outlive to agent clients, which then tell their sessions of background tasks",
     usage="outlive install [options]",
     details=(
-        "Adds hooks, and a skill where the client has skills, to the user's own configuration; whatever else is there\n"
-        "stays as it is, to the byte. The changes are shown first. Nothing of a repository is ever used or changed.\n"
-        "Without a terminal on stdin and stdout, or with --json, nothing is changed unless --yes is given, and the\n"
-        "exit code is 2. Without --client, a client that is only half there is skipped and named."
+        "The command adds hooks, and a skill for clients that have skills, to your own configuration. It\n"
+        "shows the changes first, and keeps every other byte of a file. It never uses or changes a file\n"
+        "of a repository.\n\n"
+        "Without a terminal on stdin and stdout, or with --json, pass --yes. Otherwise nothing is changed,\n"
+        "and the exit code is 2. Without --client, a client that is only partly there is skipped and named."
     ),
     options=(
         CLIENT,
@@ -164,7 +165,7 @@ COMMAND = Command(
         Option(
             name="--guard",
             metavar="HOW",
-            help="what is done about nohup, &, sleeping and pkill",
+            help="what to do about nohup, &, sleep and pkill",
             choices=GUARDS,
         ),
         Option(name="--untrusted", help="codex: leave it to a person to trust the hooks"),

@@ -51,13 +51,14 @@ def _port(text: str) -> int:
 
 COMMAND = Command(
     name="mcp",
-    summary="serve the verbs as tools, for clients that speak MCP",
+    summary="serve the commands as tools, for clients that speak MCP",
     usage="outlive mcp [options]",
     refuses_words=True,
     details=(
-        "On stdin and stdout, for the client that starts it; with --http on loopback, to callers that know the token.\n"
-        "The tool `run` launches only where the client's own shell is known to be free, or with OUTLIVE_MCP_RUN=on.\n"
-        "Needs `pip install 'outlive[mcp]'`."
+        "The server speaks on stdin and stdout with the client that starts it. With --http it listens on\n"
+        "loopback, for callers that know its token. The tool `run` is refused unless the client's own\n"
+        "shell is known to be unrestricted, or OUTLIVE_MCP_RUN=on is set. The server needs: pip install\n"
+        "'outlive[mcp]'."
     ),
     options=(
         Option(name="--http", metavar="PORT", help="serve over HTTP on this port, 0 for any", parse=_port),
@@ -65,12 +66,12 @@ COMMAND = Command(
             name="--project",
             metavar="DIR",
             takes="directory",
-            help="where callers work that do not say (default: here)",
+            help="the directory of callers that name none (default: the current one)",
         ),
     ),
     examples=(
-        ("outlive mcp", "what a client's configuration starts"),
-        ("outlive mcp --http 7777", "http://127.0.0.1:7777/mcp, with the token in a file that it names"),
+        ("outlive mcp", "the command in a client's configuration"),
+        ("outlive mcp --http 7777", "http://127.0.0.1:7777/mcp; the server prints the file that has the token"),
     ),
     act=act,
 )

@@ -132,28 +132,29 @@ def _fields(piece: Piece, content: bytes, *, is_raw: bool) -> dict[str, object]:
 COMMAND = Command(
     name="output",
     alias="logs",
-    summary="what a task has written so far",
+    summary="print what a task has written so far",
     usage="outlive output ID [options]",
     takes="task",
     details=(
-        "Secrets are masked. On a terminal, in JSON and inside an agent's session, escape sequences, invisible\n"
-        "characters and the tags of agent clients are taken out, too; into a pipe of yours everything else comes\n"
-        "out as it was written. Offsets are positions in the file and stay valid; `next` of one call is `--since`\n"
-        "of the next."
+        "Secrets are masked. Escape sequences, invisible characters and the tags of agent clients are\n"
+        "removed on a terminal, in JSON and inside an agent's session. A pipe of your own gets them as\n"
+        "they were written.\n\n"
+        "Offsets are positions in the file, and they stay valid. Pass `next` of one call as `--since` of\n"
+        "the next call."
     ),
     options=(
         Option(name="--tail", metavar="N", help="only the last N lines", parse=whole_number),
-        Option(name="--follow", help="go on until the task has ended, or nobody reads"),
+        Option(name="--follow", help="go on until the task ends, or the output is not read any more"),
         Option(
             name="--since",
             metavar="OFFSET",
-            help="only what stands after this offset",
+            help="only the output after this offset",
             parse=whole_number,
         ),
-        Option(name="--bytes", metavar="SIZE", help="at most so many bytes", parse=parse_size),
-        Option(name="--attempt", metavar="N", help="of an earlier attempt", parse=whole_number),
-        Option(name="--raw", help="byte for byte, with secrets and escape sequences"),
+        Option(name="--bytes", metavar="SIZE", help="at most this many bytes", parse=parse_size),
+        Option(name="--attempt", metavar="N", help="the output of this attempt", parse=whole_number),
+        Option(name="--raw", help="print the unchanged bytes, with secrets and escape sequences"),
     ),
-    examples=(("outlive output t7k2 --tail 20 --follow", "the last 20 lines, then whatever comes"),),
+    examples=(("outlive output t7k2 --tail 20 --follow", "the last 20 lines, then all later output"),),
     act=act,
 )

@@ -50,16 +50,16 @@ def print_result(
 
 COMMAND = Command(
     name="result",
-    summary="how a task ended, and the end of its output",
+    summary="print how a task ended, and the end of its output",
     usage="outlive result ID",
     takes="task",
     options=(
         Option(
             name="--session",
             metavar="ID",
-            help="the session that reads it (default: the one we run in)",
+            help="the session that reads it (default: this session)",
         ),
     ),
-    examples=(("outlive result t7k2", "exit code 0 if it succeeded, 1 if it ended otherwise"),),
+    examples=(("outlive result t7k2", "exit code 0 if the task succeeded, 1 otherwise"),),
     act=act,
 )

@@ -58,20 +58,23 @@ def _revive(given: Given) -> int:
 
 COMMAND = Command(
     name="retry",
-    summary="a new attempt of a task that has ended",
+    summary="start a new attempt of a task that has ended",
     usage="outlive retry ID    or    outlive retry --lost",
     takes="task",
-    details="Same command and directory, today's environment. Earlier attempts keep their output and ending.",
+    details=(
+        "The new attempt has the same command and directory, and the environment of this call. Earlier\n"
+        "attempts keep their output and ending."
+    ),
     options=(
         Option(
             name="--lost",
-            help="all lost tasks of this project that never began, as after a reboot, or that have --retries",
+            help="retry the lost tasks of this project that never began (as after a reboot) or have --retries",
         ),
-        Option(name="--all", help="with --lost: of every project"),
+        Option(name="--all", help="with --lost: the tasks of every project"),
     ),
     examples=(
-        ("outlive retry t7k2", "prints the same id: it is the same task"),
-        ("outlive retry --lost", "after a reboot: what waited for its turn waits again"),
+        ("outlive retry t7k2", "prints the same id, because it is the same task"),
+        ("outlive retry --lost", "after a reboot, queued tasks wait again"),
     ),
     act=act,
 )

@@ -186,29 +186,29 @@ def _answer_inline(home: Home, launched: Launched, patience: timedelta, given: G
 
 COMMAND = Command(
     name="run",
-    summary="launch a task; prints its id once it runs",
+    summary="launch a task, and print its id when it runs",
     usage="outlive run [options] -- CMD...    or    outlive run [options] 'shell text'",
     has_command=True,
     takes="command",
     details=(
-        "The task has your rights, limits and environment, no input and no terminal. It lives on when\n"
-        "this session, its terminal or its client ends."
+        "The task has your rights, limits and environment, but no input and no terminal. The task goes on\n"
+        "when this session, its terminal or its client ends."
     ),
     options=(
-        Option(name="--cwd", metavar="DIR", takes="directory", help="run there instead of here"),
+        Option(name="--cwd", metavar="DIR", takes="directory", help="run in this directory (default: the current one)"),
         Option(name="--env", metavar="K=V", help="set a variable for the command", repeat=True),
-        Option(name="--description", metavar="TEXT", help="what it is for, in your words, at most 10,000 characters"),
-        Option(name="--session", metavar="ID", help="the session to tell (default: the one we run in)"),
+        Option(name="--description", metavar="TEXT", help="the purpose of the task, in at most 10,000 characters"),
+        Option(name="--session", metavar="ID", help="the session that is told of the ending (default: this session)"),
         Option(
             name="--group",
             metavar="NAME",
             takes="group",
-            help="list, wait for and cancel it with others of this name",
+            help="the name of a group of tasks, to list, wait for and cancel together",
         ),
         Option(
             name="--key",
             metavar="KEY",
-            help="same key, same task; a new attempt, if it has ended without success",
+            help="start no second task with this key; a task that ended without success gets a new attempt",
         ),
         Option(
             name="--key-scope",
@@ -216,30 +216,36 @@ COMMAND = Command(
             help="which ended tasks keep their key (default succeeded)",
             choices=("succeeded", "ended"),
         ),
-        Option(name="--foreground", help="end it when the terminal or client that launched it ends"),
-        Option(name="--timeout", metavar="D", help="end it after this long", parse=parse_duration),
+        Option(name="--foreground", help="end the task when its terminal or client ends"),
+        Option(name="--timeout", metavar="D", help="end the task after this long", parse=parse_duration),
         Option(
             name="--idle-timeout",
             metavar="D",
-            help="end it when it has neither written nor worked for this long",
+            help="end the task when it has neither written nor worked for this long",
             parse=parse_duration,
         ),
-        Option(name="--after", metavar="ID", help="begin when that task has succeeded", repeat=True, takes="task"),
-        Option(name="--after-any", metavar="ID", help="begin when it has ended in any way", repeat=True, takes="task"),
-        Option(name="--slots", metavar="NAME=N", help="at most N at once under this name", repeat=True),
-        Option(name="--lock", metavar="NAME", help="one at a time under this name", repeat=True),
-        Option(name="--queue-timeout", metavar="D", help="give up waiting after this long", parse=parse_duration),
-        Option(name="--retries", metavar="N", help="try again so often if it fails", parse=whole_number),
+        Option(name="--after", metavar="ID", help="begin when this task has succeeded", repeat=True, takes="task"),
+        Option(
+            name="--after-any",
+            metavar="ID",
+            help="begin when this task has ended in any way",
+            repeat=True,
+            takes="task",
+        ),
+        Option(name="--slots", metavar="NAME=N", help="run at most N tasks with this name at once", repeat=True),
+        Option(name="--lock", metavar="NAME", help="run one task with this name at a time", repeat=True),
+        Option(name="--queue-timeout", metavar="D", help="give up after waiting for this long", parse=parse_duration),
+        Option(name="--retries", metavar="N", help="try again up to N times if the task fails", parse=whole_number),
         Option(
             name="--wait",
             metavar="D",
-            help="answer inline if it ends in time",
+            help="print the result if the task ends in this time",
             parse=parse_duration,
         ),
         Option(
             name="--max-output",
             metavar="SIZE",
-            help="keep so much output (default 64M)",
+            help="keep at most this much output (default 64M)",
             parse=parse_size,
         ),
         Option(
@@ -251,20 +257,20 @@ COMMAND = Command(
         Option(
             name="--observe",
             metavar="HOW",
-            help="how to see what it touches (default auto)",
+            help="how to observe what the task touches (default auto)",
             choices=("auto", "syscalls", "watch", "compare", "off"),
         ),
-        Option(name="--stdin", help="let it be sent input (`outlive send`); without this it reads nothing"),
+        Option(name="--stdin", help="let the task get input by `outlive send`; without this option its input is empty"),
         Option(
             name="--touches",
             metavar="PATH",
-            help="say what it is going to touch; others are warned, and its repository is compared",
+            help="a path that the task is going to touch: others are warned, and its repository is compared",
             repeat=True,
         ),
         Option(
             name="--retain",
             metavar="D",
-            help="keep the record this long (default 7d)",
+            help="keep the record for this long (default 7d)",
             parse=parse_duration,
         ),
     ),
@@ -275,10 +281,10 @@ COMMAND = Command(
             "a line of shell, ended after 20 minutes",
         ),
         ("outlive run --slots gpu=2 --retries 3 -- python train.py", "two at a time; three more tries if it fails"),
-        ("outlive run --after t7k2 -- ./deploy", "begins when t7k2 has succeeded, is cancelled if that fails"),
+        ("outlive run --after t7k2 -- ./deploy", "begins when t7k2 has succeeded, and is cancelled if t7k2 fails"),
         (
             "outlive run --wait 90s -- npm test",
-            "the result now if it takes less than 90 s, else its id",
+            "prints the result if it takes less than 90 s, else the id",
         ),
     ),
     act=act,

@@ -41,20 +41,21 @@ def _content(given: Given) -> bytes:
 
 COMMAND = Command(
     name="send",
-    summary="send a running task a line to read (launched with --stdin)",
+    summary="send a line of input to a running task (launched with --stdin)",
     usage="outlive send ID TEXT",
     takes="task",
     details=(
-        "The text and a newline; `-` sends what is read from standard input, as it is. It waits at most 10 seconds\n"
-        "for a task that does not read, and says how much was taken."
+        "The task gets TEXT and a newline. With `-` as TEXT, the task gets standard input, unchanged. If\n"
+        "the task does not read, the command waits for at most 10 seconds, and says how much the task has\n"
+        "taken."
     ),
     options=(
-        Option(name="--eof", help="and let it see the end of its input"),
-        Option(name="--no-newline", help="the text and nothing else"),
+        Option(name="--eof", help="end the task's input after the text"),
+        Option(name="--no-newline", help="send the text without a newline"),
     ),
     examples=(
-        ("outlive send t7k2 yes", "answers its question"),
-        ("outlive send t7k2 --eof", "there will be no more"),
+        ("outlive send t7k2 yes", "answers the question of the task"),
+        ("outlive send t7k2 --eof", "ends the input"),
     ),
     act=act,
 )

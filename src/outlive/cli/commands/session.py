@@ -160,21 +160,29 @@ def _session_json(session: Session) -> dict[str, object]:
 
 COMMAND = Command(
     name="session",
-    summary="tell Outlive of agent sessions: begin (prints the hand-off), end, list, edited",
+    summary="record agent sessions: begin (prints the hand-off), end, list, edited",
     usage="outlive session begin|end|list|edited [options] [PATH...]",
     takes=_VERBS,
     details=(
-        "`begin` records a session or a boundary of it, finds whom it continues from what the client gives, and\n"
-        "prints the hand-off, or nothing if there is nothing to say. `end` ends its foreground tasks; background\n"
-        "tasks live on. A session whose process (--pid) is gone is over, whether or not its end was told.\n"
-        "`edited` notes which files the session changed by its own hand: a task that changed them, too, names them."
+        "`begin` records that a session starts or reaches a boundary. It finds the session that this one\n"
+        "continues, from what the client says, and prints the hand-off if there is anything to say. `end`\n"
+        "ends the session's foreground tasks. Background tasks go on.\n\n"
+        "A session is also over when its process (--pid) is gone. `edited` records files that the session\n"
+        "itself changed. A task that changes one of them names it in its notice."
     ),
     options=(
-        Option(name="--session", metavar="ID", help="the session, as its client names it (default: the one we run in)"),
+        Option(name="--session", metavar="ID", help="the client's id of the session (default: this session)"),
         Option(name="--client", metavar="NAME", help="begin: the client, such as claude or codex"),
-        Option(name="--cwd", metavar="DIR", takes="directory", help="where it works (default: here)"),
-        Option(name="--source", metavar="HOW", help="begin: what kind of boundary", choices=SOURCES),
-        Option(name="--continues", metavar="ID", help="begin: the session that it continues, if the client says so"),
+        Option(
+            name="--cwd",
+            metavar="DIR",
+            takes="directory",
+            help="the directory of the session (default: the current one)",
+        ),
+        Option(name="--source", metavar="HOW", help="begin: the kind of boundary", choices=SOURCES),
+        Option(
+            name="--continues", metavar="ID", help="begin: the session that this one continues, if the client says so"
+        ),
         Option(
             name="--pid",
             metavar="PID",
@@ -190,9 +198,12 @@ COMMAND = Command(
         Option(name="--trace", help="write every decision to a file (see `outlive help`)"),
     ),
     examples=(
-        ("outlive session begin --session s-2 --source resume --continues s-1", "s-2 is told what s-1 is owed"),
-        ("outlive session end --session s-2", "ends what runs in its foreground; the rest lives on"),
-        ("outlive session edited --session s-2 src/a.py", "a task that changes it, too, will say so"),
+        (
+            "outlive session begin --session s-2 --source resume --continues s-1",
+            "s-2 gets the notices that s-1 is owed",
+        ),
+        ("outlive session end --session s-2", "ends the foreground tasks of s-2; its other tasks go on"),
+        ("outlive session edited --session s-2 src/a.py", "a task that also changes this file names it"),
     ),
     act=act,
 )

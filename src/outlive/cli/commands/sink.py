@@ -100,25 +100,33 @@ def _sink_json(sink: Sink) -> dict[str, object]:
 
 COMMAND = Command(
     name="sink",
-    summary="further places where endings are told: a command, a webhook, a chat or desktop",
+    summary="add places that are told of endings: a command, a webhook, a chat or desktop",
     usage="outlive sink add NAME --run COMMAND | --webhook URL | --apprise URL;  sink list;  sink remove NAME",
     takes=_VERBS,
     details=(
-        "Notices that end together are told together, as JSON. A command gets them on its input; exit code 75 says\n"
-        "that it is busy. A webhook is signed as Standard Webhooks has it. What fails is tried again, and recorded\n"
-        "(`outlive show`); the inbox has it in any case. --apprise needs: pip install 'outlive[apprise]'."
+        "Notices of tasks that end at the same time are sent together, as JSON. A command reads them on\n"
+        "its input, and exits with 75 if it is busy. A webhook is signed as the Standard Webhooks\n"
+        "specification says.\n\n"
+        "A failed delivery is recorded (see `outlive show`) and tried again. The inbox has the notice in\n"
+        "any case. --apprise needs: pip install 'outlive[apprise]'."
     ),
     options=(
         Option(name="--run", metavar="COMMAND", help="add: a line of shell to run"),
         Option(name="--webhook", metavar="URL", help="add: an address to post to"),
         Option(name="--apprise", metavar="URL", help="add: any of Apprise's channels, such as slack:// or gnome://"),
-        Option(name="--secret-file", metavar="PATH", help="add: the secret that webhooks are signed with"),
-        Option(name="--on", metavar="WHEN", help="add: what to tell (default end)", choices=POLICIES),
-        Option(name="--here", help="add: only of tasks of this project"),
+        Option(name="--secret-file", metavar="PATH", help="add: a file with the secret that signs webhooks"),
+        Option(name="--on", metavar="WHEN", help="add: which endings to tell (default end)", choices=POLICIES),
+        Option(name="--here", help="add: only endings of tasks of this project"),
     ),
     examples=(
-        ("outlive sink add desk --run 'notify-send \"$OUTLIVE_NOTICES\"' --on failure", "tells you of failures"),
-        ("outlive sink add ci --webhook https://example.org/hook --secret-file key", "posts every ending, signed"),
+        (
+            "outlive sink add desk --run 'notify-send \"$OUTLIVE_NOTICES\"' --on failure",
+            "shows failures on the desktop",
+        ),
+        (
+            "outlive sink add ci --webhook https://example.org/hook --secret-file key",
+            "posts every ending, with a signature",
+        ),
     ),
     act=act,
 )

@@ -64,18 +64,22 @@ def _document(swept: Swept, *, applied: bool) -> dict[str, object]:
 
 COMMAND = Command(
     name="sweep",
-    summary="what is due for deletion; deleted only with --apply",
+    summary="print what is due for deletion, or delete it with --apply",
     usage="outlive sweep [--apply]",
     refuses_words=True,
     details=(
-        "A record goes when its retention is over and its ending was told; the oldest of those told go\n"
-        "earlier if all outputs together take more than OUTLIVE_MAX_DISK (default 8G). Keepers do a little\n"
-        "of this by themselves. Nothing that runs, waits or was not told is ever deleted."
+        "A record is deleted when its retention time is over and its ending was told. If all outputs\n"
+        "together take more than OUTLIVE_MAX_DISK (default 8G), the oldest of the told ones are deleted\n"
+        "earlier. Keepers delete a few records by themselves. A task that runs or waits, or whose ending was\n"
+        "not told, is never deleted."
     ),
     options=(
-        Option(name="--apply", help="delete it"),
-        Option(name="--max-disk", metavar="SIZE", help="keep at most so much output", parse=parse_size),
+        Option(name="--apply", help="delete what is due"),
+        Option(name="--max-disk", metavar="SIZE", help="keep at most this much output", parse=parse_size),
     ),
-    examples=(("outlive sweep", "what would be deleted"), ("outlive sweep --apply --max-disk 1G", "make room")),
+    examples=(
+        ("outlive sweep", "prints what would be deleted"),
+        ("outlive sweep --apply --max-disk 1G", "deletes until all outputs together take at most 1 GB"),
+    ),
     act=act,
 )

@@ -29,15 +29,15 @@ def act(given: Given) -> int:
 
 COMMAND = Command(
     name="uninstall",
-    summary="take out of agent clients what `install` added",
+    summary="remove from agent clients what `install` added",
     usage="outlive uninstall [options]",
     details=(
-        "A file that nobody has touched since is given back as it was, to the byte. From one that was edited\n"
-        "meanwhile only our entries are removed. Folders that were made with --plugin go as well; a file\n"
-        "there that was edited is named, and left. Tasks that run go on.\n"
-        "Without a terminal nothing is changed unless --yes is given, as with install."
+        "A file that was not edited since `install` is restored to the byte. From an edited file, only\n"
+        "the entries of Outlive are removed. Folders that were made with --plugin are removed, but an\n"
+        "edited file in them is named and kept. Running tasks go on.\n\n"
+        "Without a terminal, nothing is changed unless you pass --yes."
     ),
     options=(CLIENT, PLUGIN, DRY_RUN, YES),
-    examples=(("outlive uninstall --client claude", "its settings are as they were"),),
+    examples=(("outlive uninstall --client claude", "restores the settings of Claude Code"),),
     act=act,
 )

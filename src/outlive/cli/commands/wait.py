@@ -156,15 +156,16 @@ def _allow_many_files() -> None:
 
 COMMAND = Command(
     name="wait",
-    summary="block until tasks have ended",
+    summary="wait until tasks have ended",
     usage="outlive wait [ID...] [options]",
     takes="task",
     details=(
-        "Without ids: every running task of this session, or of this project outside of a session. When nobody reads\n"
-        "what it prints any more (a closed pipe or terminal, a broken connection), it ends with exit code 4."
+        "Without ids, the command waits for every running task of this session. Outside of a session, it\n"
+        "waits for those of this project. If its output is not read any more (a closed pipe or terminal,\n"
+        "a broken connection), the command ends with exit code 4."
     ),
     options=(
-        Option(name="--any", help="until one of them has ended"),
+        Option(name="--any", help="return when one of the tasks has ended"),
         Option(
             name="--timeout",
             metavar="D",
@@ -174,11 +175,11 @@ COMMAND = Command(
         Option(
             name="--until",
             metavar="PATTERN",
-            help="until a line of output matches this regular expression",
+            help="return when a line of output matches this regular expression",
         ),
         Option(name="--group", metavar="NAME", takes="group", help="the running tasks of this group"),
         Option(name="--session", metavar="ID", help="the running tasks of this session"),
-        Option(name="--no-ack", help="do not count this as the session having been told"),
+        Option(name="--no-ack", help="do not count the endings as told to the session"),
     ),
     examples=(
         ("outlive wait t7k2 t8m3", "exit code 0 if both succeeded, 1 otherwise"),
