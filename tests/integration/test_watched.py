@@ -66,8 +66,8 @@ def test_watching_reports_the_window_of_a_stash(bench: Bench) -> None:
     window = window_on(bench, task, *NAMES)
     assert (window["paths"], window["by"]) == (list(NAMES), "somebody")
     handed = begin(bench, "s-1", "--source", "compact")["hand_off"]["text"]
-    assert f"not as task {task} found them" in handed
-    assert "nobody knows who did it" in handed
+    assert f"differ from what task {task} found, for " in handed
+    assert "unknown who changed them" in handed
     (bench.project / "on").touch()
     found = seen(bench, task)
     assert (found["level"], found["restored"], found["changed"]) == ("watched", paths(bench, *NAMES), [])

@@ -53,7 +53,7 @@ def test_directories_are_not_counted_as_files(bench: Bench, repo: Path) -> None:
     assert "as before again" not in bench.ok("effects", built)
     failed = bench.launch("mkdir -p z/y; git mv a.py z/y; rm -r dir; false")
     bench.run("wait", failed)
-    assert "left a.py, dir/c.py away" in bench.ok("guard", ".")
+    assert "left a.py, dir/c.py changed" in bench.ok("guard", ".")
 
 
 @pytest.mark.usefixtures("repo")
@@ -319,7 +319,7 @@ def test_moved_directory_is_one_entry_of_the_effects(bench: Bench, repo: Path) -
     (repo / "dir" / "d.py").write_text("old\n")
     task = bench.launch(f"git mv dir core; echo new >>core/c.py; touch done; {until('go')}; false")
     wait_until((repo / "done").exists, "the edit")
-    assert f"task {task} holds dir away" in bench.ok("guard", "dir/d.py")
+    assert f"task {task} has changed dir and not restored it" in bench.ok("guard", "dir/d.py")
     (repo / "go").touch()
     bench.run("wait", task, "--no-ack")
     found = bench.json("effects", task)

@@ -38,7 +38,7 @@ def test_guard_names_the_task_with_a_window_on_a_path(bench: Bench, repo: Path) 
     }
     for command, code in commands.items():
         assert bench.run("guard", "--exit-code", "--command", command).returncode == code, command
-    assert f"task {task} holds a.py, b.py, dir/c.py away" in bench.run("guard", "a.py").stdout
+    assert f"task {task} has changed a.py, b.py, dir/c.py and not restored them" in bench.run("guard", "a.py").stdout
     assert bench.run("guard", "a.py", env={"OUTLIVE_TASK": task}).stdout == "clear\n"
     (repo / "go").touch()
     bench.run("wait", task)
@@ -84,7 +84,7 @@ def test_guard_holds_the_stash_of_a_task_in_every_worktree(bench: Bench, repo: P
     for command in ("git stash pop", "git -c a.b=c stash push -m x", f"cd /; git -C {linked} stash drop"):
         (holder,) = bench.json("guard", "--command", command, cwd=linked)["holders"]
         assert (holder["task"], holder["by"]) == (task, "git stash push -q"), command
-    assert f"task {task} holds the stash away from how it found it, since" in bench.ok(
+    assert f"task {task} has changed the stash and not restored it, for" in bench.ok(
         "guard", "--command", "git stash pop", cwd=linked
     )
     for words in (("--command", "git commit -am x"), ("--command", "cat *"), ("a.py",), (".",)):
@@ -108,7 +108,7 @@ def test_guard_holds_a_switched_branch_for_git_commands_only(bench: Bench, repo:
     (held,) = wait_until(lambda: bench.json("effects", task, "--open", cwd=place)["windows"], "the other branch")
     head = f"{repo}/.git/worktrees/linked/HEAD" if is_linked else ".git/HEAD"
     assert (held["scope"], held["paths"], held["by"]) == (str(place), [head], "git checkout -q -b fix")
-    assert f"task {task} holds HEAD away from how it found it, since" in bench.ok(
+    assert f"task {task} has changed HEAD and not restored it, for" in bench.ok(
         "guard", "--command", "git commit -am x", cwd=place
     )
     assert bench.ok("effects", task, "--open", cwd=place).startswith("window of HEAD, open for")
@@ -144,7 +144,7 @@ def test_guard_names_files_that_a_failed_task_left_changed_until_they_are_restor
     """`guard` names a task that died before `git stash pop`. It does not name a task that succeeded."""
     died = bench.launch("git stash push -q; kill -9 $$")
     bench.run("wait", died)
-    assert f"task {died} has ended and left a.py, b.py, dir/c.py away" in bench.run("guard", "a.py").stdout
+    assert f"task {died} ended and left a.py, b.py, dir/c.py changed" in bench.run("guard", "a.py").stdout
     (holder,) = bench.json("guard", "--command", "git commit -am x")["holders"]
     assert (holder["task"], holder["left"]) == (died, True)
     git(bench, "checkout", "stash@{0}", "--", "a.py")
@@ -184,11 +184,11 @@ def test_window_in_another_tree_is_named_with_its_directory(bench: Bench) -> Non
     begin(bench, "s-1")
     task = bench.launch(f"cd inner; echo held > a.py; {until('../go')}; echo old > a.py", "--session", "s-1")
     window_on(bench, task, "a.py")
-    told = f"task {task} holds a.py in {inner.path} away from how it found it, since "
+    told = f"task {task} has changed a.py in {inner.path} and not restored it, for "
     asked = (bench.ok("guard", "--command", command) for command in ("git add .", "cat inner/a.py"))
     for text in (*asked, bench.ok("gate", "--session", "s-1"), bench.ok("hand-off", "--session", "s-1")):
         assert told in text
-    assert "holds a.py away from how it found it, since " in bench.ok("guard", "a.py", "--cwd", str(inner.path))
+    assert "has changed a.py and not restored it, for " in bench.ok("guard", "a.py", "--cwd", str(inner.path))
     assert bench.ok("guard", "a.py").strip() == "clear"
     (bench.project / "go").touch()
     bench.run("wait", task)

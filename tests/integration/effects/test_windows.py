@@ -39,7 +39,7 @@ def test_stash_is_a_window_until_the_pop(bench: Bench) -> None:
     window = window_on(bench, task, *NAMES)
     assert (window["paths"], window["closed_at"], window["restored"]) == (list(NAMES), None, None)
     assert window["by"] == "git stash push -q"
-    warning = f"task {task} holds a.py, b.py, dir/c.py away from how it found them"
+    warning = f"task {task} has changed a.py, b.py, dir/c.py and not restored them"
     assert warning in bench.ok("gate", "--session", "s-2")
     handed = begin(bench, "s-2", "--source", "compact")["hand_off"]
     assert warning in handed["text"]
@@ -291,7 +291,7 @@ def test_hand_off_counts_open_windows_that_do_not_fit(bench: Bench, repo: Path) 
         window_on(bench, task, name)
     handed = begin(bench, "s-1")["hand_off"]
     assert len(handed["open_windows"]) == 4
-    assert handed["text"].count("away from how it found it,") == 3
+    assert handed["text"].count(" and not restored ") == 3
     assert "and 1 more not as they were found: outlive gate" in handed["text"]
     assert "others run 4 more in this project" in handed["text"]
     (repo / "go").touch()

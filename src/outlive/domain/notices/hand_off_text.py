@@ -206,11 +206,12 @@ def held_line(task: str, window: Window, now: datetime, tree: str | None, unchec
     is_shared = all(path.endswith("/refs/stash") for path in paths)  # all worktrees share one stash
     if tree not in (None, window.scope) and not is_shared:
         names += f" in {one_line(window.scope, _WIDEST_PLACE)}"
-    since, found = how_long(window, now), f"found {them(len(paths))}"
+    since, these = how_long(window, now), them(len(paths))
     if not window.is_attributed:
-        return f"{names} not as task {task} {found}, since {since} (watched: nobody knows who did it)"
-    does = "has ended and left" if window.is_left else "holds"
-    return f"task {task} {does} {names} away from how it {found}, since {since} ({one_line(window.by, 60)})"
+        differ = "differs" if len(paths) == 1 else "differ"
+        return f"{names} {differ} from what task {task} found, for {since} (watched: unknown who changed {these})"
+    did = f"ended and left {names} changed" if window.is_left else f"has changed {names} and not restored {these}"
+    return f"task {task} {did}, for {since} ({one_line(window.by, 60)})"
 
 
 def unsure_line(task: str) -> str:

@@ -196,11 +196,11 @@ def _words(answer: Answer, directory: str) -> str:
 
     lines = answer_lines(answer, utc_now(), project_of(directory))
     more = f" and {len(lines) - _MOST} more tasks" if len(lines) > _MOST else ""
-    advice = "What is there now is not how it was, and may be put back: wait for it (`outlive wait ID`) or ask first."
+    advice = "The task may still restore this: wait for it (`outlive wait ID`) or ask first."
     if not answer.holders and answer.unknown and all(each.client is not None for each in answer.unknown):
-        advice = "What is there now may not be how it was: ask first, or wait until its client says that it has ended."
+        advice = "The files may be changed now: ask first, or wait until the client says that its command has ended."
     elif not answer.holders:
-        advice = "What is there now may not be how it was: wait for it (`outlive wait ID`) or ask first."
+        advice = "The files may be changed now: wait for the task (`outlive wait ID`) or ask first."
     elif not answer.unknown and all(each.window.is_left for each in answer.holders):
-        advice = "Nobody is going to put that back: see what it did (`outlive effects ID`) before you build on it."
+        advice = "No task will restore this: see what it did (`outlive effects ID`) before you build on it."
     return f"{'; '.join(lines[:_MOST])}{more}. {advice}"

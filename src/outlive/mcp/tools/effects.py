@@ -46,7 +46,7 @@ def effects(call: Call, given: EffectsOf) -> Answer:
         windows = open_now(call.home, task)
         lines = list(_windows(windows, now, is_now=True)) or [none_open(found)]
         return Answer(
-            text=framed(f"What {task.id} holds away from how it found it now.", lines),
+            text=framed(f"What {task.id} has changed and not restored yet.", lines),
             document={"level": found.level, "windows": [window_document(window, now) for window in windows[:_MOST]]},
         )
     # The answer is limited, as in `show`, because clients give all of it to the model.
