@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,6 +81,15 @@ def test_constraints_pin_every_installed_package() -> None:
     extras = frozenset(PROJECT["project"]["optional-dependencies"])
     backend = {Requirement(text).name for text in PROJECT["build-system"]["requires"]}
     assert (required("outlive", extras) | backend) - set(pins()) == set()
+
+
+def test_pinned_packages_can_be_installed_on_the_oldest_python() -> None:
+    """No pinned package needs a newer Python than `requires-python`, which is also Debian's."""
+    oldest = PROJECT["project"]["requires-python"].removeprefix(">=") + ".0"
+    names = {canonicalize_name(name) for name in pins()}
+    found = {canonicalize_name(each.metadata["Name"]): each for each in metadata.distributions()}
+    needs = {name: str(each.metadata.json.get("requires_python", "")) for name, each in found.items() if name in names}
+    assert {name: text for name, text in needs.items() if not SpecifierSet(text).contains(oldest)} == {}
 
 
 def test_repository_has_no_lock_file_and_names_no_package_index() -> None:
