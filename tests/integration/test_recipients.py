@@ -89,6 +89,21 @@ def test_compacted_session_receives_no_endings_of_earlier_sessions(bench: Bench,
     assert handed(begin(bench, "s-2", "--pid", clients.start())) == [task]
 
 
+@pytest.mark.parametrize(("client", "event"), [("claude", "Stop"), ("codex", "Stop"), ("gemini", "AfterAgent")])
+def test_stop_hook_confirms_endings_of_earlier_sessions(
+    bench: Bench, clients: Clients, client: str, event: str
+) -> None:
+    """The session that was told has no task of its own, and the next session is not told again."""
+    (task,) = over(bench, clients, "s-1", "exit 3")
+    process = clients.start()
+    assert handed(begin(bench, "s-2", "--client", client, "--pid", process)) == [task]
+    for name in ("UserPromptSubmit", event) if client != "gemini" else ("BeforeAgent", event):
+        assert hook(bench, {"session_id": "s-2", "cwd": str(bench.project), "prompt": "go on"}, client, name) == ""
+    assert state_of(bench, task) == "acked"
+    clients.kill(process)
+    assert handed(begin(bench, "s-3", "--pid", clients.start())) == []
+
+
 # --- a session inside the task of another session -------------------------------------------------
 
 
@@ -206,9 +221,9 @@ def test_warned_session_receives_an_ending_when_the_launching_session_dies(
     assert state_of(bench, task) == "acked"
 
 
-def hook(bench: Bench, payload: dict[str, str]) -> str:
-    """Return the output of the hook that runs before a prompt."""
-    words = bench.command("hook", "claude", "UserPromptSubmit")
+def hook(bench: Bench, payload: dict[str, str], client: str = "claude", event: str = "UserPromptSubmit") -> str:
+    """Return the output of a hook, by default of the one that runs before a prompt."""
+    words = bench.command("hook", client, event)
     done = subprocess.run(words, input=json.dumps(payload), env=bench.env, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return done.stdout

@@ -33,7 +33,7 @@ def find_pending(home: Home, event: Event, project: str, stamp: str) -> Seen:
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, event.session, project)
-        found = set() if owed is None else Notices(ledger).open_states(owed.origins, owed.tasks)
+        found = set() if owed is None else _open_states(Notices(ledger), owed)
         running = [] if owed is None else awaited_by(ledger, owed)
         abandoned = [] if owed is None else abandoned_for(ledger, owed)
         is_forsaken = any(not _is_kept(home, task.id, task.current.number) for task in running)
@@ -57,6 +57,15 @@ def find_pending(home: Home, event: Event, project: str, stamp: str) -> Seen:
     if found - {"presented"} or (found and event.is_turn):
         return "owed"
     return "running"
+
+
+def _open_states(notices: Notices, owed: OwedBy) -> set[str]:
+    """Return the states of the open notices that a session is owed or was presented.
+
+    Endings of earlier sessions are presented in its hand-off, and it is not owed them.
+    """
+    found = notices.open_states(owed.origins, owed.tasks)
+    return found | {notice.state for notice in notices.presented_to(owed.session.seq, 1)}
 
 
 def abandoned_for(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
