@@ -123,6 +123,8 @@ def _value(option: Option, text: str) -> Any:
         return option.parse(text)
     except ValueError:
         raise UserError(f"{option.name} cannot be {text!r}", f"it takes {option.metavar}: {option.help}") from None
+    except UserError as error:
+        raise UserError(f"{option.name}: {error.message}", error.hint) from error
 
 
 def _unknown(command: Command, name: str, known: list[str], after: list[str]) -> UserError:
