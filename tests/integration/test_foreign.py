@@ -248,3 +248,13 @@ def test_prompt_reports_the_end_of_a_client_command_that_outlived_its_client(ben
         assert part in texts[-1]
     assert prompt() == ""
     assert bench.json("hand-off", "--session", "s-1")["foreign"] == []
+
+
+def test_adopted_client_command_is_only_a_task_after_its_end(bench: Bench, client: Client) -> None:
+    """The client has not reported the end yet, but the task has ended, so nothing runs."""
+    task = bench.ok("adopt", "b1", "--session", "s-1")
+    kill(client.shell.pid)
+    client.shell.wait()
+    bench.run("wait", task)
+    assert bench.json("list")["foreign"] == []
+    assert bench.json("hand-off", "--session", "s-1")["foreign"] == []

@@ -34,6 +34,7 @@ _CLOSE = "UPDATE foreign_task SET state = ?, ended_at = ? WHERE seq = ?"
 _FORGET = "DELETE FROM foreign_task WHERE state != 'running' AND coalesce(ended_at, seen_at) < ?"
 _MOST = 500
 _COMMANDS = "SELECT command FROM foreign_task WHERE state = 'running'"
+_ADOPTED = "SELECT 1 FROM task WHERE adopted_output = ? LIMIT 1"
 _ORIGINS = "SELECT DISTINCT origin FROM foreign_task WHERE state = 'running' ORDER BY origin"
 
 
@@ -78,6 +79,10 @@ class ClientTasks:
     def origins(self) -> list[int]:
         """Return the numbers of the sessions that have running client tasks."""
         return [row[0] for row in self._ledger.select(_ORIGINS)]
+
+    def is_adopted(self, one: ClientTask) -> bool:
+        """Return whether a task, which may have ended, adopted a client task."""
+        return one.seen.output is not None and bool(self._ledger.select(_ADOPTED, (rows.text(one.seen.output),)))
 
     def close(self, ones: Sequence[ClientTask], state: str, now: datetime) -> None:
         """Record that client tasks `ended` or are `lost`; they are not checked any more."""

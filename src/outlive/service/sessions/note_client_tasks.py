@@ -104,10 +104,9 @@ def abandoned_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[Clie
 def _seen_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[ClientTask]:
     """Return clients' commands as they are now; record when one is first not found."""
     known, found = ClientTasks(ledger), []
-    adopted = {task.launch.adopted_output for task in ledger.unsettled()} - {None}
     for session in sessions:
         for one in known.running(session.seq):
-            if one.seen.output in adopted:
+            if known.is_adopted(one):
                 continue  # the command was adopted, and is reported as a task
             if not is_over(session) and one.process == session.process:
                 found.append(one)
@@ -131,14 +130,13 @@ def foreign_of_others(ledger: SqliteLedger, project: str, origins: Sequence[int]
 def foreign_now(ledger: SqliteLedger, project: str | None, origins: Sequence[int] | None = None) -> list[ClientTask]:
     """Return clients' own commands with their present state, and record nothing."""
     known, sessions = ClientTasks(ledger), Sessions(ledger)
-    adopted = {task.launch.adopted_output for task in ledger.unsettled()} - {None}
     found = []
     for session in (sessions.get(origin) for origin in (known.origins() if origins is None else origins)):
         if project is not None and session.project != project:
             continue
         is_there = not is_over(session)
         for one in known.running(session.seq):
-            if one.seen.output not in adopted:
+            if not known.is_adopted(one):
                 is_kept = is_there and one.process == session.process
                 state = "running" if is_kept or _look_for(one) == "present" else "unknown"
                 found.append(one.but(state=state, written_at=None if is_kept else _written_at(one)))
