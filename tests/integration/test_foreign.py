@@ -250,6 +250,39 @@ def test_prompt_reports_the_end_of_a_client_command_that_outlived_its_client(ben
     assert bench.json("hand-off", "--session", "s-1")["foreign"] == []
 
 
+def test_session_receives_the_end_of_a_command_that_a_dead_client_left(bench: Bench, client: Client) -> None:
+    """No session continues that of the dead client, so the end is reported to one other session, once."""
+    bench.env["OUTLIVE_GRACE_S"] = "0"
+
+    def prompt(session: str) -> str:
+        return context(said(call(bench, "claude", "UserPromptSubmit", session_id=session, prompt="go on")))
+
+    kill(client.process.pid)
+    client.process.wait()
+    handed = begin(bench, "s-2", "--pid", str(os.getpid()))["hand_off"]
+    assert [(one["id"], one["state"]) for one in handed["foreign"]] == [("b1", "running")]
+    assert prompt("s-2") == ""
+    kill(client.shell.pid)
+    client.shell.wait()
+    text = wait_until(lambda: prompt("s-2"), "the end to be told")
+    assert "b1 has ended, nobody saw how (exit code unknown)" in text
+    assert prompt("s-2") == ""
+    assert bench.json("list")["foreign"] == []
+    assert begin(bench, "s-3", "--pid", str(os.getpid()))["hand_off"]["foreign"] == []
+
+
+def test_command_of_a_dead_client_without_known_output_is_reported_once(bench: Bench, client: Client) -> None:
+    """Nobody can find out whether it still runs, so no later session and no `list` names it."""
+    seen = ClientReport(id="b2", command="git stash && make", cwd=str(bench.project))
+    note_foreign(bench.home, "s-1", str(bench.project), "codex", [seen], are_all=True)
+    client.end()
+    handed = begin(bench, "s-2", "--pid", str(os.getpid()))["hand_off"]
+    assert [(one["id"], one["state"]) for one in handed["foreign"]] == [("b2", "unknown")]
+    assert begin(bench, "s-3", "--pid", str(os.getpid()))["hand_off"]["foreign"] == []
+    assert bench.json("list")["foreign"] == []
+    assert bench.json("guard", "a.py")["clear"] is True
+
+
 def test_adopted_client_command_is_only_a_task_after_its_end(bench: Bench, client: Client) -> None:
     """The client has not reported the end yet, but the task has ended, so nothing runs."""
     task = bench.ok("adopt", "b1", "--session", "s-1")

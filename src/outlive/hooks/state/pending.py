@@ -6,7 +6,6 @@ from outlive.bundle.attempt import AttemptFiles, keeper_lives
 from outlive.hooks.state import unchanged
 from outlive.ledger.client_tasks import ClientTasks
 from outlive.ledger.notices import Notices
-from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.notices.inbox import awaited_by, owed_to
@@ -69,13 +68,12 @@ def _open_states(notices: Notices, owed: OwedBy) -> set[str]:
 
 
 def abandoned_for(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
-    """Return the client's own commands whose end no client will report to the session."""
-    with_any = set(ClientTasks(ledger).origins()).intersection(owed.origins)
-    if not with_any:
+    """Return the clients' own commands whose end no client will report to the session."""
+    if not ClientTasks(ledger).origins():
         return []
     from outlive.service.sessions.note_client_tasks import abandoned_of  # noqa: PLC0415 - few clients run tasks of their own
 
-    return abandoned_of(ledger, [Sessions(ledger).get(origin) for origin in sorted(with_any)])
+    return abandoned_of(ledger, owed)
 
 
 def _is_kept(home: Home, task: str, attempt: int) -> bool:

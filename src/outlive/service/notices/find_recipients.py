@@ -65,6 +65,18 @@ class Recipients:
         """Return the sessions notified of a session's endings, but not through a hand-off."""
         return recipients(origin, (), self.lineage_of, self.lives)
 
+    def has_nobody(self, origin: int, me: Session) -> bool:
+        """Return whether no living session is notified of the endings of session `origin`.
+
+        Returns False if `origin` is of another project or of the lineage of `me`.
+        """
+        lineage = self.lineage_of(origin)
+        return (
+            me.seq not in lineage.sessions
+            and lineage.sessions[origin].project == me.project
+            and not self.of_session(origin)
+        )
+
     def of_task(self, task: str, origin: int) -> tuple[int, ...]:
         """Return the sessions that are notified of the ending of a task."""
         return recipients(origin, self._shown(task), self.lineage_of, self.lives)

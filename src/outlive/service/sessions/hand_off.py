@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from outlive.bundle.home import Home
     from outlive.domain.notices.notice import Telling
-    from outlive.domain.sessions.session import Session
     from outlive.service.effects.open_windows import OpenInProject
     from outlive.service.notices.find_recipients import OwedBy
     from outlive.service.notices.tell_unheard import UnheardOfProject
@@ -147,7 +146,7 @@ def _digest(
     running: list[tuple[str, int | None]] = []
     elsewhere: list[tuple[str, int | None]] = []
     for one, origin in ledger.running_in(owed.session.project, owed.origins):
-        is_theirs = origin not in owed.origins and (origin is None or not _has_nobody(rule, origin, owed.session))
+        is_theirs = origin not in owed.origins and (origin is None or not rule.has_nobody(origin, owed.session))
         (elsewhere if is_theirs else running).append((one, origin))
     origins = dict(running)
     lost = [line for line in ended if line.task.state == "lost"]
@@ -167,7 +166,7 @@ def _digest(
         elsewhere=len(elsewhere),
         beside=tuple(line for line in others if line.taking is not None or line.task.launch.touches),
         foreign_elsewhere=tuple(foreign_of_others(ledger, owed.session.project, owed.origins)),
-        foreign=tuple(foreign_of(ledger, [Sessions(ledger).get(origin) for origin in owed.origins])),
+        foreign=tuple(foreign_of(ledger, owed)),
         tree=owed.session.project,
         earlier=tuple(left),
         earlier_more=earlier.more,
@@ -189,19 +188,6 @@ def _told_lately(ledger: SqliteLedger, owed: OwedBy, digest: HandOffText) -> tup
 def _lines(ledger: SqliteLedger, tasks: Sequence[str]) -> list[Line]:
     found = [ledger.task(one) for one in tasks]
     return [Line(task=task, taking=taking_away(task)) for task in found if task is not None]
-
-
-def _has_nobody(rule: Recipients, origin: int, me: Session) -> bool:
-    """Return whether no living session is notified of the endings of session `origin`.
-
-    Returns False if `origin` is of another project or of the lineage of `me`.
-    """
-    lineage = rule.lineage_of(origin)
-    return (
-        me.seq not in lineage.sessions
-        and lineage.sessions[origin].project == me.project
-        and not rule.of_session(origin)
-    )
 
 
 def _runs_for_another_session(ledger: SqliteLedger, task: str, owed: OwedBy) -> bool:

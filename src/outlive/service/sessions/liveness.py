@@ -53,6 +53,11 @@ def is_gone(process: str) -> bool:
         os.close(pidfd)
 
 
+def is_of_another_boot(process: str) -> bool:
+    """Return whether a recorded process was started before the machine last booted."""
+    return _identity(process).boot != boot_id()
+
+
 def process_of(session: Session) -> int | None:
     """Return a pidfd of the session's process; None if it has ended or is unknown."""
     return None if session.process is None else open_verified(_identity(session.process))

@@ -18,7 +18,8 @@ from outlive.ledger.sqlite import SqliteLedger
 from outlive.linux.foreign_process import holders_of
 from outlive.linux.processes import is_held_open
 from outlive.service.clock import tick, utc_now
-from outlive.service.sessions.liveness import grace_s, is_gone, is_over
+from outlive.service.notices.find_recipients import Recipients
+from outlive.service.sessions.liveness import grace_s, is_gone, is_of_another_boot, is_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.domain.sessions.client_task import ClientReport, ClientTask, Sight
     from outlive.domain.sessions.session import Session
+    from outlive.service.notices.find_recipients import OwedBy
 
 
 # The tasks of these clients are sessions of sub-agents. They run in the client's process and end with it.
@@ -81,14 +83,28 @@ def _with_what_is_known(seen: ClientReport, before: ClientTask | None) -> Client
     )
 
 
-def foreign_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[ClientTask]:
-    """Return the commands that clients of these sessions last reported as running.
+def foreign_of(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
+    """Return the running commands of clients, as far as a session is to hear of them.
 
-    A lost command is returned only once, because this call records it as reported.
+    These are the commands of its own client and of clients that are gone and left them to nobody. A lost command is
+    returned only once, because this call records it as reported. So is a left command whose end can never be seen.
     """
-    found = _seen_of(ledger, sessions)
-    tell_lost(ledger, [one for one in found if one.state == "lost"])
-    return found
+    own = _seen_of(ledger, _own_sessions(ledger, owed))
+    left = _seen_of(ledger, _left_sessions(ledger, owed))
+    unseen = [one for one in left if one.state == "unknown" and _look_for(one) == "unknown"]
+    tell_lost(ledger, [*(one for one in (*own, *left) if one.state == "lost"), *unseen])
+    return own + left
+
+
+def _own_sessions(ledger: SqliteLedger, owed: OwedBy) -> list[Session]:
+    return [Sessions(ledger).get(origin) for origin in owed.origins]
+
+
+def _left_sessions(ledger: SqliteLedger, owed: OwedBy) -> list[Session]:
+    """Return the sessions of the project whose clients left commands to nobody."""
+    others = [origin for origin in ClientTasks(ledger).origins() if origin not in owed.origins]
+    rule = Recipients(ledger)
+    return [Sessions(ledger).get(origin) for origin in others if rule.has_nobody(origin, owed.session)]
 
 
 def tell_lost(ledger: SqliteLedger, ones: Sequence[ClientTask]) -> None:
@@ -96,8 +112,9 @@ def tell_lost(ledger: SqliteLedger, ones: Sequence[ClientTask]) -> None:
     ClientTasks(ledger).close(ones, "lost", utc_now())
 
 
-def abandoned_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[ClientTask]:
-    """Return the commands that former client processes of these sessions left running."""
+def abandoned_of(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
+    """Return the commands, left by client processes, of which a session is to hear."""
+    sessions = [*_own_sessions(ledger, owed), *_left_sessions(ledger, owed)]
     return [one for one in _seen_of(ledger, sessions) if one.is_abandoned]
 
 
@@ -173,6 +190,8 @@ def _look_for(one: ClientTask) -> Sight:
     """
     if one.client in _KEEP_THEIRS_INSIDE and one.process is not None:
         return "absent" if is_gone(one.process) else "unknown"
+    if one.process is not None and is_of_another_boot(one.process):
+        return "absent"
     if one.seen.output is None or not os.path.exists(one.seen.output):
         return "unknown"
     return "present" if is_held_open(one.seen.output) else "absent"
