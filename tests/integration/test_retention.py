@@ -21,10 +21,12 @@ from outlive.keeper.cleanup import tidy_a_little
 from outlive.ledger.completeness import Restoring, count_attempt, read_fingerprint
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
+from outlive.service.maintenance.rebuild import rebuild
 from outlive.service.tasks.start_attempt import new_attempt
 from tests.support import kept_in_log, kill, wait_until
 
 if TYPE_CHECKING:
+    from outlive.bundle.attempt import HeldFiles
     from tests.support import Bench
 
 
@@ -536,6 +538,26 @@ def test_audit_finishes_a_rebuild_that_was_killed(bench: Bench) -> None:
     assert bench.json("audit", "--rebuild")["rebuilt"] == [task]
     assert [each["exit_code"] for each in bench.show(task)["attempts"]] == [4, 0]
     assert len(bench.show(never_recorded)["attempts"]) == 1
+
+
+def test_rebuild_restores_every_task_when_the_ledger_is_lost_again_meanwhile(bench: Bench) -> None:
+    """A ledger that is lost while it is restored is not declared complete without its first rows."""
+    tasks = [_ended(bench, "true"), bench.launch("sleep 60"), _ended(bench, "true")]
+    orphan = tasks[1]
+    bench.kill(orphan, "keeper", "witness")
+    _lose_ledger(bench)
+    adopted: list[str] = []
+
+    def lose_once(_: object, __: object, ___: object, held: HeldFiles) -> None:
+        held.close()
+        if not adopted:
+            _lose_ledger(bench)
+        adopted.append(orphan)
+
+    restored, hopeless = rebuild(bench.home, utc_now(), lose_once)
+    assert (sorted(restored), hopeless) == (sorted(tasks), [])
+    assert {each["id"] for each in bench.json("list")["tasks"]} == set(tasks)
+    bench.ok("cancel", orphan)
 
 
 def test_list_settles_a_queued_row_whose_task_has_ended(bench: Bench) -> None:

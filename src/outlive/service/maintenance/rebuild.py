@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.domain.tasks.task import Launch, Task
+    from outlive.ledger.contract import Ledger
     from outlive.service.maintenance.reconcile import Adopter
 
 
@@ -66,26 +67,42 @@ def restored_sentences(restored: Sequence[str]) -> tuple[str, str]:
 
 
 def _rebuild(home: Home, now: datetime, adopter: Adopter | None, until: float | None) -> tuple[list[str], list[str]]:
+    """Restore rows until none is missing, then declare the ledger complete.
+
+    The ledger may be lost a second time meanwhile. So it is declared complete by the same connection that has found no
+    missing row. A later pass is made only if the one before has restored a row.
+    """
     reconcile(home, now, None, adopter)
-    with SqliteLedger(home.ledger, now) as ledger:
-        missing = strays(home, ledger)
-        begun = [(task, _begun_attempts(home, task)) for task in ledger.tasks(Selection())]
-    launches = {task: read_spec(home, task) for task in missing}
-    known = [launch for launch in launches.values() if launch is not None and not is_under_way(home, launch)]
+    done: dict[str, None] = {}
+    has_progress = True
+    while True:
+        with SqliteLedger(home.ledger, now) as ledger:
+            lacking, left = _find_lacking(home, ledger)
+            if not lacking or not has_progress:
+                if done or not ledger.is_complete():
+                    ledger.declare_complete()
+                return list(done), left
+        has_progress = False
+        for each, numbers in lacking:
+            if until is not None and time.monotonic() > until:
+                raise LedgerIncomplete.at(home.ledger)
+            if _restore(home, each, numbers, now, adopter):
+                done[each.id] = None
+                has_progress = True
+
+
+def _find_lacking(home: Home, ledger: Ledger) -> tuple[list[tuple[Launch, range]], list[str]]:
+    """Return launches with attempts that lack rows, and all bundles without rows.
+
+    A task that is being launched is in neither list.
+    """
+    begun = [(task.launch, _begun_attempts(home, task)) for task in ledger.tasks(Selection())]
+    launches = {task: read_spec(home, task) for task in strays(home, ledger)}
+    left = [task for task, launch in launches.items() if launch is None or not is_under_way(home, launch)]
+    known = [launch for task in left if (launch := launches[task]) is not None]
     known.sort(key=lambda each: each.created_at)
-    lacking = [(task.launch, numbers) for task, numbers in begun]
-    lacking += [(launch, _all_attempts(home, launch)) for launch in known]
-    done = []
-    for each, numbers in lacking:
-        if until is not None and time.monotonic() > until:
-            raise LedgerIncomplete.at(home.ledger)
-        if _restore(home, each, numbers, now, adopter):
-            done.append(each.id)
-    with SqliteLedger(home.ledger, now) as ledger:
-        left = [task for task in missing if ledger.task(task) is None]
-        if done or not ledger.is_complete():
-            ledger.declare_complete()
-    return done, [task for task in left if (launch := launches[task]) is None or not is_under_way(home, launch)]
+    lacking = begun + [(launch, _all_attempts(home, launch)) for launch in known]
+    return [(launch, numbers) for launch, numbers in lacking if numbers], left
 
 
 def could_be_rebuilt(home: Home, task: str) -> bool:
