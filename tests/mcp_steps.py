@@ -113,7 +113,7 @@ def play(steps: Callable[[], Awaitable[None]]) -> None:
 async def ask(client: Client, method: str, **params: Any) -> dict[str, Any]:
     """Send a request and return the raw result.
 
-    The types of the SDK are applied to neither.
+    Neither request nor result is converted to the types of the SDK.
     """
     request: dict[str, Any] = {"method": method, "params": params}
     options: dict[str, Any] = {}

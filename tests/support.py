@@ -1,6 +1,6 @@
 """Support for all tests.
 
-It has a state directory for each test, calls of the real command line, and waiting for conditions.
+This module has a state directory for each test, calls of the real command line, and functions that wait for conditions.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ sys.stdin.read()
 def kept_in_log(bench: Bench) -> Iterator[None]:
     """Keep all later writes in the ledger's log.
 
-    An open reader of the earlier state prevents every checkpoint.
+    A reader of the earlier state stays open and prevents every checkpoint.
     """
     words = [sys.executable, "-c", _READER, bench.home.ledger]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:

@@ -1,6 +1,6 @@
 """The paths in a trace of strace, of every call that could change files.
 
-Calls that change names or contents count, also failed ones.
+These are the calls that change names or contents, including failed calls.
 """
 
 from __future__ import annotations

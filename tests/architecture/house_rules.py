@@ -83,7 +83,7 @@ def poor_summaries(top: Path) -> Iterator[str]:
 
 
 def unclear_help() -> Iterator[str]:
-    """Yield the commands whose help begins with no verb, or names people who are not known."""
+    """Yield commands whose help begins with no verb, or uses words such as `nobody`."""
     for verb in VERBS:
         if load(verb).summary.split()[0].capitalize() not in VERBS_OF_SUMMARIES:
             yield f"no verb: {verb}"

@@ -1,7 +1,7 @@
 """The tools, resources and prompts that the conformance suite expects of a server.
 
-A tool of the suite that runs for a while launches one of our tasks, with a shell command in place of the work. The
-other ones are answered here, through our server.
+A tool of the suite that runs for a while launches one of our tasks, with a shell command in place of the work. This
+module adds the other tools to our server.
 """
 
 from __future__ import annotations
@@ -169,14 +169,14 @@ WATCHED = "test://watched-resource"
 class Asking:
     """The tasks that wait for an answer of the client.
 
-    Our server runs the task, and this class adds the question while it is open.
+    Our server runs the task. This class adds the question to the task's document until the client has answered.
     """
 
     def __init__(self) -> None:
         self._open: dict[str, dict[str, Any]] = {}
 
     def begins(self, task: str, questions: int) -> None:
-        """Add a new task, with the number of its questions."""
+        """Add a new task with its number of questions."""
         self._open[task] = {f"question-{number}": _question() for number in range(questions)}
 
     def seen(self, found: dict[str, Any]) -> dict[str, Any]:

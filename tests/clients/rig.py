@@ -279,7 +279,7 @@ class Claude(Rig):
         return terminal
 
     def until_recorded(self, session: str, text: str) -> None:
-        """Wait until the session's transcript has a text, which a client that is killed then has not forgotten."""
+        """Wait until the transcript has a text, which stays there if the client is killed."""
         wait_until(lambda: text in next(self.home.glob(f".claude/projects/*/{session}.jsonl")).read_text(), text)
 
     def converse(self, *options: str) -> Conversation:
@@ -336,9 +336,9 @@ class Codex(Rig):
         return file
 
     def clean(self) -> None:
-        """Kill every process, also the server that a session in a terminal leaves behind.
+        """Kill every process, including the server that a terminal session leaves behind.
 
-        The server's program lies in the user's home directory.
+        The server's program is in the user's home directory.
         """
         super().clean()
         for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -447,7 +447,7 @@ class Gemini(Rig):
     def is_cleared(self, terminal: Terminal) -> bool:
         """Return whether the screen is complete after the session was cleared.
 
-        The client draws the screen with the hook's name and then again without. Text that is typed before that is lost.
+        The client draws the screen with the hook's name, then without. Text typed before the second drawing is lost.
         """
         drawn = terminal.screen.rpartition(b"SessionStart")[2].count(b"Type your message")
         return drawn > 1 and bool(list(self.bench.state.glob("*/hooks/*.begins")))

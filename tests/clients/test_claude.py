@@ -56,7 +56,7 @@ def test_ending_is_reported_at_the_end_of_the_turn_in_which_the_task_ended(claud
 
 
 def test_session_receives_the_ending_of_a_task_that_a_client_in_its_task_left(claude: Claude, tmp_path: Path) -> None:
-    """The task runs Claude Code, which launches another task and exits before it ends."""
+    """The task runs Claude Code, which launches another task and exits before that task ends."""
     claude.install()
     bench, go, own = claude.bench, tmp_path / "go", new_session()
     claude.model.answer = launching(claude, go)
@@ -110,7 +110,7 @@ def test_session_gets_a_hand_off_after_compacting_and_clearing(claude: Claude, t
 
 
 def test_idle_session_is_woken_once(claude: Claude, tmp_path: Path) -> None:
-    """When the task ends, the session takes one more turn, which has the ending."""
+    """When the task ends, the session takes one more turn, whose prompt has the ending."""
     claude.install()
     go = tmp_path / "go"
     claude.model.answer = launching(claude, go)
@@ -131,7 +131,7 @@ def test_idle_session_is_woken_once(claude: Claude, tmp_path: Path) -> None:
 
 
 def test_conversation_ends_with_its_input_while_a_task_runs(claude: Claude, tmp_path: Path) -> None:
-    """The watcher exits at once; otherwise Claude Code would wait 30 seconds for it."""
+    """The watcher exits at once. Otherwise Claude Code would wait 30 seconds for the watcher."""
     claude.install()
     claude.model.answer = launching(claude, tmp_path / "go")
     session = claude.converse()
@@ -152,7 +152,7 @@ def watchers(claude: Claude) -> int:
 
 
 def test_session_that_two_clients_have_open_is_woken_in_the_surviving_client(claude: Claude, tmp_path: Path) -> None:
-    """One process watches for both clients. If it dies with its client, another does."""
+    """One watcher watches for both clients. If it dies with its client, the other client's watcher takes over."""
     claude.install()
     session, go = new_session(), tmp_path / "go"
     claude.model.answer = launching(claude, go)
@@ -246,7 +246,7 @@ def test_wait_in_a_background_shell_wakes_the_session_and_repeats_no_ending(clau
 
 
 def test_plugin_is_valid_and_reports_endings(claude: Claude, tmp_path: Path) -> None:
-    """Claude Code's validator accepts it, and a session with it receives the ending."""
+    """Claude Code's validator accepts the plugin, and a session with the plugin receives the ending."""
     folder = tmp_path / "plugin"
     claude.bench.ok("install", "--yes", "--client", "claude", "--plugin", str(folder))
     claude.finish(claude.start("plugin", "validate", str(folder)))
@@ -283,7 +283,7 @@ def test_ending_is_reported_once_when_outlive_is_installed_twice(claude: Claude,
 
 
 def test_background_command_becomes_a_task_with_guard_rewrite(claude: Claude) -> None:
-    """A command in the client's own background would end with the client."""
+    """The guard changes a background command into a launch, so the command does not end with the client."""
     claude.install("--guard", "rewrite")
 
     def answer(asked: Asked) -> list[Reply]:

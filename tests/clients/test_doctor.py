@@ -23,7 +23,7 @@ HOOKED = ("gate", "hand-off", "delivery", "wake")
 def examined(rig: Rig, *before: str) -> dict[str, dict[str, Any]]:
     """Return the doctor's findings about a client by path.
 
-    The words in `before` stand before the command.
+    `before` is a command that executes the doctor.
     """
     rig.bench.env["OUTLIVE_HOOK_DEADLINE_S"] = "30"
     done = subprocess.run(
@@ -77,7 +77,7 @@ def test_doctor_finds_a_plugin_that_does_not_load(configured: Rig) -> None:
 
 
 def test_doctor_finds_hooks_that_codex_does_not_trust(codex: Codex) -> None:
-    """The configuration shows it, or Codex itself if a hook was changed afterwards."""
+    """The doctor reads missing trust from the configuration, and asks Codex about hooks that were changed later."""
     config = codex.configure()
     codex.install("--untrusted")
     found = examined(codex)
@@ -104,7 +104,7 @@ def test_doctor_finds_a_sandbox_that_ends_tasks(codex: Codex) -> None:
 
 
 def test_doctor_finds_hooks_that_a_setting_disables(gemini: Gemini) -> None:
-    """The doctor starts the client to find it, because it does not know the setting."""
+    """The doctor does not know this setting. It starts the client and finds that no hook is called."""
     file = gemini.configure()
     file.write_text(file.read_text().replace("{\n", '{\n  "hooksConfig": {"enabled": false},\n', 1))
     gemini.install()

@@ -1,6 +1,6 @@
 """Outlive in every real client, offline.
 
-What a session launches outlives it, and is reported once, to the right session.
+The tasks of a session outlive the session. Each ending is reported once, to the right session.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def installed(rig: Rig) -> Rig:
 
 @pytest.fixture
 def answers(answering: Rig) -> Rig:
-    """Return the same for a client that answers one prompt and exits."""
+    """Return a client with Outlive installed that answers one prompt and exits."""
     answering.configure()
     answering.install()
     return answering
@@ -164,7 +164,7 @@ def test_sessions_of_two_projects_receive_only_their_own_endings(answers: Rig) -
 
 
 def test_idle_session_receives_an_ending_once(installed: Rig, tmp_path: Path) -> None:
-    """A client that can be woken takes a new turn; another one waits for a prompt."""
+    """A client that can be woken takes a new turn. Any other client waits for the next prompt."""
     rig, go = installed, tmp_path / "go"
     terminal, task = sit_down(rig, go)
     asked = end_the_task(rig, terminal, go, task)

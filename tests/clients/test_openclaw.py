@@ -83,7 +83,7 @@ def test_idle_session_is_woken_once(openclaw: OpenClaw, tmp_path: Path, word: st
 
 
 def test_ending_is_reported_once_when_the_session_is_woken_twice(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """The model does not answer to the ending, and another program wakes it again."""
+    """The model does not answer to the ending, and another program wakes the session again."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:

@@ -40,7 +40,7 @@ def session_of(client: subprocess.Popen[str]) -> str:
 
 
 def until_asked(opencode: OpenCode, number: int) -> Asked:
-    """Wait for the model's request of a number, and return it."""
+    """Wait for the request with this number, and return it."""
     wait_until(lambda: len(opencode.model.asked) >= number, f"request {number}")
     return opencode.model.asked[number - 1]
 
@@ -130,7 +130,7 @@ def test_ending_in_the_history_is_not_repeated_after_a_kill(opencode: OpenCode) 
 
 
 def test_new_session_learns_of_the_running_task_of_a_killed_session(opencode: OpenCode, tmp_path: Path) -> None:
-    """The task's ending goes to the killed session when that one is resumed."""
+    """When the killed session is resumed, it gets the ending of the task."""
     opencode.configure()
     opencode.install()
     go = tmp_path / "go"

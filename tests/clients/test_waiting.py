@@ -75,7 +75,7 @@ def cases(rig: Rig) -> dict[str, Case]:
 def record() -> Callable[[str], None]:
     """Return a function that adds a line to the file named by OUTLIVE_TEST_REQUESTS.
 
-    `make bench` reads the file. Each line has the number of requests and characters.
+    `make bench` reads the file. Each line has the number of requests and the number of characters.
     """
 
     def add(line: str) -> None:
@@ -146,7 +146,7 @@ def test_gemini_without_a_terminal_waits_for_its_task(gemini: Gemini) -> None:
 
 
 def test_opencode_waits_when_options_stand_before_its_command(opencode: OpenCode) -> None:
-    """The value of an option must not be taken for the command."""
+    """The hook must not take the value of an option for the client's command."""
     opencode.configure()
     opencode.install()
     case = cases(opencode)["short"]

@@ -1,7 +1,7 @@
 """The ledgers that must keep the contract.
 
-Every conformance test runs with each of them. A new kind of ledger needs one line in `STORES`: a function that
-creates a store in an empty directory, and returns a function that opens it.
+Every conformance test runs with each ledger. A new kind of ledger needs one line in `STORES`: a function that creates a
+store in an empty directory, and returns a function that opens it.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def test_paths_are_not_recorded_unless_the_newest_attempt_has_ended(ledger: Sqli
 
 
 def test_failed_task_counts_as_known_when_its_paths_are_recorded(ledger: SqliteLedger) -> None:
-    """A failed task that left no path changed is known as well. A task that succeeded is not returned."""
+    """A failed task is also known if an empty list of paths was recorded. A task that succeeded is not returned."""
     failed(ledger)
     failed(ledger, OTHER)
     ended(ledger, "t7k2m9q6")
@@ -93,7 +93,7 @@ def test_path_belongs_to_the_task_that_began_to_change_it_last(ledger: SqliteLed
 
 
 def test_paths_are_forgotten_when_they_are_restored_or_old(ledger: SqliteLedger) -> None:
-    """A restored path is deleted alone. All paths of a task that ended before the given time are deleted."""
+    """Only the row of a restored path is deleted. Of a task that ended before the given time, all rows are deleted."""
     failed(ledger)
     LeftOpenPaths(ledger).record(ID, 1, [left("/p/a"), left("/p/b"), left("/p/c")])
     LeftOpenPaths(ledger).restore(ID, [left("/p/a")])

@@ -26,7 +26,7 @@ def _ahead(ledger: SqliteLedger, task: str) -> list[str]:
 
 
 def test_queue_is_in_the_order_of_recording(ledger: SqliteLedger) -> None:
-    """Running attempts count as ahead. Ended attempts, and attempts that claim other names, do not."""
+    """Running attempts with earlier tickets count as ahead. Ended attempts and attempts with other claims do not."""
     for name in ("tfirst", "tsecond", "tthird"):
         enqueued(ledger, name, claims=LOCK)
     enqueued(ledger, "tother", claims=(Claim(name="lock:other", room=1),))

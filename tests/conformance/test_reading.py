@@ -27,7 +27,7 @@ def selected(ledger: Ledger, **wanted: object) -> list[str]:
 
 
 def test_task_is_found_only_by_its_whole_id(ledger: Ledger) -> None:
-    """`task` returns None for a prefix, a longer text or another case."""
+    """`task` returns None for a prefix of the id, for a longer text, and for the id in upper case."""
     asked = enqueued(ledger)
     assert current(ledger).launch == asked
     for other in ("t7k2m9q", "t7k2m9q44", "", "T7K2M9Q4"):

@@ -1,6 +1,6 @@
 """The contract of a ledger that stays open between two uses.
 
-It is used again only while its file is unchanged.
+The open connection is used again only while the ledger's file is unchanged.
 """
 
 from __future__ import annotations
@@ -210,17 +210,17 @@ def test_ledger_is_released_when_closing_or_resuming_is_interrupted(
 
 @pytest.fixture
 def hurried(path: str) -> Iterator[str]:
-    """Return the path of a ledger, and let this process hurry.
+    """Return the path of a ledger, after a call of `hurry`.
 
-    A process hurries when a client waits for it.
+    After `hurry`, all uses of the ledger in this process share one connection.
     """
     hurry(10)
     yield path
     stop_hurrying()
 
 
-def test_hurrying_process_opens_the_ledger_once(hurried: str) -> None:
-    """All uses share one connection, both consecutive uses and nested ones."""
+def test_shared_connection_serves_all_uses(hurried: str) -> None:
+    """All uses in the process share one connection, both consecutive uses and nested ones."""
     with SqliteLedger(hurried, NOW) as first:
         running(first)
         with SqliteLedger(hurried, NOW + SECOND) as inner:
@@ -235,7 +235,7 @@ def test_hurrying_process_opens_the_ledger_once(hurried: str) -> None:
 
 
 @pytest.mark.parametrize("meanwhile", [_moved_aside, _replaced, _without_its_log, _without_its_index])
-def test_hurrying_process_opens_the_new_file_when_the_ledger_is_replaced(
+def test_shared_connection_is_reopened_when_the_ledger_is_replaced(
     hurried: str, meanwhile: Callable[[str], None]
 ) -> None:
     """After the file was moved or replaced, the next use opens a new connection."""
@@ -247,7 +247,7 @@ def test_hurrying_process_opens_the_new_file_when_the_ledger_is_replaced(
 
 
 @pytest.mark.parametrize(("meanwhile", "error"), [(_upgraded, NewerLedger), (_overwritten, Broken)])
-def test_hurrying_process_refuses_a_ledger_that_is_newer_or_damaged(
+def test_shared_connection_refuses_a_ledger_that_is_newer_or_damaged(
     hurried: str, meanwhile: Callable[[str], None], error: type[Exception]
 ) -> None:
     """The error is the same as for a process that opens the ledger for the first time."""
@@ -258,8 +258,8 @@ def test_hurrying_process_refuses_a_ledger_that_is_newer_or_damaged(
         SqliteLedger(hurried, NOW)
 
 
-def test_hurrying_process_opens_the_ledger_again_after_an_error(hurried: str) -> None:
-    """The shared connection is closed after its last use, because the error may have left it in an unknown state."""
+def test_shared_connection_is_reopened_after_an_error(hurried: str) -> None:
+    """The connection is closed after its last use, because the error may have left it in an unknown state."""
     with SqliteLedger(hurried, NOW) as outer:
         with pytest.raises(ZeroDivisionError), SqliteLedger(hurried, NOW):
             raise ZeroDivisionError
@@ -269,8 +269,8 @@ def test_hurrying_process_opens_the_ledger_again_after_an_error(hurried: str) ->
         assert current(later).state == "running"
 
 
-def test_hurrying_process_writes_durably_after_a_hasty_use(hurried: str) -> None:
-    """`be_hasty` lowers the durability of its own use only."""
+def test_shared_connection_writes_durably_after_a_hasty_use(hurried: str) -> None:
+    """`be_hasty` lowers the durability of one use. Later uses of the connection write durably."""
     with SqliteLedger(hurried, NOW) as hasty:
         hasty.be_hasty()
     with SqliteLedger(hurried, NOW) as later:
@@ -278,8 +278,8 @@ def test_hurrying_process_writes_durably_after_a_hasty_use(hurried: str) -> None
         assert later.db.pragma("synchronous") == 2
 
 
-def test_fork_of_a_hurrying_process_closes_the_ledger(hurried: str) -> None:
-    """The child opens a ledger for each use and does not hurry. The parent opens the ledger again."""
+def test_fork_closes_the_shared_connection(hurried: str) -> None:
+    """The child opens the ledger for each use, because `hurry` does not apply to it. The parent opens it again."""
     with SqliteLedger(hurried, NOW) as before:
         pass
     child = os.fork()

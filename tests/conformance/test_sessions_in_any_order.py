@@ -217,8 +217,8 @@ class World:
     def recipients(self, origin: Talk, shown: list[Talk], asker: Talk | None = None) -> list[Talk]:
         """Return the sessions that hear of a task.
 
-        The first of these groups that is not empty: the session that speaks for the origin or else for its parent
-        and so on, or else the sessions that were shown the task.
+        If a living session speaks for the origin, it is this session. Otherwise it is the session that speaks for the
+        parent, and so on. If there is none, these are the sessions that were shown the task.
         """
         line: list[Talk] = []
         one: Talk | None = origin
@@ -232,7 +232,7 @@ class World:
     def hears(self, asker: Talk, origin: Talk, shown: list[Talk]) -> bool:
         """Return whether a session that asks receives the notices of an origin.
 
-        A session that is over receives them only if no living session does.
+        A session that is over receives the notices only if no living session receives them.
         """
         living = self.recipients(origin, shown)
         return asker in self.recipients(origin, shown, asker) and (not living or asker in living)
@@ -435,8 +435,8 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
     ) -> None:
         """Begin a session, or let it reach a boundary.
 
-        The same boundary reported again within two seconds is not a new one. It is new if the first report was not
-        delivered, or if the session has acted since.
+        A boundary that is reported again within two seconds does not count as a new boundary. It counts if the first
+        report was not delivered, or if the session has acted since.
         """
         self._seconds += pause
         clues = {"client": client, "process": self._world.mark(pid), "transcript": transcript, "terminal": terminal}
@@ -687,7 +687,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
     def _check_told_together(self, claimed: inbox.Claim, ready: list[Word]) -> None:
         """Check that each ready notice is claimed once and in order.
 
-        The notice of a group's end must include the notices of the members.
+        The notice of a group's end must include the notices of the group's members.
         """
         place = {word.id: number for number, word in enumerate(ready)}
         told = [place[notice.id] for telling in claimed.tellings for notice in telling.all]

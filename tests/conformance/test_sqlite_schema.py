@@ -193,7 +193,7 @@ def test_database_refuses_the_same_key_twice_in_a_project(ledger: SqliteLedger, 
 def test_deleting_a_task_deletes_its_rows_in_other_tables(
     ledger: SqliteLedger, database: apsw.Connection, table: str
 ) -> None:
-    """The attempts, evidence, notices and moves of a deleted task are deleted with it."""
+    """If a task is deleted, its attempts, evidence, notices and moves are deleted too."""
     ended(ledger)
     assert database.execute(f"SELECT count(*) FROM {table}").get > 0
     database.execute("DELETE FROM task")

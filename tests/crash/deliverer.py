@@ -1,7 +1,7 @@
 """Deliveries: a process that reports endings is killed before every system call.
 
-The endings are made once and copied for every point. After the kill, other processes report the rest without being
-disturbed. The output of all these processes together is what the session received.
+The endings are recorded once and copied for every point. After the kill, other processes report the remaining endings
+and are not disturbed. The output of all these processes together is what the session received.
 """
 
 import json
@@ -92,7 +92,10 @@ class Telling(Life):
         )
 
     def _load_what_is_loaded_late(self) -> None:
-        """Tell once in this process, so that no later trace has the calls of an import more than another one."""
+        """Report once in this process, so that later runs import nothing.
+
+        Otherwise the calls of an import would be in some traces and not in others.
+        """
         with redirect_stdout(StringIO()):
             for words in (self._words, *self._others):
                 self._tell(words)
@@ -122,7 +125,7 @@ class Telling(Life):
         }
 
     def go_on(self) -> list[Said]:
-        """Read the output of the killed process, then run the other ones in turn."""
+        """Read the output of the killed process, then run the other processes in turn."""
         said = [self._read(self._stdout.read_text(), 0)]
         for words in self._others:
             with redirect_stdout(StringIO()) as printed:
@@ -151,7 +154,7 @@ class Delivery(Sweep):
     script: str = INBOX
 
     def stage(self) -> Life:
-        """Make the place, with the ended tasks in it."""
+        """Create the place with the ended tasks."""
         return Telling(self.script)
 
     def judge(self, life: Life, trace: Trace, _: Point | None) -> tuple[str, list[str]]:

@@ -1,6 +1,6 @@
-"""Farewells: a process that ends a session is killed, and the end is tried again.
+"""A process that ends a session is killed, and the end is tried again.
 
-The session has a foreground and a background task, and the background task must survive. So everything happens in one
+The session has a foreground and a background task, and the background task must survive. So all steps run in one
 process tree: the process that launched both tasks forks the killed process, and then another one.
 """
 
@@ -68,7 +68,7 @@ class Parting(Life):
         return self._request.but(key=None, command=from_shell_text(_TREE), mode="foreground", surroundings=around)
 
     def said(self) -> list[str]:
-        """Return the state that was printed after the session was ended again."""
+        """Return the state that was printed after the second end of the session."""
         return self._stdout.read_text().splitlines()
 
     def is_over(self) -> bool:
@@ -104,7 +104,7 @@ class Farewell(Sweep):
     looks: int = 7
 
     def stage(self) -> Life:
-        """Make the place."""
+        """Create the place."""
         return Parting()
 
     def judge(self, life: Life, trace: Trace, _: Point | None) -> tuple[str, list[str]]:

@@ -1,8 +1,8 @@
 """One life of a task, from its launch to its last record, disturbed at one point.
 
-The state directory is prepared once and copied for every point. The harness runs what `outlive run` does, in a fork of
-a process that has imported everything. Afterwards the life goes on as with any caller: the launch is repeated with the
-same key if no id was printed, and the task is read twice.
+The state directory is prepared once and copied for every point. The harness runs the code of `outlive run` in a fork of
+a process that has imported all modules. Afterwards the harness acts like any caller: it repeats the launch with the
+same key if no id was printed, and it reads the task twice.
 """
 
 import os
@@ -157,7 +157,7 @@ class Life:
         self._gate = os.open(self._now / "place/gate", os.O_RDWR)
 
     def launch(self) -> int:
-        """Do what `outlive run` does, then read the task as any other command would."""
+        """Run the code of `outlive run`, then read the task as another command would."""
         if self._script != AGAIN:
             return self._launch()
         spawner = os.fork()
@@ -275,8 +275,8 @@ _sleep: Final = time.sleep
 def _make_small_and_fast() -> None:
     """Shorten the pauses and the process list in this process and its forks.
 
-    Deadlines stay as they are. The search for orphans of a dead task asks every process of the machine, and two
-    processes are enough here.
+    Deadlines stay unchanged. The search for orphans of a dead task examines every process of the machine. Two processes
+    are enough here.
     """
     settle._TIDIES_ONE_IN = 1 << 60  # never: it would depend on the random task id, and change the trace
     time.sleep = lambda seconds: _sleep(float(seconds) / _HURRY)

@@ -70,9 +70,9 @@ def insert_row_before_lock() -> None:
 
 
 def reap_before_recording() -> None:
-    """Take the command's status from the kernel before it is on disk.
+    """Reap the command before its exit status is on the disk.
 
-    After that, no other process can read it.
+    After that, no other process can read the status.
     """
 
     def watch(record_fd: int, command: int, voice: int, _: int) -> None:
@@ -112,7 +112,7 @@ def ignore_the_record() -> None:
 
 
 def reconcile_without_the_lock() -> None:
-    """Reconcile without taking the lock or asking whether the keeper lives."""
+    """Reconcile without taking the lock, and without checking the keeper."""
 
     def open_only(files: AttemptFiles, which: str = "lock") -> int:
         return os.open(files.lock if which == "lock" else files.control, os.O_RDWR | os.O_CLOEXEC)
@@ -122,7 +122,7 @@ def reconcile_without_the_lock() -> None:
 
 
 def begin_without_a_go() -> None:
-    """Begin the command before its row says that it runs."""
+    """Begin the command before its row says `running`."""
     become = witness._become_command
 
     def begin_at_once(failure: int, start: witness.Start, own: int) -> NoReturn:
@@ -134,7 +134,7 @@ def begin_without_a_go() -> None:
 
 
 def take_lost_for_never_begun() -> None:
-    """Start a command again although it may have run."""
+    """Start a lost command again, although it may have run."""
     unseen = reconcile._Check._unseen
     replace(reconcile._Check, "_unseen", lambda check, _: unseen(check, "no"))
 

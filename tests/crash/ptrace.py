@@ -1,9 +1,9 @@
 """The ptrace(2) calls that the crash harness needs, and the names of system calls.
 
-Only this module uses the kernel's tracing interface; `tree` decides what to do with a tracee. Tracees are seized
-(PTRACE_SEIZE), not made by PTRACE_TRACEME. Only then can a job-control stop be told from the signal that caused it, and
-a tracee be left stopped. The new children of a seized tracee also report an event instead of a SIGSTOP, which could
-have another sender.
+Only this module uses the kernel's tracing interface. `tree` decides what to do with a tracee. Tracees are seized
+(PTRACE_SEIZE) instead of using PTRACE_TRACEME, for three reasons. The harness can distinguish a job-control stop from
+the signal that caused it. It can leave a tracee stopped. The new children of a seized tracee report an event, and not a
+SIGSTOP, which could also come from another sender.
 
 Reading a call works on every architecture. Failing a call needs registers, and is written for x86-64 only.
 """

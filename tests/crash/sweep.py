@@ -1,7 +1,7 @@
 """Sweeps: a life is disturbed before every system call of one of its processes.
 
-A sweep counts up from the first call until a point is not reached any more. The invariants must hold after each point,
-however the processes are scheduled.
+A life is one task from its launch to its last record. A sweep counts up from the first call until the life ends before
+the point. The invariants must hold after each point, however the processes are scheduled.
 """
 
 import time
@@ -36,7 +36,7 @@ _MOST_HANGS: Final = 3  # each costs seconds, and further ones show nothing new
 
 @dataclass(frozen=True)
 class Sweep:
-    """A process that is disturbed, the way it is disturbed, and the kind of life."""
+    """Which process of which kind of life is disturbed, and how."""
 
     role: str
     also: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Sweep:
     looks: int = 3  # number of undisturbed lives; the shortest one has the points that every life has
 
     def stage(self) -> Life:
-        """Make the place for the lives of this sweep."""
+        """Create the place for the lives of this sweep."""
         return Life(self.script)
 
     def disturb(self, life: Life, number: int) -> Trace:
@@ -141,9 +141,9 @@ def hunt(
     prey: str,
     near: tuple[str, int] | None,
 ) -> Report:
-    """Visit points with a planted bug, the nearest first, until one shows the bug.
+    """Visit points with a planted bug, nearest first, until the sweep reports it.
 
-    The bug must be shown by its name. The order of two processes at a point depends on chance, so all points are
+    The report must name the right invariant. The order of two processes at a point depends on chance, so all points are
     visited several times.
     """
     began, report = time.monotonic(), Report(name)
@@ -195,7 +195,7 @@ def _outcome(after: Aftermath) -> str:
 
 
 def _ruin(life: Life, kind: str) -> Point:
-    """Leave a task without keeper and witness, and begin every life with it."""
+    """Kill keeper and witness of a task, and begin every life with this task."""
     clean = life.trace()
     if kind == "recorded":
         number = len(clean.calls[KEEPER])

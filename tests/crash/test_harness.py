@@ -70,7 +70,7 @@ def family(folder: Path, heap: int = 0) -> Callable[[], None]:
 
 
 def test_sweep_kills_at_every_call_once_and_the_other_processes_run_on(tmp_path: Path) -> None:
-    """Counting up until a point is missed visits the calls of the undisturbed run."""
+    """A sweep visits each call of the undisturbed run once, and then ends."""
     program = family(tmp_path)
 
     def sweep() -> tuple[Trace, dict[str, list[str | None]]]:
@@ -159,7 +159,7 @@ def test_failed_write_returns_an_error_and_writes_nothing(tmp_path: Path, answer
 
 @pytest.mark.parametrize("reached", ["kill and fail", "kill", "fail"])
 def test_kill_with_a_failure_is_a_hit_only_when_both_happen(tmp_path: Path, reached: str) -> None:
-    """A sweep with a kill and a failure ends at the first point that is no hit."""
+    """A sweep with a kill and a failure ends at the first point at which one of them did not happen."""
 
     def program() -> None:
         with suppress(OSError):

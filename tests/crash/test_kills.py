@@ -51,13 +51,13 @@ def test_no_double_kill_breaks_a_promise(reports: dict[str, Report], name: str) 
 
 @pytest.mark.parametrize("name", [n for n, s in SWEEPS.items() if s.errno])
 def test_no_failing_disk_breaks_a_promise(reports: dict[str, Report], name: str) -> None:
-    """One call or all later ones fail. Outlive may refuse, but not contradict itself."""
+    """One disk call fails, or all later ones. Outlive may refuse a request, but must not contradict itself."""
     assert not reports[name].violations, str(reports[name])
 
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_sweep_hits_every_point(reports: dict[str, Report], name: str) -> None:
-    """A sweep that misses its points proves nothing."""
+    """Each point of a sweep is hit, because a sweep that misses its points proves nothing."""
     report = reports[name]
     assert not report.missed, f"{report}\nmissed: {report.missed}"
     assert report.points >= report.expected
@@ -69,7 +69,7 @@ def test_sweeps_have_at_least_a_thousand_points(reports: dict[str, Report]) -> N
 
 
 def test_there_are_at_least_eight_planted_bugs() -> None:
-    """A check that was never seen failing may not check anything."""
+    """Each check must have been seen failing, because otherwise it may check nothing."""
     assert len(MUTANTS) >= 8
 
 

@@ -27,7 +27,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class KillAt:
-    """SIGKILL `role` just before its call number `call` (from 0), and `also` with it."""
+    """A SIGKILL of `role` just before its call number `call` (from 0).
+
+    The processes in `also` are killed with it.
+    """
 
     role: str
     call: int
@@ -36,7 +39,10 @@ class KillAt:
 
 @dataclass(frozen=True)
 class FailAt:
-    """Fail call `call` (from 0) of the calls of `role` in `names`, without making it."""
+    """A failure of call number `call` (from 0) among the calls of `role` in `names`.
+
+    The call is not made.
+    """
 
     role: str
     call: int
@@ -45,7 +51,10 @@ class FailAt:
     persistent: bool = False  # every later call in `names` fails too
 
     def __post_init__(self) -> None:
-        """Refuse a misspelled name, which would look like the end of a sweep."""
+        """Refuse a misspelled name.
+
+        A sweep with a misspelled name would end at once and look complete.
+        """
         if unknown := self.names - ptrace.KNOWN_NAMES:
             raise ValueError(f"unknown system calls: {', '.join(sorted(unknown))}")
 
@@ -54,7 +63,7 @@ class FailAt:
 class Trace:
     """The record of a run.
 
-    With a point, calls are recorded only for its roles, and only until it is hit.
+    If a point was given, only the calls of its roles are recorded, and only until the point is hit.
     """
 
     hit: bool = False  # the kill and the failure that were requested have happened

@@ -508,7 +508,7 @@ while time.time() < end:
 
 @pytest.mark.parametrize("pause", ["0", "0.001", "0.005", "0.02"])
 def test_cancel_ends_a_process_that_forks_and_exits_repeatedly(bench: Bench, pause: str) -> None:
-    """A process that forks and exits repeatedly has a new id at each check, so its process group is signalled."""
+    """Such a process has a new id at each check, so `cancel` sends the signal to its process group."""
     (bench.project / "hop.py").write_text(HOP)
     task = bench.launch(f"{sys.executable} hop.py {pause} & sleep 60")
     wait_until(lambda: "ready" in bench.ok("output", task), "the first hop")

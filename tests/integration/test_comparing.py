@@ -497,7 +497,7 @@ def test_file_changed_and_staged_after_the_task_is_drift(bench: Bench, tree: Wor
 
 
 def test_change_between_the_end_and_the_last_snapshot_is_drift_or_unknown(bench: Bench, tree: Worktree) -> None:
-    """A file that was changed after the task's end and before the last snapshot is not taken for the task's result."""
+    """A change after the task's end and before the last snapshot is not taken for a result of the task."""
     ended_ns = max(os.lstat(bench.project / name).st_ctime_ns for name in ("a", "b", "src/deep/c.py", "src/deep"))
     with open(bench.root / "first", "w+b") as file:
         keep_first(file.fileno(), [str(bench.project)], (), None, 0)
@@ -593,7 +593,7 @@ def test_touched_files_changed_before_the_snapshot_are_unknown(bench: Bench) -> 
 
 
 def touched_ns(path: Path) -> int:
-    """Touch a path and return its new change time, by the clock of its file system."""
+    """Touch a path, and return its new change time by the clock of its file system."""
     path.touch()
     return path.stat().st_ctime_ns
 

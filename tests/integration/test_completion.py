@@ -1,4 +1,4 @@
-"""Completion in bash, zsh and fish: which candidates they offer, and what a key press must never do.
+"""Completion in bash, zsh and fish: the candidates, and what a key must never do.
 
 Bash and zsh run at a terminal of their own. There a key inserts every candidate into the line, and the line is
 executed. So the test sees the words as the shell understands them after inserting, with quotes removed.
@@ -224,7 +224,7 @@ def test_candidates_include_every_verb_option_and_choice(bench: Bench) -> None:
 def test_candidates_of_an_unusual_line_are_left_to_the_shell_or_empty(
     bench: Bench, words: tuple[str, ...], answer: list[str]
 ) -> None:
-    """For a directory or a command after `--`, the answer lets the shell complete. For a free value it is empty."""
+    """The shell completes a directory, and a command after `--`. For a free value there are no candidates."""
     assert _candidates(bench, *words) == answer
 
 

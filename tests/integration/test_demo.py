@@ -1,4 +1,7 @@
-"""The demo as a new user runs it: it succeeds, and reports nothing as unknown that can be known."""
+"""The demo, run as by a new user.
+
+It succeeds, and reports no known fact as unknown.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a task touched under hostile conditions: true or reported as unknown, in bounded time and memory."""
+"""Effects under hostile conditions.
+
+What a task touched is reported correctly or as unknown, in bounded time and memory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Programs that supervise system calls themselves: Outlive reports what they lose, and they lose it only once."""
+"""Programs that supervise system calls themselves.
+
+Outlive reports what such a program loses under observation. It is not observed the next time, so it loses nothing then.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,7 @@ def test_tracer_that_lost_its_calls_is_reported_and_not_observed_the_next_time(b
 def test_effects_report_what_a_filter_of_the_program_loses(
     bench: Bench, program: str, words: tuple[str, ...], lost: str | None
 ) -> None:
-    """A listener, a tracer and strict mode are reported as lost. A filter that only refuses or traps loses nothing.
+    """A listener, a tracer and strict mode are reported as lost. A filter that only refuses or traps works.
 
     A command that lost something is not observed again, but other commands of the same interpreter are.
     """

@@ -138,9 +138,9 @@ def _npm(place: Path, *words: str) -> None:
 
 
 def go_program(place: Path) -> str:
-    """Write a hundred files, and return a command that rewrites them by a static Go program.
+    """Write a hundred files, and return a command that rewrites them in Go.
 
-    The program uses several threads and no C library.
+    The Go program is static. It uses several threads and no C library.
     """
     shfmt = Path(sys.executable).parent / "shfmt"
     if not shfmt.exists():

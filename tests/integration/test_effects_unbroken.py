@@ -225,7 +225,7 @@ def test_unobserved_time_begins_before_the_lines_that_a_dead_keeper_had_not_writ
 
 
 def test_window_that_is_closed_unobserved_lasts_until_the_file_is_restored(bench: Bench) -> None:
-    """After the keeper died, a window ends with the time of the restored file, not with the last observed call."""
+    """If the keeper died, a window ends when the file was restored, and not at the last observed call."""
     tree = Worktree(bench.project)
     for name in ("a.py", "b.py", "c.py"):
         tree.write(name, "x = 1\n")
@@ -266,7 +266,7 @@ def test_command_with_a_hard_cpu_limit_is_not_observed(bench: Bench) -> None:
 
 
 def test_keeper_has_enough_descriptors_when_many_processes_are_observed(bench: Bench) -> None:
-    """The keeper has the memory of each process open for a moment, and stays below a limit of 80 descriptors."""
+    """The keeper opens the memory of each process for a short time, and stays below a limit of 80 descriptors."""
     text = "for each in $(seq 300); do (: > f$each); done"
     for _ in range(3):
         done = bench.run("run", "--wait", "20s", "--json", text, before=["sh", "-c", 'ulimit -n 80; exec "$@"', "sh"])
@@ -287,7 +287,7 @@ def test_keeper_survives_sigxcpu(bench: Bench) -> None:
 
 
 def test_program_with_filters_threads_and_signals_is_observed(bench: Bench) -> None:
-    """The program works as it does unobserved, and the effects list every file that it leaves."""
+    """The program works as it does without observation, and the effects list every file that it leaves."""
     Worktree(bench.project)
     (bench.project / "busy.py").write_text(BUSY)
     task = bench.launch(f"{sys.executable} -B busy.py")
@@ -455,7 +455,7 @@ def test_command_of_an_unprivileged_user_succeeds_when_keeper_or_witness_is_kill
 def test_summary_names_a_program_that_lost_its_privileges_and_the_option_that_keeps_them(
     outsider: Outsider, mine: Path
 ) -> None:
-    """With `--observe compare`, which the summary names, the program keeps its privileges."""
+    """The summary names the program and `--observe compare`. With this option the program keeps its privileges."""
     (outsider.root / "setpriv").rename(outsider.root / "gainer")
     hidden = f"x={outsider.root}/gai; $x''ner --reuid=0 id -u || true"
     done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(mine), hidden)
@@ -532,7 +532,7 @@ except OSError as error:
 
 @pytest.mark.parametrize(("adopted", "had_begun"), [(True, True), (False, True), (True, False), (False, False)])
 def test_ending_reports_the_death_of_keeper_and_witness(bench: Bench, adopted: bool, had_begun: bool) -> None:
-    """Calls of the command may fail from then on. State, effects and notice say so, with or without a new keeper.
+    """After both deaths, calls of the command may fail. State, effects and notice say so, with or without a new keeper.
 
     This also holds if the keeper died before it wrote the first line of its journal.
     """

@@ -1,4 +1,4 @@
-"""Background commands of a client itself, as hand-off, `list` and guard show them."""
+"""Background commands of a client in the hand-off, in `list` and in the guard."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_hand_off_names_a_client_command_once_when_the_client_clears_its_session
 
 
 def test_hand_off_drops_a_client_command_when_the_next_session_reports_none(bench: Bench, client: Client) -> None:
-    """The client has seen the end of the command, so the command is not lost."""
+    """The client has seen the end of the command, so the command does not count as lost."""
     bench.ok("session", "end", "--session", "s-1", "--reason", "clear")
     begin(bench, "s-2", "--source", "clear", "--pid", str(client.process.pid))
     note_foreign(bench.home, "s-2", str(bench.project), "claude", [], are_all=True)
@@ -104,7 +104,7 @@ def test_client_command_stays_running_when_only_its_client_died(bench: Bench, cl
 
 
 def test_client_command_is_lost_when_it_is_gone_for_the_grace_period(bench: Bench, client: Client) -> None:
-    """A command without processes is unknown first, and is then reported as lost once."""
+    """A command without processes is first reported as unknown, and later once as lost."""
     client.end()
     grace = {"OUTLIVE_GRACE_S": "1"}
     assert told(bench, "--pid", str(os.getpid()), env=grace) == [("b1", "unknown")]
@@ -117,7 +117,7 @@ def test_client_command_is_lost_when_it_is_gone_for_the_grace_period(bench: Benc
 
 
 def test_judge_returns_lost_only_when_a_command_was_absent_for_the_grace_period() -> None:
-    """A check that could not see the processes leaves the command unknown."""
+    """If a check cannot see the processes, the command is unknown."""
     assert judge("unknown", 1e9, 60) == "unknown"
     assert judge("absent", None, 60) == "unknown"
     assert judge("absent", 59, 60) == "unknown"
@@ -251,7 +251,7 @@ def test_prompt_reports_the_end_of_a_client_command_that_outlived_its_client(ben
 
 
 def test_session_receives_the_end_of_a_command_that_a_dead_client_left(bench: Bench, client: Client) -> None:
-    """No session continues that of the dead client, so the end is reported to one other session, once."""
+    """No session continues the dead client's session, so the end is reported once, to another session."""
     bench.env["OUTLIVE_GRACE_S"] = "0"
 
     def prompt(session: str) -> str:
@@ -272,7 +272,7 @@ def test_session_receives_the_end_of_a_command_that_a_dead_client_left(bench: Be
 
 
 def test_command_of_a_dead_client_without_known_output_is_reported_once(bench: Bench, client: Client) -> None:
-    """Nobody can find out whether it still runs, so no later session and no `list` names it."""
+    """It is not known whether the command still runs, so no later session and no `list` names it."""
     seen = ClientReport(id="b2", command="git stash && make", cwd=str(bench.project))
     note_foreign(bench.home, "s-1", str(bench.project), "codex", [seen], are_all=True)
     client.end()
@@ -284,7 +284,7 @@ def test_command_of_a_dead_client_without_known_output_is_reported_once(bench: B
 
 
 def test_adopted_client_command_is_only_a_task_after_its_end(bench: Bench, client: Client) -> None:
-    """The client has not reported the end yet, but the task has ended, so nothing runs."""
+    """The client has not reported the end, but the task has ended, so `list` and the hand-off name no command."""
     task = bench.ok("adopt", "b1", "--session", "s-1")
     kill(client.shell.pid)
     client.shell.wait()

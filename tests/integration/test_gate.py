@@ -50,7 +50,7 @@ def test_gate_refuses_a_stop_while_a_task_of_the_session_runs_or_is_unreported(b
 
 
 def test_gate_of_a_successor_waits_for_tasks_of_its_predecessor(bench: Bench) -> None:
-    """The successor receives the endings, so its predecessor may stop."""
+    """The successor receives the endings, so the predecessor itself may stop."""
     begin(bench, "s-1")
     task = bench.launch("sleep 401", "--session", "s-1")
     begin(bench, "s-2", "--source", "clear", "--continues", "s-1")
@@ -103,7 +103,7 @@ def test_gate_wait_returns_when_the_last_task_has_ended(bench: Bench) -> None:
 
 @pytest.mark.root
 def test_gate_settles_a_task_as_lost_when_its_pid_namespace_has_ended(bench: Bench) -> None:
-    """The task counts as running while its lock is held, and no grace period follows."""
+    """The task counts as running while its lock is held. When the lock is free, the task is lost at once."""
     begin(bench, "s-1")
     with tasks_of_another_pid_namespace(bench, 1, "--session", "s-1") as (task,):
         answer = asked(bench)
@@ -118,7 +118,7 @@ def test_gate_settles_a_task_as_lost_when_its_pid_namespace_has_ended(bench: Ben
 def test_gate_checks_a_task_out_of_sight_only_while_a_session_waits(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A task whose processes cannot be seen is checked again until the wait ends.
+    """Processes of another PID namespace cannot be seen. Such a task is checked again until the wait ends.
 
     Row 57 of the acceptance scenarios.
     """

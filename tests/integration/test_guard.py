@@ -103,7 +103,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_kinds_in_recognises_habits_by_the_commands_of_a_text(command: str, kinds: list[str]) -> None:
-    """Quoted, commented and redirected words are not taken for commands."""
+    """Words in quotes, comments and redirections are not taken for commands."""
     assert kinds_in(command, is_background=False) == kinds
     event = Event(client="claude", kind="tool", session=SESSION, cwd="/", command=command)
     assert not kinds or _may_need_advice(event), "the advice would not be loaded"
@@ -150,7 +150,7 @@ def test_first_advice_creates_a_private_state_directory(bench: Bench) -> None:
 
 
 def test_guard_rewrites_a_command_only_when_the_client_asks_no_permission(bench: Bench) -> None:
-    """A client with permission prompts would match its rules with `outlive run`."""
+    """A client that asks for permission would check `outlive run` and not the model's own command."""
     given = {"run_in_background": True, "timeout": 5000}
     bench.env["HOME"] = str(bench.root)
     free = {"permission_mode": "bypassPermissions"}
@@ -269,7 +269,7 @@ def test_gemini_hook_exports_the_session_to_commands_that_call_outlive(bench: Be
 
 
 def test_gemini_hook_gives_advice_with_the_result_of_the_tool(bench: Bench) -> None:
-    """Gemini CLI shows its model no text before a tool, so the advice comes after it."""
+    """Gemini CLI does not show its model a text before a tool, so the advice follows the tool."""
     shell: dict[str, Any] = {"tool_name": "run_shell_command"}
     answer = said(call(bench, "gemini", "advise", tool_input={"command": "nohup ls &"}, **shell))
     assert answer["hookSpecificOutput"]["hookEventName"] == "AfterTool"

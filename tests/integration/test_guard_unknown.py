@@ -39,7 +39,7 @@ def before_edit(bench: Bench, repo: Path) -> str:
 
 @pytest.mark.parametrize("how", ["off", "compare", "watch"])
 def test_guard_answers_unknown_while_an_unobserved_task_may_hold_files(bench: Bench, repo: Path, how: str) -> None:
-    """The task's text takes files away. After the task's end, the guard answers clear."""
+    """The task's text takes files away. When the task has ended, the guard answers clear."""
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q", "--observe", how)
     stashed = repo / ".git/refs/stash"
     wait_until(lambda: stashed.exists() and not (repo / ".git/index.lock").exists(), "the stash")

@@ -178,7 +178,7 @@ def test_hook_presents_an_ending_with_results_and_acknowledges_it_at_the_end_of_
 
 
 def test_claude_batch_acknowledges_the_notice_of_the_batch_before(bench: Bench) -> None:
-    """The model reads between two batches, but not between two calls of one batch."""
+    """Claude Code asks the model between two batches, but not between two calls of one batch."""
     task = ended(bench)
     assert task in context(said(call(bench, "claude", "PostToolBatch")))
     assert said(call(bench, "claude", "PostToolUse")) == {}
@@ -213,7 +213,7 @@ def test_session_of_another_project_receives_no_notice(bench: Bench) -> None:
 def test_resumed_session_is_not_notified_again_when_its_transcript_has_the_notice(
     bench: Bench, clients: Clients
 ) -> None:
-    """The transcript proves that the model received the notice before its client died."""
+    """The transcript proves that the model received the notice before the client died."""
     env = {"CLAUDE_PID": clients.start()}
     transcript = bench.root / "transcript.jsonl"
     said(call(bench, "claude", "SessionStart", source="startup", env=env, transcript_path=str(transcript)))
@@ -277,7 +277,7 @@ def test_clear_hands_tasks_over_to_the_next_session_of_the_process(bench: Bench,
 
 
 def test_session_begins_and_ends_when_its_client_process_cannot_be_seen(bench: Bench) -> None:
-    """The process id is invalid or of another namespace, so liveness is unknown."""
+    """The process id is invalid or from another PID namespace, so it is unknown whether the client lives."""
     for pid in ("1073741824", "x", "-1", ""):
         said(call(bench, "claude", "SessionStart", source="startup", env={"CLAUDE_PID": pid}))
     assert [each["alive"] for each in bench.json("session", "list")["sessions"]] == [None]
@@ -599,7 +599,7 @@ def test_hook_prints_one_line_when_the_disk_is_full(bench: Bench) -> None:
 
 
 def test_hook_exits_with_0_when_the_state_directory_cannot_be_created(bench: Bench) -> None:
-    """The hook exits with code 0 and prints one line at most."""
+    """The hook prints one line at most, and exits with code 0."""
     for event in EVERY:
         done = call(bench, "claude", event, env={"OUTLIVE_HOME": "/proc/nowhere"}, source="startup")
         assert done.returncode == 0
@@ -762,7 +762,7 @@ def test_hook_imports_no_heavy_module(bench: Bench, event: str) -> None:
 def test_gemini_prompt_reports_endings_after_events_whose_answers_are_not_shown(
     bench: Bench, event: str, fields: dict[str, Any]
 ) -> None:
-    """The notice stays pending at such an event, and the prompt carries the hand-off."""
+    """The notice stays pending at such an event. The prompt has the hand-off."""
     said(call(bench, "gemini", "SessionStart", source="startup"))
     task = ended(bench, "exit 3")
     assert said(call(bench, "gemini", event, **fields)) == {}
@@ -810,7 +810,7 @@ def test_resumed_session_gets_client_commands_in_its_hand_off(bench: Bench) -> N
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_session_start_calls_no_fsync_when_there_is_nothing_to_report(bench: Bench, tmp_path: Path) -> None:
-    """The start of a session need not survive a power failure, which ends the session."""
+    """A power failure also ends the session, so the record of its start need not survive one."""
     said(call(bench, "claude", "SessionStart", source="startup"))
     log = tmp_path / "calls"
     payload = {"session_id": SESSION, "cwd": str(bench.project), "hook_event_name": "SessionStart", "source": "resume"}
@@ -879,7 +879,7 @@ def test_command_of_finds_the_subcommand_of_codex_by_its_place(words: str, comma
 
 
 def test_client_lacks_a_terminal_unless_stdin_and_stdout_are_terminals() -> None:
-    """For a process that is gone, `lacks_terminal` returns False."""
+    """`lacks_terminal` returns True if stdin or stdout is no terminal. For an ended process it returns False."""
     main, side = os.openpty()
     found, gone = [], 0
     for stdin, stdout in ((side, side), (side, subprocess.DEVNULL), (subprocess.PIPE, side)):

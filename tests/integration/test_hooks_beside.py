@@ -41,7 +41,7 @@ def repo(bench: Bench) -> Path:
 
 
 def stashed(bench: Bench) -> str:
-    """Launch a task that holds a.py away until the file `go` exists."""
+    """Launch a task that stashes a.py until the file `go` exists."""
     task = launch(bench, f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, "a.py")
     return task
@@ -111,7 +111,7 @@ def test_hook_warns_before_a_tool_reads_a_held_file(
 
 
 def test_hook_resolves_a_search_in_the_present_directory_of_the_client(bench: Bench, repo: Path) -> None:
-    """The payload's directory counts, not the directory that the client began in."""
+    """The search is resolved in the payload's directory, not in the directory where the client began."""
     (repo / "docs").mkdir()
     task = stashed(bench)
     started = {"CLAUDE_PROJECT_DIR": str(repo / "docs")}
@@ -155,7 +155,7 @@ def test_hook_warns_when_a_file_in_the_command_cannot_be_determined(bench: Bench
 
 
 def test_hook_warns_of_a_file_that_an_ended_task_left_away_until_it_is_restored(bench: Bench, repo: Path) -> None:
-    """The warning says that no process is going to restore the file."""
+    """The warning says that no process is going to restore the file. After the restoration there is no warning."""
     task = launch(bench, "git stash push -q; kill -9 $$")
     bench.run("wait", task, "--no-ack")
     told = about_to(bench, "Edit", file_path=str(repo / "a.py"))
@@ -222,7 +222,7 @@ def test_notice_names_no_edit_that_the_client_refused(bench: Bench, repo: Path, 
 
 
 def test_notice_dates_a_late_reported_edit_by_the_time_of_its_file(bench: Bench, repo: Path) -> None:
-    """The file's time decides, because clients report an edit only after its batch."""
+    """Clients report an edit only after its batch of tools, so the notice uses the file's time."""
     task = launch(bench, f"echo three > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "its write")
     (repo / "a.py").write_text("mine\n")
@@ -266,7 +266,7 @@ def test_hook_records_no_edit_when_no_task_runs(bench: Bench) -> None:
 
 
 def test_hand_off_names_a_client_shell_from_its_start_to_its_end(bench: Bench, repo: Path) -> None:
-    """The result of the client's tool shows the start, and the client's stop the end."""
+    """The hook sees the start in the result of the client's tool, and the end at the client's stop."""
     launch(bench, "true")
     output = repo / "b1.output"
     response = (

@@ -66,7 +66,7 @@ def test_cursor_hook_presents_an_ending_with_a_result_and_acknowledges_it_at_sto
 def test_cursor_stop_acknowledges_nothing_when_the_turn_was_aborted(bench: Bench) -> None:
     """The user stopped the turn, so it is not known what the model has read.
 
-    No message follows the turn.
+    The hook sends no message after such a turn.
     """
     tell(bench, "sessionStart")
     task = ended(bench, "exit 3")
@@ -121,7 +121,7 @@ def test_cursor_advice_is_given_once_with_the_result_of_the_tool(bench: Bench) -
 
 
 def test_cursor_sub_agents_are_listed_until_the_turn_is_over(bench: Bench) -> None:
-    """The turn's end removes all, as Cursor does not report which sub-agent has ended."""
+    """Cursor does not report which sub-agent has ended, so the end of the turn removes all of them."""
     tell(bench, "sessionStart")
     tell(bench, "subagentStart")
     found = bench.json("hand-off", "--session", SESSION)["foreign"]

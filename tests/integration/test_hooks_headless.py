@@ -95,7 +95,7 @@ def test_stop_hook_reports_all_endings_together_when_no_task_runs(bench: Bench, 
 
 
 def test_stop_hook_reports_the_first_failure_at_once_and_the_rest_together(bench: Bench, session: Session) -> None:
-    """A failure may change the model's next step. A second failure waits for the rest."""
+    """The first failure may change the model's next step. Other endings wait until no task runs."""
     rest = [launch(bench, until("go")), launch(bench, f"{until('second')}; exit 4")]
     first = ended(bench, "exit 3")
     told = session.answer(session.stop())
@@ -140,7 +140,7 @@ def test_stop_hook_exits_without_a_report_when_its_client_died(bench: Bench, ses
 
 
 def test_stop_hook_exits_when_a_newer_stop_hook_of_the_session_sleeps(bench: Bench, session: Session) -> None:
-    """Of two stop hooks of one session, the older exits and the newer reports."""
+    """Of two stop hooks of one session, the older one exits and the newer one reports."""
     task = launch(bench, until("go"))
     older = session.sleeper()
     newer = session.sleeper()
@@ -184,7 +184,7 @@ SERVER = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print
 
 
 def test_stop_hook_recognises_a_server_without_the_environment_of_its_task(bench: Bench, session: Session) -> None:
-    """A server with a cleared environment or an adopted one is known by its process."""
+    """A server that cleared its environment or was adopted is recognised by its process."""
     bare = launch(bench, f'exec env -i {sys.executable} -c "{SERVER}"')
     with (bench.project / "log").open("wb") as log:
         adopted_one = subprocess.Popen([sys.executable, "-c", SERVER], stdout=log, cwd=bench.project)

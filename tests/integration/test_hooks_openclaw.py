@@ -1,4 +1,4 @@
-"""OpenClaw's hooks, called as by its plugin: from one gateway with many sessions."""
+"""OpenClaw's hooks, called as by its plugin, from one gateway with many sessions."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_openclaw_turn_is_continued_for_endings_three_times(gateway: Gateway) ->
 
 
 def test_openclaw_watcher_presents_no_notice_and_the_next_turn_does(gateway: Gateway) -> None:
-    """The watcher asks for a turn. The notice stays pending until that turn."""
+    """The watcher requests a turn. The notice stays pending until that turn."""
     task = launch(gateway.bench, f"{until('go')}; exit 3")
     watcher = gateway.watch()
     (gateway.bench.project / "go").touch()
@@ -179,6 +179,6 @@ def test_openclaw_advice_is_given_once_and_nothing_is_rewritten(gateway: Gateway
 
 
 def test_openclaw_answer_is_shortened_and_empty_without_content() -> None:
-    """An answer for 20,000 characters has less than 10,000."""
+    """An answer of 20,000 characters is shortened to less than 10,000."""
     assert openclaw.write("before_prompt_build", Answer()) == {}
     assert len(str(openclaw.write("session_start", Answer(context="x" * 20_000))["context"])) < 10_000

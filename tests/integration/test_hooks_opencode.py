@@ -1,4 +1,4 @@
-"""OpenCode's hooks, called as by its plugin: from one process with many sessions."""
+"""OpenCode's hooks, called as by its plugin, from one process with many sessions."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_opencode_plugin_calls_exactly_the_events_that_the_hook_knows() -> None:
 
 
 def test_opencode_hook_acknowledges_only_what_the_model_has_read(bench: Bench, client: Client) -> None:
-    """Calls of one batch acknowledge no notice. The next request to the model does."""
+    """Calls in one batch acknowledge no notice. The next request to the model acknowledges it."""
     task = ended(bench)
     assert f"notice n{task}01ended" in context(client.call("tool.execute.after", has_read=True))
     assert client.call("tool.execute.after", has_read=False) == {}
@@ -182,7 +182,7 @@ def test_opencode_sub_agents_are_listed_and_receive_no_notice(bench: Bench, clie
 
 
 def test_opencode_sub_agent_is_unknown_and_then_lost_when_its_client_died(bench: Bench, client: Client) -> None:
-    """The resumed session is told of the sub-agent although no task runs."""
+    """The hand-off of the resumed session names the sub-agent, although no task runs."""
     client.call("session.created", agent_id=CHILD["id"], children=[CHILD])
     client.end()
     later = Client(bench)
@@ -212,7 +212,7 @@ def test_opencode_dispose_ends_a_session_only_when_the_process_ends(bench: Bench
 
 
 def test_opencode_session_ends_at_once_when_it_is_deleted(bench: Bench, client: Client) -> None:
-    """Only the deleted session ends, but no other session of the process."""
+    """Only the deleted session ends. Other sessions of the process go on."""
     client.call("chat.message", OTHER, source="startup")
     client.call("session.deleted", OTHER, reason="deleted")
     wait_until(lambda: sessions(bench)[OTHER]["end_reason"] == "deleted", "the end")
@@ -220,7 +220,7 @@ def test_opencode_session_ends_at_once_when_it_is_deleted(bench: Bench, client: 
 
 
 def test_opencode_guard_rewrites_only_when_no_permission_rule_applies(bench: Bench, client: Client) -> None:
-    """The guard rewrites a command if the plugin reports that the client asks nobody."""
+    """The guard rewrites a command if the plugin reports that the client asks no person."""
     given: dict[str, Any] = {"tool_name": "bash", "tool_input": {"command": "nohup make &", "description": "x"}}
     assert "has no record" in context(client.call("tool.execute.before", asks_nobody=True, **given))
     words = [*bench.command("hook", "opencode", "tool.execute.before"), "--guard", "rewrite"]

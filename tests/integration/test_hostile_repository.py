@@ -1,7 +1,7 @@
 """Snapshots and counts of commits execute nothing that a repository configures.
 
-Every way in which git would run a program leads to one script that writes a mark. The tests first check that git
-itself runs the script, because otherwise they would prove nothing.
+In the test repository, every way in which git would run a program runs one script, which writes a mark. The tests first
+check that git itself runs the script. Otherwise they would prove nothing.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def test_task_is_observed_without_executing_anything_of_the_repository(trap: Tra
 
 
 def test_measure_distance_executes_nothing_of_the_repository(trap: Trap) -> None:
-    """Without the script, commits are counted, or an object is found to be missing."""
+    """Commits are counted, or an object is reported as missing, and the script does not run."""
     assert measure_distance(state(trap, trap.first), state(trap, trap.second)) == Distance(ahead=1, behind=0)
     assert measure_distance(state(trap, trap.second), state(trap, trap.first)) == Distance(ahead=0, behind=1)
     assert measure_distance(state(trap, MISSING), state(trap, trap.second)) is None
@@ -209,7 +209,7 @@ def test_measure_distance_counts_commits_of_the_history(tmp_path: Path) -> None:
 
 
 def test_measure_distance_gives_up_when_the_object_store_hangs(trap: Trap) -> None:
-    """A pipe in place of the file `shallow` costs the timeout, and the result is None."""
+    """If the file `shallow` is a pipe, the call returns None after its timeout."""
     shallow = trap.tree.path / ".git" / "shallow"
     os.mkfifo(shallow)
     assert measure_distance(state(trap, trap.first), state(trap, trap.second), 0.3) is None

@@ -138,7 +138,7 @@ def test_notice_is_acknowledged_by_its_lineage_only_and_dismissed_by_any_caller(
 
 
 def test_notify_policy_decides_which_notices_a_task_gets(bench: Bench) -> None:
-    """A success, and a failure with a retry, write the notices of the task's policy.
+    """For a success, and for a failure with a retry, only the notices of the task's policy are written.
 
     Rows 29 and 30 of the acceptance scenarios.
     """
@@ -244,7 +244,7 @@ def test_notice_text_is_framed_stripped_masked_and_capped(bench: Bench) -> None:
 
 
 def test_group_notices_count_down_to_one_final_notice(bench: Bench) -> None:
-    """Two members remain, then one. The final notice lists all members.
+    """The notices say that two members remain, then one. The final notice lists all members.
 
     Row 27 of the acceptance scenarios.
     """
@@ -301,7 +301,7 @@ def test_group_notice_is_dismissed_when_its_members_want_no_notices(bench: Bench
 
 
 def test_notice_counts_the_tasks_of_the_session_that_still_run(bench: Bench) -> None:
-    """Servers do not count, nor do tasks that ended before the running ones began."""
+    """Servers are not counted. Tasks that ended before the running tasks began are not counted either."""
     before = ended(bench, "s-1")
     assert told(bench, "s-1") == [before]
     bench.launch("sleep 400", "--session", "s-1", "--notify", "failure")
@@ -369,7 +369,7 @@ def test_followers_print_each_notice_once(bench: Bench) -> None:
 
 
 def test_follower_prints_a_notice_when_a_keeper_dies(bench: Bench) -> None:
-    """A dead keeper commits no ending. Its hang-up wakes the follower, which settles."""
+    """A killed keeper commits no ending. The hang-up of its FIFO wakes the follower, which settles the task."""
     begin(bench, "s-1")
     task = bench.launch("sleep 400", "--session", "s-1")
     follower = Follower(bench, "s-1")

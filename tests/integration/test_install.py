@@ -262,7 +262,7 @@ def test_uninstall_keeps_the_schema_of_opencode_only_with_entries_of_the_user(
 
 @pytest.mark.parametrize("name", ["XDG_CONFIG_HOME", "OPENCODE_CONFIG_DIR"])
 def test_install_finds_opencode_by_its_variables(bench: Bench, user: Path, name: str) -> None:
-    """`XDG_CONFIG_HOME` and `OPENCODE_CONFIG_DIR` move OpenCode's configuration."""
+    """`XDG_CONFIG_HOME` and `OPENCODE_CONFIG_DIR` change the place of OpenCode's configuration."""
     place = bench.root / "elsewhere"
     bench.env[name] = str(place)
     install(bench, "opencode")
@@ -307,7 +307,7 @@ def test_install_keeps_a_symbolic_link_to_the_configuration(bench: Bench, user: 
 def test_install_and_uninstall_are_refused_when_a_file_changes_during_the_question(
     bench: Bench, user: Path, verb: str
 ) -> None:
-    """The exit code is 2, and no file is changed. A client may write at any time."""
+    """A client may write at any time. The exit code is 2, and no file is changed."""
     file = user / ".claude.json"
     settings(user, "claude")
     file.write_text('{"startups": 1}')
@@ -347,7 +347,7 @@ def test_uninstall_removes_the_directories_of_an_interrupted_installation(bench:
 
 @pytest.mark.parametrize("name", [".claude/skills", "store"])
 def test_install_writes_nothing_when_one_file_cannot_be_written(bench: Bench, user: Path, name: str) -> None:
-    """One read-only directory, perhaps the target of a link, prevents every change."""
+    """One read-only directory prevents every change, even if it has only the target of a link."""
     folder = user / name
     folder.mkdir(parents=True)
     (folder / "claude.json").write_text("{}")
@@ -608,7 +608,7 @@ def codex(bench: Bench, user: Path) -> Path:
 
 
 def test_install_writes_the_trust_in_each_codex_hook_once(bench: Bench, codex: Path) -> None:
-    """A second installation adds no second table, with which Codex would not start."""
+    """A second installation adds no second table, because Codex would not start with two."""
     bench.ok("install", "--yes", "--client", "codex")
     trusted = tomllib.loads(codex.read_text())["hooks"]["state"]
     (codex.parent / "hooks.json").unlink()
@@ -706,7 +706,7 @@ def test_install_and_uninstall_keep_a_string_in_codex_that_looks_like_the_server
 
 
 def test_trust_in_a_codex_hook_of_the_user_moves_with_the_hook(bench: Bench, codex: Path) -> None:
-    """Trust is stored by position. The hook moves up when Outlive's hook is removed."""
+    """Trust is stored by the hook's position, which changes when Outlive's hook is removed."""
     hooks = codex.parent / "hooks.json"
     bench.ok("install", "--yes", "--client", "codex")
     found = json.loads(hooks.read_text())
@@ -723,7 +723,7 @@ def test_trust_in_a_codex_hook_of_the_user_moves_with_the_hook(bench: Bench, cod
 
 
 def test_uninstall_keeps_trust_in_former_codex_hooks_of_the_user(bench: Bench, codex: Path) -> None:
-    """Trust in hooks that no longer exist stays if Outlive was not installed."""
+    """Uninstalling keeps the recorded trust in hooks that no longer exist, even if Outlive was never installed."""
     codex.write_text(f'[hooks.state."{codex.parent}/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:1"\n')
     before = tree(codex.parent)
     bench.ok("uninstall", "--yes", "--client", "codex")
@@ -760,7 +760,7 @@ LITTLE = (
 def test_uninstall_restores_a_configuration_with_little_content(
     bench: Bench, user: Path, client: str, name: str, text: str
 ) -> None:
-    """The file also stays as it is when Outlive was not installed before."""
+    """If Outlive was never installed, uninstalling leaves the file unchanged too."""
     file = user / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
@@ -906,7 +906,7 @@ def test_install_keeps_settings_that_the_user_added_to_the_server_in_codex(bench
 
 
 def test_install_and_uninstall_refuse_a_configuration_that_is_no_regular_file(bench: Bench, user: Path) -> None:
-    """Reading a pipe would block the command."""
+    """A pipe, for example, is refused, because reading it would block the command."""
     (user / ".claude").mkdir()
     os.mkfifo(user / CLIENTS["claude"])
     for verb in ("install", "uninstall"):
@@ -928,7 +928,7 @@ def test_install_and_uninstall_refuse_a_configuration_that_is_no_regular_file(be
 def test_uninstall_leaves_valid_json_when_the_file_was_edited(
     bench: Bench, user: Path, client: str, name: str, text: str
 ) -> None:
-    """No client reads an empty file as JSON."""
+    """The file is not left empty, because no client reads an empty file as JSON."""
     file = user / name
     file.parent.mkdir()
     file.write_text(text)

@@ -160,7 +160,7 @@ def test_key_makes_a_launch_idempotent(bench: Bench) -> None:
 
 @pytest.mark.parametrize("ending", ["failed", "cancelled", "lost"])
 def test_key_starts_a_new_attempt_when_its_task_did_not_succeed(bench: Bench, ending: str) -> None:
-    """Of twelve concurrent callers, one starts the attempt.
+    """Of twelve concurrent callers, one starts the new attempt.
 
     With `--key-scope ended`, no attempt is started.
     """
@@ -283,7 +283,7 @@ def test_launch_stores_no_values_of_the_environment(bench: Bench) -> None:
 
 
 def test_command_ignores_no_signal_when_its_launcher_ignores_signals(bench: Bench) -> None:
-    """The command resets the signals that a launcher under `nohup` ignores."""
+    """A launcher under `nohup` ignores signals. For the command, these signals are reset to their defaults."""
     script = f"trap '' HUP INT QUIT TERM; exec {' '.join(bench.command('run', '--', 'sleep', '30'))}"
     done = subprocess.run(
         ["bash", "-c", script], env=bench.env, cwd=bench.project, capture_output=True, text=True, check=True

@@ -115,7 +115,7 @@ def test_hook_loads_no_ledger_for_an_edit_of_another_file_after_a_failure(bench:
 
 
 def test_hook_and_guard_find_left_files_when_the_journal_is_empty(bench: Bench, repo: Path) -> None:
-    """The ledger answers for a path, a directory, a pattern and a whole tree."""
+    """The ledger has the answer for a path, a directory, a pattern and a whole tree."""
     task = failed(bench, "echo two | tee a.py b.py; exit 1")
     forget_journal(bench, task)
     line = f"task {task} ended and left a.py, b.py changed"
@@ -200,7 +200,7 @@ def test_left_files_are_read_from_the_journal_when_the_ledger_lacks_them(bench: 
 
 
 def test_path_is_recorded_for_the_later_of_two_failed_tasks(bench: Bench) -> None:
-    """Each path is recorded once, so repeated failures do not make the record grow."""
+    """Each path is recorded only once, so repeated failures do not make the record grow."""
     first = failed(bench, "echo two | tee a.py b.py; exit 1")
     second = failed(bench, "echo three > a.py; exit 1")
     assert (left(bench, first), left(bench, second)) == (["b.py"], ["a.py"])
@@ -209,7 +209,7 @@ def test_path_is_recorded_for_the_later_of_two_failed_tasks(bench: Bench) -> Non
 
 
 def test_left_files_are_recorded_when_the_last_process_of_the_task_has_ended(bench: Bench, repo: Path) -> None:
-    """While a process of the task runs, the journal answers and nothing is recorded."""
+    """While a process of the task runs, readers use the journal, and no file is recorded."""
     task = bench.launch(f"({until('go')}; echo two > b.py) & echo two > a.py; exit 1")
     bench.run("wait", task, "--no-ack")
     assert bench.json("guard", "a.py")["holders"][0]["task"] == task

@@ -75,7 +75,7 @@ def test_settle_changes_nothing_when_the_task_was_cancelled(bench: Bench) -> Non
 
 
 def test_settle_changes_nothing_when_a_newer_attempt_runs(bench: Bench) -> None:
-    """The first attempt's keeper reports again, and the retried task stays running."""
+    """A late report of the first attempt's keeper does not end the retried task."""
     task = bench.launch("test -e again && sleep 30; touch again; exit 5")
     bench.run("wait", task)
     assert bench.ok("retry", task) == task
@@ -124,7 +124,7 @@ def test_task_ends_with_its_command_when_a_child_runs_on(bench: Bench) -> None:
 
 
 def test_leftover_process_is_listed_while_the_witness_exits(bench: Bench) -> None:
-    """The process moves from the witness to the keeper during the keeper's search."""
+    """The process becomes a child of the keeper while the keeper searches for left processes."""
     client = Outlive(home=bench.env["OUTLIVE_HOME"])
     tasks = [client.run("sleep 4 & true", cwd=bench.project).wait() for _ in range(60)]
     assert [len(task.as_dict()["left_running"]) for task in tasks] == [1] * 60
@@ -143,7 +143,7 @@ def test_cancel_is_refused_when_the_command_has_ended(bench: Bench) -> None:
 
 
 def test_cancel_agrees_with_the_state_when_the_command_exits_at_the_same_time(bench: Bench) -> None:
-    """In thirty races, the exit code of `cancel` tells which came first."""
+    """In thirty races, the exit code of `cancel` tells whether the cancel or the exit came first."""
     for pause in range(30):
         task = bench.launch(f"sleep 0.0{pause:02d}")
         done = bench.run("cancel", task)

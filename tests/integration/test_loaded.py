@@ -69,7 +69,7 @@ def test_verbs_load_no_rules_when_they_read_no_text_of_a_command(bench: Bench) -
 
 
 def test_verbs_load_no_rules_while_a_harmless_task_runs(bench: Bench) -> None:
-    """A search for words in the task's text shows that the task takes no files away."""
+    """A quick search of the task's text shows that the task takes no files away."""
     task = bench.launch(until("go"), "--session", SESSION)
     asked = WITHOUT_TEXT[3:]
     assert {words: loaded(bench, *words) for words in asked} == dict.fromkeys(asked, ())
@@ -88,7 +88,7 @@ def test_hooks_load_no_rules_for_an_edit_of_an_unchanged_file(bench: Bench) -> N
 
 
 def test_verbs_load_the_rules_when_they_read_the_text_of_a_command(bench: Bench) -> None:
-    """The test shows that the other tests search for the right module names."""
+    """The rules are found among the loaded modules, so the other tests search for the right names."""
     task = bench.launch(f"{until('go')}; git stash", "--session", SESSION)
     assert "outlive.observe.predict.rule" in loaded(bench, "guard", "--command", "cat a.py")
     assert "outlive.observe.predict.rule" in loaded(bench, "hand-off", "--session", SESSION)

@@ -1,4 +1,4 @@
-"""Running tasks that changed many files: answers need bounded work and stay true."""
+"""Running tasks that changed many files: answers are true and need bounded work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The MCP server: the verbs as tools, with the project and rights of the caller."""
+"""The MCP server: subcommands as tools, with the project and rights of the caller."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_tools_answer_over_http(bench: Bench, server: HttpServer, era: str) -> N
 
 
 def test_tool_documents_equal_those_of_the_command_line(bench: Bench) -> None:
-    """The JSON of a tool is what `--json` prints. That of `list` has fewer fields."""
+    """The JSON of a tool is what `--json` prints. Only the JSON of `list` has fewer fields."""
     task = bench.launch("echo hi")
     bench.ok("wait", task)
 
@@ -148,7 +148,7 @@ def test_tool_documents_equal_those_of_the_command_line(bench: Bench) -> None:
 
 
 def test_effects_tool_bounds_its_answer(bench: Bench) -> None:
-    """A client gives the answer to its model. Only `effects --json` has every path."""
+    """The answer is short, because a client gives it to its model. `effects --json` has every path."""
     (bench.project / ".git").mkdir()
     task = bench.launch("i=0; while [ $i -lt 2000 ]; do : > f$i; i=$((i + 1)); done")
     bench.ok("wait", task)
@@ -177,7 +177,7 @@ def test_wait_and_cancel_tools_fail_when_the_group_has_no_task(bench: Bench, too
 
 
 def test_wait_tool_returns_after_a_slice_and_can_be_resumed(bench: Bench) -> None:
-    """The answer has the argument to resume. Other calls are answered during a wait."""
+    """The answer has the argument that resumes the wait. Other calls are answered during a wait."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") as client:
@@ -338,7 +338,7 @@ def test_run_tool_is_refused_when_the_clients_shell_may_be_restricted(
 
 
 def test_run_tool_is_refused_over_http(bench: Bench) -> None:
-    """The tool launches no task, because the server does not know who calls."""
+    """The tool launches no task, because the server does not know which client calls."""
     server = HttpServer(bench)
 
     async def steps() -> None:
@@ -366,7 +366,7 @@ def test_http_server_does_not_assign_its_own_session_to_callers(bench: Bench) ->
 
 
 def test_run_tool_launches_for_codex_in_its_session_and_directory(bench: Bench) -> None:
-    """Session, sandbox and directory come with each call. The sandbox is off here."""
+    """Session, sandbox and directory come with each call. In this test, the sandbox is off."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     meta = {**CODEX_FREE, "codex/sandbox-state-meta": {"sandboxCwd": elsewhere.as_uri()}}
@@ -429,7 +429,7 @@ def test_opencode_session_comes_from_an_argument_that_the_plugin_adds(bench: Ben
 
 
 def test_openclaw_project_comes_from_an_argument_that_the_plugin_adds(bench: Bench) -> None:
-    """OpenClaw starts all servers in one directory. Each session sees its own project."""
+    """OpenClaw starts all servers in one directory. With the argument, each session sees its own project."""
     other = bench.root / "other"
     other.mkdir()
     mine, theirs = bench.launch("true", cwd=other), bench.launch("true")
@@ -466,7 +466,7 @@ def test_server_sends_no_document_when_the_client_would_hide_the_text(bench: Ben
 
 
 def test_session_sees_its_own_tasks_in_other_projects(bench: Bench, clients: Clients) -> None:
-    """A predecessor's tasks are visible, too. Tasks of other sessions there are not."""
+    """The tasks of its predecessor are visible too. Tasks of other sessions in those projects are not."""
     other = bench.root / "other"
     other.mkdir()
     neighbours = bench.launch("sleep 600", "--session", "s-2", cwd=other)
@@ -497,7 +497,7 @@ def test_session_sees_its_own_tasks_in_other_projects(bench: Bench, clients: Cli
 
 
 def test_tasks_of_another_project_are_not_visible(bench: Bench) -> None:
-    """No tool lists, shows or cancels such a task, and no resource reads its output."""
+    """No tool lists, shows or cancels a task of another project, and no resource reads its output."""
     other = bench.root / "other"
     other.mkdir()
     mine, foreign = bench.launch("sleep 600"), bench.launch("sleep 600", cwd=other)
@@ -556,7 +556,7 @@ def test_server_serves_the_session_that_hooks_recorded_for_its_client(bench: Ben
 
 
 def test_server_inside_a_task_serves_the_session_of_its_client(bench: Bench) -> None:
-    """The task's session counts only if neither the client nor its hooks name one."""
+    """The session of the task counts only if neither the client nor its hooks name a session."""
     inside = {**NO_SESSION, **environ_of_task({}, "t1", "parent")}
 
     async def steps() -> None:
@@ -631,7 +631,7 @@ def test_run_tool_obeys_notify_and_key(bench: Bench) -> None:
 
 
 def test_guard_tool_names_the_task_that_holds_a_file(bench: Bench) -> None:
-    """The tool takes paths or a command. A client of another project sees no holder."""
+    """The tool takes paths or a command. For a client of another project, the tool names no task."""
     worktree = Worktree(bench.project)
     worktree.commit(**{"a.py": "as committed\n"})
     worktree.write("a.py", "as it should be\n")
@@ -655,7 +655,7 @@ def test_guard_tool_names_the_task_that_holds_a_file(bench: Bench) -> None:
 
 
 def test_retry_tool_is_refused_when_the_run_tool_is_refused(bench: Bench) -> None:
-    """A retry launches a command as well, so no second attempt is made."""
+    """A retry also launches a command, so no second attempt is started."""
     task = bench.launch("true")
     bench.ok("wait", task)
 

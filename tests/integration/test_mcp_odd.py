@@ -1,4 +1,4 @@
-"""The MCP server with crowds of waiting calls, and with invalid requests."""
+"""The MCP server with many waiting calls, and with invalid requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MCP tasks: tasks of Outlive in two dialects, durable before they are answered."""
+"""MCP tasks: tasks of Outlive in two dialects, recorded before they are answered."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def ended(client: Client, task: str) -> dict[str, Any]:
 
 
 def test_task_of_protocol_2025_is_followed_by_get_and_result(bench: Bench) -> None:
-    """`params.task` asks for a task. `tasks/result` blocks until the task has ended."""
+    """The client asks for a task with `params.task`. `tasks/result` blocks until the task has ended."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") as client:
@@ -99,7 +99,7 @@ def test_task_of_protocol_2025_is_followed_by_get_and_result(bench: Bench) -> No
 
 
 def test_task_of_the_extension_has_its_result_in_get(bench: Bench) -> None:
-    """The server decides to answer with a task. A failed command is a completed task."""
+    """The server decides to answer with a task. If the command fails, the MCP task is `completed`."""
 
     async def steps() -> None:
         async with modern(bench) as client:
@@ -222,7 +222,7 @@ def servers(bench: Bench) -> list[int]:
 
 
 def test_mcp_task_of_another_project_is_not_found(bench: Bench) -> None:
-    """A client of another project cannot get the task, although it knows the id."""
+    """A client of another project cannot get the task, even if the client knows the id."""
     other = bench.root / "other"
     other.mkdir()
     found: dict[str, str] = {}
@@ -257,7 +257,7 @@ def test_http_header_must_name_the_task_of_the_request(bench: Bench, server: Htt
 
 
 def open_notices(bench: Bench, session: str = "s-1") -> list[str]:
-    """Return the ids of the notices that a session is owed, without a claim."""
+    """Return the ids of the pending notices of a session, without claiming them."""
     answer = bench.json("gate", "--session", session)
     return [str(notice["id"]) for notice in answer["untold"]]
 
@@ -307,8 +307,8 @@ def test_ending_is_reserved_for_the_mcp_client_that_follows_the_task(bench: Benc
 
 
 @pytest.mark.parametrize("dialect", ["legacy", "extension"])
-def test_ending_is_owed_again_when_the_server_of_the_mcp_client_has_exited(bench: Bench, dialect: str) -> None:
-    """A client that gets the result later is told that the ending was reported before."""
+def test_ending_is_pending_again_when_the_server_of_the_mcp_client_has_exited(bench: Bench, dialect: str) -> None:
+    """If the client gets the result later, the result says that the ending was reported before."""
     found: dict[str, str] = {}
 
     async def first() -> None:
@@ -332,7 +332,7 @@ def test_ending_is_owed_again_when_the_server_of_the_mcp_client_has_exited(bench
 
 
 def test_reservation_of_an_ending_lapses_when_the_mcp_client_stops_asking(bench: Bench) -> None:
-    """A reservation lasts three poll intervals. A later request makes a new one."""
+    """A reservation ends after three poll intervals without a request. A later request makes a new one."""
     task = begun_and_ended(bench)
 
     async def steps() -> None:

@@ -76,7 +76,7 @@ def test_headless_session_waits_for_silent_successes(bench: Bench, session: Sess
 
 @pytest.mark.parametrize(("last", "may_stop"), [("true", True), ("echo a word", False)])
 def test_group_ending_keeps_the_session_when_a_member_has_output(bench: Bench, last: str, may_stop: bool) -> None:
-    """The session may stop without the notice of a group only if every member succeeded without output."""
+    """The notice of a group does not keep the session only if every member succeeded without output."""
     for command in ("true", last):
         ended(bench, command, *POLICY, "--group", "g")
     assert bench.json("gate", "--session", SESSION)["may_stop"] is may_stop

@@ -200,7 +200,7 @@ def test_run_refuses_invalid_queue_options(bench: Bench, options: tuple[str, ...
 
 
 def test_run_refuses_to_wait_when_the_dependency_is_its_own_task(bench: Bench) -> None:
-    """Inside a task, `--after` that task with `--wait` would never end, but without `--wait` it is allowed."""
+    """Inside a task, `--after` this task with `--wait` would never end. Without `--wait` it is allowed."""
     call = " ".join(bench.command("run", "--after", "$OUTLIVE_TASK", "--wait", "60s", "--", "true"))
     task = bench.launch(f"{call} 2>&1; echo code $?")
     bench.ok("wait", task)
@@ -246,7 +246,7 @@ def test_keeper_of_a_queued_task_sleeps(bench: Bench) -> None:
 
 
 def test_keeper_of_a_queued_task_wakes_without_a_new_exec(bench: Bench) -> None:
-    """Hundreds of keepers may wake at once, and a new interpreter takes longer to start than a keeper."""
+    """Waking a sleeping keeper is faster than starting an interpreter, and hundreds of keepers may wake at once."""
     holder = _gated(bench, "--lock", "l")
     waiting = _gated(bench, "--lock", "l")
     keeper = bench.keeper(waiting)
@@ -370,7 +370,7 @@ def test_queue_of_two_hundred_tasks_runs_in_order(bench: Bench) -> None:
 
 @pytest.mark.parametrize("how", ["retry", "key"])
 def test_new_attempt_of_a_queued_task_waits_for_its_dependency(bench: Bench, how: str) -> None:
-    """A task that ended while it was queued waits for its dependency again when it is retried."""
+    """A task that ended in the queue is retried, and waits for its dependency again."""
     first = _gated(bench)
     _ready(bench, first)
     then = bench.launch("echo then", "--after", first, "--key", "k")
@@ -386,7 +386,7 @@ def test_new_attempt_of_a_queued_task_waits_for_its_dependency(bench: Bench, how
 
 
 def test_queued_task_begins_after_a_long_lock_on_the_ledger(bench: Bench) -> None:
-    """The keeper tries again when the ledger was locked for longer than one attempt to write waits."""
+    """If the ledger is locked for longer than one write waits, the keeper tries again."""
     first = _gated(bench)
     _ready(bench, first)
     then = bench.launch("echo then", "--after", first, "--lock", "l")

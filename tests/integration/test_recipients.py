@@ -93,7 +93,7 @@ def test_compacted_session_receives_no_endings_of_earlier_sessions(bench: Bench,
 def test_stop_hook_confirms_endings_of_earlier_sessions(
     bench: Bench, clients: Clients, client: str, event: str
 ) -> None:
-    """The session that was told has no task of its own, and the next session is not told again."""
+    """The first session has no task of its own. The next session does not get the endings again."""
     (task,) = over(bench, clients, "s-1", "exit 3")
     process = clients.start()
     assert handed(begin(bench, "s-2", "--client", client, "--pid", process)) == [task]
@@ -162,7 +162,7 @@ def _text_of(path: Path) -> str:
 
 
 def test_session_that_was_shown_a_running_task_receives_its_ending(bench: Bench, clients: Clients) -> None:
-    """Session A has died, and session B receives the ending but need not wait at the gate for the task."""
+    """When session A has died, session B receives the ending. The gate does not make B wait for the task."""
     process = clients.start()
     begin(bench, "A", "--pid", process)
     task = bench.launch(f"{until('go')}; exit 3", "--session", "A")
@@ -197,7 +197,7 @@ def test_ending_waits_for_a_new_session_when_no_session_is_left(bench: Bench, cl
 def test_warned_session_receives_an_ending_when_the_launching_session_dies(
     bench: Bench, clients: Clients, *, dies_first: bool
 ) -> None:
-    """B's hand-off warns that a task of A may stash files, and B receives the ending when A has died."""
+    """B's hand-off warns that a task of A may stash files. When A has died, B receives the ending."""
     process = clients.start()
     begin(bench, "A", "--pid", process)
     task = bench.launch(f"{until('go')}; exit 3 && git stash", "--session", "A")

@@ -158,7 +158,7 @@ def test_task_is_lost_when_all_its_processes_are_killed(bench: Bench) -> None:
 
 
 def test_ending_is_not_earlier_than_the_start_when_a_reader_settles(bench: Bench) -> None:
-    """The reader read the clock before the task started, and the ending is still recorded after the start."""
+    """The reader has read the clock before the task started. The ending is still recorded after the start."""
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness", "command")
     started = bench.row(task).current.started_at
@@ -179,7 +179,7 @@ def test_lost_task_does_not_name_a_reboot_when_its_boot_is_unknown(bench: Bench)
 
 
 def test_task_is_lost_by_a_reboot_when_its_boot_id_differs(bench: Bench) -> None:
-    """The recorded boot id is another one, so the living process with the recorded pid is left alone."""
+    """The recorded boot id is another one, so a living process with the recorded pid is not signalled."""
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness")
     database = apsw.Connection(bench.home.ledger)
@@ -197,7 +197,7 @@ def test_task_is_lost_by_a_reboot_when_its_boot_id_differs(bench: Bench) -> None
 
 
 def test_reader_leaves_a_process_alone_that_has_the_pid_of_a_dead_command(bench: Bench) -> None:
-    """The recorded identity does not match the living process, so the task is lost and the process is not killed."""
+    """The living process does not match the recorded identity. The task is lost, and the process is not killed."""
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness", "command")
     stranger = subprocess.Popen(["sleep", "60"])
@@ -259,7 +259,7 @@ def test_task_is_not_settled_when_its_lock_cannot_be_opened(bench: Bench) -> Non
 
 
 def test_list_stays_the_same_when_all_processes_have_ended(bench: Bench) -> None:
-    """Two calls of `list` return the same ended tasks.
+    """Two calls of `list` print the same ended tasks.
 
     Row 46 of the acceptance scenarios.
     """

@@ -1,4 +1,4 @@
-"""Idle keepers that take another task, which runs as under a new keeper."""
+"""Idle keepers that run another task; the task runs as under a new keeper."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def client(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Outlive:
 
 
 class Dismissed(Exception):
-    """An idle keeper has reached its time limit, which happens on a busy machine."""
+    """An idle keeper has ended at its time limit, as may happen on a busy machine."""
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def looking_at_a_keeper() -> Iterator[None]:
 
 
 def patient(test: Callable[P, None]) -> Callable[P, None]:
-    """Return a test that is run again if an idle keeper has ended too early."""
+    """Return a test that runs again if an idle keeper has ended too early."""
 
     @wraps(test)
     def tried(*given: P.args, **named: P.kwargs) -> None:
@@ -131,9 +131,9 @@ def is_gone(pid: int) -> bool:
 
 
 def run_by(bench: Bench, client: Outlive, keeper: int, command: str, **options: object) -> Task:
-    """Run a command until the given keeper takes it, and return the task.
+    """Launch a command repeatedly until the given keeper runs it; return that task.
 
-    Another keeper may be idle, too, and the given keeper may not be idle yet.
+    Another keeper may be idle too, and the given keeper may not be idle yet.
     """
     others: list[Task] = []
     for _ in range(50):
@@ -325,7 +325,7 @@ except KeyboardInterrupt:
 
 
 def test_cancelling_a_program_does_not_end_a_task_of_its_idle_keeper(bench: Bench) -> None:
-    """While it is cancelled, the program launches a task through an idle keeper, and this task runs to its end."""
+    """While the program is cancelled, it launches a task through an idle keeper. This task runs to its end."""
     (bench.project / "inner.py").write_text(INNER)
     outer = bench.launch(f"exec {sys.executable} inner.py", "--observe", "off")
     wait_until(lambda: "ready" in bench.ok("output", outer), "the program inside")

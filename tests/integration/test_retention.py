@@ -119,7 +119,7 @@ def test_sweep_without_apply_deletes_nothing(bench: Bench) -> None:
 
 
 def test_sweep_keeps_live_tasks_dependencies_and_unacknowledged_endings(bench: Bench) -> None:
-    """`sweep` keeps these tasks even when their date has passed and the outputs exceed the limit.
+    """`sweep` keeps these tasks even if their date has passed and the outputs exceed the limit.
 
     Row 42 of the acceptance scenarios.
     """
@@ -219,7 +219,7 @@ def test_audit_names_every_fault_and_its_repair(bench: Bench) -> None:
 
 
 def test_audit_suggests_a_rebuild_only_when_it_can_recreate_the_row(bench: Bench) -> None:
-    """A bundle that was copied under another task's id, or that has no attempt, cannot become a row."""
+    """`audit` cannot rebuild a bundle that was copied under another task's id, or a bundle without an attempt."""
     task = bench.launch("true")
     bench.ok("wait", task)
     tasks = Path(bench.home.tasks)
@@ -350,7 +350,7 @@ def test_audit_rebuilds_a_lost_ledger_from_the_bundles(bench: Bench, how: str) -
     "how", ["moved away", "empty", "with its fingerprint", "an older copy", "of another directory"]
 )
 def test_next_command_restores_tasks_that_the_ledger_lacks(bench: Bench, how: str) -> None:
-    """The gate still forbids the session to stop, and the command names the restored tasks."""
+    """The command names the restored tasks, and the gate still refuses to let the session stop."""
     first = _ended(bench, "exit 4")
     older = _copy_of_ledger(bench)
     os.mkfifo(bench.project / "gate")
@@ -396,7 +396,7 @@ def test_next_command_restores_an_emptied_ledger_that_a_keeper_has_open(bench: B
 
 
 def test_commands_refuse_a_ledger_that_is_a_broken_link(bench: Bench) -> None:
-    """No process can create a ledger there, so no command may wait for its restoring."""
+    """No process can create a ledger at the end of the link, so no command waits for a restored ledger."""
     _ended(bench, "true")
     _lose_ledger(bench)
     os.symlink(bench.root / "nowhere", bench.home.ledger)
@@ -441,7 +441,7 @@ def test_commands_do_not_read_the_task_directory_when_the_ledger_is_complete(ben
 
 
 def test_failed_write_keeps_the_old_count_of_attempts(bench: Bench) -> None:
-    """`count_attempt` is called inside the launcher's transaction, so a full disk must not make it raise."""
+    """On a full disk, `count_attempt` must not raise, because it runs inside the launcher's transaction."""
     _ended(bench, "true")
     name, _, count = read_fingerprint(bench.home.ledger).partition(" ")
     limits = getrlimit(RLIMIT_FSIZE)
@@ -454,7 +454,7 @@ def test_failed_write_keeps_the_old_count_of_attempts(bench: Bench) -> None:
 
 
 def test_rebuilt_ledger_keeps_the_states_of_queued_and_unstarted_tasks(bench: Bench) -> None:
-    """After the rebuild, the running task still has its lock, and the failed task is still retried."""
+    """After the rebuild, the running task still has its lock, and the failed task is retried as before."""
     os.mkfifo(bench.project / "gate")
     first = _ended(bench, "true")
     holder = bench.launch("read x < gate", "--lock", "l", "--after", first)
@@ -495,7 +495,7 @@ def test_audit_rebuilds_ended_tasks_when_bundles_are_damaged(bench: Bench) -> No
 
 
 def test_audit_rebuild_ignores_a_task_that_is_being_launched(bench: Bench) -> None:
-    """The launcher is still waiting for the ledger, and then records its task itself."""
+    """The launcher still waits for the ledger. It then records its task itself."""
     before = {_ended(bench, "true")}
     bench.ok("list")
     others = apsw.Connection(bench.home.ledger)
@@ -541,7 +541,7 @@ def test_audit_finishes_a_rebuild_that_was_killed(bench: Bench) -> None:
 
 
 def test_rebuild_restores_every_task_when_the_ledger_is_lost_again_meanwhile(bench: Bench) -> None:
-    """A ledger that is lost while it is restored is not declared complete without its first rows."""
+    """If the ledger is lost while it is restored, it does not count as complete without its first rows."""
     tasks = [_ended(bench, "true"), bench.launch("sleep 60"), _ended(bench, "true")]
     orphan = tasks[1]
     bench.kill(orphan, "keeper", "witness")
@@ -571,7 +571,7 @@ def test_list_settles_a_queued_row_whose_task_has_ended(bench: Bench) -> None:
 
 
 def test_sweep_restores_a_task_that_the_ledger_lacks(bench: Bench) -> None:
-    """The ledger is lost and the bundle is old, but its task's ending was not reported yet."""
+    """The ledger is lost. The bundle is old, but the ending of its task was not reported yet."""
     task = _ended(bench, "echo precious; exit 3", "--session", "s-1")
     for suffix in ("", "-wal", "-shm"):
         Path(bench.home.ledger + suffix).unlink(missing_ok=True)

@@ -48,7 +48,7 @@ def test_client_runs_a_task_and_reads_its_result(client: Outlive) -> None:
 
 
 def test_run_records_the_paths_that_a_task_will_touch(client: Outlive, bench: Bench) -> None:
-    """`touches` accepts texts and paths, and relative paths count from the task's directory."""
+    """`touches` accepts texts and paths. Relative paths start at the task's directory."""
     task = client.run("true", touches=["a", bench.root / "b"]).wait()
     assert bench.row(task.id).launch.touches == (str(bench.project / "a"), str(bench.root / "b"))
 
@@ -207,7 +207,7 @@ def test_run_takes_a_single_text_as_one_name(client: Outlive) -> None:
     ],
 )
 def test_run_raises_user_error_when_an_argument_has_the_wrong_type(client: Outlive, wrong: dict[str, Any]) -> None:
-    """The message names the argument."""
+    """The error message names the argument."""
     with pytest.raises(UserError, match=next(iter(wrong))):
         client.run("true", **wrong)
 
@@ -222,7 +222,7 @@ def test_run_refuses_invalid_environment_variables(client: Outlive, env: dict[st
 
 @pytest.mark.root
 def test_task_gets_no_privileges_that_its_program_has_dropped(bench: Bench) -> None:
-    """The program sets `no_new_privs` after its first launch, and its second task has the flag, too."""
+    """The program sets `no_new_privs` after its first launch. Its second task has the flag too."""
     script = """
 import os
 from outlive import Outlive
@@ -341,7 +341,7 @@ def test_client_leaks_no_descriptors(client: Outlive) -> None:
 
 
 def test_clients_close_the_ledger_when_they_are_collected(client: Outlive, bench: Bench) -> None:
-    """Five clients, one for each launch, leave no descriptors open."""
+    """Five clients with one launch each leave no descriptors open after garbage collection."""
     client.run("true").wait()
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
@@ -380,7 +380,7 @@ def test_session_object_works_as_the_session_commands(client: Outlive) -> None:
 
 
 def test_tasks_refuses_an_unknown_state(client: Outlive) -> None:
-    """An unknown state would find no tasks, which the program could take for an answer."""
+    """Otherwise the result would be empty, and the program would take this for an answer."""
     with pytest.raises(UserError, match="'finished' is no state of a task"):
         client.tasks(state=["failed", "finished"])  # type: ignore[list-item]
 
@@ -533,6 +533,6 @@ def test_client_logs_a_restored_ledger(client: Outlive, bench: Bench, caplog: py
 
 
 def test_task_reports_whether_its_key_started_it(client: Outlive) -> None:
-    """A launch with the key of a succeeded task starts nothing, and one with the key of a failed task does."""
+    """A launch with the key of a succeeded task starts nothing. One with the key of a failed task starts it again."""
     assert [client.run("true", key="a").wait().was_started for _ in range(2)] == [True, False]
     assert [client.run("exit 3", key="b").wait().was_started for _ in range(2)] == [True, True]

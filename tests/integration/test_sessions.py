@@ -1,4 +1,4 @@
-"""Sessions: what they continue, which endings they receive, what ends with them."""
+"""Sessions: which one they continue, which endings they receive, what they end."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_resumed_session_continues_the_lineage_under_a_new_id(bench: Bench, clie
 def test_session_continues_the_one_that_its_client_gives_evidence_for(
     bench: Bench, clients: Clients, evidence: str, options: tuple[str, ...]
 ) -> None:
-    """A named predecessor, a transcript path and a terminal each find the right one of three sessions."""
+    """A named predecessor, a transcript path and a terminal each identify the right one of three sessions."""
     pids = {name: clients.start() for name in ("s-0", "s-1", "s-9")}
     begin(bench, "s-0", "--pid", pids["s-0"], "--transcript", "/other.jsonl", "--terminal", "6")
     begin(bench, "s-1", "--pid", pids["s-1"], "--transcript", "/t.jsonl", "--terminal", "7")
@@ -97,7 +97,7 @@ def test_notice_of_a_compacted_session_shows_whether_it_crossed_the_boundary(ben
 
 
 def test_first_fork_receives_endings_when_the_launching_session_is_dead(bench: Bench, clients: Clients) -> None:
-    """While the launching session lives, its forks receive nothing, and later the second fork receives nothing."""
+    """The forks of a living session receive nothing. When the session is dead, only the first fork does."""
     parent = clients.start()
     begin(bench, "s-1", "--pid", parent)
     begin(bench, "f-1", "--source", "fork", "--continues", "s-1", "--pid", clients.start())
@@ -182,7 +182,7 @@ def test_session_is_over_when_its_process_has_died(bench: Bench, clients: Client
 
 
 def test_hand_off_is_printed_once_when_hooks_begin_a_session_at_once(bench: Bench, clients: Clients) -> None:
-    """Four calls of `session begin` run at the same time, and one of them prints the hand-off."""
+    """Of four calls of `session begin` at the same time, one prints the hand-off."""
     process = clients.start()
     ended(bench, "s-1")
     with ThreadPoolExecutor(4) as pool:

@@ -232,6 +232,6 @@ def test_sink_list_shows_no_secrets(bench: Bench) -> None:
 
 
 def test_deliverer_does_not_import_apprise_at_its_start() -> None:
-    """Importing Apprise takes long, so only a delivery to an Apprise sink may do it."""
+    """Importing Apprise takes long, so it is imported only for a delivery to an Apprise sink."""
     loaded = "import sys, outlive.service.notices.deliver; sys.exit('apprise' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", loaded], check=False).returncode == 0

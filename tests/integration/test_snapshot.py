@@ -474,7 +474,7 @@ def test_comparison_reports_every_kind_of_change(tree: Worktree, tmp_path: Path)
 
 
 def test_comparison_ignores_an_index_that_git_only_refreshed(tree: Worktree) -> None:
-    """`git status` rewrites the index, but nothing was staged."""
+    """`git status` rewrites the index without staging anything."""
     before = full(tree)
     os.utime(tree.path / "top")
     tree.git("status")
@@ -520,7 +520,7 @@ def test_late_snapshot_does_not_show_the_state_at_the_start(tree: Worktree) -> N
 
 
 def test_file_has_appeared_when_its_directory_was_away_during_a_late_snapshot(tree: Worktree) -> None:
-    """The directory was moved away and back, so the file in it has its old times."""
+    """The directory was moved away and back, so the file in it has an old change time."""
     tree.write("kept/a", "old\n")
     tree.commit()
     tree.settle_index()
@@ -573,7 +573,7 @@ def test_comparison_reports_no_file_change_when_a_directory_is_untracked(tree: W
 def test_snapshot_is_the_same_after_json(
     tracked: dict[bytes, bytes], untracked: dict[bytes, bytes], directory: str
 ) -> None:
-    """The names and contents are arbitrary bytes."""
+    """A snapshot with arbitrary bytes in names and contents is read back unchanged."""
     seen = Snapshot(
         directory=directory, is_present=True, tree=Tree(tracked=tracked, untracked=untracked), files={"x": b"\xff"}
     )
@@ -583,7 +583,7 @@ def test_snapshot_is_the_same_after_json(
 @given(cut=st.integers(0, 400), at=st.integers(0, 400))
 @settings(max_examples=40, deadline=None)
 def test_damaged_snapshot_json_is_read_as_none_or_as_a_snapshot(cut: int, at: int) -> None:
-    """A file that was cut off or lacks a byte does not raise when it is read."""
+    """Reading raises no error, even if the file was cut off or lacks a byte."""
     kept = to_json(Snapshot(directory="/", is_present=True, tree=Tree(tracked={b"a": b"i"}, untracked={})))
     torn = kept[: max(0, len(kept) - cut)]
     torn = torn[:at] + torn[at + 1 :]

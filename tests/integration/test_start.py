@@ -55,7 +55,7 @@ class Start:
         self._begin_read, self.begin = os.pipe()
 
     def fork_witness(self) -> None:
-        """Fork the witness, which forks the command-to-be; close their pipe ends here."""
+        """Fork the witness, which forks the command's process; close their pipe ends."""
         assert self.held.lock is not None
         start = witness.Start(
             lock=self.held.lock,
@@ -118,7 +118,7 @@ def has_begun_falsely(seen: Evidence | None) -> bool:
 
 
 def test_command_has_no_ending_when_its_keeper_dies_before_the_exec(start: Start) -> None:
-    """The keeper is killed before it takes the listener, so the command never begins."""
+    """The keeper is killed before it takes the listener. The command never begins."""
 
     def live() -> None:
         start.make_channels()
@@ -168,7 +168,7 @@ def test_command_dies_when_keeper_and_witness_are_killed_during_its_exec(start: 
 
 
 def test_task_is_cancelled_when_its_cancel_prevents_the_start(bench: Bench) -> None:
-    """The keeper had killed the command-to-be because of the cancel, so the task is neither lost nor failed."""
+    """Because of the cancel, the keeper has killed the command's process before its exec. The task is cancelled."""
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness", "command")
     files, launch = bench.files(task), bench.row(task).launch

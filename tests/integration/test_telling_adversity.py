@@ -1,4 +1,4 @@
-"""Sessions, the inbox and sinks, with calls and input in unusual orders and forms."""
+"""Sessions, the inbox and sinks, with unusual orders of calls and unusual input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def test_follower_sleeps_again_when_another_reader_took_a_deferred_notice(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A follower that postponed a notice stops waking up early once `inbox` has printed the notice."""
+    """The follower has deferred a notice. When `inbox` has printed the notice, the follower no longer wakes for it."""
     monkeypatch.setattr(follow_service, "DEFERRAL_CEILING_S", 0.3)
     begin(bench, "s-1")
     bench.launch("sleep 401", "--session", "s-1", "--group", "g")
@@ -58,7 +58,7 @@ def test_gate_counts_its_ceiling_from_each_new_wait(bench: Bench) -> None:
 
 
 def test_session_id_of_two_projects_means_the_session_of_this_project(bench: Bench) -> None:
-    """`cancel` and `wait` without ids leave the other project's task alone, and the counts are separate."""
+    """Without ids, `cancel` and `wait` leave the other project's task alone. The counts are separate."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     other = bench.launch("sleep 401", "--session", "main", cwd=elsewhere)
@@ -185,7 +185,7 @@ def test_group_with_members_in_several_directories_ends_once(bench: Bench) -> No
 
 
 def test_group_notice_shows_the_output_of_a_failed_member(bench: Bench) -> None:
-    """The failed member is named although fourteen members succeeded."""
+    """The notice shows the failed member, although fourteen members succeeded."""
     names = [bench.launch(until("go"), "--session", "s-1", "--group", "g") for _ in range(14)]
     bad = bench.launch(f"{until('go')}; echo symbol not found; exit 7", "--session", "s-1", "--group", "g")
     (bench.project / "go").touch()
@@ -265,7 +265,7 @@ def test_compacted_session_keeps_its_process(bench: Bench, clients: Clients) -> 
 
 
 def test_dismiss_refuses_a_notice_of_another_project(bench: Bench) -> None:
-    """Only a call without a session may dismiss the notice there."""
+    """A session of another project cannot dismiss the notice. A call without a session can dismiss it."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     task = ended(bench, "s-1")
@@ -287,7 +287,7 @@ def test_sink_command_that_leaves_a_background_process_is_called_once(bench: Ben
 
 
 def test_delivery_to_a_slow_receiver_ends_at_its_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The timeout is one for the whole answer, so a receiver that sends single bytes cannot extend it."""
+    """The timeout covers the whole answer, so a receiver that sends single bytes cannot extend it."""
     monkeypatch.setattr(sink_transport, "_PATIENCE_S", 0.5)
     server = socket.create_server(("127.0.0.1", 0))
 

@@ -1,7 +1,7 @@
 """Tasks and commands that run while Outlive is upgraded or uninstalled.
 
-Most tests use copies of the package and of apsw below a directory of their own, and replace that copy as an installer
-does: the old files are removed and the new ones written. One test builds wheels and lets pip replace them.
+Most tests use copies of the package and of apsw in a directory of their own. They replace the copy as an installer
+does: they remove the old files and write the new ones. One test builds wheels and lets pip replace them.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def test_task_is_retried_when_the_installation_changes(bench: Bench, installatio
 
 
 def test_queued_task_fails_when_no_code_is_left_to_start_it(bench: Bench, installation: Installation) -> None:
-    """Without the installation and the copy of the code, the reason is `installation_gone`, and `retry` works."""
+    """If installation and copy of the code are gone, the reason is `installation_gone`, and `retry` works."""
     holder = installation.ok("run", "--lock", "l", until("go"))
     waiting = installation.ok("run", "--lock", "l", "echo mine")
     until_keeper_sleeps(bench, waiting)
@@ -382,7 +382,7 @@ def test_waiting_commands_answer_when_the_installation_changes(
 def test_followed_inbox_prints_a_later_ending_when_the_installation_changes(
     bench: Bench, installation: Installation, how: str
 ) -> None:
-    """`inbox --follow` also adopts a task whose keeper was killed after the change."""
+    """After the change, `inbox --follow` also adopts a task whose keeper was killed."""
     begin(bench, "s-1")
     task = bench.launch(f"{until('go')}; exit 3", "--session", "s-1")
     follower = installation.start("inbox", "--session", "s-1", "--follow", "--json")
@@ -428,7 +428,7 @@ def test_program_launches_when_the_installation_changes(bench: Bench, installati
 def test_program_without_a_spawner_starts_one_from_the_next_version(
     bench: Bench, installation: Installation, how: str, expected: str
 ) -> None:
-    """If Outlive was deleted, the launch raises an error that says that the installation is gone."""
+    """If Outlive was deleted, the launch raises an error, which says that the installation is gone."""
     program = installation.start_program([PYTHON, "-S", "-c", _PROGRAM, str(installation.place), str(bench.state)])
     assert program.stdin is not None
     assert program.stdout is not None

@@ -98,7 +98,7 @@ def test_watcher_reports_an_ending_once(bench: Bench, watchers: Watchers) -> Non
 
 
 def test_only_one_watcher_of_a_client_watches(bench: Bench, watchers: Watchers) -> None:
-    """Every turn that ends starts a watcher, and each exits at once if another one watches already."""
+    """Every end of a turn starts a watcher. The new watcher exits at once if another one watches already."""
     task = launch(bench, until("go"))
     first = watchers.start()
     watchers.until_there()
@@ -141,7 +141,7 @@ def test_only_one_of_two_clients_of_a_session_is_woken(bench: Bench, watchers: W
 def test_watcher_that_waits_for_its_turn_ends_when_its_client_is_killed(
     bench: Bench, watchers: Watchers, clients: Clients
 ) -> None:
-    """The other client's watcher still watches and reports the ending."""
+    """The watcher of the other client still watches, and reports the ending."""
     task = launch(bench, until("go"))
     first = watchers.start()
     watchers.until_there()
@@ -205,7 +205,7 @@ def test_watcher_ends_when_the_input_of_its_client_is_closed(bench: Bench, watch
 
 
 def test_watcher_ends_when_its_session_has_ended(bench: Bench, watchers: Watchers) -> None:
-    """The client may wait for the watcher before it ends itself."""
+    """The watcher must end first, because the client may wait for it."""
     task = launch(bench, until("go"))
     watcher = watchers.start()
     watchers.until_there()
@@ -217,7 +217,7 @@ def test_watcher_ends_when_its_session_has_ended(bench: Bench, watchers: Watcher
 
 
 def test_watching_begins_although_another_process_checks_the_lock(bench: Bench, watchers: Watchers) -> None:
-    """A process that only checks whether a watcher exists has the lock for a moment."""
+    """A process that checks whether a watcher exists holds the lock for a moment."""
     from outlive.hooks.state import session_files
 
     client = int(watchers.env["CLAUDE_PID"])
@@ -256,7 +256,7 @@ def test_resumed_session_is_watched_when_its_beginning_is_recorded(
 
 
 def test_watcher_sleeps_and_gives_up_when_no_beginning_is_recorded(watchers: Watchers, clients: Clients) -> None:
-    """A watcher that polled for the beginning of its session would have many context switches."""
+    """The watcher sleeps and does not poll, so it has few context switches."""
     before = getrusage(RUSAGE_CHILDREN).ru_nvcsw
     assert watchers.end(watchers.start("resume", CLAUDE_PID=clients.start())) == (0, "", "")
     assert getrusage(RUSAGE_CHILDREN).ru_nvcsw - before < 50, "somebody looks every few milliseconds"
@@ -355,7 +355,7 @@ def test_message_wakes_the_session_and_its_prompt_hook_reports_the_ending(
 
 
 def test_message_wakes_only_one_of_two_clients(bench: Bench, watchers: Watchers, clients: Clients, door: Door) -> None:
-    """The second client's watcher gets its turn after the ending was reported, and exits without output."""
+    """The second client's watcher gets the lock after the ending was reported, and exits without output."""
     task = launch(bench, f"{until('go')}; exit 3")
     first = watchers.start(**door.env)
     watchers.until_there()
@@ -382,7 +382,7 @@ def test_message_counts_as_received_after_its_notice_was_reported(bench: Bench) 
 def test_watcher_reports_the_ending_itself_when_its_message_is_not_taken(
     bench: Bench, watchers: Watchers, door: Door
 ) -> None:
-    """The prompt hook blocks the message if it arrives later, because the ending was reported already."""
+    """If the message arrives later, the prompt hook blocks it, because the ending was already reported."""
     task = launch(bench, f"{until('go')}; exit 3")
     watcher = watchers.start(**door.env)
     watchers.until_there()
@@ -399,7 +399,7 @@ def test_watcher_reports_the_ending_itself_when_its_message_is_not_taken(
 
 
 def test_watcher_reports_the_ending_itself_when_no_client_listens(bench: Bench, watchers: Watchers, door: Door) -> None:
-    """A client that was killed leaves the file of its socket behind."""
+    """The file of a killed client's socket still exists."""
     task = launch(bench, f"{until('go')}; exit 3")
     door.close()
     watcher = watchers.start(**door.env)

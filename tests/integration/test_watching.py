@@ -189,7 +189,7 @@ def test_output_stays_near_its_cap_while_the_command_writes(bench: Bench) -> Non
 
 
 def test_output_is_marked_as_truncated_when_its_command_truncates_it(bench: Bench) -> None:
-    """`tee /dev/stderr` opens the output file again and truncates it."""
+    """For example, `tee /dev/stderr` opens the output file again and truncates it."""
     task = bench.launch("seq 1 20000; sleep 0.6; echo x | tee /dev/stderr >/dev/null; sleep 0.6")
     bench.ok("wait", task)
     assert bench.show(task)["output"]["truncated"] is True
@@ -239,7 +239,7 @@ def test_list_shows_the_tasks_of_this_project(bench: Bench) -> None:
 
 
 def test_growing_output_is_not_marked_as_truncated(tmp_path: Path) -> None:
-    """A command that writes between two measurements of its file has not truncated it."""
+    """A command that writes between two measurements of its output file has not truncated the file."""
     fd = os.open(tmp_path / "output", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     record_fd = record.preallocate(str(tmp_path / "record"))
     watch = OutputCap(str(tmp_path), fd, record_fd, cap=1 << 20, can_punch=True)

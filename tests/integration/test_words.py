@@ -228,7 +228,7 @@ def test_wait_and_cancel_refuse_a_group_without_members(bench: Bench, tmp_path: 
 
 
 def test_empty_list_names_the_group(bench: Bench) -> None:
-    """The user sees a mistyped name, and escape sequences are removed from the name."""
+    """The user can see that the name was mistyped. Escape sequences are removed from the name."""
     bench.launch("true", "--group", "g")
     assert bench.ok("list", "--group", "h\x1b[2J").startswith("no tasks of the group h in this project")
     assert bench.ok("list", "--group", "h", "--all") == "no tasks of the group h"
@@ -280,7 +280,7 @@ def test_list_of_commands_fits_eighty_columns(bench: Bench) -> None:
     ],
 )
 def test_mistyped_call_gets_a_hint_with_the_right_call(bench: Bench, words: tuple[str, ...], hint: str) -> None:
-    """The hint can be typed as it stands, and nothing is launched."""
+    """The hint can be typed as it is printed. Nothing is launched."""
     done = bench.run(*words)
     assert done.returncode == 2
     assert hint in done.stderr
@@ -290,7 +290,7 @@ def test_mistyped_call_gets_a_hint_with_the_right_call(bench: Bench, words: tupl
 @pytest.mark.parametrize("words", [("extra",), ("--", "extra"), ("--", "--all")])
 @pytest.mark.parametrize("verb", ["list", "sweep", "audit", "gate", "inbox", "hand-off", "doctor", "uninstall", "mcp"])
 def test_command_without_arguments_refuses_them(bench: Bench, verb: str, words: tuple[str, ...]) -> None:
-    """`list` with an id would show all tasks, which could be taken for the answer about this id."""
+    """`list` with an id would print all tasks, and a user could take them for the answer about this id."""
     done = bench.run(verb, *words)
     assert done.returncode == 2, done.stdout
     assert "no word" in done.stderr
@@ -317,7 +317,7 @@ def test_run_suggests_a_shell_line_when_a_program_name_has_blanks(bench: Bench) 
 
 
 def test_invalid_since_gets_a_hint_with_valid_values(bench: Bench) -> None:
-    """The hint names durations first, because people type these."""
+    """The hint names durations first, because people use them most."""
     done = bench.run("list", "--since", "yesterday")
     assert done.returncode == 2
     assert "hint: write it as 90s, 15m, 2h or 7d; or seconds" in done.stderr
@@ -341,7 +341,7 @@ def test_guard_takes_a_command_after_two_dashes(bench: Bench) -> None:
 
 
 def test_guard_refuses_a_command_without_two_dashes(bench: Bench) -> None:
-    """Its words would count as paths, which do not exist, and the answer would be `clear`."""
+    """The words would be taken for paths. No such path exists, so the answer would be `clear`."""
     done = bench.run("guard", "git", "commit")
     assert (done.returncode, done.stdout) == (2, "")
     assert "outlive guard -- git commit" in done.stderr
@@ -352,7 +352,7 @@ def test_guard_refuses_a_command_without_two_dashes(bench: Bench) -> None:
 
 
 def test_wait_until_shows_the_end_of_the_output_when_no_line_matches(bench: Bench) -> None:
-    """The output that came instead of the line says why it did not come."""
+    """The end of the output may show why the line did not come."""
     task = bench.launch("echo address already in use; exit 1")
     done = bench.run("wait", task, "--until", "listening")
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""Attribution of changes to the task or to others, or to nobody if it is unknown."""
+"""Attribution of changes to the task, to other processes, or to none if unknown."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_summary_counts_all_files_of_a_list_that_was_cut() -> None:
 
 
 def test_unattributed_names_tracked_files_first() -> None:
-    """Tracked files come before untracked ones, which matter less often."""
+    """Tracked files come before untracked files, which are less important."""
     paths = (
         PathChange(path="a", how="appeared", was_tracked=False),
         PathChange(path="b\x1b[0m\n", how="changed"),
@@ -110,7 +110,7 @@ def test_summary_says_how_sure_it_is_when_watching_found_nothing() -> None:
 
 
 def test_files_of_a_restored_directory_are_not_unattributed() -> None:
-    """Files that return with a directory that the task moved are not due to others.
+    """Files that return with a directory are not attributed to others if the task moved it.
 
     The first snapshot was taken while the directory was away. A changed file in the directory is still listed.
     """
@@ -137,7 +137,7 @@ def moved_unseen(seen: str, then: GitState, now: GitState) -> str | None:
 
 
 def test_observed_part_of_git_explains_only_its_own_change() -> None:
-    """A written index explains no new HEAD, and a moved branch no other branch."""
+    """A written index does not explain a new HEAD. A moved branch does not explain another branch."""
     main = git_state(branch="refs/heads/main", head="a" * 40, refs={"refs/heads/main": "a", "refs/remotes/o/x": "a"})
     later = main.but(head="b" * 40, refs={"refs/heads/main": "b", "refs/remotes/o/x": "b"}, config="new")
     head = "HEAD moved while it ran (aaaaaaa -> bbbbbbb)"
@@ -185,7 +185,7 @@ def test_unreadable_refs_are_explained_by_any_observed_ref() -> None:
 
 
 def test_missing_repository_is_not_unattributed_when_the_task_removed_it() -> None:
-    """A repository or directory that the task removed is not reported as moved."""
+    """A repository or directory that the task removed is not reported as moved by others."""
     assert moved_unseen("HEAD", git_state(), git_state().but(identity="")) is None
     assert moved_unseen("", git_state(), git_state().but(identity="")) == "the repository it ran in is gone"
     looks = quick(git_state()), quick(git_state(), is_present=False)
@@ -230,9 +230,9 @@ def test_stash_depth_is_reported_unless_the_task_was_seen_stashing() -> None:
 
 
 def test_stash_of_a_submodule_is_not_reported_when_the_task_was_seen_stashing_there() -> None:
-    """A submodule's stash is recognised, though its name differs from its path.
+    """A submodule's stash is recognised, although the submodule's name differs from its path.
 
-    The submodule's git directory lies in the one of the repository around it.
+    The git directory of the submodule is inside the one of the outer repository.
     """
     deeper = comparison(stash=Move(name="stash", before="a", after=""), stash_depth=(1, 0), top="/r/lib")
     looks = quick(git_state()), quick(git_state())

@@ -47,7 +47,7 @@ def test_baseline_finds_every_path_and_no_other(contents: dict[bytes, bytes]) ->
 
 
 def test_baseline_is_unknown_for_files_whose_content_was_not_read() -> None:
-    """Converted, too new, linked and unread files have the state `?`."""
+    """Files that are converted, too new, links or unread have the state `?`."""
     known, unknown = "f" + "31" * 20, "?"
     for file, state, converts in (
         (seen(), known, False),
@@ -67,7 +67,7 @@ def test_baseline_is_unknown_for_files_whose_content_was_not_read() -> None:
 
 
 def test_missing_file_is_unknown_when_the_snapshot_was_late() -> None:
-    """The command was already running and may have removed the file."""
+    """The command already ran before the snapshot, and may have removed the file."""
     late = kept({b"x": GONE, b"y": seen()}, is_late=True)
     assert [late.state(f"/r/{name}") for name in "xyz"] == ["?", "f" + "31" * 20, "0"]
 

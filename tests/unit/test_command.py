@@ -26,7 +26,7 @@ words = st.binary(max_size=12).map(lambda raw: raw.replace(b"\0", b"").decode("u
 @some
 @given(st.lists(words, max_size=4), words.filter(bool))
 def test_text_of_a_command_is_read_by_a_shell_as_its_arguments(rest: list[str], first: str) -> None:
-    """Quoting loses nothing, not even bytes that are no UTF-8."""
+    """A shell gets the same arguments from the quoted text, even if they contain bytes that are no UTF-8."""
     command = from_argv([first, *rest])
     assert command.argv == (first, *rest)
     assert shlex.split(command.text) == [first, *rest]
@@ -62,7 +62,7 @@ def test_from_argv_refuses_a_missing_program(argv: list[str]) -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t "])
 def test_from_shell_text_refuses_a_blank_text(text: str) -> None:
-    """A shell would succeed without doing anything."""
+    """A shell would run a blank text successfully without doing anything."""
     with pytest.raises(UserError, match="no command"):
         from_shell_text(text)
 
@@ -88,7 +88,7 @@ def test_an_argument_longer_than_the_kernel_takes_is_refused(letter: str) -> Non
 
 
 def test_empty_argument_is_kept() -> None:
-    """Only the name of the program may not be empty."""
+    """An argument may be empty. Only the name of the program may not be empty."""
     assert from_argv(["printf", ""]).text == "printf ''"
 
 

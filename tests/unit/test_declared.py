@@ -175,7 +175,7 @@ def test_effects_of_a_wrapper_count_with_those_of_its_command() -> None:
 
 
 def test_argument_from_stdin_or_a_variable_is_an_unknown_path() -> None:
-    """The change itself is certain, but the name of the path is not."""
+    """That the command changes a path is certain, but the path is not known."""
     assert not differing(
         {
             "ls | xargs rm": "path:…",
@@ -305,7 +305,7 @@ def test_command_for_another_machine_or_container_touches_nothing_here() -> None
 
 
 def test_temporary_paths_do_not_count_unless_the_task_runs_there() -> None:
-    """Scratch files concern no other session, but a project under /tmp does."""
+    """Temporary files do not concern other sessions, but a project under /tmp does."""
     assert touched("rm -rf /tmp/x; echo a > /var/tmp/b; D=$(mktemp -d); cp a $D/b; rm -r $D") == ""
     assert touched("rm ${TMPDIR:-/tmp}/x; T=$(mktemp -t a.XXX); rm $T; T=`mktemp /tmp/a.XXX`; rm $T") == ""
     assert touched("cp a /tmp; cd /tmp && curl -O https://x/a; cd /tmp/lib && git init && git commit -m x") == ""
@@ -318,13 +318,13 @@ def test_temporary_paths_do_not_count_unless_the_task_runs_there() -> None:
 
 
 def test_address_is_named_without_its_password() -> None:
-    """Only the host is named."""
+    """Only the host of the address is named."""
     assert touched("psql postgres://me:hunter2@db/x -c 'drop table a'") == "database:db"
     assert touched("curl -d a=b https://me:hunter2@x.org/y") == "remote:x.org"
 
 
 def test_words_in_quotes_and_comments_are_not_commands() -> None:
-    """A text that only names a command does not run it."""
+    """A text that only mentions a command does not run this command."""
     for text in (
         "echo 'rm x'",
         "# rm x",
@@ -337,14 +337,14 @@ def test_words_in_quotes_and_comments_are_not_commands() -> None:
 
 
 def test_argv_is_read_without_a_shell() -> None:
-    """No character in an argument is special."""
+    """Without a shell, no character in an argument has a special meaning."""
     declared = declare(("rm", "a b", "$X", ";", "ls"), "/w")
     assert [touch.what for touch in declared.touches] == ["/w/a b", "$X", "/w/;", "/w/ls"]
     assert declared.touches[0].by == "rm 'a b' '$X' ';' ls"
 
 
 def test_touch_names_its_simple_command() -> None:
-    """The name is one line of limited length."""
+    """The name of the command is one line of limited length."""
     by = [touch.by for touch in of_text("ls && git  commit -m \\\n 'x' && sudo rm y").touches]
     assert by == ["git commit -m \\ 'x'", "rm y"]
     assert len(of_text("rm " + "x" * 5000).touches[0].by) == 200
@@ -416,7 +416,7 @@ def test_text_that_removes_and_restores_files_opens_a_window(text: str) -> None:
     ],
 )
 def test_text_that_does_not_restore_files_opens_no_window(text: str) -> None:
-    """A change that stays is no window."""
+    """A change that the text does not restore is no window."""
     assert not of_text(text).opens_window
 
 
@@ -529,7 +529,7 @@ def test_endless_recursion_in_a_text_ends(text: str) -> None:
 
 
 def test_undecodable_bytes_in_a_name_are_kept() -> None:
-    """A path need not be valid UTF-8."""
+    """A path may contain bytes that are no valid UTF-8."""
     assert touched("rm 'a\udcff'") == "path:/w/a\udcff"
 
 
@@ -555,7 +555,7 @@ def test_declare_raises_no_error_for_random_texts(parts: list[str]) -> None:
 
 @pytest.mark.usefixtures("no_grammar")
 def test_declared_level_is_unknown_without_the_grammar() -> None:
-    """The touches that are found are listed, but a split text is never complete."""
+    """Touches are found and listed, but without the grammar the list never counts as complete."""
     declared = of_text("cd a && sudo rm -rf x; ls | tee y > z; git commit -m 'a; b'")
     assert declared.level == "unknown"
     assert declared.needs_privileges
@@ -605,14 +605,14 @@ CHANGING = [tuple(line.split(" | ", 1)) for line in lines(CHANGES)]
 
 
 def test_corpus_is_large_enough_and_has_no_duplicates() -> None:
-    """The rates of the corpus mean little if it is small or repeats lines."""
+    """A small corpus, or one that repeats lines, would give meaningless rates."""
     texts = [text for _, text in CHANGING] + lines(READS) + lines(OPAQUE)
     assert len(CHANGING) + len(lines(READS)) >= 300
     assert sorted({text for text in texts if texts.count(text) > 1}) == []
 
 
 def test_95_percent_of_changing_commands_are_flagged() -> None:
-    """As many have every kind of change that their label names."""
+    """For 95 percent, every kind of change that their label names is found."""
     missed = [text for _, text in CHANGING if not of_text(text, CWD).is_flagged]
     assert len(missed) <= 0.05 * len(CHANGING), missed
     wrong = [
@@ -624,7 +624,7 @@ def test_95_percent_of_changing_commands_are_flagged() -> None:
 
 
 def test_at_most_3_percent_of_reading_commands_are_flagged() -> None:
-    """At most 5 percent are called unknown."""
+    """At most 5 percent of these commands are classified as unknown."""
     flagged = [text for text in lines(READS) if of_text(text, CWD).is_flagged]
     assert len(flagged) <= 0.03 * len(lines(READS)), flagged
     unknown = [text for text in lines(READS) if of_text(text, CWD).is_open]
@@ -640,7 +640,7 @@ def test_every_opaque_command_is_open_and_not_flagged() -> None:
 
 @pytest.mark.usefixtures("no_grammar")
 def test_85_percent_of_changing_commands_are_flagged_without_the_grammar() -> None:
-    """Every reading command has the level unknown if the grammar is missing."""
+    """Without the grammar, every reading command has the level unknown."""
     missed = [text for _, text in CHANGING if not of_text(text, CWD).is_flagged]
     assert len(missed) <= 0.15 * len(CHANGING), missed
     assert all(of_text(text, CWD).is_open for text in lines(READS))

@@ -1,4 +1,4 @@
-"""Drift: one sentence on whether the output of an ended task is still current."""
+"""Drift: a sentence on whether the output of an ended task is still current."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_drift_reports_a_missing_directory_and_a_replaced_repository() -> None:
 
 
 def test_drift_compares_files_by_content() -> None:
-    """A file rewritten with the same content is no drift; an unread file is unknown."""
+    """A file rewritten with the same content is no drift. A file that was not read is unknown."""
     for was, is_now, moved in (
         (HASHED + stamp() + b"1", HASHED + stamp(inode=2) + b"1", False),
         (HASHED + stamp() + b"1", UNHASHED + stamp(size=2), True),
@@ -97,7 +97,7 @@ def tracked(
 
 
 def test_drift_names_tracked_files_that_changed_since() -> None:
-    """A clean file that is dirty now, or a dirty one with new content, is named."""
+    """A file is named if it was clean and is dirty now, or if it was dirty and has new content."""
     a, b = HASHED + stamp() + b"1", HASHED + stamp() + b"2"
     for then, now, names in (
         ({}, {b"x": a, b"y": AS_INDEXED + stamp() + b"2"}, "x"),
@@ -134,7 +134,7 @@ def test_file_has_changed_when_its_new_content_was_staged() -> None:
 
 
 def test_drift_gives_only_a_number_for_files_with_the_same_mark() -> None:
-    """If two files share a mark, either of them or both have changed."""
+    """Two files share a checksum, so it is unknown which of them has changed."""
     names = iter(b"%d" % number for number in range(100_000))
     first = next(names)
     second = next(name for name in names if mark_of(name) == mark_of(first))
@@ -144,7 +144,7 @@ def test_drift_gives_only_a_number_for_files_with_the_same_mark() -> None:
 
 
 def test_drift_reports_files_of_a_new_commit_only_as_a_move_of_head() -> None:
-    """Files that match the new index are part of the commit; others are listed."""
+    """Files that match the new index are part of the commit. Other changed files are listed."""
     one, other = AS_INDEXED + stamp() + b"1", AS_INDEXED + stamp(at=15) + b"2"
     found = tracked({}, {b"x": other, b"y": HASHED + stamp(at=15) + b"2"}, clean={b"x": one}, staged="t", head=NEW)
     assert [each.split(" since ")[0] for each in found.details] == ["HEAD moved", "1 tracked file changed"]
@@ -164,7 +164,7 @@ def test_drift_notices_a_file_that_is_no_longer_tracked() -> None:
 
 
 def test_drift_is_unknown_when_the_index_was_written_and_the_old_one_was_not_read() -> None:
-    """A short command has no list of tracked files, so "unmoved" would be a guess."""
+    """A short command has no list of tracked files, so it is unknown whether the files are unchanged."""
     now = Tree(tracked={b"x": AS_INDEXED + stamp(at=1) + b"1"}, untracked={})
     for index, moved in (("i", False), ("j", None)):
         then = seen(git_state(index="i"))
@@ -188,7 +188,7 @@ def test_packed_ref_is_no_drift() -> None:
 
 
 def test_drift_names_moved_refs_once_and_the_branch_of_head_as_head() -> None:
-    """The file of a ref is not listed in addition to the ref itself."""
+    """A moved ref is listed, but the file that contains the ref is not listed in addition."""
     names = ("refs/heads/main", "refs/tags/v1")
     files = {f"{git_state().common_dir}/{name}": HASHED + stamp() + b"1" for name in names}
     then = seen(git_state(refs=dict.fromkeys(names, OLD)), files)
@@ -228,7 +228,7 @@ def test_drift_is_unknown_when_tracked_files_were_not_read() -> None:
 
 
 def test_file_written_after_the_end_has_changed_since() -> None:
-    """The time of writing decides; a file that matches the index may be the old one."""
+    """A file that was written after the end has changed. If it matches the index, this is unknown."""
     early, late = HASHED + stamp(at=5) + b"1", HASHED + stamp(at=15) + b"1"
     clean, put_back = AS_INDEXED + stamp(at=5) + b"2", AS_INDEXED + stamp(at=15) + b"2"
     for then, now, moved in (
@@ -254,7 +254,7 @@ def test_drift_is_unknown_when_something_could_not_be_read() -> None:
 
 
 def test_drift_escapes_names_of_branches_and_files() -> None:
-    """A name with escape sequences and newlines is shown in one harmless line."""
+    """A name with escape sequences and newlines is shown in one line, without control characters."""
     now = seen(git_state(branch="refs/heads/a\x1b[31m\nb"), {"x\ny\x1b[0m": GONE})
     found = drift(seen(git_state(), {"x\ny\x1b[0m": HASHED + stamp() + b"1"}), now)
     assert not any("\n" in each or "\x1b" in each for each in found.details)

@@ -32,7 +32,7 @@ def test_fold_lists_each_path_when_there_are_few() -> None:
 
 
 def test_fold_lists_single_files_next_to_a_large_directory() -> None:
-    """Source files are listed singly, and the files of an installer as one directory."""
+    """Source files are listed by name, and the many files of an installer as one directory."""
     many = [f"/r/node_modules/p{number // 10}/f{number}" for number in range(2000)]
     found = fold([*many, "/r/src/a.py", "/r/src/b.py", "/r/README"], 40)
     assert [(entry.path, entry.count) for entry in found] == [

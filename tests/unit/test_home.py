@@ -49,7 +49,7 @@ SHARED = {
 
 @pytest.mark.parametrize("environ", ENVIRONMENTS, ids=str)
 def test_locate_uses_the_first_variable_that_is_set(environ: dict[str, str]) -> None:
-    """OUTLIVE_HOME, then the XDG state directory, then HOME; empty ones are ignored."""
+    """The order is OUTLIVE_HOME, the XDG state directory, HOME. Empty variables are ignored."""
     if environ.get("OUTLIVE_HOME"):
         base = "/given"
     elif environ.get("XDG_STATE_HOME"):
@@ -103,7 +103,7 @@ def opened(path: Path) -> Home:
 
 
 def test_home_is_created_for_its_owner_alone(tmp_path: Path) -> None:
-    """Every directory has mode 0700 for any umask; opening it again changes nothing."""
+    """Every directory has mode 0700 for any umask. A second opening changes nothing."""
     old = os.umask(0)
     try:
         home = opened(tmp_path / "deep" / "state")
@@ -141,7 +141,7 @@ def test_home_is_refused_when_it_is_a_symbolic_link(tmp_path: Path) -> None:
 
 
 def test_home_is_unavailable_when_a_file_is_in_its_place(tmp_path: Path) -> None:
-    """The error is `Unavailable` and not a traceback."""
+    """Opening raises `Unavailable`, and no traceback is printed."""
     (tmp_path / "state").write_text("")
     with pytest.raises(Unavailable, match="state"):
         opened(tmp_path / "state")
@@ -173,7 +173,7 @@ def test_home_opens_when_its_device_number_has_changed(tmp_path: Path) -> None:
 def test_recorded_device_is_restored_when_a_process_uses_the_other_mount(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process begins between the check and the write, so opening fails."""
+    """Such a process begins between the check and the write, so opening the directory fails."""
     home = opened(tmp_path / "state")
     _pin_elsewhere(home)
     with open(f"{home.path}/place", encoding="ascii") as file:
@@ -188,7 +188,7 @@ def test_recorded_device_is_restored_when_a_process_uses_the_other_mount(
 
 @pytest.mark.parametrize("stale", ["", "torn", "an-earlier-boot 12345 yes\n"])
 def test_recorded_device_is_replaced_after_a_boot(tmp_path: Path, stale: str) -> None:
-    """Device numbers may change with a boot. A torn record is replaced as well."""
+    """Device numbers may change with a boot. An incomplete record is replaced as well."""
     home = opened(tmp_path / "state")
     place = os.path.join(home.path, "place")
     with open(place, encoding="ascii") as file:

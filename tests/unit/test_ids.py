@@ -1,4 +1,4 @@
-"""Task ids: safe in a path and easy to type; callers may give prefixes of them."""
+"""Task ids: safe in a path and easy to type. Callers may give a prefix of an id."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_ids_do_not_collide() -> None:
 
 
 def test_id_has_no_vowels_and_no_digits_that_look_like_letters() -> None:
-    """An id that is read aloud or copied by hand cannot be mistaken."""
+    """So an id that is read aloud or copied by hand is not mistaken."""
     source = random.Random(2)
     used = set("".join(task_id(source.randbytes(8)) for _ in range(1000)))
     assert not used & set("01laeiou")

@@ -80,7 +80,7 @@ def test_entry_has_the_stamp_of_its_file(tmp_path: Path) -> None:
 
 
 def test_index_flags_are_read(tmp_path: Path) -> None:
-    """Skip-worktree and intent-to-add need version 3; assume-unchanged needs none."""
+    """The flags skip-worktree and intent-to-add need version 3 of the index. assume-unchanged needs none."""
     tree = filled(tmp_path / "r")
     tree.git("update-index", "--skip-worktree", "a")
     tree.git("update-index", "--assume-unchanged", "b/c/d")
@@ -133,7 +133,7 @@ def test_index_without_a_checksum_is_read(tmp_path: Path) -> None:
 
 
 def test_a_split_index_is_unknown(tmp_path: Path) -> None:
-    """A split index raises `Unknown`, because some entries are in another file."""
+    """A split index raises `Unknown`, because some of its entries are in another file."""
     tree = filled(tmp_path / "r")
     tree.git("update-index", "--split-index")
     with pytest.raises(Unknown, match="split"):
@@ -177,7 +177,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[int, bytes]:
 def test_parse_index_raises_only_unknown_for_wrong_bytes(
     whole: dict[int, bytes], version: int, cut: int, at: int, byte: int
 ) -> None:
-    """Wrong bytes under a right checksum are parsed or raise `Unknown`, nothing else."""
+    """Wrong bytes with a correct checksum are parsed or raise `Unknown`, and no other error."""
     content = bytearray(whole[version])
     if at < len(content):
         content[at] = byte

@@ -23,7 +23,7 @@ FIELDS = st.binary(max_size=40).map(os.fsdecode) | st.text("\\\t\r\nntr /", max_
 
 @given(FIELDS)
 def test_field_is_read_back_as_it_was_written(text: str) -> None:
-    """A field with any bytes has no separator in it and is read back the same."""
+    """A written field contains no separator, whatever its bytes are, and is read back unchanged."""
     assert not {"\t", "\n", "\r"} & set(escaped(text))
     assert unescaped(escaped(text)) == text
 
@@ -54,7 +54,7 @@ def test_read_journal_leaves_out_torn_and_malformed_lines(tmp_path: Path) -> Non
 
 
 def test_journal_has_whole_lines_and_a_gap_when_the_disk_was_full(tmp_path: Path) -> None:
-    """Every line was written whole, and a gap line marks that some are missing."""
+    """No line is incomplete, and a gap line says that some lines are missing."""
     path = tmp_path / "journal"
     fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     os.write(fd, b"1\tbegin\t0\t-\t/top\t/top/.git\n")

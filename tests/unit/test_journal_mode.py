@@ -1,4 +1,4 @@
-"""A write-ahead log is used only with an SQLite that has the fix of its reset bug."""
+"""A write-ahead log is used only if SQLite has the fix of the WAL-reset bug."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from outlive.ledger.open_ledger import journal_mode
     ],
 )
 def test_journal_mode_is_wal_only_when_the_reset_bug_is_fixed(version: tuple[int, ...], mode: str) -> None:
-    """SQLite has the fix since 3.51.3, and in the branches 3.50.7 and 3.44.6."""
+    """SQLite has the fix since 3.51.3, and in the maintenance releases 3.50.7 and 3.44.6."""
     assert journal_mode(version) == mode
 
 

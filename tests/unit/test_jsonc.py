@@ -1,4 +1,4 @@
-"""Editing configuration files as text, without changing any part of the user."""
+"""Editing configuration files as text, without changing any entry of the user."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_append_keeps_comments_order_and_trailing_commas() -> None:
 
 
 def test_strip_groups_removes_what_append_added() -> None:
-    """The user may have edited the file in between."""
+    """The groups are removed even if the user has edited the file in between."""
     text = jsonc.append(COMMENTED, ("hooks", "Stop"), OURS).replace('"x"', '"y"')
     assert strip_groups(text) == COMMENTED.replace('"x"', '"y"')
 
@@ -99,7 +99,7 @@ def test_parse_refuses_text_that_is_no_json5(text: str) -> None:
 @some
 @given(settings_files, st.sampled_from([None, 2, "\t"]))
 def test_settings_keep_their_values_when_hooks_are_added_and_removed(theirs: dict[str, Any], indent: Any) -> None:
-    """Only empty lists and objects of hooks may disappear."""
+    """Only empty lists and objects of hooks may be removed."""
     text = json.dumps(theirs, indent=indent)
     with_us = add_groups(text, groups("advise"))
     value = json.loads(with_us)
@@ -117,7 +117,7 @@ def test_settings_keep_their_values_when_hooks_are_added_and_removed(theirs: dic
 
 @pytest.mark.parametrize("text", ["", "\n", "{}", "{\n}\n", "// nothing\n{}"])
 def test_append_fills_an_empty_file(text: str) -> None:
-    """The file may be empty, an empty object or only a comment with one."""
+    """The file may be empty, an empty object, or an empty object with a comment."""
     assert parsed(jsonc.append(text, ("hooks", "Stop"), OURS)) == {"hooks": {"Stop": [OURS]}}
 
 
@@ -130,7 +130,7 @@ def test_append_refuses_a_broken_file(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["[]", '"x"', '{"hooks": 3}', '{"hooks": {"Stop": {}}}', '{"hooks": []}'])
 def test_append_refuses_a_file_of_another_shape(text: str) -> None:
-    """A list or an object must be where our entry is added."""
+    """An entry is added only where the file has a list or an object."""
     with pytest.raises(UserError):
         jsonc.append(text, ("hooks", "Stop"), OURS)
 

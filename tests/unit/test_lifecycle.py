@@ -1,4 +1,4 @@
-"""The table of allowed state transitions, compared with its design."""
+"""The table of allowed state transitions is that of the design."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ ALLOWED = {("queued", "running")} | {
 
 
 def test_transitions_are_those_of_the_design() -> None:
-    """A queued task may run or end without success; a running task may end in any way."""
+    """A queued task may run or end without success. A running task may end in any way."""
     assert {(before, after) for before, afters in MOVES.items() for after in afters} == ALLOWED
 
 
 def test_may_move_allows_only_the_transitions_of_the_table() -> None:
-    """No other pair of states is allowed, nor a state to itself."""
+    """No other transition is allowed, including those from a state to itself."""
     for before, after in itertools.product(STATES, STATES):
         assert may_move(before, after) == ((before, after) in ALLOWED), (before, after)
 
 
 @pytest.mark.parametrize("ending", TERMINAL)
 def test_no_transition_leaves_a_terminal_state(ending: str) -> None:
-    """`lost` is terminal too."""
+    """This includes the state `lost`."""
     assert is_terminal(ending)
     assert not any(may_move(ending, after) for after in STATES)
 

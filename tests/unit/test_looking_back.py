@@ -29,7 +29,7 @@ def _is_patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_is_patient")
 def test_recheck_waits_until_a_file_is_closed_for_writing(tmp_path: Path) -> None:
-    """A file that is open for writing is not checked; one open for reading is."""
+    """A file that is open for writing is not checked. A file that is open for reading is."""
     path = tmp_path / "log"
     path.write_text("first\n")
     back, state = Recheck(), state_like(str(path), "")
@@ -44,7 +44,7 @@ def test_recheck_waits_until_a_file_is_closed_for_writing(tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("_is_patient")
 def test_recheck_finds_a_file_with_its_first_content_restored(tmp_path: Path) -> None:
-    """A file is restored if it has its first content again; a new file never is."""
+    """A file counts as restored if it has its first content again. A new file never does."""
     path, new = tmp_path / "file", tmp_path / "new"
     path.write_text("first\n")
     back, state = Recheck(), state_like(str(path), "")

@@ -1,6 +1,6 @@
-"""Whether the MCP tool `run` may launch: the caller's shell must be free to do so.
+"""Whether the MCP tool `run` may launch, which depends on the caller's shell.
 
-The user may allow or forbid it with OUTLIVE_MCP_RUN.
+The shell must be unrestricted. The user may allow or forbid launching with OUTLIVE_MCP_RUN.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def managed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_run_is_refused_when_the_callers_shell_is_unknown(tmp_path: Path) -> None:
-    """A client may say nothing of its shell, or call over HTTP."""
+    """The shell is unknown if a client does not describe it, or if the call comes over HTTP."""
     environ = {"HOME": str(tmp_path)}
     assert why_not(caller(tmp_path), environ)
     assert why_not(caller(tmp_path, client="some-client"), environ)
@@ -58,7 +58,7 @@ def test_run_is_refused_when_the_callers_shell_is_unknown(tmp_path: Path) -> Non
 
 
 def test_run_is_allowed_for_codex_only_without_a_sandbox(tmp_path: Path) -> None:
-    """Only the word `none` means that the shell is free; unknown words do not."""
+    """Only the value `none` means that there is no sandbox. Unknown values count as a sandbox."""
     assert why_not(caller(tmp_path, sandbox="none"), {}) is None
     for sandbox in ("seccomp", "seatbelt", "external", "None"):
         assert why_not(caller(tmp_path, sandbox=sandbox), {})
@@ -88,7 +88,7 @@ def test_run_is_allowed_for_codex_only_without_a_sandbox(tmp_path: Path) -> None
 def test_run_is_refused_for_claude_when_its_settings_restrict_the_shell(
     tmp_path: Path, settings: object, where: str
 ) -> None:
-    """A sandbox, a rule for the shell or an unreadable file in any place is enough."""
+    """A sandbox, a rule for the shell, or an unreadable file is enough, in any settings file."""
     (tmp_path / "work").mkdir()
     environ = {"HOME": str(tmp_path / "home")}
     path = tmp_path / where
@@ -136,7 +136,7 @@ def test_run_is_refused_for_claude_when_an_agent_has_no_shell(tmp_path: Path, wh
     ],
 )
 def test_run_is_refused_for_claude_when_it_was_started_with_rules(tmp_path: Path, words: tuple[str, ...]) -> None:
-    """Rules on the command line are in no file.
+    """Rules on the command line are in no settings file.
 
     The client need not be the direct parent of the server.
     """

@@ -37,7 +37,7 @@ NOON = datetime(2026, 6, 21, 12, 0, 0, 500_000, tzinfo=UTC)
     ],
 )
 def test_moment_of_reads_every_form_of_a_time(text: object) -> None:
-    """Seconds to nanoseconds, ISO text and objects with a time give the same result."""
+    """Numbers in seconds to nanoseconds, ISO text and objects with a time give the same result."""
     assert moment_of(text) == NOON
 
 

@@ -1,4 +1,4 @@
-"""Resolving the paths of observed calls: what is cached, and when it is dropped."""
+"""Resolving the paths of observed calls: what is cached, and until when."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def meant(names: PathResolver, text: str, *, follows: bool = False) -> str:
 
 
 def test_resolver_caches_the_working_directory_for_a_moment(names: PathResolver, two: Path) -> None:
-    """After that moment, the directory is read again, even without a known `chdir`."""
+    """When the cache expires, the directory is read again, even without a known `chdir`."""
     assert meant(names, "a") == f"{two}/one/a"
     os.chdir(two / "two")
     assert meant(names, "a") == f"{two}/one/a"
@@ -50,9 +50,9 @@ def test_resolver_caches_the_working_directory_for_a_moment(names: PathResolver,
 
 
 def test_resolver_drops_its_cache_when_a_call_changes_the_meaning_of_paths(names: PathResolver, two: Path) -> None:
-    """Nothing is cached until such a call has surely happened.
+    """Nothing is cached until such a call has certainly been executed.
 
-    The call may happen after the next call of another thread.
+    It may be executed after the next call of another thread.
     """
     assert meant(names, "a") == f"{two}/one/a"
     names.forget(_BEGIN, is_turning=True)
@@ -73,7 +73,7 @@ def test_resolver_follows_a_new_link_of_another_process_when_the_cache_expires(n
 
 
 def test_resolver_reads_a_file_in_a_cached_directory_only_to_follow_a_link(names: PathResolver, two: Path) -> None:
-    """Without a link to follow, the resolver returns None as the file's state."""
+    """If there is no link to follow, the resolver returns None as the state of the file."""
     (two / "one" / "link").symlink_to("../two/aim")
     thread = threading.get_native_id()
     assert names.of(thread, None, "a", False) == (f"{two}/one/a", ABSENT)

@@ -32,7 +32,7 @@ def test_session_of_a_process_in_a_task_is_the_one_named_inside(
 
 
 def test_session_of_a_task_in_a_task_is_the_one_named_inside() -> None:
-    """An inner task belongs to the session named in the outer task, or inside itself."""
+    """An inner task belongs to the session that is named in the outer task, or in the inner task itself."""
     outer = {**environ_of_task({CLAUDE: "P"}, "t1", "P"), CLAUDE: "C"}
     inner = environ_of_task(outer, "t2", session_of(outer))
     assert session_of(inner) == "C"
@@ -59,7 +59,7 @@ def test_session_name_with_spaces_is_inherited_whole() -> None:
 
 
 def test_session_of_a_message_comes_before_that_of_the_task() -> None:
-    """A session in a client's message yields only to one named inside the task."""
+    """Only a session that is named inside the task has precedence over a session in a client's message."""
     task = environ_of_task({}, "t1", "P")
     assert own_session_of(task) is None
     assert own_session_of(task, "C") == "C"

@@ -188,7 +188,7 @@ def test_reading_on_returns_each_byte_once_or_counts_it_as_dropped(
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 70 * BLOCK), st.booleans(), st.integers(1, 40 * BLOCK))
 def test_the_tail_is_the_end_of_the_output(reused: Attempt, size: int, capped: bool, limit: int) -> None:
-    """The tail has the last bytes, and counts those that are in the hole as dropped."""
+    """The tail has the last bytes. Those of them that are in the hole count as dropped."""
     reused.clear()
     reused.write(size)
     if capped:
@@ -244,7 +244,7 @@ def test_an_attempt_without_output_is_empty(tmp_path: Path) -> None:
 
 
 def test_output_is_not_read_through_a_symbolic_link(attempt: Attempt, tmp_path: Path) -> None:
-    """A symbolic link in place of the output raises an error; its target stays hidden."""
+    """A symbolic link in place of the output raises an error, and its target is not read."""
     secret = tmp_path / "secret"
     secret.write_text("secret")
     os.unlink(attempt.files.output)

@@ -92,13 +92,13 @@ def is_gated(text: str) -> bool:
 
 @pytest.mark.parametrize("text", CALLED)
 def test_privileged_program_is_found_wherever_a_text_calls_it(text: str) -> None:
-    """A name that is no English word, such as sudo, counts in any position."""
+    """A program name that is no English word, such as sudo, counts in any position."""
     assert is_gated(text)
 
 
 @pytest.mark.parametrize("text", SAID)
 def test_word_with_the_name_of_a_privileged_program_is_no_call(text: str) -> None:
-    """A command must not go unobserved because a message contains "at"."""
+    """For example, a command is still observed if a message in it contains the word "at"."""
     assert not is_gated(text)
 
 
@@ -106,13 +106,13 @@ def test_word_with_the_name_of_a_privileged_program_is_no_call(text: str) -> Non
     ("text", "is_called"), [(t, True) for t in CALLED_BY_A_PROGRAM] + [(t, False) for t in SAID_BY_A_PROGRAM]
 )
 def test_script_in_any_language_may_call_a_privileged_program(tmp_path: Path, text: str, is_called: bool) -> None:
-    """Comments and identifiers are ignored; text in quotes may be a command."""
+    """Comments and identifiers are ignored. A text in quotes may be a command."""
     (tmp_path / "work").write_text(text)
     assert would_miss(("node", f"{tmp_path}/work"), "/") is is_called
 
 
 def test_argument_of_one_word_is_no_privileged_program() -> None:
-    """A word counts only as the program, as a whole shell text, or after a wrapper."""
+    """A word counts only as the called program, as a whole shell text, or after a wrapper."""
     for argv, is_called in (
         (("ping", "host"), True),
         (("sh", "-c", "mount"), True),
@@ -134,7 +134,7 @@ def test_word_is_no_privileged_program_when_the_program_is_not_installed(install
 
 
 def test_set_gid_directory_is_no_privileged_program(tmp_path: Path) -> None:
-    """Many projects lie in set-gid directories. A set-gid program does count."""
+    """Many projects are in set-gid directories. Only a set-gid program counts."""
     shared, program = tmp_path / "shared", tmp_path / "program"
     shared.mkdir()
     program.touch()
@@ -166,7 +166,7 @@ def test_script_is_read_for_privileged_programs_however_it_is_named(tmp_path: Pa
 
 
 def test_set_uid_program_is_found_by_path_or_name(tmp_path: Path) -> None:
-    """The program has a path below HOME, or a name that is found in PATH."""
+    """The program is given by a path below HOME, or by a name that is found in PATH."""
     (tmp_path / "sid").touch()
     (tmp_path / "sid").chmod(0o4755)
     for text in ("~/sid x", "echo; ${HOME}/sid", "sid x", "true | sid"):

@@ -33,7 +33,7 @@ some = settings(max_examples=20, deadline=None)
     ],
 )
 def test_a_duration_is_read_as_people_write_it(text: str, seconds: float) -> None:
-    """One or several units are allowed, and decimal fractions."""
+    """A duration may have several units and decimal fractions."""
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 
@@ -45,7 +45,7 @@ def test_a_duration_is_read_as_people_write_it(text: str, seconds: float) -> Non
     ],
 )
 def test_a_bad_duration_is_refused(text: str) -> None:
-    """The error has a hint. A missing unit is not guessed, and infinity is refused."""
+    """The error has a hint. A number without a unit and infinity are refused."""
     with pytest.raises(UserError) as refusal:
         parse_duration(text)
     assert refusal.value.hint
@@ -104,7 +104,7 @@ def test_a_duration_is_shown_in_its_two_largest_units(seconds: float, text: str)
     [(0, "0B"), (1023, "1023B"), (1024, "1K"), (18_637, "18.2K"), (9 << 20, "9M"), (3 << 30, "3G")],
 )
 def test_a_size_is_shown_with_one_decimal_at_most(count: int, text: str) -> None:
-    """The unit is the one in which the number is below 1024."""
+    """The unit is chosen so that the number is below 1024."""
     assert show_size(count) == text
 
 
@@ -128,7 +128,7 @@ def test_a_shown_size_is_read_back(count: int) -> None:
 @some
 @given(st.text(max_size=12))
 def test_parsing_any_text_raises_nothing_but_user_error(text: str) -> None:
-    """A text is a quantity, or raises `UserError`."""
+    """A text is read as a quantity, or raises `UserError`."""
     for parse in (parse_duration, parse_size):
         with contextlib.suppress(UserError):
             assert parse(text) is not None

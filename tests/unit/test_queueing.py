@@ -1,4 +1,7 @@
-"""The order of waiting tasks: dependencies first, then the queue of each claim."""
+"""The order of waiting tasks: dependencies first, then the queue of each claim.
+
+A claim is a lock, or one of a limited number of slots.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +32,14 @@ def test_task_may_begin_when_there_are_no_obstacles() -> None:
 
 
 def test_task_is_refused_when_a_dependency_has_failed() -> None:
-    """The other dependencies are not waited for."""
+    """The task does not wait for its other dependencies."""
     turn = plan_turn(obstacles(failed=(("tbad", "failed"),), pending=holders(2)))
     assert turn.refused == "task tbad, which it was to run after, is failed"
     assert not turn.has_come
 
 
 def test_waiting_task_wakes_when_any_dependency_ends() -> None:
-    """The dependency that ends first may have failed."""
+    """The task wakes early, because the dependency that ends first may have failed."""
     turn = plan_turn(obstacles(pending=holders(3), claims=(Claim(name="l", room=1),), ahead=(holders(1),)))
     assert (turn.must_end, turn.how_many) == (holders(3), 1)
 
@@ -51,7 +54,7 @@ def test_task_joins_the_queue_only_when_its_dependencies_are_met() -> None:
 @given(room=st.integers(1, 6), ahead=st.integers(0, 9))
 @settings(max_examples=40, deadline=None)
 def test_task_wakes_when_its_claim_has_room(room: int, ahead: int) -> None:
-    """A task wakes when so many tasks ahead have ended that one place is free."""
+    """A task wakes when enough earlier tasks have ended to free one place."""
     turn = plan_turn(obstacles(claims=(Claim(name="s", room=room),), ahead=(holders(ahead),)))
     if ahead < room:
         assert turn.has_come

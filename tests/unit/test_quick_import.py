@@ -30,7 +30,7 @@ def test_imported_module_does_not_keep_its_bytes(tmp_path: Path) -> None:
 
 
 def test_quick_finder_leaves_a_module_without_current_bytecode_to_other_finders(tmp_path: Path) -> None:
-    """The module was not compiled, or was changed after it was compiled."""
+    """The module was never compiled, or it was changed after it was compiled."""
     source = tmp_path / "planted.py"
     source.write_text("word = 'said'\n")
     assert QuickFinder().find_spec("outlive.planted", [str(tmp_path)]) is None
@@ -40,7 +40,7 @@ def test_quick_finder_leaves_a_module_without_current_bytecode_to_other_finders(
 
 
 def test_keeper_imports_no_expensive_modules() -> None:
-    """A hundred tasks have a hundred keepers, and each would pay for the imports."""
+    """A hundred tasks have a hundred keepers, and each of them would import the modules."""
     program = (
         "import sys, outlive.keeper.keeper, outlive.keeper.supervise;"
         "import outlive.keeper.observation.task_snapshots, outlive.observe.shell.cd_targets;"

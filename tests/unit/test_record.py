@@ -45,7 +45,7 @@ def fd(tmp_path: Path) -> Iterator[int]:
 
 
 def test_new_record_has_no_facts(fd: int, tmp_path: Path) -> None:
-    """A record is allocated on the disk, private, and cannot be created twice."""
+    """A new record has its space on the disk and is private. It cannot be created twice."""
     assert [record.read_slot(fd, slot) for slot in SLOTS] == [None] * 4
     found = os.fstat(fd)
     assert found.st_size == record.SIZE
@@ -65,7 +65,7 @@ def test_a_fact_is_read_as_it_was_written(fd: int, slot: Slot) -> None:
 
 
 def test_slots_do_not_overlap(fd: int) -> None:
-    """A fact stays the same when any other slot is written, cleared or filled."""
+    """A fact stays the same when another slot is written, cleared or filled completely."""
     for slot in SLOTS:
         write(fd, slot, **FACTS[slot])
     assert {slot: record.read_slot(fd, slot) for slot in SLOTS} == {slot: as_read(FACTS[slot]) for slot in SLOTS}
@@ -104,7 +104,7 @@ def test_write_slot_raises_when_a_fact_does_not_fit(fd: int, slot: Slot) -> None
 @pytest.mark.parametrize("slot", SLOTS)
 @pytest.mark.parametrize("old", [{}, {"code": 1, "at": 5}], ids=["fresh", "overwritten"])
 def test_torn_write_gives_the_old_fact_the_new_one_or_none(fd: int, slot: Slot, old: dict[str, object]) -> None:
-    """Any prefix of the bytes is written over zeros or over an older fact."""
+    """An interrupted write is simulated with every prefix of the bytes, over zeros and over an older fact."""
     size = 64 if slot == "exit" else 512
     offset = 512 * SLOTS.index(slot)
     if old:
@@ -125,7 +125,7 @@ def test_torn_write_gives_the_old_fact_the_new_one_or_none(fd: int, slot: Slot, 
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_slot_with_a_changed_byte_is_read_as_none(fd: int, slot: Slot) -> None:
-    """Each byte of the slot is changed in several ways."""
+    """The test changes each byte of the slot in several ways."""
     offset = 512 * SLOTS.index(slot)
     write(fd, slot, **FACTS[slot])
     whole = os.pread(fd, 512, offset)

@@ -1,6 +1,6 @@
 """Secrets are masked in texts of many kinds, and ordinary text is not changed.
 
-Each sample is put together here and is no real secret, so that no secret scanner reports this file.
+The samples are no real secrets. They are put together at run time, so that no secret scanner reports this file.
 """
 
 from __future__ import annotations
@@ -114,13 +114,13 @@ def missed(shown: dict[str, str]) -> dict[str, str]:
 
 
 def test_token_is_masked_in_every_kind_of_text() -> None:
-    """Commands, assignments, logs, JSON, YAML and URLs are tested. The prefix stays."""
+    """The kinds are commands, assignments, logs, JSON, YAML and URLs. The token's prefix stays visible."""
     for setting in SETTINGS:
         assert not missed({setting.format(p + body): setting.format(p + MASK) for p, body in FORMATS.items()})
 
 
 def test_a_token_whose_end_is_missing_is_masked() -> None:
-    """The tail of an output may begin or end in a token; three quarters are enough.
+    """An output may be cut inside a token. Three quarters of the token are enough.
 
     Formats that are recognised by their exact length are left out.
     """
@@ -296,7 +296,7 @@ PASSPHRASES = (
     "secret", ["correct horse battery", "Correct Horse Battery Staple", "correct horse 4 battery!"]
 )
 def test_password_of_several_words_is_masked(secret: str) -> None:
-    """This holds in JSON, YAML and code."""
+    """Such a password is masked in JSON, YAML and code."""
     assert not missed({text.format(secret): text.format(MASK) for text in PASSPHRASES})
 
 
@@ -328,7 +328,7 @@ SIGNED = (
     "secret", [HEX * 4, "aB3dE6gH9jK2%2BmN5pQ8sT1vW4yZ7%2Fa%3D", "aB3dE6gH9jK2-mN5pQ8sT1vW4yZ7~a__"]
 )
 def test_the_signature_of_a_url_is_masked(secret: str) -> None:
-    """A signature gives access. Its expiry and permissions stay visible."""
+    """A signature gives access. The expiry date and permissions in the URL stay visible."""
     assert not missed({f"{before}{secret}{after}": f"{before}{MASK}{after}" for before, after in SIGNED})
 
 
@@ -453,7 +453,7 @@ REFERENCES = (
 
 
 def test_reference_to_a_secret_stays() -> None:
-    """A reference says where a secret is, that there is none, or that it is masked."""
+    """A reference only says where a secret is, that there is no secret, or that it is masked."""
     for text in (
         "TOKEN={}",
         "export DB_PASSWORD={}",
@@ -795,7 +795,7 @@ ORDINARY_TEXTS = (*ORDINARY_LINES, "\n".join(ORDINARY_LINES), *SEVERAL_LINES)
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_harmless_text_stays(text: str) -> None:
-    """Each text resembles a secret, but people search outputs for such texts."""
+    """Each text resembles a secret, but users search outputs for such texts."""
     assert redact(text) == text
 
 
@@ -835,7 +835,7 @@ def test_ordinary_text_stays() -> None:
     ],
 )
 def test_redact_words_masks_a_word_by_the_words_before_it(words: list[str], shown: list[str]) -> None:
-    """`hunter2` alone is no secret; after `-p` of mysql it is a password."""
+    """`hunter2` alone is no secret. After mysql's option `-p`, it is a password."""
     assert redact_words(words) == shown
 
 
@@ -854,7 +854,7 @@ texts = st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=60)
 @some
 @given(texts)
 def test_redact_changes_nothing_in_a_masked_text(text: str) -> None:
-    """No text raises an error, and a text becomes longer only by its masks."""
+    """No text raises an error. A text becomes longer only by its masks."""
     shown = redact(text)
     assert redact(shown) == shown
     assert len(shown) <= 4 * len(text)
@@ -864,7 +864,7 @@ def test_redact_changes_nothing_in_a_masked_text(text: str) -> None:
 @some
 @given(st.text(alphabet="abcdefghijlmnqrtuvwxyz ABDEGHIJLMN0123456789\n\t.,-_/()", max_size=200))
 def test_redact_returns_a_text_without_a_sign_of_a_secret_as_the_same_object(text: str) -> None:
-    """Every word that marks a secret contains one of the letters k, o, p and s."""
+    """The texts lack the letters k, o, p and s, and every word that marks a secret has one of them."""
     assert redact(text) is text
 
 

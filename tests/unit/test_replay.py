@@ -1,4 +1,4 @@
-"""Replaying a journal: windows follow from known states only."""
+"""Replaying a journal: windows are reported only from known states."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def lasted(window: Window) -> timedelta:
 
 
 def test_watched_path_that_was_restored_has_a_window() -> None:
-    """The window lasts from the first check that differed to the first that did not."""
+    """The window lasts from the first check that found a difference to the first check that found none."""
     found = replay(f"2000000 seen 0 {A} /r/x {B} /r/x", f"5000000 seen 0 {A} /r/x {A} /r/x")
     (window,) = found.windows
     assert lasted(window) == timedelta(seconds=3)
@@ -36,7 +36,7 @@ def test_watched_path_that_was_restored_has_a_window() -> None:
 
 
 def test_summary_names_a_keeper_that_died_before_it_observed() -> None:
-    """A journal with a gap and no beginning gives effects that are unknown."""
+    """If a journal has a gap and no beginning, the effects are unknown."""
     replayed = Replay("/home/outlive")
     replayed.read([["1000000", "unobserved", "0", "-", "its keeper died"]])
     found = replayed.effects(lambda *_: A)
@@ -46,14 +46,14 @@ def test_summary_names_a_keeper_that_died_before_it_observed() -> None:
 
 
 def test_window_of_a_watched_path_ends_at_the_final_check() -> None:
-    """The time of the restoration is not known, so the check's time is used."""
+    """The time of the restoration is not known, so the window ends with the check."""
     found = replay(f"2000000 seen 0 {A} /r/x {B} /r/x", f"9000000 final 0 {A} /r/x")
     (window,) = found.windows
     assert lasted(window) == timedelta(seconds=7)
 
 
 def test_path_with_an_unknown_first_state_has_no_window() -> None:
-    """The path is reported as changed only."""
+    """The path is only reported as changed."""
     found = replay(f"2000000 seen 0 ? /r/x {B} /r/x", f"5000000 seen 0 ? /r/x {A} /r/x")
     assert (found.changed, found.windows, found.restored) == (("/r/x",), (), ())
 
@@ -66,7 +66,7 @@ def observed(*lines: str) -> Effects:
 
 
 def test_unreadable_state_neither_opens_nor_closes_a_window() -> None:
-    """Only a known state shows that a path differs or is as before."""
+    """Only a known state shows whether a path differs from its first content."""
     found = observed(f"2 write 9 {A} /r/x", "3 write 9 ? /r/x", f"4 final 0 {A} /r/x")
     assert (found.level, found.windows, found.restored, found.rewritten) == ("observed", (), (), ("/r/x",))
     lines = (f"2 write 9 {A} /r/x", f"3 write 9 {B} /r/x", "4 write 9 ? /r/x", f"5 write 9 {B} /r/x")
@@ -95,7 +95,7 @@ def test_change_of_a_restored_path_is_attributed_to_another_process() -> None:
 
 
 def test_changed_path_that_cannot_be_read_is_changed_and_a_gap() -> None:
-    """A path that the file's times show as not written does not count as changed."""
+    """The path does not count as changed if the file's times show that no process wrote the file."""
     for lines in (("2 write 9 ? /r/x", f"4 final 0 {A} /r/x"), (f"2 write 9 {A} /r/x", "4 final 0 ? /r/x")):
         found = observed(*lines)
         assert (found.level, found.changed, found.windows) == ("partial", ("/r/x",), ())
@@ -118,7 +118,7 @@ def test_window_ends_when_a_restored_file_was_last_written() -> None:
 
 
 def test_packing_refs_does_not_count_as_a_missing_stash() -> None:
-    """Git moves the stash to `packed-refs`, where later commands find it."""
+    """Git moves the stash to `packed-refs`, where later git commands find it."""
     replayed = Replay("/home/outlive")
     replayed.read(line.split("|") for line in ("1|begin|0|-|/r|/r/.git|", "2|exec|8|-|git pack-refs --all"))
     replayed.read([f"3 remove 8 {A} /r/.git/refs/stash".split(" ")])
@@ -126,7 +126,7 @@ def test_packing_refs_does_not_count_as_a_missing_stash() -> None:
 
 
 def test_path_changed_by_others_after_the_end_is_not_left_open() -> None:
-    """A path is left open only while it is as the task left it."""
+    """A window of the path is open only while the path is as the task left it."""
     c = "f" + "c" * 40
     for now, is_held in {A: False, B: True, c: False, "0": False, "?": True}.items():
         replayed = Replay("/home/outlive")
@@ -151,7 +151,7 @@ def test_nested_repositories_have_separate_windows() -> None:
 
 
 def test_open_window_of_one_file_does_not_hide_the_closed_one_of_another() -> None:
-    """Two files are away at the same time, and one of them is restored."""
+    """Two files are changed at the same time, and only one of them is restored."""
     lines = (f"2 seen 0 {A} /r/x {B} /r/x", f"5 seen 0 {A} /r/x {A} /r/x", f"5 seen 0 {A} /r/y {B} /r/y")
     back, still = replay(*lines, "9 final 0 " + A + " /r/x", "9 final 0 " + B + " /r/y").windows
     assert (back.paths, lasted(back)) == (("/r/x",), timedelta(microseconds=3))
@@ -170,14 +170,14 @@ def test_effects_count_the_windows_that_are_not_kept() -> None:
 
 
 def test_new_file_that_is_created_and_removed_often_is_no_gap() -> None:
-    """`configure` creates and removes hundreds of test programs."""
+    """For example, `configure` creates and removes hundreds of test programs."""
     lines = (f"{at}0 write 9 0 /r/try.c|{at}5 remove 9 {A} /r/try.c".split("|") for at in range(1, 40))
     found = observed(*(line for pair in lines for line in pair), "9999 final 0 0 /r/try.c")
     assert (found.level, found.gaps, found.windows) == ("observed", (), ())
 
 
 def test_directory_that_existed_is_not_reported_as_created() -> None:
-    """If git calls `mkdir` for an existing directory, no worktree was added."""
+    """If git calls `mkdir` for an existing directory, no worktree is reported as added."""
     replayed = Replay("/home/outlive")
     lines = ("1 begin 0 - /r /m/.git/worktrees/w /m/.git", "2 mkdir 9 d7 /m/.git/worktrees/w", "3 mkdir 9 d8 /r/x")
     replayed.read(line.split(" ") for line in lines)
@@ -186,7 +186,7 @@ def test_directory_that_existed_is_not_reported_as_created() -> None:
 
 
 def test_replay_continues_the_states_of_the_attempt_before() -> None:
-    """Effects cover all attempts. An attempt that was not observed is a gap."""
+    """The effects cover all attempts. An attempt without observation is a gap."""
     first = (
         "1 begin 0 - /r /r/.git ",
         f"2 write 9 {A} /r/x",
@@ -207,7 +207,7 @@ def test_replay_continues_the_states_of_the_attempt_before() -> None:
 
 
 def test_change_of_a_surviving_process_outdates_the_final_check() -> None:
-    """The state after the last observed change decides."""
+    """The state after the last observed change is used, and not the state at the final check."""
     replayed = Replay("/home/outlive")
     lines = ("1 begin 0 - /r /r/.git ", f"2 write 9 {A} /r/x", f"3 final 0 {B} /r/x", f"4 write 9 {B} /r/x")
     replayed.read(line.split(" ") for line in lines)
@@ -216,7 +216,7 @@ def test_change_of_a_surviving_process_outdates_the_final_check() -> None:
 
 
 def test_change_by_others_before_the_final_check_is_not_attributed_to_the_task() -> None:
-    """If a path was written after the end, its final state is a gap.
+    """If a path was written after the end of the task, its final state is a gap.
 
     The path is still reported as changed or created. Removals by the task and changes of surviving processes count as
     the task's own.
@@ -306,7 +306,7 @@ def test_inner_directory_is_followed_when_the_outer_one_moves() -> None:
 
 
 def test_removed_file_has_a_window_until_a_copied_directory_replaces_it() -> None:
-    """One rename puts a whole directory in place, which ends the window of its files."""
+    """One rename puts a complete directory in place, and this ends the windows of its files."""
     copied, removed = ("2 mkdir 9 0 /r/e", "2 make 9 0 /r/e/x"), f"3 remove 9 {A} /r/d/x"
     found = moved(*copied, removed, "7 rename 9 d2 /r/e 0 /r/d", now={"/r/d": "d2", "/r/d/x": A})
     assert found.restored == ("/r/d/x",)
@@ -323,7 +323,7 @@ def test_moved_directory_has_a_window_when_a_file_in_it_was_removed_before() -> 
 
 
 def test_window_of_a_changed_file_begins_before_its_directory_moved() -> None:
-    """A file that is found changed after the directory's return was changed before."""
+    """A file that differs when the directory is back was changed before the directory moved."""
     away, back = "5 rename 9 d1 /r/d 0 /r/e", "7 rename 9 d1 /r/e 0 /r/d"
     for first in (f"2 write 9 {A} /r/d/x", f"2 remove 9 {A} /r/d/x"):
         after = {"write": B, "remove": "0"}[first.split()[1]]
@@ -356,7 +356,7 @@ def test_directory_of_refs_is_not_reported_as_a_branch() -> None:
 
 
 def test_worktree_is_not_reported_as_removed_when_its_directory_still_exists() -> None:
-    """Git tries to remove the parent of a worktree's last ref, which may fail."""
+    """Git may try to remove the parent directory of a worktree's last ref without success."""
     trees = "/r/.git/worktrees/side"
     tried = (f"2 remove 9 d1:1 {trees}", f"3 rename 9 - {trees}/HEAD.lock {A} {trees}/HEAD")
     there, gone = (f"9 final 0 {state} {trees}" for state in ("d1:1", "0"))
@@ -386,7 +386,7 @@ def test_git_changes_of_a_further_repository_are_named_with_its_path() -> None:
 
 
 def test_directory_that_was_changed_outside_of_the_tree_is_a_gap_when_it_is_back() -> None:
-    """It is the same directory or tree, but the files in it may differ."""
+    """The directory is the same one, but the files in it may differ."""
     for name in ("/r/d", "/r"):
         away, back = f"2 rename 9 d1 {name} - /x/e", f"5 rename 9 - /x/e 0 {name}"
         touched, renamed = "3 write 9 - /x/e/in/f", ("3 rename 9 - /x/e - /x/f", f"5 rename 9 - /x/f 0 {name}")

@@ -34,6 +34,6 @@ def test_is_worth_retrying_only_for_failures_and_time_limits_of_the_command(
 
 
 def test_retry_delay_doubles_up_to_five_minutes() -> None:
-    """A large number of attempts does not overflow."""
+    """Even a very large number of attempts raises no overflow error."""
     delays = [retry_delay(before) for before in (0, 1, 2, 3, 8, 9, 100)]
     assert delays == [timedelta(seconds=s) for s in (1, 2, 4, 8, 256, 300, 300)]

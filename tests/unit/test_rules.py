@@ -43,7 +43,7 @@ def test_rules_table_is_compiled_from_the_files(compiler: ModuleType) -> None:
 
 
 def test_every_example_of_a_rule_holds(rules: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each example is a command and everything that it touches when it runs in /w."""
+    """Each example has a command and all paths that the command touches when it runs in /w."""
     monkeypatch.setenv("HOME", HOME)
     monkeypatch.delenv("TMPDIR", raising=False)
     differing = {}
@@ -62,7 +62,7 @@ def test_every_rule_has_an_example_and_known_kinds(rules: list[dict[str, Any]]) 
 
 
 def test_every_condition_of_a_rule_is_known(rules: list[dict[str, Any]]) -> None:
-    """Conditions are parsed late, so a wrong name would not be noticed at the start."""
+    """Conditions are parsed at their first use, so a wrong name would not be found at the start."""
     for text in {rule["asks"] for rule in rules} - {""}:
         conditions.parse(text)
     with pytest.raises(KeyError):

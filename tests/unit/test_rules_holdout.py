@@ -38,12 +38,12 @@ def answer(text: str) -> str:
 
 
 def test_rules_name_the_changes_of_unseen_commands(answers: Counter[tuple[str, str]]) -> None:
-    """As many changes are named as when the lines were collected."""
+    """The rules name at least as many changes as when the lines were collected."""
     assert answers["yes", "named"] >= FEWEST_NAMED
     assert answers["yes", "reads"] <= MOST_MISSED
 
 
 def test_rules_raise_few_false_alarms_on_unseen_commands(answers: Counter[tuple[str, str]]) -> None:
-    """As many reading commands are recognised as when the lines were collected."""
+    """The rules recognise at least as many reading commands as when the lines were collected."""
     assert answers["no", "reads"] >= FEWEST_KNOWN_TO_READ
     assert answers["no", "named"] <= MOST_FALSE_ALARMS

@@ -71,7 +71,7 @@ def test_scope_reports_a_bare_repository(home: Path) -> None:
 
 
 def test_scope_does_not_report_a_repository_that_the_task_made_or_moved(home: Path) -> None:
-    """A clone was no repository before; a moved one has its old name in the journal."""
+    """A cloned repository did not exist before. A moved repository has its old name in the journal."""
     walk = Walk(home)
     (home / "clone").mkdir()
     walk.scope.concerns(str(home / "clone" / ".git"))
@@ -84,7 +84,7 @@ def test_scope_does_not_report_a_repository_that_the_task_made_or_moved(home: Pa
 
 
 def test_scope_does_not_report_a_repository_around_the_home_directory(home: Path) -> None:
-    """Otherwise every file of a cache would count as a file of the repository."""
+    """Otherwise every file of a cache would count as a file of this repository."""
     repository(home)
     repository(home.parent)
     walk = Walk(home.parent.parent)
@@ -95,7 +95,7 @@ def test_scope_does_not_report_a_repository_around_the_home_directory(home: Path
 
 
 def test_scope_reports_once_that_there_are_too_many_repositories(home: Path) -> None:
-    """Above the limit, None is reported once instead of a repository."""
+    """Above the limit, the scope returns None once instead of a repository."""
     known = repository(home / "known")
     walk = Walk(known)
     others = [repository(home / f"other{number}") for number in range(MOST_REPOSITORIES + 2)]

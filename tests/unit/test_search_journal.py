@@ -82,7 +82,7 @@ def left(lines: list[list[str]], tree: Tree) -> dict[str, LeftPath]:
 
 @given(STEPS)
 def test_journal_search_finds_the_same_left_paths_as_the_whole_journal(steps: list[tuple[str, str, str]]) -> None:
-    """For each path, both find whether it is left changed, since when and by whom."""
+    """For each path, search and full replay agree on whether, since when and by whom it is left changed."""
     tree = Tree()
     for step in steps:
         tree.step(*step)

@@ -62,14 +62,14 @@ TEXTS = st.lists(st.tuples(PIECES, st.sampled_from(("\n", "\n", "\n", " ", "", "
 
 
 def directly(text: str) -> str:
-    """Return a text masked as a small one: every rule reads all of it."""
+    """Return a text masked like a small text, with every rule on the whole text."""
     unbroken = redaction._unbroken(text)
     has_sign = any(sign in unbroken for sign in secret_patterns.KEY_SIGNS)
     return _mask_lines(redaction._without_keys(text, has_sign=has_sign))
 
 
 def test_prefilter_uses_the_engine_it_was_made_for() -> None:
-    """The tests install the optional engine `re2`; `re` is part of Python."""
+    """The engine `re2` is optional and installed for the tests. `re` is part of Python."""
     assert {name: each.engine for name, each in PREFILTERS.items()} == {"re": "re", "re2": "re2"}
 
 
@@ -141,10 +141,10 @@ def test_prefilter_takes_time_in_proportion_to_the_length(engine: str) -> None:
     ],
 )
 def test_loosened_removes_lookarounds_and_endless_repetitions(exact: str, loose: str) -> None:
-    """The pattern that remains matches at least what the exact one matches."""
+    """The loosened pattern matches at least every match of the exact pattern."""
     assert loosened(exact) == loose
 
 
 def test_any_of_drops_words_that_begin_with_another_word() -> None:
-    """The shorter word finds both."""
+    """The search for the shorter word also finds the longer one."""
     assert _any_of(("sk-", "sk-ant-", "SK", "a.")) == r"(?:S(?:K)|a(?:\.)|s(?:k(?:\-)))"

@@ -1,4 +1,4 @@
-"""Evidence, verdict and settlement: pure functions, the same for every process."""
+"""Evidence, verdict and settlement: pure functions with the same result for all."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def settlement(
 
 
 def is_owed(policy: str, state: str) -> bool:
-    """Return whether a policy asks for a notice of an ending state."""
+    """Return whether a policy requests a notice for an ending state."""
     return {"all": True, "end": True, "output": True, "failure": state != "succeeded", "never": False}[policy]
 
 
@@ -61,7 +61,7 @@ def is_owed(policy: str, state: str) -> bool:
 @some
 @given(st.data())
 def test_attempt_ends_once_whatever_the_order_of_evidence(data: st.DataObject) -> None:
-    """Only the first settlement is an allowed transition; later ones are refused."""
+    """Only the first settlement is an allowed transition. Later settlements are refused."""
     state = data.draw(st.sampled_from(sorted(MOVES)))
     steps = data.draw(st.lists(st.tuples(evidence_while[state], st.none() | intents, remnants), min_size=1, max_size=4))
     ended = []
@@ -111,7 +111,7 @@ def test_intent_with_surviving_processes_is_a_failure(evidence: Evidence, intent
 def test_verdict_is_lost_only_when_the_end_was_not_seen(
     evidence: Evidence, intent: Intent | None, survivors: int
 ) -> None:
-    """A known intent does not change the verdict, because outcomes are not guessed."""
+    """If the end was not seen, the task is lost even if a cancel was requested, because endings are not guessed."""
     assert (decide(evidence, intent, survivors).state == "lost") == (evidence.kind == "vanished")
 
 
@@ -125,7 +125,7 @@ def test_settlement_has_state_notice_and_retention_date(  # noqa: PLR0917 - one 
     left: tuple[LeftRunning, ...],
     now: datetime,
 ) -> None:
-    """The same arguments always give the same settlement."""
+    """Calls with the same arguments return the same settlement."""
     size = OutputSize(written=5, dropped=1, truncated=True)
 
     def plan() -> Settlement:
@@ -147,7 +147,7 @@ def test_settlement_has_state_notice_and_retention_date(  # noqa: PLR0917 - one 
 def test_notice_is_dismissed_when_the_policy_does_not_ask_for_it(
     asked: Launch, evidence: Evidence, intent: Intent | None
 ) -> None:
-    """A notice exists for every policy, which decides only its state."""
+    """Every ending has a notice. The policy decides only the state of the notice."""
     planned = settlement(evidence, intent, asked=asked)
     owed = is_owed(asked.notify, planned.verdict.state)
     assert planned.notice_state == ("pending" if owed else "dismissed")
@@ -167,7 +167,7 @@ def test_notice_is_dismissed_when_the_policy_does_not_ask_for_it(
 def test_notice_is_pending_for_the_endings_that_its_policy_names(
     policy: str, evidence: Evidence, intent: IntentKind | None, state: str
 ) -> None:
-    """`failure` covers every ending but success, also `lost` and `timed_out`."""
+    """The policy `failure` covers every ending except success, including `lost` and `timed_out`."""
     wanted = None if intent is None else Intent(kind=intent, at=NOW)
     planned = settlement(evidence, wanted, asked=launch(notify=policy))
     assert planned.verdict.state == state
@@ -220,7 +220,7 @@ def test_decide_returns_one_state_and_reason_for_evidence_and_intent(
 
 
 def test_surviving_processes_do_not_change_a_normal_end() -> None:
-    """The command's exit is the ending, and surviving processes are listed with it."""
+    """The ending is that of the command. The surviving processes are listed with it."""
     left = (LeftRunning(pid=77, command="sleep 100"),)
     planned = settlement(exited(0), None, left)
     assert planned.verdict.state == "succeeded"
@@ -228,7 +228,7 @@ def test_surviving_processes_do_not_change_a_normal_end() -> None:
 
 
 def test_surviving_processes_make_a_cancelled_command_a_failure() -> None:
-    """The reason is `cancel_incomplete`."""
+    """The reason of the failure is `cancel_incomplete`."""
     planned = settlement(exited(143), cancelled_by_person, (LeftRunning(pid=77, command="x"),))
     assert (planned.verdict.state, planned.verdict.reason) == ("failed", "cancel_incomplete")
 

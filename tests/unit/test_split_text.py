@@ -40,7 +40,7 @@ def test_pieces_splits_a_text_at_separators() -> None:
     ],
 )
 def test_piece_has_the_files_that_its_redirections_write(text: str, found: list[tuple[str, str]]) -> None:
-    """A file belongs to the command before it; a copied descriptor is no file."""
+    """A redirection belongs to the command before it. A copied file descriptor is no file."""
     assert [(" ".join(each.words), " ".join(each.writes)) for each in pieces(text)] == found
 
 

@@ -32,7 +32,7 @@ def test_state_directory_opens_when_threads_use_it_first(tmp_path: Path, monkeyp
 
 
 def test_file_is_whole_when_threads_write_it_at_once(tmp_path: Path) -> None:
-    """The last content stands, with its mode, and no temporary file is left."""
+    """The file has the content and mode of the last write, and no temporary file is left."""
     path, together = tmp_path / "file", Barrier(THREADS)
     contents = [bytes([number]) * 100_000 for number in range(THREADS)]
 
@@ -56,7 +56,7 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def test_only_one_function_makes_temporary_names() -> None:
-    """A name with only the process id would be shared by all threads of the process."""
+    """A name that contains only the process id would be the same in all threads of the process."""
     assert temporary_name("a") != temporary_name("a")
     pattern = re.compile(r'f".*\{os\.getpid\(\)\}.*"')
     found = [

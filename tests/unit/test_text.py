@@ -128,7 +128,7 @@ def test_plain_removes_escape_sequences_and_keeps_the_text_between_them(text: st
 
 @pytest.mark.parametrize("opening", ["\x1b]0;", "\x1bP", "\x1b_", "\x1b^", "\x1bX"])
 def test_an_unterminated_string_does_not_swallow_the_next_line(opening: str) -> None:
-    """A stray byte must not hide a failure that was printed after it."""
+    """A single stray byte must not hide an error message on the next line."""
     assert plain(f"before{opening}never closed\nFAILED test_x\n") == "before\nFAILED test_x\n"
 
 
@@ -146,7 +146,7 @@ def test_plain_takes_time_in_proportion_to_the_length() -> None:
 @some
 @given(st.text(max_size=40), st.integers(1, 20))
 def test_one_line_has_no_line_break_and_at_most_the_given_width(text: str, width: int) -> None:
-    """The line has no harmful character either."""
+    """The line contains no harmful characters either."""
     line = one_line(text, width)
     assert len(line) <= width
     assert len(line.splitlines()) <= 1
@@ -192,7 +192,7 @@ def test_to_json_writes_a_tuple_as_an_array() -> None:
 
 @pytest.mark.parametrize("value", [b"x", {1, 2}, object()])
 def test_to_json_raises_for_values_that_json_does_not_have(value: object) -> None:
-    """The value's `repr` is not used instead."""
+    """Such a value is not replaced by its `repr`."""
     with pytest.raises(TypeError, match="not a JSON value"):
         to_json({"deep": [value]})
 
@@ -204,7 +204,7 @@ def test_a_broken_sequence_does_not_swallow_the_next_line(opening: str) -> None:
 
 
 def test_both_terminators_end_a_string() -> None:
-    """A string of a terminal ends at the seven-bit or the eight-bit terminator."""
+    """A control string ends at the seven-bit terminator or at the eight-bit one."""
     assert plain("\x1b]0;t\x9cshown") == plain("\x1b]0;t\x1b\\shown") == "shown"
 
 
@@ -228,7 +228,7 @@ def test_from_json_raises_the_same_error_as_the_json_module(text: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_shown_makes_deceptive_text_harmless(kind: str) -> None:
-    """Escapes and invisible characters go, secrets are masked, client tags are broken."""
+    """Escape sequences and invisible characters are removed, secrets are masked, and client tags get other brackets."""
     written, seen = KINDS[kind]
     assert shown(f"one {written} two") == f"one {seen} two"
     assert shown(shown(written)) == shown(written)
@@ -248,13 +248,13 @@ def test_masking_finds_a_secret_with_an_invisible_character_in_it(kind: str) -> 
 
 
 def test_masking_keeps_colours_around_a_secret() -> None:
-    """Colours stay in the output if they hide nothing."""
+    """Color codes stay in the output if they hide nothing."""
     assert masked(f"\x1b[32mok\x1b[0m ghp_{SECRET}") == "\x1b[32mok\x1b[0m ghp_[redacted]"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_json_without_wrapper_tags_is_the_same_value(kind: str) -> None:
-    """A model reads the text, and a program reads the value."""
+    """A model reads a text without tags, and a program parses the same value."""
     written, _ = KINDS[kind]
     document = to_json({"command": written})
     safe = json_without_wrapper_tags(document)

@@ -25,7 +25,7 @@ while child.poll() is None:
 
 
 def test_children_are_complete_when_threads_end_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every list is complete, and all processes of the machine are searched rarely."""
+    """Every list is complete, and the search through all processes of the machine is rarely needed."""
     asked = Mock(side_effect=process_tree._all_pids)
     monkeypatch.setattr(process_tree, "_all_pids", asked)
     program = subprocess.Popen([sys.executable, "-c", _RESTLESS], stdout=subprocess.PIPE, text=True)
@@ -41,7 +41,7 @@ def test_children_are_complete_when_threads_end_meanwhile(monkeypatch: pytest.Mo
 
 
 def test_children_of_an_ended_process_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its children have another parent by then, so no other process is searched."""
+    """After the end, its children have another parent, so the other processes are not searched."""
     gone = subprocess.Popen(["true"])
     gone.wait()
     monkeypatch.setattr(process_tree, "_all_pids", lambda: 1 / 0)

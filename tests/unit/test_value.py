@@ -28,7 +28,7 @@ class Other(Value):
 
 
 def test_value_has_the_default_of_a_field_that_was_not_given() -> None:
-    """Fields are given by name."""
+    """A value is created with named fields, and each missing field gets its default."""
     point = Point(x=1)
     assert (point.x, point.y) == (1, 0)
 
@@ -89,5 +89,5 @@ def test_subclass_of_value_has_the_fields_of_its_parent() -> None:
 
 
 def test_repr_of_a_value_names_every_field() -> None:
-    """The output of a failed test is enough to rebuild the value."""
+    """With the output of a failed test, a developer can build the value again."""
     assert repr(Point(x=1)) == "Point(x=1, y=0)"

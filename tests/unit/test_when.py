@@ -27,14 +27,14 @@ def test_a_moment_is_stored_without_loss(moment: datetime) -> None:
 @some
 @given(moments, moments)
 def test_stored_numbers_compare_as_the_moments_do(one: datetime, other: datetime) -> None:
-    """The stored numbers have the order of the moments; the ledger sorts by them."""
+    """The stored numbers have the order of the points in time, because the ledger sorts by them."""
     assert (to_micros(one) < to_micros(other)) == (one < other)
 
 
 @some
 @given(moments)
 def test_the_shown_form_is_read_back_to_the_millisecond(moment: datetime) -> None:
-    """The shown form is ISO 8601 in UTC, cut to milliseconds."""
+    """The shown form is ISO 8601 in UTC, truncated to milliseconds."""
     shown = iso(moment)
     assert shown is not None
     assert timedelta(0) <= moment - datetime.fromisoformat(shown) < timedelta(milliseconds=1)

@@ -61,7 +61,7 @@ def shown(current: Attempt, *earlier: Attempt) -> dict[str, object]:
 
 
 def test_a_task_has_exactly_the_promised_fields() -> None:
-    """The JSON has the fields of the interface's example and those added since."""
+    """The JSON has the fields of the example in the interface description, and those that were added later."""
     assert set(shown(ended())) == set(EXAMPLE) | JOINED_SINCE
 
 
@@ -104,7 +104,7 @@ def test_task_has_its_scalar_fields_under_the_promised_names() -> None:
 
 
 def test_unknown_fields_of_a_task_are_null() -> None:
-    """A field that is not known is null; an empty object would claim that it is empty."""
+    """An unknown field is null, because an empty object would mean that the field is known and empty."""
     task = shown(attempt())
     for name in ("git", "effects", "lineage", "exit_code", "signal", "started_at", "settled_at"):
         assert task[name] is None
@@ -124,7 +124,7 @@ def test_unknown_fields_of_a_task_are_null() -> None:
     ],
 )
 def test_duration_of_a_task_is_null_when_it_is_not_known(current: Attempt, seconds: float | None) -> None:
-    """The duration counts while a task runs, and needs a known start and end.
+    """The duration needs a known start, and a known end unless the task still runs.
 
     It is never negative. It is null as well if the clock was set back.
     """
@@ -154,7 +154,7 @@ def test_window_has_exactly_the_promised_fields() -> None:
     ],
 )
 def test_path_of_a_window_is_relative_to_its_scope(scope: str, path: str, told: str) -> None:
-    """Paths below the scope are relative; the scope itself and paths outside are not."""
+    """Paths below the scope are relative. The scope itself and paths outside of it are absolute."""
     assert window_document(window(path, scope=scope), NOW)["paths"] == [told]
 
 

@@ -118,7 +118,7 @@ def test_file_in_a_replaced_directory_is_created_only_if_the_old_directory_lacke
 @pytest.mark.parametrize("name", ["dir", "../project"])
 @pytest.mark.usefixtures("repo")
 def test_directory_changed_outside_the_tree_is_restored_with_a_gap(bench: Bench, name: str) -> None:
-    """A directory that is moved out of the tree, changed there and moved back is restored, but with a gap."""
+    """A directory that is moved out of the tree, changed there and moved back counts as restored, but with a gap."""
     place = (bench.project / name).resolve()
     found = touched(bench, f"cd ..; mv {place} aside; echo x > aside/new; mv aside {place}")
     assert (found["level"], len(found["gaps"])) == ("partial", 1)
@@ -315,7 +315,7 @@ def test_files_created_and_then_moved_are_listed_by_their_last_name(bench: Bench
 
 
 def test_moved_directory_is_one_entry_of_the_effects(bench: Bench, repo: Path) -> None:
-    """If a task renames a directory, the effects list the directory, and `guard` is not clear for any file in it."""
+    """If a task renames a directory, the effects list the directory, and `guard` is not clear for the files in it."""
     (repo / "dir" / "d.py").write_text("old\n")
     task = bench.launch(f"git mv dir core; echo new >>core/c.py; touch done; {until('go')}; false")
     wait_until((repo / "done").exists, "the edit")

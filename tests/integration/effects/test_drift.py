@@ -87,7 +87,7 @@ def test_changes_by_others_after_a_restore_are_unattributed(bench: Bench, repo: 
 def test_write_through_an_open_descriptor_after_a_truncation_is_attributed_to_the_task(
     bench: Bench, repo: Path, begin: str
 ) -> None:
-    """If another program empties the open log of the task's server, the log is still a change by the task."""
+    """If another program empties a log that the task's server still writes, the log remains a change by the task."""
     (repo / "log").touch()
     task = bench.launch(f"{begin}; /bin/true; touch go; {until('done')}")
     bench.run("wait", task, "--no-ack")

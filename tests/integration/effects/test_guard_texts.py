@@ -1,6 +1,6 @@
 """The guard: which paths it finds in the texts of commands.
 
-The texts are many, so they are asked about in this process. `test_guard_windows.py` asks the command line.
+There are many texts, so the tests call the guard in this process. `test_guard_windows.py` uses the command line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The guard: which windows it finds, by real tasks and the command line."""
+"""The guard: which windows it finds, tested with real tasks and the command line."""
 
 from __future__ import annotations
 

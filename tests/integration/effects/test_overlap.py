@@ -103,7 +103,7 @@ def test_tasks_in_and_around_a_nested_repository_overlap_when_both_write_there(
 
 
 def test_session_gets_one_notice_when_two_of_its_tasks_overlap(bench: Bench, repo: Path) -> None:
-    """The notice names the two tasks that change old files, and not the tasks that only create new files."""
+    """The notice names the two tasks that change existing files, and not the tasks that only create new files."""
     launch = [f"echo {n} >> {name}; {until('go')}" for n, name in enumerate(("a.py", "b.py", "new1", "new2"))]
     tasks = [bench.launch(text, "--session", "s-1") for text in launch]
     wait_until(lambda: bench.json("inbox", "--session", "s-1", "--peek")["notices"], "to be told")
@@ -146,7 +146,7 @@ def test_overlap_covers_edits_during_an_earlier_attempt(bench: Bench, repo: Path
 
 
 def test_overlap_covers_tasks_of_two_projects(bench: Bench, repo: Path, tmp_path: Path) -> None:
-    """The overlap names a task that runs in another project, declares this one and changes the same file."""
+    """The overlap names a task of another project that declares this project and changes the same file."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     begin(bench, "s-1")

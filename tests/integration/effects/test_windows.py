@@ -70,7 +70,7 @@ def test_open_window_is_at_the_top_of_the_notice(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("repo")
 def test_head_left_on_another_branch_is_at_the_top_of_the_notice(bench: Bench) -> None:
-    """If a task dies on a new branch, its notice begins with HEAD, although no file differs."""
+    """If a task dies on a new branch, its notice begins with HEAD, although every file has its old content."""
     task = bench.launch("git checkout -q -b elsewhere; exit 9", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
