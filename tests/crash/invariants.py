@@ -24,7 +24,7 @@ _SIGKILL = 9
 
 @dataclass(frozen=True)
 class Point:
-    """The disturbance of a life at its point: a kill, a failed call, or both."""
+    """What is known of a disturbed life: killed processes, keeper and command."""
 
     dead: frozenset[str]  # the roles of the killed processes
     keeper_lived: bool = True  # it started and was not disturbed, so it must settle the task itself
@@ -33,7 +33,7 @@ class Point:
 
 
 def point_of(after: Aftermath, failing: str | None, *, startable: bool) -> Point:
-    """Return how a launch was disturbed, read from its trace."""
+    """Return what is known of a disturbed launch, read from its trace."""
     trace = after.trace
     dead = frozenset(role for role, code in trace.exits.items() if code == -_SIGKILL)
     began: bool | None = after.ran[0] > 0

@@ -195,7 +195,7 @@ def _outcome(after: Aftermath) -> str:
 
 
 def _ruin(life: Life, kind: str) -> Point:
-    """Kill keeper and witness of a task, and begin every life with this task."""
+    """Leave a task without keeper and witness; every life begins with this task."""
     clean = life.trace()
     if kind == "recorded":
         number = len(clean.calls[KEEPER])

@@ -81,7 +81,7 @@ def test_tracer_that_lost_its_calls_is_reported_and_not_observed_the_next_time(b
     ],
     ids=["a listener", "a tracer", "strict mode", "one that refuses", "one that traps", "only asking what there is"],
 )
-def test_effects_report_what_a_filter_of_the_program_loses(
+def test_effects_report_which_filters_of_a_program_do_not_work(
     bench: Bench, program: str, words: tuple[str, ...], lost: str | None
 ) -> None:
     """A listener, a tracer and strict mode are reported as lost. A filter that only refuses or traps works.

@@ -115,10 +115,10 @@ def test_gate_settles_a_task_as_lost_when_its_pid_namespace_has_ended(bench: Ben
     assert asked(bench)["may_stop"] is True
 
 
-def test_gate_checks_a_task_out_of_sight_only_while_a_session_waits(
+def test_gate_checks_a_task_with_unseen_processes_only_while_a_session_waits(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Processes of another PID namespace cannot be seen. Such a task is checked again until the wait ends.
+    """A task whose processes cannot be seen is checked again and again, but not after the wait.
 
     Row 57 of the acceptance scenarios.
     """

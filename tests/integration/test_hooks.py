@@ -391,7 +391,7 @@ def test_hook_restores_a_missing_ledger(bench: Bench, event: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["without its fingerprint", "damaged"])
-def test_stop_hook_holds_the_session_when_the_ledger_is_lost(bench: Bench, how: str) -> None:
+def test_stop_hook_blocks_the_session_when_the_ledger_is_lost(bench: Bench, how: str) -> None:
     """The stop hook reports the ending although the ledger is damaged or gone."""
     task = ended(bench, "exit 3")
     _lose_ledger(bench)
@@ -641,7 +641,7 @@ def test_hook_prints_one_line_when_the_payload_is_malformed(bench: Bench, payloa
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_hook_reads_a_large_payload_and_refuses_a_boundless_one(bench: Bench) -> None:
+def test_hook_reads_a_payload_of_3_mb_and_refuses_one_of_17_mb(bench: Bench) -> None:
     """A client that writes 3 MB gets no broken pipe. A payload of 17 MB is refused."""
     ended(bench)
     assert context(said(call(bench, "claude", "PostToolBatch", tool_calls=["x" * 3_000_000])))

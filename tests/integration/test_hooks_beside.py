@@ -154,7 +154,7 @@ def test_hook_warns_when_a_file_in_the_command_cannot_be_determined(bench: Bench
     assert about_to(bench, "Bash", command="cat $FILE") == ""
 
 
-def test_hook_warns_of_a_file_that_an_ended_task_left_away_until_it_is_restored(bench: Bench, repo: Path) -> None:
+def test_hook_warns_of_a_file_that_an_ended_task_left_changed_until_it_is_restored(bench: Bench, repo: Path) -> None:
     """The warning says that no process is going to restore the file. After the restoration there is no warning."""
     task = launch(bench, "git stash push -q; kill -9 $$")
     bench.run("wait", task, "--no-ack")

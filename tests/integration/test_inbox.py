@@ -454,7 +454,7 @@ def _switches(pid: int) -> list[str]:
 # --- hand-off -------------------------------------------------------------------------------------
 
 
-def test_hand_off_tells_a_successor_what_runs_what_ended_and_what_was_lost(bench: Bench, clients: Clients) -> None:
+def test_hand_off_names_running_ended_and_lost_tasks_to_a_successor(bench: Bench, clients: Clients) -> None:
     """The text has ids, commands and output, and is at most 3 KB long.
 
     Row 48 of the acceptance scenarios.

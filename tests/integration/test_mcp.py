@@ -541,7 +541,7 @@ def test_server_takes_its_project_from_the_roots_of_the_client(bench: Bench) -> 
 
 
 def test_server_serves_the_session_that_hooks_recorded_for_its_client(bench: Bench) -> None:
-    """Gemini CLI names no session to its servers, but its hooks record the process."""
+    """Gemini CLI names no session to its servers, but its hooks record the client's process."""
     begin(bench, "not-this-process", "--source", "startup")
     begin(bench, "gemini-session-1", "--pid", str(os.getpid()), "--source", "startup")
 
@@ -669,7 +669,7 @@ def test_retry_tool_is_refused_when_the_run_tool_is_refused(bench: Bench) -> Non
 
 
 def test_tool_error_has_a_fact_and_a_hint(bench: Bench) -> None:
-    """A caller's mistake is an answer. A missing tool is an error of the protocol."""
+    """A tool answers a caller's mistake with an error. A call of a missing tool gets an error of the protocol."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy", {}) as client:

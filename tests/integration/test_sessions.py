@@ -49,7 +49,7 @@ def test_resumed_session_continues_the_lineage_under_a_new_id(bench: Bench, clie
         ("terminal", ("--terminal", "7")),
     ],
 )
-def test_session_continues_the_one_that_its_client_gives_evidence_for(
+def test_session_continues_the_session_that_the_evidence_of_its_client_identifies(
     bench: Bench, clients: Clients, evidence: str, options: tuple[str, ...]
 ) -> None:
     """A named predecessor, a transcript path and a terminal each identify the right one of three sessions."""
@@ -77,7 +77,7 @@ def test_cleared_session_is_continued_by_the_next_one_of_its_process(bench: Benc
     assert told(bench, "s-2") == [task]
 
 
-def test_notice_of_a_compacted_session_shows_whether_it_crossed_the_boundary(bench: Bench, clients: Clients) -> None:
+def test_notice_shows_whether_its_task_was_launched_before_the_compaction(bench: Bench, clients: Clients) -> None:
     """`crossed_boundary` is true only for a task that was launched before the session was compacted."""
     process = clients.start()
     begin(bench, "s-1", "--pid", process)

@@ -133,7 +133,7 @@ def test_file_has_changed_when_its_new_content_was_staged() -> None:
     assert tracked({b"x": HASHED + stamp() + b"1"}, {b"x": one}, staged="t").moved is False
 
 
-def test_drift_gives_only_a_number_for_files_with_the_same_mark() -> None:
+def test_drift_gives_only_a_number_for_files_with_the_same_checksum() -> None:
     """Two files share a checksum, so it is unknown which of them has changed."""
     names = iter(b"%d" % number for number in range(100_000))
     first = next(names)

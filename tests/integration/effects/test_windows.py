@@ -170,7 +170,7 @@ def test_notice_distinguishes_files_of_one_name_by_their_paths(bench: Bench, rep
 
 
 @pytest.mark.usefixtures("repo")
-def test_change_and_repair_through_one_descriptor_is_a_possible_window(bench: Bench) -> None:
+def test_change_and_restoration_through_one_descriptor_is_a_possible_window(bench: Bench) -> None:
     """The time of a write is not observed, so the window covers all of the time in which the file may have differed."""
     program = """
 import time
