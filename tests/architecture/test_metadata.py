@@ -30,9 +30,9 @@ def pins() -> dict[str, str]:
 
 
 def required(name: str, extras: frozenset[str]) -> set[str]:
-    """Return the names of all packages that an installation needs here.
+    """Return the names of all packages that an installation needs on this machine.
 
-    The installation is that of `name` with `extras`.
+    The installed package is `name` with `extras`.
     """
     seen: set[tuple[str, frozenset[str]]] = set()
     todo = [(canonicalize_name(name), extras)]

@@ -351,7 +351,7 @@ def test_run_tool_is_refused_to_an_agent_without_a_shell(claude: Claude, has_lis
 
 
 def test_background_shell_of_a_killed_client_is_reported_to_the_next_session(claude: Claude, tmp_path: Path) -> None:
-    """The shell is reported while it runs, and then once as lost."""
+    """The shell is reported as long as it runs, and then once as lost."""
     claude.install()
     session, go = new_session(), tmp_path / "go"
     claude.bench.env["OUTLIVE_GRACE_S"] = "0"

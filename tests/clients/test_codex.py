@@ -37,7 +37,7 @@ def idle(codex: Codex, go: Path) -> tuple[Terminal, str]:
 
 
 def test_session_is_woken_once_when_its_terminal_is_closed(codex: Codex, tmp_path: Path) -> None:
-    """The session lives on in the server, and its history then has the ending."""
+    """The session stays open in the server, and its history has the ending after the turn."""
     go = tmp_path / "go"
     terminal, task = idle(codex, go)
     terminal.close()
@@ -72,7 +72,7 @@ def processes_of(codex: Codex) -> list[int]:
 
 
 def test_message_that_was_queued_for_a_killed_session_repeats_no_ending(codex: Codex, tmp_path: Path) -> None:
-    """Codex delivers the message after the resume; the hand-off had the ending before."""
+    """Codex delivers the message after the resume, when the hand-off has already reported the ending."""
     go = tmp_path / "go"
     _, task = idle(codex, go)
     session = codex.bench.show(task)["session"]

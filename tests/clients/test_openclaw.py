@@ -120,7 +120,7 @@ def test_a_turn_without_a_gateway_ends_while_its_task_runs(fresh: OpenClaw, tmp_
 
 
 def test_session_of_a_webhook_is_woken(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """OpenClaw does not let a hook delay the end of a turn that has used the shell."""
+    """In OpenClaw, a hook cannot delay the end of a turn that has used the shell. So the session is woken later."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:

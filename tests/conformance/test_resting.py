@@ -1,6 +1,6 @@
 """The contract of a ledger that stays open between two uses.
 
-The open connection is used again only while the ledger's file is unchanged.
+A ledger that is open and not in use is called resting. It is used again only while its file is unchanged.
 """
 
 from __future__ import annotations

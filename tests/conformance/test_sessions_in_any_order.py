@@ -202,7 +202,7 @@ class World:
     def told_of(self, origin: Talk, asker: Talk | None = None, seen: list[Talk] | None = None) -> Talk | None:
         """Return the session that hears a session's endings.
 
-        That is the session itself while it lives, otherwise its first living heir. Returns None if there is none.
+        That is the session itself while it lives, otherwise its first living heir. Returns None if neither lives.
         """
         if origin is asker or self.lives(origin):
             return origin
@@ -267,7 +267,7 @@ class World:
         return [*work.shown, *(each for each in told if each is not None)]
 
     def owed(self, asker: Talk) -> list[Word]:
-        """Return the notices that a session which asks is owed, oldest first."""
+        """Return the pending notices that a session receives when it asks, oldest first."""
         origins, below, kin = self.origins_of(asker), self.below(asker), self.kin(asker)
         return [
             word
@@ -624,7 +624,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
     def hand_off(
         self, *, which: int, name: str, project: str, in_vain: int, fate: str | None
     ) -> Teller | MultipleResults[Teller]:
-        """Deliver owed notices at a boundary.
+        """Deliver pending notices at a boundary.
 
         Before that, the notices may be presented several times without being confirmed.
         """

@@ -75,7 +75,7 @@ def put_aside(path: str) -> list[str]:
 
 @pytest.mark.usefixtures("open_to_all")
 def test_ledger_file_log_and_index_have_mode_0600(path: str) -> None:
-    """The mode does not depend on the umask, because the files contain command lines."""
+    """The mode is the same for any umask, because the files contain command lines."""
     with opened(path) as ledger:
         enqueued(ledger)
         for suffix in ("", "-wal", "-shm"):

@@ -148,7 +148,10 @@ def _texts(printed: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Delivery(Sweep):
-    """A sweep over a process that reports endings; `script` is its command line."""
+    """A sweep over a process that reports endings.
+
+    `script` is the command line of the process.
+    """
 
     role: str = DELIVERER
     script: str = INBOX

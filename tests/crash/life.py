@@ -193,7 +193,7 @@ class Life:
             os.close(keeper)
 
     def reconcile(self) -> None:
-        """Settle tasks with dead keepers, as every command that reads does first."""
+        """Settle tasks with dead keepers, as every reading command does first."""
         reconcile(self.home, utc_now())
 
     def trace(

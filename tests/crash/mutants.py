@@ -107,7 +107,7 @@ def take_a_dead_witness_for_success() -> None:
 
 
 def ignore_the_record() -> None:
-    """Reconcile without reading what the witness recorded."""
+    """Reconcile without reading the exit that the witness recorded."""
     replace(reconcile, "read_evidence", lambda *_: None)
 
 

@@ -577,7 +577,7 @@ sys.exit(main(["run", "--", "touch", "ran"]))
 
 
 def test_cancel_before_the_start_signal_prevents_the_start(bench: Bench) -> None:
-    """A command does not run if its task is cancelled after the ledger's row and before the start signal."""
+    """If a task is cancelled after its row was written and before the start signal, its command does not run."""
     with subprocess.Popen(
         [sys.executable, "-c", SLOW_TO_GO],
         env=bench.env, cwd=bench.project, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -645,7 +645,7 @@ def test_output_follow_continues_after_a_truncation(bench: Bench) -> None:
 
 
 def test_wait_until_does_not_match_across_the_hole_of_a_capped_output(bench: Bench) -> None:
-    """A pattern does not match text that begins before the removed middle of a capped output and ends after it."""
+    """A pattern does not match a text that begins before the removed middle of the output and ends after it."""
     head = (1 << 20) // 8
     script = (
         f"head -c {head - 2} /dev/zero | tr '\\0' x; printf FO; yes Y | tr -d '\\n' | head -c 3000000; echo; sleep 1"

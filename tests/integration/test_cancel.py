@@ -227,7 +227,7 @@ def _kill_keepers(bench: Bench, task: str) -> None:
 def test_cancel_of_an_ended_task_ends_the_process_left_running(bench: Bench, how: str) -> None:
     """`cancel` ends a process that an ended task left running, and does not change the state of the task.
 
-    The process is found by its recorded identity, also without the task's mark in its environment.
+    The process is found by its recorded identity, also if its environment lacks the variable `OUTLIVE_TASK`.
     """
     task, left = _left_behind(bench, f"setsid {how} & true")
     _kill_keepers(bench, task)

@@ -633,7 +633,7 @@ def test_change_of_the_users_git_configuration_is_drift(bench: Bench, tree: Work
 
 @can_observe
 def test_commit_of_unchanged_files_moves_only_head(bench: Bench, tree: Worktree) -> None:
-    """After a commit of the files that the task ran on, the drift reports the move of HEAD and no changed file."""
+    """If the files of the task are committed unchanged, the drift reports the move of HEAD and no changed file."""
     tree.write("a", "dirty\n")
     (bench.project / "b").unlink()
     task = begun(bench, "true", "--session", "s-1")

@@ -113,7 +113,7 @@ class Terminal:
         wait_until(is_seen, f"{text!r} at the terminal")
 
     def offers(self, line: str) -> list[str]:
-        """Return what the last word of the line may become, or the word itself if nothing begins with it."""
+        """Return the candidates for the last word, or the word itself if there are none."""
         self.answer.unlink(missing_ok=True)
         self.press(f"{line}{INSERT_ALL}\r")
 
@@ -229,7 +229,7 @@ def test_candidates_of_an_unusual_line_are_left_to_the_shell_or_empty(
 
 
 def test_verbs_and_options_declare_what_completes_them() -> None:
-    """A verb that takes ids, and an option that takes a group, a task or a directory, has a mark for completion."""
+    """A verb that takes ids declares this for completion. So does an option for a group, a task or a directory."""
     for command in map(load, VERBS):
         assert (command.takes == "task") == bool(re.search(r"\bID\b", command.usage)), command.name
         for option in command.options:

@@ -37,7 +37,7 @@ def examined(bench: Bench, client: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("client", ["claude", "gemini", "opencode", "openclaw", "cursor"])
 def test_doctor_reports_every_path_that_works(bench: Bench, user: Path, client: str) -> None:
-    """The doctor tries each path by calling what the client would call, and leaves no task running."""
+    """The doctor tries each path with the call that the client would make, and leaves no task running."""
     assert examined(bench, client)["hooks"]["why"] == "not installed"
     bench.ok("install", "--client", client, "--yes")
     found = examined(bench, client)

@@ -408,7 +408,7 @@ def test_hard_link_to_a_symbolic_link_is_resolved_like_the_link(bench: Bench, pl
 
 @pytest.mark.parametrize("what", ["a repository", "any other directory"])
 def test_link_is_resolved_as_at_the_time_of_the_write(bench: Bench, place: Path, what: str) -> None:
-    """If links and directories take turns under one name, each path is that of the file that was written."""
+    """If a name is a link and a directory in turns, each recorded path is that of the file that was written."""
     task = bench.launch(("git init -q . &&" if what == "a repository" else "") + LINKS, "--cwd", str(place))
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     assert _written(bench, task, place) == ["one/a", "two/b", "at/c", "one/d", "two/e", "at/f", "one/g", "at/h"]

@@ -46,7 +46,7 @@ class Client:
 
 @pytest.fixture
 def client(bench: Bench, tmp_path: Path) -> Iterator[Client]:
-    """Yield a started client, and kill what is left of it after the test."""
+    """Yield a started client, and kill its remaining processes after the test."""
     started = Client(bench, tmp_path / "b1.output")
     yield started
     for process in (started.process, started.shell):

@@ -70,7 +70,7 @@ def test_guard_answers_unknown_while_an_unobserved_task_may_hold_files(bench: Be
 
 @pytest.mark.usefixtures("repo")
 def test_guard_answers_clear_for_an_unobserved_task_that_takes_nothing_away(bench: Bench) -> None:
-    """An unobserved task that takes files away in another tree does not count either."""
+    """The guard also ignores an unobserved task that takes files away in another tree."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     tasks = [

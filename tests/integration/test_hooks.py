@@ -286,7 +286,7 @@ def test_session_begins_and_ends_when_its_client_process_cannot_be_seen(bench: B
 
 
 def test_session_begins_with_a_prompt_when_its_start_was_missed(bench: Bench, clients: Clients) -> None:
-    """The prompt records the session and hands over what an earlier session left."""
+    """The prompt records the session, and hands over the endings of an earlier session."""
     env = {"CLAUDE_PID": clients.start()}
     earlier: dict[str, Any] = {"session_id": "99999999-2222-3333-4444-555555555555"}
     said(call(bench, "claude", "SessionStart", source="startup", env=env, **earlier))
@@ -683,7 +683,7 @@ MONSTERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("monster", MONSTERS)
 @pytest.mark.parametrize("event", EVERY)
 def test_hook_needs_little_cpu_time_for_a_huge_payload(bench: Bench, event: str, monster: str) -> None:
-    """The hook needs less than 0.5 s of CPU time. Time spent waiting does not count."""
+    """The hook needs less than 0.5 s of CPU time. Waiting time is not counted."""
     ended(bench)
     before = os.times()
     done = call(bench, "claude", event, env={"OUTLIVE_HOOK_DEADLINE_S": ""}, source="startup", **MONSTERS[monster])

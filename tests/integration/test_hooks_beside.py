@@ -188,7 +188,7 @@ def test_hook_gives_advice_and_warning_in_one_answer(bench: Bench) -> None:
 def test_notice_names_files_that_the_session_edited_while_the_task_ran(
     bench: Bench, repo: Path, client: str, event: str, fields: dict[str, Any]
 ) -> None:
-    """The notice names an edit by a tool of the client, here one of a sub-agent."""
+    """The notice names an edit by a tool of the client, in this test an edit by a sub-agent."""
     task = launch(bench, f"echo three > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "its write")
     assert call(bench, client, event, agent_id="sub", **fields).returncode == 0

@@ -115,7 +115,7 @@ def test_stop_hook_lets_the_session_stop_at_the_ceiling_and_does_not_wait_again(
 ) -> None:
     """The stop hook waits for at most `OUTLIVE_HEADLESS_WAIT`, and once per turn.
 
-    Endings until then are reported. The ending of a task that still runs is left to the successor.
+    It reports the endings up to this time. The ending of a task that still runs is left to the successor.
     """
     ended_one, endless = ended(bench), launch(bench, "sleep 600")
     env = {"OUTLIVE_HEADLESS_WAIT": ceiling}

@@ -500,7 +500,7 @@ def test_hand_off_is_at_most_3_kb_for_any_number_of_tasks(bench: Bench, count: i
 
 
 def test_session_commands_print_nothing_when_there_is_nothing_to_report(bench: Bench) -> None:
-    """`session begin`, `inbox` and `hand-off` then have an empty output."""
+    """In this case, the output of `session begin`, `inbox` and `hand-off` is empty."""
     assert bench.ok("session", "begin", "--session", "s-1") == ""
     assert bench.ok("inbox", "--session", "s-1") == ""
     assert bench.ok("hand-off", "--session", "s-1") == ""

@@ -418,7 +418,7 @@ def test_install_refuses_a_configuration_with_a_duplicate_key(
 
 @pytest.mark.parametrize("more", ['"hooks": {"Stop": []}, ', '"mcpServers": {}, '])
 def test_uninstall_refuses_a_duplicate_key_until_the_user_removes_it(bench: Bench, user: Path, more: str) -> None:
-    """The error says that a key is there twice, and the file stays as it is."""
+    """The error says that a key occurs twice. The file is not changed."""
     file = settings(user, "gemini", "{}")
     install(bench, "gemini")
     ours = file.read_text()

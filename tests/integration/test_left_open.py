@@ -91,7 +91,7 @@ def forget_journal(bench: Bench, task: str) -> None:
 
 
 def settle_in_the_past(bench: Bench) -> None:
-    """Set old times on the ledger's files, so that hooks trust what they remember."""
+    """Set old times on the ledger's files, so that hooks use what they have stored."""
     for path in (bench.home.ledger, bench.home.ledger + "-wal", bench.home.path + "/fingerprint"):
         if os.path.exists(path):
             os.utime(path, (1_000_000_000, 1_000_000_000))

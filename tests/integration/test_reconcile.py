@@ -68,7 +68,7 @@ def test_exit_code_survives_the_death_of_the_witness(bench: Bench) -> None:
 
 
 def test_wait_goes_on_when_the_keeper_is_killed(bench: Bench) -> None:
-    """The death of the keeper wakes `wait`, which then waits for the end of the task."""
+    """The death of the keeper wakes `wait`, which continues to wait for the end of the task."""
     task = bench.launch("sleep 1; exit 44")
     waiter = subprocess.Popen(
         bench.command("wait", task), env=bench.env, cwd=bench.project, stdout=subprocess.PIPE, text=True

@@ -164,7 +164,7 @@ def test_keeper_runs_short_tasks_one_after_the_other(bench: Bench, client: Outli
 def test_reused_keeper_gives_each_command_its_own_surroundings(
     bench: Bench, client: Outlive, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Directory, environment, umask and limits are those of the launch, not of the keeper's earlier task."""
+    """The command has the directory, environment, umask and limits of its launch, not of the earlier task."""
     keeper, _ = free_keeper(bench, client)
     say = 'echo "$PWD|$MINE|$(umask)|$(ulimit -n)|$OUTLIVE_TASK"'
     was = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -208,7 +208,7 @@ def test_reused_keeper_leaks_no_descriptors(bench: Bench, client: Outlive) -> No
 
 
 def test_keeper_ends_after_a_limited_number_of_tasks(bench: Bench) -> None:
-    """No witness runs more than `_MOST_LIVES` tasks, which limits what a keeper can leak."""
+    """No witness runs more than `_MOST_LIVES` tasks. This limits the resources that a keeper can leak."""
     program = (
         "from outlive import Outlive; o = Outlive()\n"
         f"for _ in range({2 * _MOST_LIVES + 2}): print(o.run('echo $PPID').wait().output().decode(), end='')"

@@ -85,7 +85,7 @@ def test_output_masks_a_secret_between_bytes_that_are_not_text(bench: Bench) -> 
 
 
 def test_secret_is_masked_when_the_tail_begins_inside_it(bench: Bench) -> None:
-    """The tail in `show` begins in the middle of the token and does not contain the token's end."""
+    """The tail in `show` begins in the middle of the token, and the rest of the token is masked."""
     task = bench.launch(f"echo {TOKEN}; head -c 2030 /dev/zero | tr '\\0' x; echo")
     bench.ok("wait", task)
     tail = bench.show(task)["output"]["tail"]

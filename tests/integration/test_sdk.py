@@ -89,7 +89,7 @@ def test_follow_yields_every_byte_of_the_output(client: Outlive) -> None:
 
 
 def test_command_gets_the_surroundings_of_the_call(client: Outlive, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Environment, umask and limits are those of the program at the call of `run`, not at its first launch."""
+    """The command has the program's environment, umask and limits at this call of `run`, not at an earlier one."""
     import resource
 
     client.run("true").wait()

@@ -90,7 +90,7 @@ def test_send_raises_when_the_task_does_not_read(bench: Bench, monkeypatch: pyte
 
 
 def test_retry_has_its_own_input(bench: Bench) -> None:
-    """The second attempt does not read what was sent to the first one."""
+    """The second attempt does not read input that was sent to the first attempt."""
     task = bench.launch("read -r word; echo $word; exit 3", "--stdin")
     bench.ok("send", task, "first")
     bench.run("wait", task)

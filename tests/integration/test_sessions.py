@@ -97,7 +97,7 @@ def test_notice_shows_whether_its_task_was_launched_before_the_compaction(bench:
 
 
 def test_first_fork_receives_endings_when_the_launching_session_is_dead(bench: Bench, clients: Clients) -> None:
-    """The forks of a living session receive nothing. When the session is dead, only the first fork does."""
+    """The forks of a living session receive nothing. When the session is dead, only the first fork receives endings."""
     parent = clients.start()
     begin(bench, "s-1", "--pid", parent)
     begin(bench, "f-1", "--source", "fork", "--continues", "s-1", "--pid", clients.start())

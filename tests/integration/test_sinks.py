@@ -112,7 +112,7 @@ def test_failed_delivery_leaves_the_notice_in_the_inbox(bench: Bench) -> None:
 
 
 def test_delivery_is_tried_again_when_a_sink_is_busy(bench: Bench) -> None:
-    """A sink command that exits with 75 is called again later, and this does not count as a try.
+    """A sink command that exits with 75 is called again later. The busy call does not count as a try.
 
     Row 35 of the acceptance scenarios.
     """
@@ -162,7 +162,7 @@ def test_webhook_sends_the_same_signed_message_again_when_it_is_refused(bench: B
 
 
 def test_signature_matches_the_standard_webhooks_specification() -> None:
-    """The expected signature is that of the example in the specification."""
+    """The test computes the signature of the example in the specification."""
     body = b'{"test": 2432232314}'
     found = signature("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
     assert found == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="

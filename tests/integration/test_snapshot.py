@@ -214,7 +214,7 @@ def test_snapshot_without_a_repository_or_directory_is_empty(tmp_path: Path) -> 
 
 
 def test_comparison_reports_a_gone_or_replaced_repository(tree: Worktree, tmp_path: Path) -> None:
-    """A repository that was moved away is `gone`, and another one in its place is `replaced`."""
+    """A repository that was moved away is `gone`. If another repository is in its place, it is `replaced`."""
     before = full(tree)
     tree.path.rename(tmp_path / "moved")
     assert compare(before, full(tree)).repository == "gone"

@@ -175,7 +175,10 @@ def _has_ended(bench: Bench, task: str, how: str) -> bool:
 
 
 class Wheels:
-    """Wheels of two versions; the modules of `RENAMED` have other names in the second."""
+    """Wheels of two versions.
+
+    In the second version, the modules of `RENAMED` have other names.
+    """
 
     def __init__(self, place: Path) -> None:
         root, tree = Path(__file__).resolve().parents[2], place / "tree"
@@ -475,7 +478,7 @@ def test_failed_delivery_is_tried_again_when_the_installation_changes(
 def test_ending_is_delivered_when_the_installation_changes_before_it(
     bench: Bench, installation: Installation, how: str
 ) -> None:
-    """The keeper starts the next version's deliverer; if Outlive was deleted, a later command delivers."""
+    """The keeper starts the next version's deliverer. If Outlive was deleted, a later command starts a deliverer."""
     installation.ok("sink", "add", "s", "--run", f"touch {bench.project}/told")
     task = installation.ok("run", until("go"))
     keeper = bench.keeper(task)

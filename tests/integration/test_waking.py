@@ -290,7 +290,7 @@ def test_watcher_ends_when_another_session_continues_its_session(bench: Bench, w
 def test_watcher_ends_at_once_when_its_client_cannot_be_woken(
     bench: Bench, watchers: Watchers, env: dict[str, str]
 ) -> None:
-    """A client that answers a single prompt would wait for the watcher and then exit."""
+    """A client that answers a single prompt would wait for the watcher before it exits."""
     task = launch(bench, "sleep 600")
     assert watchers.end(watchers.start(**env)) == (0, "", "")
     bench.run("cancel", task)
@@ -339,7 +339,7 @@ def door(tmp_path: Path) -> Iterator[Door]:
 def test_message_wakes_the_session_and_its_prompt_hook_reports_the_ending(
     bench: Bench, watchers: Watchers, door: Door
 ) -> None:
-    """The message does not name the task, and the watcher ends when the prompt hook has seen its nonce."""
+    """The message does not name the task. The watcher ends when the prompt hook has stored the message's nonce."""
     task = launch(bench, f"{until('go')}; exit 3")
     watcher = watchers.start(**door.env)
     watchers.until_there()

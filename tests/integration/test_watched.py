@@ -236,7 +236,7 @@ def place(outsider: Outsider) -> Path:
 
 @pytest.mark.root
 def test_command_that_names_sudo_is_watched(outsider: Outsider, place: Path) -> None:
-    """Observing its system calls would take away the privileges that `sudo` needs, and the effects say so."""
+    """Observing system calls would take away the privileges that `sudo` needs. The effects say so."""
     done = outsider.call("run", "--json", "--cwd", str(place), f"{until('go')}; mv a b; sleep 1; mv b a; : sudo")
     task = json.loads(done.stdout)["id"]
     wait_until(lambda: json.loads(outsider.call("effects", task, "--json").stdout)["level"] == "watched", "the watch")
@@ -262,7 +262,7 @@ def test_command_is_compared_when_watchfiles_is_not_installed(outsider: Outsider
 
 
 def test_changes_after_the_ending_are_not_effects_of_the_task(bench: Bench, tree: Worktree) -> None:
-    """The watch goes on for a moment after the end, but excludes what other processes change then."""
+    """The watch continues for a moment after the end. It excludes changes by other processes in this moment."""
     task = watched(bench, "echo more >> a.py")
     bench.run("wait", task)
     tree.write("b.py", "later\n")

@@ -219,7 +219,7 @@ def test_group_options_mean_the_members_of_one_project(bench: Bench) -> None:
 
 @pytest.mark.parametrize("verb", ["wait", "cancel"])
 def test_wait_and_cancel_refuse_a_group_without_members(bench: Bench, tmp_path: Path, verb: str) -> None:
-    """A mistyped group, or a group of another project, must not look like one that has ended."""
+    """A mistyped group, or a group of another project, must not look like a group that has ended."""
     bench.run("wait", bench.launch("exit 1", "--group", "g"))
     for done in (bench.run(verb, "--group", "h"), bench.run(verb, "--group", "g", cwd=tmp_path)):
         assert (done.returncode, done.stdout) == (2, "")
@@ -297,7 +297,7 @@ def test_command_without_arguments_refuses_them(bench: Bench, verb: str, words: 
 
 
 def test_ids_may_stand_after_two_dashes(bench: Bench) -> None:
-    """Only `run` and `guard` take a command after `--`; other commands take ids and texts there."""
+    """After `--`, only `run` and `guard` take a command. Other commands take ids and texts there."""
     other, task = bench.launch("sleep 60"), bench.launch("--stdin", "read line; echo got $line")
     bench.ok("send", task, "--", "--eof")
     bench.ok("wait", "--", task)

@@ -197,7 +197,7 @@ def test_missing_repository_is_not_unattributed_when_the_task_removed_it() -> No
 def test_replaced_repository_is_not_unattributed_when_the_task_moved_it_whole(now: str | None) -> None:
     """The task moved the git directory, a directory above it, or the `.git` file.
 
-    The journal then names no single part of git.
+    In this case the journal names no single part of git.
     """
     looks = quick(git_state()), quick(None if now is None else git_state().but(identity=now))
     for moved in ("/r/.git", "/r", "/r/sub", "/r/.gitignore"):
@@ -299,7 +299,7 @@ def test_files_of_a_further_repository_are_named_with_their_whole_path() -> None
 
 
 def test_moves_in_a_further_repository_are_drift_as_in_the_first_one() -> None:
-    """A new commit, branch, remote branch or configuration is drift; a tag is not."""
+    """A new commit, branch, remote branch or configuration is drift. A new tag is not."""
     looks = quick(git_state(refs={})), quick(git_state(refs={}))
     head, main = Move(name="HEAD", before="a", after="b"), Move(name="refs/heads/main", before="a", after="b")
     side, tag = Move(name="branch", before="refs/heads/main", after=""), Move(name="refs/tags/v1", before="", after="c")

@@ -43,7 +43,7 @@ def touched(text: str) -> str:
 
 
 def differing(expected: dict[str, str]) -> dict[str, str]:
-    """Return the texts that touch something else than expected, with what they touch."""
+    """Return the texts that do not touch what is expected, with their touches."""
     return {text: touched(text) for text, wanted in expected.items() if touched(text) != wanted}
 
 
@@ -191,7 +191,7 @@ def test_argument_from_stdin_or_a_variable_is_an_unknown_path() -> None:
 
 
 def test_cd_changes_the_directory_until_its_shell_ends() -> None:
-    """A `cd` in a subshell counts only there, and a `cd` in a pipe does not count."""
+    """A `cd` in a subshell changes only the subshell's directory. A `cd` in a pipe does not count."""
     assert not differing(
         {
             "cd a && rm x": "path:/w/a/x",

@@ -218,7 +218,7 @@ def test_drift_gives_a_lower_bound_when_not_all_touched_files_are_followed() -> 
 
 
 def test_drift_is_unknown_when_tracked_files_were_not_read() -> None:
-    """Drift is unknown too if the ids in the index are those of converted content."""
+    """If the index has the ids of converted contents, the drift is unknown too."""
     a = HASHED + stamp() + b"1"
     assert tracked({b"x": a}, {b"x": UNSEEN}).moved is None
     assert drift(seen(git_state()).but(dirty={}), seen(git_state())).moved is None

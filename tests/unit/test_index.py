@@ -61,7 +61,7 @@ def filled(path: Path, kind: str = "sha1", version: int = 2) -> Worktree:
 
 @pytest.mark.parametrize(("kind", "version"), FORMATS)
 def test_index_has_the_entries_that_git_lists(tmp_path: Path, kind: str, version: int) -> None:
-    """Modes, ids and paths of both hashes and versions are those of `git ls-files`."""
+    """For both hashes and all versions, the modes, ids and paths are those of `git ls-files`."""
     tree = filled(tmp_path / "r", kind, version)
     index = read(tree)
     assert index.version == version

@@ -81,7 +81,7 @@ def test_journal_has_whole_lines_and_a_gap_when_the_disk_was_full(tmp_path: Path
 
 
 def test_half_line_of_a_killed_keeper_is_not_read(tmp_path: Path) -> None:
-    """A half line is skipped; the line after it, which ends the observation, is read."""
+    """A half line is skipped. The next line, which ends the observation, is read."""
     path = tmp_path / "journal"
     for torn in (b"2\twrite\t7\t0\t/b", b"2\twrite\t7\t0\t/tor", b""):
         path.write_bytes(b"1\twrite\t7\t0\t/a\n" + torn)

@@ -110,7 +110,7 @@ def test_run_is_refused_for_claude_when_its_settings_restrict_the_shell(
     ["home/.claude/agents/deep/a.md", "home/.claude/plugins/cache/m/p/1/agents/a.md", "work/.claude/agents/a.md"],
 )
 def test_run_is_refused_for_claude_when_an_agent_has_no_shell(tmp_path: Path, where: str, denied: str) -> None:
-    """Claude Code does not say which of its agents calls a tool."""
+    """Claude Code does not say which of its agents calls a tool, so one agent without a shell is enough."""
     (tmp_path / "work/below").mkdir(parents=True)
     environ = {"HOME": str(tmp_path / "home")}
     path = tmp_path / where

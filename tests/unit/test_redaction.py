@@ -938,7 +938,7 @@ def test_redact_takes_time_in_proportion_to_the_length() -> None:
     ],
 )
 def test_may_begin_secret_recognises_the_beginning_of_a_secret(text: str, *, may_begin: bool) -> None:
-    """A reader that follows an output then waits for the rest before it masks."""
+    """A reader that follows an output waits for the rest of the secret before it masks the text."""
     assert may_begin_secret(text) is may_begin
 
 

@@ -337,7 +337,7 @@ def test_window_of_a_changed_file_begins_before_its_directory_moved() -> None:
 def test_recreated_directory_is_restored_only_when_all_its_entries_are_known() -> None:
     """A new directory may have the old inode number, but has another birth time.
 
-    The journal does not name everything in a git directory.
+    The journal does not name every file in a git directory.
     """
     away, anew = "2 rename 9 d1:1 /r/d - /x", "3 mkdir 9 0 /r/d"
     assert moved(away, anew, now={"/r/d": "d1:2"}).changed == ("/r/d",)

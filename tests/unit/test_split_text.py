@@ -45,7 +45,7 @@ def test_piece_has_the_files_that_its_redirections_write(text: str, found: list[
 
 
 def test_here_document_belongs_to_the_last_command_of_its_line() -> None:
-    """The lines of a here-document are not commands, even if it has no end."""
+    """The lines of a here-document are not commands, even if the here-document has no end."""
     found = pieces("a <<E | b\nc &\nE\nd <<-'F' <<G\n\te\n\tF\nf\nG\ng <<H\nh")
     assert [(each.words, each.heredocs) for each in found] == [
         (("a",), ()),

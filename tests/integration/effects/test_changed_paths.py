@@ -109,7 +109,7 @@ def test_file_in_a_replaced_directory_is_created_only_if_the_old_directory_lacke
 ) -> None:
     """A file in the new directory is created if the old directory, moved within the tree, has no such file.
 
-    If the old directory was moved out of the tree, this is not known, and the file is not listed as created.
+    If the old directory was moved out of the tree, its files are unknown, and the file is not listed as created.
     """
     found = touched(bench, text)
     assert (found["changed"], found["created"]) == (paths(bench, *changed), paths(bench, *created))
@@ -331,7 +331,7 @@ def test_moved_directory_is_one_entry_of_the_effects(bench: Bench, repo: Path) -
 
 
 def test_directory_missing_in_the_first_snapshot_is_not_unattributed(bench: Bench, repo: Path) -> None:
-    """A directory that the task moves away before the first snapshot, and back later, is restored by the task."""
+    """The task moves a directory away before the first snapshot, and back later. The directory counts as restored."""
     (repo / "dir" / "deep").mkdir()
     (repo / "dir" / "deep" / "x").touch()
     subprocess.run(["git", "add", "dir"], cwd=repo, check=True)

@@ -46,7 +46,7 @@ def test_guard_names_the_task_with_a_window_on_a_path(bench: Bench, repo: Path) 
 
 
 def test_guard_covers_paths_through_a_link_that_a_task_changed(bench: Bench, repo: Path) -> None:
-    """`guard` names the task for each path through a changed link, and no task for the same file by its own path."""
+    """`guard` names the task for paths through a changed link, but not for the same file by its own path."""
     for name in ("one", "two", "two/deep"):
         (repo / name).mkdir()
         (repo / name / "f").write_text(f"{name}\n")
@@ -124,7 +124,7 @@ def test_guard_holds_a_switched_branch_for_git_commands_only(bench: Bench, repo:
 
 
 def test_window_in_a_nested_worktree_is_not_held_in_the_tree_around_it(bench: Bench, repo: Path) -> None:
-    """`guard` names a task's window in a nested worktree for commands there, and not for commands around it."""
+    """`guard` names the task for commands in the nested worktree, and not for commands in the outer tree."""
     inner = repo / "worktrees" / "one"
     git(bench, "worktree", "add", "-q", str(inner))
     task = bench.launch(f"mv a.py b.py; {until('go')}; mv b.py a.py", cwd=inner)

@@ -158,7 +158,7 @@ def test_show_names_the_files_of_each_window(bench: Bench) -> None:
 
 
 def test_notice_distinguishes_files_of_one_name_by_their_paths(bench: Bench, repo: Path) -> None:
-    """The notice names left files by their paths in the project, and does not list their directories."""
+    """The notice names changed files by their paths in the project, and does not list their directories."""
     for name in ("x/y/index.js", "z/y/index.js", "src/other.py"):
         (repo / name).parent.mkdir(parents=True)
         (repo / name).write_text("old\n")
@@ -171,7 +171,7 @@ def test_notice_distinguishes_files_of_one_name_by_their_paths(bench: Bench, rep
 
 @pytest.mark.usefixtures("repo")
 def test_change_and_restoration_through_one_descriptor_is_a_possible_window(bench: Bench) -> None:
-    """The time of a write is not observed, so the window covers all of the time in which the file may have differed."""
+    """Writes are not observed, so the window covers the whole time in which the file may have differed."""
     program = """
 import time
 with open("other.py", "r+") as file:
@@ -299,7 +299,7 @@ def test_hand_off_counts_open_windows_that_do_not_fit(bench: Bench, repo: Path) 
 
 
 def test_repository_moved_away_is_a_window(bench: Bench) -> None:
-    """A repository that the task moves away is a window by its own path, and is restored when it is back."""
+    """A moved repository is a window by its own path, until the task has moved the repository back."""
     tree = Worktree(bench.project / "tree")
     tree.commit(x="old\n")
     task = bench.launch(f"cd ..; mv tree away; {until('go')}; mv away tree", "--cwd", str(tree.path))
