@@ -1,6 +1,7 @@
 """The open windows of tasks with long journals, in bounded time.
 
-A long journal is replayed only for what the question concerns, and a limited number of paths is compared with the disk.
+Of a long journal, only the paths that the question concerns are replayed, and only a limited number of them is compared
+with the disk.
 If no compared path is open and others remain, the answer is that the task may have a window open.
 """
 

@@ -1,4 +1,4 @@
-"""The running tasks that a session waits for: no servers, and no silent tasks.
+"""The running tasks that a session waits for, without servers and silent tasks.
 
 A silent task is reported only if it fails. Such a task may run without end, and so may a server: a task that listens on
 a port and prints nothing. A session that waits for a server is notified of that, and its wait ends.

@@ -28,7 +28,7 @@ def mark_of(pid: int) -> str:
     try:
         found = identify(pid)
     except (OSError, OverflowError) as error:
-        raise UserError(f"there is no process {pid} to be seen", "give the client's own") from error
+        raise UserError(f"there is no process {pid}", "give the process id of the client") from error
     return f"{found.pid} {found.inode} {found.start} {found.boot} {found.namespace}"
 
 

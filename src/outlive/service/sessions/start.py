@@ -29,7 +29,7 @@ def cross_boundary(
 ) -> None:
     """Record the beginning of a session, and pass its hand-off to `put`.
 
-    Its notices count as presented when `put` returns. `put` gets None if this boundary was handled to its end before.
+    Its notices count as presented when `put` returns. If this boundary was handled completely before, `put` gets None.
     """
     with Lease(home) as lease:
         began = begin(home, begun.but(tick=tick(), lease=lease.name), adopter)
