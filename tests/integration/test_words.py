@@ -276,7 +276,7 @@ def test_list_of_commands_fits_eighty_columns(bench: Bench) -> None:
         (("help", "canel"), "did you mean `outlive cancel`?"),
         (("list", "--al"), "did you mean --all?"),
         (("guard", "git", "commit", "-am", "done"), "outlive guard -- git commit -am done"),
-        (("frobnicate",), "`outlive help` lists them"),
+        (("frobnicate",), "`outlive help` lists the commands"),
     ],
 )
 def test_mistyped_call_gets_a_hint_with_the_right_call(bench: Bench, words: tuple[str, ...], hint: str) -> None:

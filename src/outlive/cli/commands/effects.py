@@ -92,7 +92,7 @@ def _lines(effects: Effects, now: datetime) -> Iterator[str]:
 
 
 def _first(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the first of many lines, and how many more there are."""
+    """Yield the first lines, and then the number of further lines."""
     yield from lines[:_MOST]
     if len(lines) > _MOST:
         yield f"  and {len(lines) - _MOST:,} more"
@@ -126,19 +126,25 @@ def _windows(windows: Sequence[Window], now: datetime, *, is_now: bool = False) 
 
 COMMAND = Command(
     name="effects",
-    summary="what a task touched: windows, changes, git state, connections",
+    summary="print what a task touched: windows, changes, git state, connections",
     usage="outlive effects ID",
     takes="task",
     details=(
-        "A window is a span in which files were not as the task found them, also if they came back. The level says\n"
-        "how sure that is: `observed` by system calls, `partial` with a gap that is named, `watched` by the file\n"
-        "system, `compared` by two looks at all files; of the last two nobody knows who did it. Datagrams that are\n"
-        "sent without a connection are not seen."
+        "A window is a time span in which a file differed from what the task found, even if the file was restored\n"
+        "later. The level tells how Outlive knows the changes. `observed`: from the task's system calls. `partial`:\n"
+        "the same, with gaps that the output names. `watched`: from reports of the file system. `compared`: from two\n"
+        "snapshots of all files. With `watched` and `compared`, it is not known which program made a change.\n"
+        "Datagrams that are sent without a connection are not seen."
     ),
     options=(
-        Option(name="--open", help="only windows that are open now"),
-        Option(name="--attempt", metavar="N", help="of an earlier attempt", parse=whole_number),
+        Option(name="--open", help="print only the windows that are open now"),
+        Option(
+            name="--attempt",
+            metavar="N",
+            help="print the effects of attempt N (default: the newest attempt)",
+            parse=whole_number,
+        ),
     ),
-    examples=(("outlive effects t7k2 --open", "what it holds away from how it found it, right now"),),
+    examples=(("outlive effects t7k2 --open", "print which files the task has changed and not restored"),),
     act=act,
 )

@@ -29,20 +29,25 @@ def act(given: Given) -> int:
 
 COMMAND = Command(
     name="gate",
-    summary="say whether a session may stop: what it waits for, what is lost, what it was not told",
+    summary="print whether a session may stop, which tasks it waits for, and which tasks are lost",
     usage="outlive gate [options]",
     refuses_words=True,
     details=(
-        "It waits for running tasks that it launched to be told of (--notify all, end or output), and for endings\n"
-        "that it has not been told. What is gone does not keep it; after the ceiling nothing does."
+        "A session should wait for its running tasks with --notify all, end or output, and for endings that were not\n"
+        "reported to it. Lost tasks do not keep a session from stopping. After the ceiling, it may stop in any case."
     ),
     options=(
-        Option(name="--session", metavar="ID", help="the session (default: the one we run in)"),
-        Option(name="--wait", help="block until it may stop"),
-        Option(name="--ceiling", metavar="D", help="let it go after this long (default 15m)", parse=parse_duration),
-        Option(name="--exit-code", help="exit code 1 if it should wait"),
-        Option(name="--trace", help="write every decision to a file"),
+        Option(name="--session", metavar="ID", help="ask for this session (default: the current session)"),
+        Option(name="--wait", help="block until the session may stop"),
+        Option(
+            name="--ceiling",
+            metavar="D",
+            help="let the session stop after this time in any case (default 15m)",
+            parse=parse_duration,
+        ),
+        Option(name="--exit-code", help="exit with 1 if the session should wait"),
+        Option(name="--trace", help="write every decision to a file in `traces/` of the state directory"),
     ),
-    examples=(("outlive gate --session s-1 --exit-code", "exit code 1 while something is waited for"),),
+    examples=(("outlive gate --session s-1 --exit-code", "exit with 1 while the session should wait"),),
     act=act,
 )

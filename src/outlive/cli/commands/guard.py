@@ -41,33 +41,43 @@ def _check_no_command(words: list[str], directory: str) -> None:
     if which(words[0]) is not None:
         line = from_argv(words).text
         raise UserError(
-            f"{words[0]!r} is a program and no file here", f"before a command put `--`: outlive guard -- {line}"
+            f"{words[0]!r} is a program and no file here", f"put `--` before a command: outlive guard -- {line}"
         )
 
 
 COMMAND = Command(
     name="guard",
-    summary="say whether a path, or what a command is about to touch, is held by a task now",
+    summary="print whether a task holds a path, or a path that a command is about to use",
     usage="outlive guard PATH... | outlive guard -- CMD... | outlive guard --command 'shell text'",
     has_command=True,
     details=(
-        "Held is a file that a running task has changed and may put back: whoever reads or edits it now is misled,\n"
-        "or in its way. A directory stands for all that is in it; git, tests and builds for the whole tree. Inside a\n"
-        "task its own windows do not count. A task that ended without success is named for what it left away and\n"
-        "nobody put back: for an hour, and for a day while its session has not heard of it.\n"
-        "A word of the command that cannot be read (a variable, what another command prints) may mean whatever is\n"
-        "held in this tree; so may a program that nobody knows, and a task that runs without being observed while its\n"
-        'text takes files away. The answer is then "cannot tell", with the task; in JSON `unread` and `unknown`.\n'
-        "A task that waits, or runs and has taken nothing away yet, is named behind the answer if its text will."
+        "A running task holds a file if the task has changed the file and may restore it. A reader of such a file is\n"
+        "misled, and an edit gets in the way of the task. A directory stands for all files in it. git, tests and\n"
+        "builds use the whole tree. Inside a task, files that this task holds do not count. A task that ended\n"
+        "without success is named while a file is still as the task left it: for an hour, or for a day if its ending\n"
+        "was not reported.\n"
+        "In these cases the answer is `cannot tell`, with the task (in JSON `unread` and `unknown`). A word of the\n"
+        "command has an unknown value, such as a variable, and may stand for a held file. The program is unknown, and\n"
+        "may use a held file. A running task is not observed, and its command takes files away: it changes them for a\n"
+        "while, as `git stash` does. A task whose command will take files away, but has not yet, is named after the\n"
+        "answer."
     ),
     options=(
-        Option(name="--command", metavar="TEXT", help="the command that is about to run"),
-        Option(name="--cwd", metavar="DIR", takes="directory", help="where (default: here)"),
-        Option(name="--exit-code", help="exit code 1 if something is held, or nobody can tell"),
+        Option(name="--command", metavar="TEXT", help="check this command, given as one shell text"),
+        Option(
+            name="--cwd",
+            metavar="DIR",
+            takes="directory",
+            help="check for this working directory (default: the current directory)",
+        ),
+        Option(name="--exit-code", help="exit with 1 if a file is held, or if that is not known"),
     ),
     examples=(
-        ("outlive guard -- git add .", "whether something in this tree is held now"),
-        ("outlive guard --command 'git commit -am done' --exit-code", "exit code 1 while a stash is not popped"),
+        ("outlive guard -- git add .", "print whether a task holds a file of this tree"),
+        (
+            "outlive guard --command 'git commit -am done' --exit-code",
+            "exit with 1 while a task has a stash that is not popped",
+        ),
     ),
     act=act,
 )

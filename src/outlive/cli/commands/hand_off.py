@@ -22,7 +22,7 @@ def act(given: Given) -> int:
     seen = peek(home, session, project)
     if seen.owed is None:
         raise UserError(
-            f"session {session} was never heard of in {project}", "`outlive session begin` records it; or cd there"
+            f"session {session} is not known in {project}", "`outlive session begin` records it; or cd to its project"
         )
     handed = hand_off_again(home, seen.owed, seen.tellings)
     if given.json:
@@ -34,14 +34,24 @@ def act(given: Given) -> int:
 
 COMMAND = Command(
     name="hand-off",
-    summary="what a session should know of background tasks before it acts",
+    summary="print what a session should know about background tasks before it acts",
     usage="outlive hand-off [options]",
     refuses_words=True,
-    details="What `session begin` prints; printed again it changes nothing. Nothing to say, nothing printed.",
-    options=(
-        Option(name="--session", metavar="ID", help="the session (default: the one we run in)"),
-        Option(name="--trace", help="write every decision to a file"),
+    details=(
+        "Prints the same text as `session begin`. No notice counts as reported, so the command can be repeated. If\n"
+        "there is nothing to report, it prints nothing."
     ),
-    examples=(("outlive hand-off --session s-2", "what runs, what ended unseen, what was lost"),),
+    options=(
+        Option(
+            name="--session", metavar="ID", help="print the hand-off of this session (default: the current session)"
+        ),
+        Option(name="--trace", help="write every decision to a file in `traces/` of the state directory"),
+    ),
+    examples=(
+        (
+            "outlive hand-off --session s-2",
+            "print the tasks that run, that ended without being reported, and that were lost",
+        ),
+    ),
     act=act,
 )

@@ -42,7 +42,7 @@ def act(given: Given) -> int:
 
 
 def _port(text: str) -> int:
-    """Return a port's number; raise `ValueError` for a text that is no port."""
+    """Return a port number; raise `ValueError` for a text that is no port number."""
     number = whole_number(text)
     if number > _LAST_PORT:
         raise ValueError(text)
@@ -51,26 +51,27 @@ def _port(text: str) -> int:
 
 COMMAND = Command(
     name="mcp",
-    summary="serve the verbs as tools, for clients that speak MCP",
+    summary="serve the commands as tools, for clients that speak MCP",
     usage="outlive mcp [options]",
     refuses_words=True,
     details=(
-        "On stdin and stdout, for the client that starts it; with --http on loopback, to callers that know the token.\n"
-        "The tool `run` launches only where the client's own shell is known to be free, or with OUTLIVE_MCP_RUN=on.\n"
-        "Needs `pip install 'outlive[mcp]'`."
+        "Without --http, this command serves the client that started it, on stdin and stdout. With --http, it serves\n"
+        "all callers on loopback that send the token. The tool `run` launches a task only if the client's own shell\n"
+        "is known to be neither sandboxed nor restricted, or with OUTLIVE_MCP_RUN=on. This command needs `pip\n"
+        "install 'outlive[mcp]'`."
     ),
     options=(
-        Option(name="--http", metavar="PORT", help="serve over HTTP on this port, 0 for any", parse=_port),
+        Option(name="--http", metavar="PORT", help="serve over HTTP on this port; 0 means any free port", parse=_port),
         Option(
             name="--project",
             metavar="DIR",
             takes="directory",
-            help="where callers work that do not say (default: here)",
+            help="use this directory for callers that name none (default: the current directory)",
         ),
     ),
     examples=(
-        ("outlive mcp", "what a client's configuration starts"),
-        ("outlive mcp --http 7777", "http://127.0.0.1:7777/mcp, with the token in a file that it names"),
+        ("outlive mcp", "serve the client that starts this command"),
+        ("outlive mcp --http 7777", "serve http://127.0.0.1:7777/mcp, and print the path of the file with the token"),
     ),
     act=act,
 )

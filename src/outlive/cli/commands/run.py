@@ -64,8 +64,8 @@ def act(given: Given) -> int:
         check_not_waiting_for_itself(home, request)
     if (maker := killing_sandbox()) is not None:
         sys.stderr.write(
-            f"note: this runs in a sandbox of {maker}, and everything in it is killed when that ends: the task, too\n"
-            "hint: launch it from outside, or let `outlive` run without the sandbox; `outlive doctor` tells more\n"
+            f"note: this runs in a sandbox of {maker}; when it ends, all processes in it are killed, the task too\n"
+            "hint: launch the task from outside, or run `outlive` without the sandbox; `outlive doctor` tells more\n"
         )
     launched = run(home, request, utc_now())
     task = launched.task
@@ -92,7 +92,7 @@ def act(given: Given) -> int:
 
 
 def _say_what_the_key_did(home: Home, launched: Launched, key: str) -> None:
-    """Print on stderr whether a task with the key existed before."""
+    """Print on stderr whether a task with the key already existed."""
     from outlive.keeper.spawn import launch_adopter
     from outlive.service.tasks.read import find
 
@@ -129,7 +129,7 @@ def _claims(given: Given) -> tuple[Claim, ...]:
 
     claims = (*map(queueing.slots, given.slots), *map(queueing.lock, given.lock))
     if len({claim.name for claim in claims}) < len(claims):
-        raise UserError("one name is given twice", "each of --slots and --lock names something else")
+        raise UserError("one name is given twice", "give each --slots and --lock another name")
     return claims
 
 
@@ -186,99 +186,120 @@ def _answer_inline(home: Home, launched: Launched, patience: timedelta, given: G
 
 COMMAND = Command(
     name="run",
-    summary="launch a task; prints its id once it runs",
+    summary="launch a task, and print its id once it runs",
     usage="outlive run [options] -- CMD...    or    outlive run [options] 'shell text'",
     has_command=True,
     takes="command",
     details=(
-        "The task has your rights, limits and environment, no input and no terminal. It lives on when\n"
-        "this session, its terminal or its client ends."
+        "The task has your rights, limits and environment, but no input and no terminal. It continues when this\n"
+        "session, its terminal or its client ends."
     ),
     options=(
-        Option(name="--cwd", metavar="DIR", takes="directory", help="run there instead of here"),
+        Option(
+            name="--cwd",
+            metavar="DIR",
+            takes="directory",
+            help="run the command in this directory (default: the current directory)",
+        ),
         Option(name="--env", metavar="K=V", help="set a variable for the command", repeat=True),
-        Option(name="--description", metavar="TEXT", help="what it is for, in your words, at most 10,000 characters"),
-        Option(name="--session", metavar="ID", help="the session to tell (default: the one we run in)"),
+        Option(name="--description", metavar="TEXT", help="describe the task, in at most 10,000 characters"),
+        Option(name="--session", metavar="ID", help="report the ending to this session (default: the current session)"),
         Option(
             name="--group",
             metavar="NAME",
             takes="group",
-            help="list, wait for and cancel it with others of this name",
+            help="put the task into this group, to list, wait for and cancel its tasks together",
         ),
         Option(
             name="--key",
             metavar="KEY",
-            help="same key, same task; a new attempt, if it has ended without success",
+            help="start nothing if a task with this key runs, waits or has succeeded; retry it if it ended otherwise",
         ),
         Option(
             name="--key-scope",
             metavar="SCOPE",
-            help="which ended tasks keep their key (default succeeded)",
+            help="choose which ended tasks with the key are not retried (default succeeded)",
             choices=("succeeded", "ended"),
         ),
-        Option(name="--foreground", help="end it when the terminal or client that launched it ends"),
-        Option(name="--timeout", metavar="D", help="end it after this long", parse=parse_duration),
+        Option(name="--foreground", help="end the task when the terminal or the client that launched it ends"),
+        Option(name="--timeout", metavar="D", help="end the task after this time", parse=parse_duration),
         Option(
             name="--idle-timeout",
             metavar="D",
-            help="end it when it has neither written nor worked for this long",
+            help="end the task if it prints nothing and hardly uses the processor for this time",
             parse=parse_duration,
         ),
-        Option(name="--after", metavar="ID", help="begin when that task has succeeded", repeat=True, takes="task"),
-        Option(name="--after-any", metavar="ID", help="begin when it has ended in any way", repeat=True, takes="task"),
-        Option(name="--slots", metavar="NAME=N", help="at most N at once under this name", repeat=True),
-        Option(name="--lock", metavar="NAME", help="one at a time under this name", repeat=True),
-        Option(name="--queue-timeout", metavar="D", help="give up waiting after this long", parse=parse_duration),
-        Option(name="--retries", metavar="N", help="try again so often if it fails", parse=whole_number),
+        Option(name="--after", metavar="ID", help="begin when this task has succeeded", repeat=True, takes="task"),
+        Option(
+            name="--after-any",
+            metavar="ID",
+            help="begin when this task has ended in any way",
+            repeat=True,
+            takes="task",
+        ),
+        Option(name="--slots", metavar="NAME=N", help="run at most N tasks with this NAME at a time", repeat=True),
+        Option(name="--lock", metavar="NAME", help="run only one task with this NAME at a time", repeat=True),
+        Option(
+            name="--queue-timeout",
+            metavar="D",
+            help="end the task if it has waited in the queue for this time",
+            parse=parse_duration,
+        ),
+        Option(name="--retries", metavar="N", help="retry the task up to N times if it fails", parse=whole_number),
         Option(
             name="--wait",
             metavar="D",
-            help="answer inline if it ends in time",
+            help="wait at most this long, and print the result if the task ends in this time",
             parse=parse_duration,
         ),
         Option(
             name="--max-output",
             metavar="SIZE",
-            help="keep so much output (default 64M)",
+            help="keep at most this much output (default 64M)",
             parse=parse_size,
         ),
         Option(
             name="--notify",
             metavar="WHEN",
-            help="which endings to tell (default end; output: silent successes wait for the next turn)",
+            help="choose which endings are reported (default end; output: a silent success waits for the next turn)",
             choices=NOTIFY,
         ),
         Option(
             name="--observe",
             metavar="HOW",
-            help="how to see what it touches (default auto)",
+            help="choose how to observe what the task touches (default auto)",
             choices=("auto", "syscalls", "watch", "compare", "off"),
         ),
-        Option(name="--stdin", help="let it be sent input (`outlive send`); without this it reads nothing"),
+        Option(
+            name="--stdin", help="let `outlive send` send input to the task; without this option, the task has no input"
+        ),
         Option(
             name="--touches",
             metavar="PATH",
-            help="say what it is going to touch; others are warned, and its repository is compared",
+            help="announce that the task will change PATH: others are warned, and the repository of PATH is compared",
             repeat=True,
         ),
         Option(
             name="--retain",
             metavar="D",
-            help="keep the record this long (default 7d)",
+            help="keep the record for this time after the end (default 7d)",
             parse=parse_duration,
         ),
     ),
     examples=(
-        ("outlive run -- pytest -q", "run the tests; prints an id such as t7k2m9q4"),
+        ("outlive run -- pytest -q", "run the tests, and print an id such as t7k2m9q4"),
         (
             "outlive run 'make && make install' --timeout 20m",
-            "a line of shell, ended after 20 minutes",
+            "run a line of shell, and end it after 20 minutes",
         ),
-        ("outlive run --slots gpu=2 --retries 3 -- python train.py", "two at a time; three more tries if it fails"),
-        ("outlive run --after t7k2 -- ./deploy", "begins when t7k2 has succeeded, is cancelled if that fails"),
+        (
+            "outlive run --slots gpu=2 --retries 3 -- python train.py",
+            "run two such tasks at a time; retry up to three times",
+        ),
+        ("outlive run --after t7k2 -- ./deploy", "begin when t7k2 has succeeded; be cancelled if t7k2 fails"),
         (
             "outlive run --wait 90s -- npm test",
-            "the result now if it takes less than 90 s, else its id",
+            "print the result if the task takes less than 90 s, else its id",
         ),
     ),
     act=act,

@@ -41,20 +41,20 @@ def _content(given: Given) -> bytes:
 
 COMMAND = Command(
     name="send",
-    summary="send a running task a line to read (launched with --stdin)",
+    summary="send a line of input to a running task that was launched with --stdin",
     usage="outlive send ID TEXT",
     takes="task",
     details=(
-        "The text and a newline; `-` sends what is read from standard input, as it is. It waits at most 10 seconds\n"
-        "for a task that does not read, and says how much was taken."
+        "Sends the text and a newline. With `-`, it sends its standard input unchanged. If the task does not read,\n"
+        "the command gives up after 10 seconds. The error tells how many bytes were accepted."
     ),
     options=(
-        Option(name="--eof", help="and let it see the end of its input"),
-        Option(name="--no-newline", help="the text and nothing else"),
+        Option(name="--eof", help="close the input after the text, so that the task sees its end"),
+        Option(name="--no-newline", help="send the text without a newline"),
     ),
     examples=(
-        ("outlive send t7k2 yes", "answers its question"),
-        ("outlive send t7k2 --eof", "there will be no more"),
+        ("outlive send t7k2 yes", "answer a question of the task"),
+        ("outlive send t7k2 --eof", "close the input of the task"),
     ),
     act=act,
 )

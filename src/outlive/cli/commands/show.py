@@ -127,9 +127,9 @@ def _windows(effects: Effects, now: datetime) -> Iterator[str]:
 
 COMMAND = Command(
     name="show",
-    summary="everything about one task: attempts, evidence, effects, notices, output",
+    summary="print everything about one task: attempts, evidence, effects, notices, output",
     usage="outlive show ID",
     takes="task",
-    examples=(("outlive show t7k", "any unique prefix of an id will do"),),
+    examples=(("outlive show t7k", "print this task; any unique prefix of an id works"),),
     act=act,
 )

@@ -29,15 +29,15 @@ def act(given: Given) -> int:
 
 COMMAND = Command(
     name="uninstall",
-    summary="take out of agent clients what `install` added",
+    summary="remove from agent clients what `install` added",
     usage="outlive uninstall [options]",
     details=(
-        "A file that nobody has touched since is given back as it was, to the byte. From one that was edited\n"
-        "meanwhile only our entries are removed. Folders that were made with --plugin go as well; a file\n"
-        "there that was edited is named, and left. Tasks that run go on.\n"
-        "Without a terminal nothing is changed unless --yes is given, as with install."
+        "If a file was not edited after the installation, it gets its former content again, byte for byte. From an\n"
+        "edited file, only Outlive's entries are removed. Folders that were made with --plugin are removed too. An\n"
+        "edited file in such a folder is named, and stays. Running tasks continue. Without a terminal, the changes\n"
+        "are made only with --yes, as for `install`."
     ),
     options=(CLIENT, PLUGIN, DRY_RUN, YES),
-    examples=(("outlive uninstall --client claude", "its settings are as they were"),),
+    examples=(("outlive uninstall --client claude", "remove Outlive from the settings of Claude Code"),),
     act=act,
 )
