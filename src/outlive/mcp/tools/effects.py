@@ -35,7 +35,7 @@ class EffectsOf(Arguments):
     """The arguments of `effects`."""
 
     id: Id
-    open: Annotated[bool, Field(description="only windows that are open now")] = False
+    open: Annotated[bool, Field(description="return only windows that are open now")] = False
 
 
 def effects(call: Call, given: EffectsOf) -> Answer:
@@ -46,7 +46,7 @@ def effects(call: Call, given: EffectsOf) -> Answer:
         windows = open_now(call.home, task)
         lines = list(_windows(windows, now, is_now=True)) or [none_open(found)]
         return Answer(
-            text=framed(f"What {task.id} holds away from how it found it now.", lines),
+            text=framed(f"What {task.id} has changed and not restored.", lines),
             document={"level": found.level, "windows": [window_document(window, now) for window in windows[:_MOST]]},
         )
     # The answer is limited, as in `show`, because clients give all of it to the model.
@@ -75,8 +75,8 @@ TOOL = Tool(
     name="effects",
     title="What a task touched",
     description=(
-        "What a task changed, created or took away for a while (a window), by which of its commands, and how sure that"
-        " is. Ask before trusting files that a background task may have moved under you."
+        "Return what a task changed or created, what it changed for a while and restored (a window), by which command,"
+        " and how certain this is. Call this before you rely on files that a background task may have changed."
     ),
     takes=EffectsOf,
     act=effects,
