@@ -133,7 +133,7 @@ COMMAND = Command(
         "A window is a time span in which a file differed from what the task found, even if the file was restored\n"
         "later. The level tells how Outlive knows the changes. `observed`: from the task's system calls. `partial`:\n"
         "the same, with gaps that the output names. `watched`: from reports of the file system. `compared`: from two\n"
-        "snapshots of all files. With `watched` and `compared`, it is not known which program made a change.\n"
+        "snapshots of the repository. With `watched` and `compared`, it is not known which program made a change.\n"
         "Datagrams that are sent without a connection are not seen."
     ),
     options=(

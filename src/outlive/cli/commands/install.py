@@ -67,7 +67,9 @@ def act(given: Given) -> int:
 def named_targets(given: Given, guard: str, *, is_trusted: bool) -> list[tuple[str, list[Target]]]:
     """Return the files to change, by the name under which their originals are kept."""
     if given.words:
-        raise UserError(f"unexpected word {given.words[0]!r}", "name a client with --client NAME")
+        raise UserError(
+            f"this command takes no words, but {given.words[0]!r} is given", "name a client with --client NAME"
+        )
     if given.plugin is None:
         names = chosen(given.client or "auto", os.environ)
         return [(name, targets_of(name, os.environ, guard, is_trusted=is_trusted)) for name in names]
