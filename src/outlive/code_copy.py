@@ -246,7 +246,7 @@ def _open_shared(directory: str, content: bytes) -> int:
             if other != name:
                 os.unlink(f"{directory}/{other}")  # the copy of another version: its processes have it open
     except FileNotFoundError:
-        pass  # another process of this version wrote the file and deleted the others at this moment
+        pass  # another process of this version wrote the file and deleted the other copies at this moment
     fd = _opened_if(path, content)
     if fd is None:
         raise OSError("the copy of the code was changed")

@@ -64,7 +64,7 @@ def columns_of(text: str) -> int:
 
 
 def cut(text: str, room: int) -> str:
-    """Return a text as one line of at most so many columns, without escape sequences."""
+    """Return a text as one line of at most `room` columns, without escape sequences."""
     line = one_line(text, max(room, 0))
     while columns_of(line) > room and line:
         line = line[:-2] + "…" if len(line) > 1 else ""

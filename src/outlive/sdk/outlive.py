@@ -75,7 +75,7 @@ class Outlive:
     def __init__(
         self, *, home: str | None = None, session: str | None = None, project: str | os.PathLike[str] | None = None
     ) -> None:
-        """Use the state directory of the environment, or another one.
+        """Use the state directory `home`, by default that of the environment.
 
         `session` is the agent session that is notified of endings; by default the session in which
         this program runs.

@@ -276,7 +276,7 @@ COMMAND = Command(
         Option(
             name="--touches",
             metavar="PATH",
-            help="announce that the task will change PATH: others are warned, and the repository of PATH is compared",
+            help="announce that the task will change PATH; sessions are warned, and the repository is compared",
             repeat=True,
         ),
         Option(

@@ -103,7 +103,7 @@ def _launched(launch: Launch, now: datetime) -> Iterator[str]:
 
 
 def _why(home: Home, task: Task) -> Iterator[str]:
-    """Yield lines with what the task waits for, what its loss means, or why it ended."""
+    """Yield lines with the reason why the task waits, was lost or ended."""
     attempt = task.current
     if (waiting := waiting_for(home, task)) is not None:
         yield f"waiting   {waiting.text}"

@@ -35,7 +35,7 @@ def _add(home: Home, given: Given) -> int:
     targets: dict[Kind, str | None] = {"run": given.run, "webhook": given.webhook, "apprise": given.apprise}
     named = [(kind, target) for kind, target in targets.items() if target is not None]
     if len(named) != 1:
-        raise UserError("a sink has one target", "--run COMMAND, --webhook URL or --apprise URL")
+        raise UserError("a sink has one target", "give --run COMMAND, --webhook URL or --apprise URL")
     sink = check_sink(
         Sink(
             name=given.words[1],

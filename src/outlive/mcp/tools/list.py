@@ -85,7 +85,7 @@ def short_line(task: Task, now: datetime) -> str:
 
 
 def _cut(text: str, room: int) -> str:
-    """Return the beginning of a text, at most so many bytes long as JSON."""
+    """Return the beginning of a text, at most `room` bytes long as JSON."""
     line = one_line(text, room)
     while len(line.encode("utf-8", "replace")) + sum(map(line.count, '"\\')) > room:
         line = line[:-2] + "…"

@@ -1,4 +1,4 @@
-"""The tasks that a caller may see: those of its own project and session."""
+"""The tasks that a caller may see: the tasks of its own project and session."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ _MOST_UNREAD = 3
 def guard_paths(home: Home, paths: Iterable[str], environ: Mapping[str, str]) -> Answer:
     """Return the tasks that have changed one of these paths and not restored it.
 
-    A directory stands for everything in it. If the caller runs inside a task, that task does not count.
+    A directory stands for all files in it. If the caller runs inside a task, that task does not count.
     """
     paths = list(paths)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
@@ -86,7 +86,7 @@ def guard_paths(home: Home, paths: Iterable[str], environ: Mapping[str, str]) ->
 
 
 def guard_command(home: Home, argv: tuple[str, ...], directory: str, environ: Mapping[str, str]) -> Answer:
-    """Return the tasks that have changed what a command is about to read or touch.
+    """Return the tasks that hold files that a command is about to use.
 
     Only the command's text is examined. The task in which the caller runs does not count. git, tests and builds use the
     whole tree. A word with an unknown part, such as `src/$NAME`, and an unknown program may use any path there, so a
@@ -173,7 +173,7 @@ def _with_foreign(ledger: SqliteLedger, answer: Answer, wanted: Callable[[], set
 
 
 def _find_holders_of(held: OpenWindows, wanted: Wanted) -> Found:
-    """Return the tasks that hold, or may hold, what a command is about to use."""
+    """Return the tasks that hold, or may hold, files that a command is about to use."""
     named = find_holders(held, wanted.paths, expands=True)
     found, unsure = list(named.holders), list(named.unsure)
     for tree in wanted.trees:

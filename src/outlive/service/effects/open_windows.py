@@ -202,7 +202,7 @@ class OpenWindows:
         )
 
     def _still_left(self, task: str, paths: Iterable[LeftPath]) -> list[LeftPath]:
-        """Return the paths still as the task left them; delete the others in the ledger."""
+        """Return the paths that are as the task left them; delete the rest in the ledger."""
         from outlive.observe.path_state import moments_of, state_like  # noqa: PLC0415 - imported here, because usually no ended task left changed paths
 
         still: list[LeftPath] = []

@@ -119,7 +119,7 @@ class Watch:
     def listen(self) -> None:
         """Forget earlier writes to the ledger, and open the FIFOs of the running tasks.
 
-        It is called before the check, so that every write after the check has begun wakes the follower.
+        The follower calls this before the check, so that every write after the check has begun wakes the follower.
         """
         if self._changes is not None:
             drain(self._changes)

@@ -190,7 +190,7 @@ def _ready(
             elif each.is_quiet:
                 quiet.append(each)
             else:
-                trace(home, session, "deferred", notice=each.notice.id, why="others of its group go on")
+                trace(home, session, "deferred", notice=each.notice.id, why="other tasks of its group still run")
         if len(found) >= MOST_AT_ONCE:
             break
     if not found:
@@ -218,7 +218,7 @@ def count_more(ledger: SqliteLedger, owed: OwedBy, tellings: Sequence[Telling], 
 
 
 def peek(home: Home, session: str, project: str) -> Peeked:
-    """Return a session's notices, even if claimed by others, and change none."""
+    """Return a session's notices, even claimed notices, and change none of them."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, session, project)
         if owed is None:

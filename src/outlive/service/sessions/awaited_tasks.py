@@ -59,7 +59,7 @@ def _processes_on_record(home: Home, task: Task) -> list[int]:
     """
     slot = AttemptFiles(home.bundle(task.id), task.current.number).read_slot("process")
     if slot is None or slot.get("boot") != boot_id() or str(slot.get("namespace")) != str(pid_namespace()):
-        return []  # here these process ids belong to other processes
+        return []  # these process ids now belong to other processes
     return [int(slot[name]) for name in ("pid", "witness") if slot.get(name)]
 
 

@@ -53,7 +53,7 @@ class Answer(Value):
     session: Session | None
     running: tuple[Task, ...] = ()
     unknown: tuple[Task, ...] = ()
-    """The tasks in `running` whose processes cannot be seen from here. It is unknown whether these still live."""
+    """The tasks in `running` whose processes this process cannot see. It is unknown whether these tasks still run."""
     lost: tuple[Task, ...] = ()
     untold: tuple[Telling, ...] = ()
     """The first notices that the session has not read. Notices that can wait for its next turn are left out."""
@@ -149,7 +149,7 @@ def wait_at_gate(  # noqa: PLR0917 - the parameters of `gate`, and one more
         if answer.may_stop or not answer.running or has_departed(departures):
             return answer
         patience = timedelta(seconds=max(left, 0.0))
-        # The kernel does not wake us for a task out of sight (another PID namespace or machine), so poll those tasks.
+        # The kernel does not wake us for a task in another PID namespace or on another machine, so poll such tasks.
         seen = [task.id for task in answer.running if task not in answer.unknown]
         if answer.unknown:
             patience = min(patience, _LOOK_AGAIN)

@@ -55,7 +55,7 @@ class Gathering(Watch):
         return time.monotonic() >= self._until
 
     def claims(self, adopter: Adopter | None) -> Iterator[Claim]:
-        """Yield claims of notices that are presented together; none if there are none."""
+        """Yield claims of notices that are presented together."""
         yield from follow(self, adopter, while_owed=True)
 
     def listen(self) -> None:

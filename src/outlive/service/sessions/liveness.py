@@ -38,7 +38,7 @@ def is_over(session: Session) -> bool:
 
 
 def is_gone(process: str) -> bool:
-    """Return whether a recorded process has ended; False if it cannot be seen here."""
+    """Return whether a recorded process has ended; False if it cannot be seen."""
     identity = _identity(process)
     if identity.boot != boot_id():
         return True

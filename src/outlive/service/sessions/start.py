@@ -46,7 +46,7 @@ def cross_boundary(
 
 
 def _record(ledger: SqliteLedger, session: int, lease: str, handed: HandOff) -> None:
-    """Record that the hand-off was given, and the notices and tasks of others in it."""
+    """Record the hand-off, its notices, and the tasks of other sessions in it."""
     Sessions(ledger).has_been_told(session, lease)
     Notices(ledger).present_all(lease, session, utc_now())
     Notices(ledger).note_shown(handed.shown, session)

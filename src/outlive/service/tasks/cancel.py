@@ -117,7 +117,7 @@ def _is_of_another_task(home: Home, task: Task, pid: int) -> bool:
 
 
 def _end_leftovers(home: Home, task: Task) -> Cancelled | None:
-    """End the processes that an ended task left running; None if there are none."""
+    """End the processes that an ended task left running; return None if none run."""
     before = leftovers_of(home, task)
     if not before:
         return None

@@ -74,7 +74,7 @@ def parent_of(environ: Mapping[str, str]) -> str | None:
 
 
 def depth_of(environ: Mapping[str, str]) -> int:
-    """Return the depth of nested tasks here; raise `TooDeep` if it is unknown."""
+    """Return in how many nested tasks this runs; raise `TooDeep` if that is unknown."""
     if parent_of(environ) is None:
         return 0
     depth = environ.get("OUTLIVE_DEPTH", "")

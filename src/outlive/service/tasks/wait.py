@@ -107,7 +107,7 @@ def wait_for_all(
 
 
 def _at_once() -> int:
-    """Return for how many tasks the free descriptors of this process suffice."""
+    """Return how many tasks this process can watch with its free descriptors."""
     free = getrlimit(RLIMIT_NOFILE)[0] - len(os.listdir("/proc/self/fd"))
     return max(1, min(_AT_ONCE, free - 16))
 

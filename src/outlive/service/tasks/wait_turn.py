@@ -166,7 +166,7 @@ def _start(plan: Plan) -> bool:
 
 
 def _open_fifos(plan: Plan, turn: Turn) -> list[int]:
-    """Return the FIFOs of the awaited attempts; none if one had to be reconciled."""
+    """Return the FIFOs of the awaited attempts; none if an attempt was reconciled."""
     fifos: list[int] = []
     holders = (turn.must_begin,) if turn.must_begin else turn.must_end[:_MOST_FIFOS]
     for holder in holders:
