@@ -47,7 +47,7 @@ def _check_no_command(words: list[str], directory: str) -> None:
 
 COMMAND = Command(
     name="guard",
-    summary="print whether a task holds a path, or a path that a command is about to use",
+    summary="print which tasks have changed paths, or paths of a command, and may restore them",
     usage="outlive guard PATH... | outlive guard -- CMD... | outlive guard --command 'shell text'",
     has_command=True,
     details=(
@@ -56,11 +56,10 @@ COMMAND = Command(
         "builds use the whole tree. Inside a task, files that this task holds do not count. A task that ended\n"
         "without success is named while a file is still as the task left it: for an hour, or for a day if its ending\n"
         "was not reported.\n"
-        "In these cases the answer is `cannot tell`, with the task (in JSON `unread` and `unknown`). A word of the\n"
-        "command has an unknown value, such as a variable, and may stand for a held file. The program is unknown, and\n"
-        "may use a held file. A running task is not observed, and its command takes files away: it changes them for a\n"
-        "while, as `git stash` does. A task whose command will take files away, but has not yet, is named after the\n"
-        "answer."
+        "A command takes files away if it changes them for a while, as `git stash` does. The answer is `cannot tell`\n"
+        "(in JSON `unread` and `unknown`) if a word of the command has an unknown value, such as a variable, if the\n"
+        "program is unknown, or if a running task is not observed and its command takes files away. A task whose\n"
+        "command will take files away, but has not yet, is named after the answer."
     ),
     options=(
         Option(name="--command", metavar="TEXT", help="check this command, given as one shell text"),
