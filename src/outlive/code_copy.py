@@ -1,9 +1,9 @@
 """A copy of our code, for sleeping processes, that upgrades do not change.
 
 When a sleeping process wakes, an upgrade may have replaced the installed modules, or an uninstall deleted them. So the
-process calls `carry` before it sleeps: from then on, every module of ours that it has not imported yet comes from the
-copy. All processes of one version share one file in the state directory, or use anonymous memory where it cannot be
-written. Each process keeps it open, so deleting the file does no harm.
+process calls `carry` before it sleeps. From then on, it imports every further module of ours from the copy. All
+processes of one version share one file in the state directory. If this file cannot be written, they use anonymous
+memory. Each process keeps the file open, so deleting it does no harm.
 
 The index, with a digest of every module, is in the memory of the process. So a program that may write to the state
 directory, such as a command in a sandbox, cannot change what a process outside the sandbox runs.
@@ -31,8 +31,8 @@ else:
     ModuleSpec = type(sys.__spec__)
 
 _DIGEST = 16
-_FEWEST_DESCRIPTORS = 64  # with fewer, the copy would use up descriptors that tasks need
-_NOT_COPIED = ("__pycache__", "install", "mcp")  # no process of these packages needs more modules after a sleep
+_FEWEST_DESCRIPTORS = 64  # below this limit, no copy is made, because tasks need the descriptors
+_NOT_COPIED = ("__pycache__", "install", "mcp")  # a process that wakes imports no module of these packages
 _carried: CodeCopy | None = None
 
 
@@ -119,7 +119,7 @@ class CodeCopy:
 
 
 class _ApswLoader(ExtensionFileLoader):
-    """Loads apsw from its open shared object, and sets the path of the original file."""
+    """A loader of apsw from its open shared object, under the original file's path."""
 
     def __init__(self, path: str, link: str) -> None:
         super().__init__("apsw", link)
@@ -131,7 +131,7 @@ class _ApswLoader(ExtensionFileLoader):
 
 
 def carry(home: str) -> CodeCopy | None:
-    """Import from a copy from now on. Return None without space or descriptors."""
+    """Import from a copy from now on. Return None if no copy can be made."""
     global _carried  # noqa: PLW0603 - a fact about this process
     if _carried is None or not _carried.is_open():
         if os.sysconf("SC_OPEN_MAX") < _FEWEST_DESCRIPTORS:
@@ -145,7 +145,7 @@ def carry(home: str) -> CodeCopy | None:
 
 def carry_in_own_process(home: str) -> None:
     """Call `carry`, unless this process is a program that uses our SDK."""
-    from outlive.quick_import import QuickFinder  # noqa: PLC0415 - a bare interpreter has no such module
+    from outlive.quick_import import QuickFinder  # noqa: PLC0415 - imported here, because a bare interpreter has no such module
 
     if any(isinstance(finder, QuickFinder) for finder in sys.meta_path):
         carry(home)
@@ -190,7 +190,7 @@ def _copy(home: str) -> Note:
 
 def _gather(directory: str, package: str, index: dict[str, Entry], parts: list[bytes]) -> None:
     """Read every module of a directory: its fresh bytecode, or else its source."""
-    from outlive.quick_import import fresh_code  # noqa: PLC0415 - a bare interpreter has no such module
+    from outlive.quick_import import fresh_code  # noqa: PLC0415 - imported here, because a bare interpreter has no such module
 
     start = sum(map(len, parts))
     for name in sorted(os.listdir(directory)):
@@ -221,7 +221,7 @@ def _open_apsw() -> tuple[int, str] | None:
 
 
 def _open_file(home: str, content: bytes) -> int:
-    """Return a descriptor of the shared file with this content, or of memory with it."""
+    """Return a descriptor with this content: of the shared file, or else of memory."""
     try:
         return _open_shared(f"{home}/code", content)
     except OSError:
@@ -231,7 +231,7 @@ def _open_file(home: str, content: bytes) -> int:
 
 
 def _open_shared(directory: str, content: bytes) -> int:
-    from outlive.bundle.atomic_file import write_whole  # noqa: PLC0415 - a bare interpreter has no such module
+    from outlive.bundle.atomic_file import write_whole  # noqa: PLC0415 - imported here, because a bare interpreter has no such module
 
     name = blake2b(content, digest_size=_DIGEST).hexdigest()
     path = f"{directory}/{name}"
@@ -246,7 +246,7 @@ def _open_shared(directory: str, content: bytes) -> int:
             if other != name:
                 os.unlink(f"{directory}/{other}")  # the copy of another version: its processes have it open
     except FileNotFoundError:
-        pass  # another process of this version wrote the file and deleted the others at this moment
+        pass  # another process of this version wrote the file and deleted the other copies at this moment
     fd = _opened_if(path, content)
     if fd is None:
         raise OSError("the copy of the code was changed")

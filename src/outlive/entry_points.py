@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def load_keeper() -> Callable[[int], NoReturn]:
-    """Return the function that makes a keeper again, from the descriptor of its note."""
+    """Return the function that continues a keeper from the descriptor of its note."""
     _import_quickly()
     if "outlive.code_copy" not in sys.modules:
         # Without a copy of the code, a module that is imported later may have been deleted.

@@ -1,4 +1,4 @@
-"""The error on systems other than Linux. This module imports no other of ours."""
+"""The error on systems other than Linux; imports no other module of Outlive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 FACT = f"Outlive needs Linux (also as WSL2 or in a container), and this is {sys.platform}"
-HINT = "install and run it inside of a Linux system"
+HINT = "install and run Outlive inside of a Linux system"
 
 
 def exit_with_reason() -> NoReturn:

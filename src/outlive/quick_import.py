@@ -1,7 +1,8 @@
 """A fast finder for our own modules, for processes that live a few milliseconds.
 
 The standard machinery spends three times as long on finding the forty small modules of a launch. Modules without fresh
-bytecode are left to it. Only the command line and processes of our own install this finder (ADR 0004).
+bytecode are left to the standard machinery. Only the command line and processes of our own install this finder (ADR
+0004).
 """
 
 from __future__ import annotations

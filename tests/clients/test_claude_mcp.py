@@ -132,4 +132,4 @@ def test_ending_of_an_mcp_task_is_reported_once_when_the_client_was_killed_and_r
     told = at_rest(claude).all
     assert told.count("ended, and you have not been told (1)") == ends_meanwhile, "by the hand-off"
     assert told.count("\n  directory: ") == (not ends_meanwhile), "at length"
-    assert told.count("This ending was told before.") <= 1, "by a client that asks when somebody else was faster"
+    assert told.count("This ending was reported before.") <= 1, "by a client that asks when somebody else was faster"

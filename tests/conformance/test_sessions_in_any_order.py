@@ -778,7 +778,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
             assert inbox.acknowledge(self._home, [word.id], name, project) == [word.id] * word.is_open
             word.close("acked")
         else:
-            with pytest.raises(UserError, match="is not owed to"):
+            with pytest.raises(UserError, match="is for another session"):
                 inbox.acknowledge(self._home, [word.id], name, project)
 
     # --- invariants -----------------------------------------------------------------------------

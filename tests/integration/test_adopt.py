@@ -158,14 +158,14 @@ def refused(bench: Bench, named: str) -> str:
 
 def test_adopt_refuses_init_ancestors_clients_and_ended_processes(bench: Bench, start: Start) -> None:
     """`adopt` refuses process 1, an ancestor of the command, the client of a session and a process that has ended."""
-    assert "the whole system depends on it" in refused(bench, "1")
+    assert "all other processes depend on it" in refused(bench, "1")
     assert "started this very command" in refused(bench, str(os.getpid()))
     gone = start("true")
     gone.wait()
-    assert "there is no process" in refused(bench, str(gone.pid))
-    assert "there is no process" in refused(bench, "4194305")
-    assert "no client runs anything" in refused(bench, "b1")
-    assert "no client runs anything" in refused(bench, "²")
+    assert "there is no running process" in refused(bench, str(gone.pid))
+    assert "there is no running process" in refused(bench, "4194305")
+    assert "no client runs a command with the id" in refused(bench, "b1")
+    assert "no client runs a command with the id" in refused(bench, "²")
     client = start("sleep 600")
     begin(bench, "s-1", "--pid", str(client.pid))
     assert "is the client of session s-1" in refused(bench, str(client.pid))

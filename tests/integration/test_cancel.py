@@ -69,7 +69,7 @@ def test_cancel_reports_a_process_that_survives(outsider: Outsider) -> None:
     survivor = int(wait_until(lambda: outsider.call("output", task).stdout or None))
     done = outsider.call("cancel", task)
     assert done.returncode == 5, done.stderr
-    assert f"something is still alive (processes {survivor})" in done.stderr
+    assert f"a process is still alive (processes {survivor})" in done.stderr
     assert is_alive(survivor)
     shown = json.loads(outsider.call("show", task, "--json").stdout)
     assert (shown["state"], shown["reason"]) == ("failed", "cancel_incomplete")
@@ -237,7 +237,7 @@ def test_cancel_of_an_ended_task_ends_the_process_left_running(bench: Bench, how
     )
     assert not is_alive(left)
     refused = bench.run("cancel", task)
-    assert (refused.returncode, "nothing of it runs any more" in refused.stderr) == (2, True)
+    assert (refused.returncode, "none of its processes runs" in refused.stderr) == (2, True)
 
 
 def test_cancel_of_an_ended_task_does_not_count_its_keeper_and_witness(bench: Bench) -> None:
@@ -271,7 +271,7 @@ def test_cancel_of_an_ended_task_names_a_process_that_survives(outsider: Outside
     survivor = int(outsider.call("output", task).stdout)
     done = outsider.call("cancel", task)
     assert done.returncode == 5
-    assert f"something is still alive (processes {survivor})" in done.stderr
+    assert f"a process is still alive (processes {survivor})" in done.stderr
     kill(survivor)
 
 

@@ -144,7 +144,7 @@ def test_run_warns_of_a_sandbox_that_will_kill_the_task(bench: Bench, tmp_path: 
     shutil.copy("/bin/bash", maker)
     script = f"{' '.join(bench.command('run', '--', 'sleep', '0.1'))}; true"
     warned = in_namespace(bench, str(maker), "-c", script)
-    assert "note: this runs in a sandbox of bwrap, and everything in it is killed when that ends" in warned
+    assert "note: this runs in a sandbox of bwrap; when it ends, all processes in it are killed, the task too" in warned
     assert "sandbox" not in bench.run("run", "true").stderr
 
 

@@ -54,7 +54,7 @@ def test_server_answers_other_calls_while_many_calls_wait(bench: Bench) -> None:
         ("wait", {"until": "x\0"}, "NUL byte"),
         ("wait", {"resume": "W1tb" * 5000}, "not from an answer"),
         ("run", {"command": "true", "env": {"A=B": "c"}}, "no name of a variable"),
-        ("run", {"command": "true", "description": "x" * 20_000}, "say it in a few words"),
+        ("run", {"command": "true", "description": "x" * 20_000}, "use at most 10000 characters"),
     ],
 )
 def test_tool_answers_with_an_error_when_its_arguments_make_no_sense(

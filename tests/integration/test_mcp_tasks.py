@@ -322,7 +322,7 @@ def test_ending_is_pending_again_when_the_server_of_the_mcp_client_has_exited(be
         async with over_stdio(bench, "legacy") if dialect == "legacy" else modern(bench) as client:
             after = await ask(client, "tasks/get", taskId=found["task"])
             result = after.get("result") or await ask(client, "tasks/result", taskId=found["task"])
-            assert "This ending was told before." in result["content"][0]["text"]
+            assert "This ending was reported before." in result["content"][0]["text"]
             assert "directory:" not in result["content"][0]["text"]
 
     play(first)

@@ -205,7 +205,7 @@ def test_audit_names_every_fault_and_its_repair(bench: Bench) -> None:
     before = {path: path.stat().st_mtime_ns for path in Path(bench.home.tasks).rglob("*")}
     done = bench.run("audit")
     assert done.returncode == 1
-    assert done.stdout.count("mend:") == 6
+    assert done.stdout.count("repair:") == 6
     found = {(finding["kind"], finding["task"]) for finding in bench.json("audit")["findings"]}
     assert found == {
         ("row_without_bundle", tasks["gone"]),
@@ -265,7 +265,7 @@ def test_command_named_by_the_audit_ends_a_task_with_a_missing_file(bench: Bench
     task = bench.launch("sleep 60")
     Path(getattr(bench.files(task), missing)).unlink()
     (finding,) = bench.json("audit")["findings"]
-    verb, *rest = finding["mend"].split(" ends it")[0].split()
+    verb, *rest = finding["mend"].split(" ends the ")[0].split()
     if verb == "kill":
         os.kill(int(rest[0]), signal.SIGTERM)
     else:

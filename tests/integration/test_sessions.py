@@ -272,7 +272,7 @@ def test_queued_foreground_task_ends_with_its_session(bench: Bench) -> None:
 def test_session_end_refuses_an_unknown_session(bench: Bench) -> None:
     """The error has exit code 2, and no session is recorded."""
     done = bench.run("session", "end", "--session", "nobody")
-    assert (done.returncode, "never heard of" in done.stderr) == (2, True)
+    assert (done.returncode, "is not known in" in done.stderr) == (2, True)
     assert bench.json("session", "list")["sessions"] == []
 
 
@@ -314,9 +314,9 @@ def test_launch_is_refused_when_tasks_are_nested_too_deeply(bench: Bench) -> Non
     task = bench.launch(nested + "; echo first $?")
     bench.run("wait", task)
     said = bench.ok("output", task)
-    assert "inside 3 tasks already" in said, said
+    assert "inside 3 nested tasks" in said, said
     refused = bench.run("run", "true", env={"OUTLIVE_TASK": "t2345678"})
-    assert (refused.returncode, "how deep is not known" in refused.stderr) == (2, True)
+    assert (refused.returncode, "the depth of nested tasks is not known" in refused.stderr) == (2, True)
 
 
 def test_twelve_launches_at_once_are_all_recorded(bench: Bench) -> None:

@@ -64,7 +64,7 @@ def test_session_id_of_two_projects_means_the_session_of_this_project(bench: Ben
     other = bench.launch("sleep 401", "--session", "main", cwd=elsewhere)
     done = bench.run("cancel", "--session", "main")
     assert (done.returncode, bench.show(other)["state"]) == (0, "running")
-    assert bench.ok("wait", env={"OUTLIVE_SESSION": "main"}) == "nothing is running"
+    assert bench.ok("wait", env={"OUTLIVE_SESSION": "main"}) == "no task is running"
     begin(bench, "main")
     mine = bench.launch("sleep 402", "--session", "main")
     bench.ok("cancel", env={"OUTLIVE_SESSION": "main"})

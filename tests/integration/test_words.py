@@ -276,7 +276,7 @@ def test_list_of_commands_fits_eighty_columns(bench: Bench) -> None:
         (("help", "canel"), "did you mean `outlive cancel`?"),
         (("list", "--al"), "did you mean --all?"),
         (("guard", "git", "commit", "-am", "done"), "outlive guard -- git commit -am done"),
-        (("frobnicate",), "`outlive help` lists them"),
+        (("frobnicate",), "`outlive help` lists the commands"),
     ],
 )
 def test_mistyped_call_gets_a_hint_with_the_right_call(bench: Bench, words: tuple[str, ...], hint: str) -> None:
@@ -313,7 +313,7 @@ def test_run_suggests_a_shell_line_when_a_program_name_has_blanks(bench: Bench) 
     done = bench.run("run", "--", "echo 'a b' && true")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith("""outlive run 'echo '"'"'a b'"'"' && true'""")
-    assert "it is recorded as failed" in bench.run("run", "--", "nosuch").stderr
+    assert "the task is recorded as failed" in bench.run("run", "--", "nosuch").stderr
 
 
 def test_invalid_since_gets_a_hint_with_valid_values(bench: Bench) -> None:

@@ -1,1 +1,1 @@
-"""The command line: parse, call, render. One module per verb."""
+"""The command line: it parses a command, calls the service, and prints the result."""

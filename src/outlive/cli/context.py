@@ -53,8 +53,8 @@ def session(given: str | None) -> str | None:
 
 
 def session_or_project(home: Home, given: str | None) -> Selection:
-    """Return a selection by the given session, this command's, or else this project."""
-    from outlive.ledger.contract import Selection  # a launch and its keeper do not need it
+    """Return a selection of the session's tasks, or of this project's without one."""
+    from outlive.ledger.contract import Selection  # imported here, because a launch and its keeper do not need it
 
     name = session(given)
     if name is None:

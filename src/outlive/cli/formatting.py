@@ -64,7 +64,7 @@ def columns_of(text: str) -> int:
 
 
 def cut(text: str, room: int) -> str:
-    """Return a text as one line of at most so many columns, without escape sequences."""
+    """Return a text as one line of at most `room` columns, without escape sequences."""
     line = one_line(text, max(room, 0))
     while columns_of(line) > room and line:
         line = line[:-2] + "…" if len(line) > 1 else ""
@@ -103,7 +103,7 @@ def _room(widths: Sequence[int], wanted: Sequence[int]) -> int:
 
 
 def ending(attempt: Attempt) -> str:
-    """Return how an attempt ended: `exit 3`, `timeout`; before its end, its condition."""
+    """Return how an attempt ended, as `exit 3`; before the end, its condition or `-`."""
     if attempt.settled_at is None:
         return attempt.condition or ("retrying" if attempt.automatic and attempt.state == "queued" else "-")
     if attempt.state in ("timed_out", "lost", "cancelled") or attempt.reason:
@@ -135,10 +135,10 @@ def ending_line(task: Task, now: datetime) -> str:
 
 
 def tail_lines(output: OutputView) -> list[str]:
-    """Return the last lines of a task's output, after lines that tell what is missing."""
+    """Return the last lines of a task's output, after lines about missing output."""
     lines = []
     if output.dropped:
         lines.append(f"[{show_size(output.dropped)} of output were dropped from the middle]")
     if output.truncated:
-        lines.append("[the command truncated its own output: what it wrote before is gone]")
+        lines.append("[the command truncated its own output: the earlier output is lost]")
     return lines + output.tail.splitlines()

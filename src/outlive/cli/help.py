@@ -17,6 +17,6 @@ def print_help(words: list[str]) -> int:
         command = load(verb)
         name = f"  {verb} ({command.alias})" if command.alias else f"  {verb}"
         print("\n".join(wrapped(command.summary, f"{name:<18}", " " * 18)))
-    print("\n`outlive help COMMAND` explains one.")
-    print("Ids: any unique prefix. Durations: 500ms, 90s, 15m, 2h, 7d.")
+    print("\n`outlive help COMMAND` explains one command.")
+    print("An id may be shortened to any unique prefix. Durations: 500ms, 90s, 15m, 2h, 7d.")
     return 0

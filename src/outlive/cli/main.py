@@ -84,7 +84,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def load(verb: str) -> Command:
-    """Return the command of a verb."""
+    """Return the `Command` object of a subcommand."""
     module = __import__(f"outlive.cli.commands.{ALIASES.get(verb, verb).replace('-', '_')}", fromlist=["COMMAND"])
     command: Command = module.COMMAND
     return command
@@ -123,7 +123,7 @@ def check_verb(word: str) -> None:
     close = _OTHER_NAMES.get(close or "", close)
     raise UserError(
         f"there is no command {word!r}",
-        f"did you mean `outlive {close}`?" if close else "`outlive help` lists them",
+        f"did you mean `outlive {close}`?" if close else "`outlive help` lists the commands",
     )
 
 
@@ -132,7 +132,7 @@ def _unexpected(error: Exception) -> OutliveError:
         return OutliveError(f"the system refused: {error}", "check open files, memory and disk, then try again")
     return OutliveError(
         f"unexpected {type(error).__name__}: {error}",
-        "a defect of Outlive; OUTLIVE_DEBUG=1 shows where",
+        "this is a defect of Outlive; OUTLIVE_DEBUG=1 shows where",
     )
 
 

@@ -1,4 +1,4 @@
-"""Commands and their options, in one table for parsing, help and completion.
+"""Commands and options: one table for parsing, help and completion.
 
 A parser library would take as much time as `outlive run` may take in total (see ADR 0004).
 """
@@ -147,7 +147,7 @@ def nearest(word: str, known: Sequence[str]) -> str | None:
 
 
 def _see(command: Command) -> str:
-    return f"`outlive {command.name} --help` shows what it takes"
+    return f"`outlive {command.name} --help` explains its words and options"
 
 
 def whole_number(text: str) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """The progress line of a wait; without a terminal it writes nothing."""
+    """The progress line of a wait, which is written only to a terminal."""
 
     def __init__(self, home: Home, tasks: Sequence[Task], *, wanted: bool = True) -> None:
         self._home = home
@@ -43,7 +43,7 @@ class Progress:
 
     @property
     def tick(self) -> Self | None:
-        """The function that the wait calls every second; None without a terminal."""
+        """The callback that runs every second of a wait; None if no terminal shows it."""
         return self if self._is_seen else None
 
     def __call__(self) -> None:

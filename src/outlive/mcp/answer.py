@@ -57,7 +57,7 @@ def error_answer(error: OutliveError) -> Answer:
 
 
 def framed(head: str, lines: Sequence[str]) -> str:
-    """Return a head, and lines in a frame that marks them as text of tasks."""
+    """Return a head, and lines in a frame that marks text of tasks."""
     return frame(new_mark(), head, lines) if lines else head
 
 

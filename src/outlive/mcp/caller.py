@@ -33,7 +33,8 @@ _GIVEN_SESSION, _GIVEN_PLACE = "outlive_session", "outlive_directory"
 _CLIENTS_WITH_PLUGIN = ("opencode", "openclaw-bundle-mcp")
 _ROOTS_TIMEOUT_S = 5.0
 # Seen with Claude Code 2.1.325 and Codex 0.166.0: of an answer with text and JSON, the model gets only the JSON.
-# OpenClaw 2026.9.6 puts the JSON first. The JSON is long, and has no frame around text that comes from tasks.
+# OpenClaw 2026.9.6 puts the JSON first. The JSON is long, and has no frame around text that comes from tasks. So these
+# clients get only the text.
 _TEXT_ONLY = ("claude-code", "codex-mcp-client", "openclaw-bundle-mcp")
 # Seen with Claude Code 2.1.327: it puts the text of a task's result that is an error into one line.
 _ERRORS_IN_ONE_LINE = ("claude-code",)
@@ -46,7 +47,7 @@ class Caller(Value):
     directory: str
     project: str
     task_session: str | None = None
-    """The session of the task in which the client runs; used if the session is not known otherwise."""
+    """The session of the task in which the client runs. It is used if no other session is known."""
     client: str | None = None
     """The client's name for itself."""
     sandbox: str | None = None
@@ -58,7 +59,7 @@ class Caller(Value):
 
     @property
     def wants_documents(self) -> bool:
-        """Whether an answer has JSON as well: some clients show a model only the JSON."""
+        """Whether the client gets JSON too; some clients show a model only the JSON."""
         return self.client not in _TEXT_ONLY
 
     @property
@@ -71,7 +72,7 @@ class Callers:
     """The callers of one server."""
 
     def __init__(self, environ: Mapping[str, str], directory: str, *, is_distant: bool) -> None:
-        # Over HTTP only explicit variables count, because the server may have been started inside any session.
+        # Over HTTP, only variables of Outlive count, because the server may have been started inside any session.
         self._environ = {name: environ[name] for name in SESSION_VARIABLES if name in environ}
         self._environ = self._environ if is_distant else dict(environ)
         self._directory = directory

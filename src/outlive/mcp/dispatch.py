@@ -1,4 +1,4 @@
-"""The dispatcher of tool calls: it checks, runs in a thread, and answers them."""
+"""The dispatcher of tool calls, which checks each call and runs it in a thread."""
 
 from __future__ import annotations
 
@@ -101,5 +101,5 @@ def as_ours(error: Exception) -> OutliveError:
     if isinstance(error, OSError):
         return OutliveError(f"the system refused: {error}", "check open files, memory and disk, then try again")
     return OutliveError(
-        f"unexpected {type(error).__name__}: {error}", "a defect of Outlive; try it on the command line"
+        f"unexpected {type(error).__name__}: {error}", "this is a defect of Outlive; try the same on the command line"
     )

@@ -42,7 +42,9 @@ def listen(port: int) -> socket.socket:
         found.listen()  # from now on the kernel queues connections instead of refusing them
     except OSError as error:
         found.close()
-        raise Unavailable(f"port {port} cannot be used: {error.strerror}", "give another one, or 0 for any") from error
+        raise Unavailable(
+            f"port {port} cannot be used: {error.strerror}", "give another port, or 0 for any free port"
+        ) from error
     return found
 
 
@@ -58,7 +60,9 @@ def take_token(home: Home, environ: MutableMapping[str, str]) -> str:
     """
     given = environ.pop(TOKEN_VARIABLE, None)
     if given is not None and len(given) < _SHORTEST_TOKEN:
-        raise UserError(f"{TOKEN_VARIABLE} is too short to keep anybody out", f"at least {_SHORTEST_TOKEN} characters")
+        raise UserError(
+            f"{TOKEN_VARIABLE} is too short to keep anybody out", f"use at least {_SHORTEST_TOKEN} characters"
+        )
     return given or read_secret(home)
 
 

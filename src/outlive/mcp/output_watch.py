@@ -35,7 +35,8 @@ async def watch(call: Call, task_id: str, notify: Callable[[], Awaitable[None]],
             while await growth.wait():
                 await notify()
                 await anyio.sleep(_PAUSE_S)
-        # The keeper has released the output but not settled the task yet, or a further attempt begins. Report both.
+        # The keeper has released the output but not settled the task yet, or a further attempt begins. Notify in both
+        # cases.
         await notify()
         await anyio.sleep(_PAUSE_S)
 

@@ -48,7 +48,7 @@ def check_may_run(caller: Caller, environ: Mapping[str, str]) -> None:
 def why_not(caller: Caller, environ: Mapping[str, str]) -> str | None:
     """Return a reason against a launch; None if the caller's shell is unrestricted."""
     if caller.is_distant:
-        return "over HTTP it cannot know what the client's shell may do"
+        return "over HTTP, it does not know the limits of the client's shell"
     if caller.sandbox is not None:
         return None if caller.sandbox == "none" else f"the client's shell is sandboxed ({caller.sandbox})"
     if caller.client == _CLAUDE:

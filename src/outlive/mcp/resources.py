@@ -61,7 +61,7 @@ class Resources:
             name="task-output",
             title="Output of a task",
             uri_template=TEMPLATE,
-            description="The end of what a task has written so far, secrets masked.",
+            description="The end of a task's present output, with masked secrets.",
             mime_type=_TEXT,
         )
         return types.ListResourceTemplatesResult(resource_templates=[template])

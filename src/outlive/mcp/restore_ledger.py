@@ -18,7 +18,7 @@ def restore(ledger: str) -> None:
 
 
 def with_restored(answer: Answer) -> Answer:
-    """Return the answer with the tasks restored since the previous answer."""
+    """Add to an answer the tasks that were restored since the previous answer."""
     if not _restored:
         return answer
     restored = _restored[:]

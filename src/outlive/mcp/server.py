@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Method = Callable[[ServerRequestContext[Any, Any], Any], Awaitable[dict[str, Any]]]
 
 INSTRUCTIONS = """\
-Outlive runs background tasks that survive this session, and tells each ending once.
+Outlive runs background tasks that survive this session, and reports each ending once.
 Use it for everything that takes longer than a minute (builds, tests, servers, downloads) instead of `&`, nohup or a \
 background shell: launch with `run` (or `outlive run -- CMD` in the shell), go on working, read `inbox` when you are \
 idle, `wait` only if you cannot go on without it. When a session begins or was compacted, read `hand_off` first. \

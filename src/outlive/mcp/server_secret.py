@@ -52,7 +52,7 @@ def _read(path: str) -> str:
     finally:
         os.close(fd)
     if mode & 0o077 or len(text) < _SHORTEST:
-        raise Unavailable(f"{path} is open to others, or is no token", "delete it: another one is made")
+        raise Unavailable(f"{path} can be read by other users, or is too short", "delete the file: a new one is made")
     return text
 
 

@@ -43,14 +43,14 @@ class Opened(Value):
 
     def serve(self) -> None:
         """Answer requests until the process is asked to end."""
-        from outlive.mcp.http import serve_http  # noqa: PLC0415 - a server over stdio does not need HTTP
+        from outlive.mcp.http import serve_http  # noqa: PLC0415 - imported here, because a server over stdio does not need HTTP
 
         serve_http(self.app, self.listening)
 
 
 def open_http(home: Home, environ: MutableMapping[str, str], directory: str, port: int) -> Opened:
     """Listen on loopback, and return the server that will answer requests there."""
-    from outlive.mcp import http  # noqa: PLC0415 - a server over stdio does not need HTTP
+    from outlive.mcp import http  # noqa: PLC0415 - imported here, because a server over stdio does not need HTTP
 
     is_given = http.TOKEN_VARIABLE in environ
     token = http.take_token(home, environ)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # Each kind of call that may block has its own threads. So waiting calls, however many, never keep a client from
-# launching a task or from ending the task that others wait for. A client cuts off a call that waits too long for a
+# launching a task or from ending a task for which other calls wait. A client cuts off a call that waits too long for a
 # thread.
 _SHORT, _PATIENT = 16, 256
 _limits: dict[str, CapacityLimiter] = {}

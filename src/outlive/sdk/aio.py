@@ -1,8 +1,8 @@
 """The SDK for asyncio: an adapter over the synchronous SDK.
 
-Its methods are made from those of the synchronous classes, so they take and return the same. Short calls go to
-the loop's thread pool. Waiting for tasks uses no thread, because the loop itself can watch the FIFO that the
-kernel hangs up when a task ends.
+Its methods are made from the methods of the synchronous classes, so arguments and results are the same. Short calls go
+to the loop's thread pool. Waiting for tasks uses no thread, because the loop itself can watch the FIFO that the kernel
+hangs up when a task ends.
 """
 
 from __future__ import annotations
@@ -102,13 +102,13 @@ class AsyncSession(_OfSync[Session]):
 class AsyncOutlive(_OfSync[Outlive]):
     """`Outlive` for coroutines, with the methods of `Task`.
 
-    These take the task as their first argument.
+    The methods of `Task` take the task as their first argument.
     """
 
     def __init__(
         self, *, home: str | None = None, session: str | None = None, project: str | os.PathLike[str] | None = None
     ) -> None:
-        """Take what `Outlive` takes."""
+        """Take the same arguments as `Outlive`."""
         self._sync = Outlive(home=home, session=session, project=project)
 
     run = _called(Outlive.run)
@@ -132,7 +132,7 @@ class AsyncOutlive(_OfSync[Outlive]):
     async def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:  # noqa: ASYNC109
         """Wait until all (or any one) of the tasks have ended.
 
-        Returns False if the time was up.
+        Returns False if the timeout was over first.
         """
         waiting = [asyncio.ensure_future(_until_ended(task)) for task in tasks]
         when = asyncio.FIRST_COMPLETED if any_one else asyncio.ALL_COMPLETED
@@ -173,9 +173,10 @@ async def _until_let_go(task: Task) -> None:
 
 
 async def _each(begin: Callable[[], Iterator[R]]) -> AsyncIterator[R]:
-    """Yield the items of a blocking iterator; ask for the next when one was taken.
+    """Yield the items of a blocking iterator; request each only when it is needed.
 
-    A thread of its own blocks. A thread of the pool would keep the program from exiting until the next item comes.
+    The iterator blocks in a separate thread. A thread of the loop's pool would keep the program from exiting until the
+    next item comes.
     """
     loop = asyncio.get_running_loop()
     wanted: SimpleQueue[bool] = SimpleQueue()

@@ -18,7 +18,7 @@ class OutputDocument(TypedDict):
 
 
 class AttemptDocument(TypedDict):
-    """One try at a task."""
+    """One attempt of a task: one run of its command."""
 
     number: int
     state: str
@@ -48,7 +48,7 @@ class GitDocument(TypedDict):
 
 
 class WindowDocument(TypedDict):
-    """A span in which something shared differed from how a task found it."""
+    """A time span in which files differed from what a task found."""
 
     scope: str
     paths: list[str]
@@ -72,7 +72,7 @@ class GitMoveDocument(TypedDict):
 
 
 class UnattributedDocument(TypedDict):
-    """A changed path for which no process was seen changing it."""
+    """A changed path that no process of the task was seen to change."""
 
     path: str
     how: str
@@ -122,9 +122,9 @@ class AdoptedDocument(TypedDict):
 
 
 class WaitingForDocument(TypedDict):
-    """What a queued task waits for: tasks, names or a moment.
+    """What a queued task waits for: tasks, names or a time.
 
-    The names are those of `--lock` and `--slots`.
+    `names` contains the names that were given with `--lock` and `--slots`.
     """
 
     tasks: list[str]
@@ -174,7 +174,7 @@ class TaskDocument(TypedDict):
 
 
 class DriftDocument(TypedDict):
-    """What changed in the world between a task's run and now."""
+    """What changed in files and repositories since a task ended."""
 
     moved: bool
     summary: str
@@ -254,7 +254,7 @@ class HandOffDocument(TypedDict):
 
 
 class MemberDocument(TypedDict):
-    """A member of a group that has ended."""
+    """A task of a group in which all tasks have ended."""
 
     id: str
     state: str
@@ -262,7 +262,7 @@ class MemberDocument(TypedDict):
 
 
 class DeliveryDocument(TypedDict):
-    """The delivery of a notice until now."""
+    """The state of a notice's delivery."""
 
     state: str
     tries: int

@@ -1,8 +1,8 @@
-"""The SDK: `Outlive` launches and finds tasks, and `Task` is one of them.
+"""The SDK: `Outlive` launches and finds tasks, and `Task` is one task.
 
-It is safe to use from any thread of any program. It reads the ledger itself, and a spawner does everything that
-needs a fork (see `outlive.sdk.spawner`). Nothing happens at import. A program may fork at any time and go on
-using the SDK in the child (see `outlive.ledger.fork_safety`).
+The SDK is safe to use from any thread of any program. It reads the ledger itself. A separate process, the spawner,
+does all work that needs a fork (see `outlive.sdk.spawner`). Importing the SDK has no effect on the program. A program
+may fork at any time, and continue to use the SDK in the child (see `outlive.ledger.fork_safety`).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _spawner = Spawner()
 
 def _restore(ledger: str) -> None:
     """Restore a ledger that lacks tasks, and report it in the program's log."""
-    from outlive.service.maintenance.rebuild import restore_incomplete, restored_sentences  # noqa: PLC0415 - seldom needed
+    from outlive.service.maintenance.rebuild import restore_incomplete, restored_sentences  # noqa: PLC0415 - imported here, because it is seldom needed
 
     if restored := restore_incomplete(ledger):
         import logging  # noqa: PLC0415
@@ -75,9 +75,10 @@ class Outlive:
     def __init__(
         self, *, home: str | None = None, session: str | None = None, project: str | os.PathLike[str] | None = None
     ) -> None:
-        """Use the state directory of the environment, or another one.
+        """Use the state directory `home`, by default that of the environment.
 
-        `session` is the agent session that is notified of endings; by default the one that this program runs in.
+        `session` is the agent session that is notified of endings; by default the session in which
+        this program runs.
         `project` is the directory in which that session works; by default the current directory.
         """
         environ = {**os.environ, "OUTLIVE_HOME": home} if home else os.environ
@@ -115,20 +116,20 @@ class Outlive:
     ) -> Task:
         """Launch a task, and return it once it runs or is queued.
 
-        A text is a line of shell, a sequence is a program with its arguments. The task has this thread's rights and
-        limits, and its environment with `env` added. It has no terminal. It has no input, except what `Task.send`
-        sends it if it has `stdin`.
+        A text is a line of shell, and a sequence is a program with its arguments. The task has this thread's rights and
+        limits, and its environment with `env` added. It has no terminal. It has no input, unless `stdin` is set and
+        `Task.send` sends input.
 
-        If this project already has a task with this `key`, that task is returned. It is returned as it is while it
-        is queued or runs, and after it has succeeded. If it has ended otherwise it is started again, as its next
-        attempt, unless `key_scope` is `ended`. `Task.was_started` says which.
+        If this project already has a task with this `key`, that task is returned. While the task is queued or runs, and
+        after it has succeeded, nothing is started. If it has ended otherwise, a new attempt is started, unless
+        `key_scope` is `ended`. `Task.was_started` tells whether an attempt was started.
 
-        A `foreground` task ends with this process. Raises `NotStarted` if there is no such program or directory.
-        That is recorded as well.
+        A `foreground` task ends with this process. Raises `NotStarted` if there is no such program or directory. The
+        failed task is recorded as well.
 
-        The task begins when the tasks of `after` have succeeded and those of `after_any` have ended, and when fewer
-        than N of those that share a name of `slots` (`{"gpu": 2}`) or of `locks` run. `touches` names paths that
-        the task is going to change, so that others are warned.
+        The task begins when the tasks of `after` have succeeded and the tasks of `after_any` have ended. With
+        `slots={"gpu": 2}`, at most two tasks with the name `gpu` run at a time, and with `locks="gpu"` only one.
+        `touches` names paths that the task will change, so that other sessions are warned.
         """
         given = from_shell_text(command) if isinstance(command, str) else from_argv(list(map(_word, command)))
         fields = {
@@ -175,8 +176,9 @@ class Outlive:
     def _keep_ledger_open(self) -> None:
         """Open the ledger and keep it open, for the keepers that open it next.
 
-        A process that opens the ledger while no other process has it open must read its log from the start. That
-        would be every launch and every ending. A fork closes the ledger (see `outlive.ledger.fork_safety`).
+        A process that opens the ledger while no other process has it open must read its log from the start. Without
+        this open ledger, every launch and every ending would do that. A fork closes the ledger (see
+        `outlive.ledger.fork_safety`).
         """
         self._ledger.put_back(self._ledger.take(utc_now()))
 
@@ -215,19 +217,21 @@ class Outlive:
     def session(self, name: str | None = None, *, project: str | os.PathLike[str] | None = None) -> Session:
         """Return an agent session of a project by its client's name for it.
 
-        By default this is the session that this program runs in.
+        By default, this is the session in which this program runs.
         """
         found = name or self._session or session_of(os.environ)
         if found is None:
-            raise UserError("it is not known which session this is", "give its name, or set OUTLIVE_SESSION")
+            raise UserError(
+                "it is not known which session this is", "give the name of the session, or set OUTLIVE_SESSION"
+            )
         place = os.fspath(project) if project else current_directory(os.environ)
         return Session(self._home, found, project_of(place), adopt)
 
     def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:
         """Block until all (or any one) of the tasks have ended.
 
-        Returns False if the time was up. The kernel wakes this process. Nothing is polled, however many tasks there
-        are.
+        Returns False if the timeout was over first. The kernel wakes this process, so nothing is polled, even with
+        many tasks.
         """
         ended: dict[str, domain.Task] = {}
         in_time = wait_for(
@@ -248,7 +252,7 @@ class Outlive:
     def cancel(self, *tasks: Task) -> bool:
         """End the tasks with every process that they started.
 
-        Returns True only if that is what ended each of them.
+        Returns True only if this call ended every task.
         """
         outcomes = cancel(self._home, [task.id for task in tasks], adopt)
         for task in tasks:
@@ -287,12 +291,12 @@ class Task:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code; None if the command did not exit or nothing saw it exit."""
+        """The exit code; None if the command did not exit, or its exit was not seen."""
         return self._task.current.exit_code
 
     @property
     def signal(self) -> int | None:
-        """The signal that ended the command; None if no signal did."""
+        """The signal that ended the command; None if no signal ended it."""
         return self._task.current.signal
 
     @property
@@ -316,7 +320,7 @@ class Task:
         return self
 
     def wait(self, timeout: Span = None) -> Self:
-        """Block until the task has ended or the time is up; `has_ended` says which."""
+        """Block until the task has ended or the timeout is over; see `has_ended`."""
         ended: list[domain.Task] = []
         wait_for(self._home, [self.id], timeout=_span(timeout), adopter=adopt, on_end=ended.append)
         if not ended:
@@ -330,8 +334,8 @@ class Task:
     def cancel(self) -> Self:
         """End the task with every process that it started.
 
-        `state` says whether that is what ended it. If the task has already ended, end the processes that it left
-        running.
+        If this ended the task, `state` is `cancelled`. If the task had already ended, the processes that it left
+        running are ended.
         """
         cancel(self._home, [self.id], adopt)
         return self.refresh()
@@ -339,7 +343,8 @@ class Task:
     def send(self, content: str | bytes, *, eof: bool = False) -> Self:
         """Write input to a task that was launched with `stdin`.
 
-        The content is written as it is, without a newline. With `eof` the task then sees the end of its input.
+        The content is written unchanged, without a newline. With `eof`, the input is closed afterwards, and the task
+        sees its end.
         Raises `Unavailable` if the task does not read.
         """
         raw = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else bytes(content)
@@ -355,8 +360,8 @@ class Task:
     def output(self, *, since: int = 0, tail: int | None = None, attempt: int | None = None) -> bytes:
         """Return what the task has written.
 
-        This is the output from the offset `since` on, or its last `tail` bytes. Output that was dropped from the
-        middle is left out. Without `attempt` it is the output of the newest attempt.
+        Returns the output from the offset `since` on, or its last `tail` bytes. Output that was dropped from the middle
+        is left out. Without `attempt`, it is the output of the newest attempt.
         """
         files = files_with_output(self._home, self._task, attempt)
         end = size_of(files)
@@ -378,12 +383,13 @@ class Task:
     def open_done(self) -> int:
         """Return a file descriptor that hangs up when the task's keeper is gone.
 
-        For event loops. When it hangs up, call `refresh`. If the task has not ended then, open a new descriptor.
+        An event loop can watch this descriptor. When it hangs up, call `refresh`. If the task has not ended then, open
+        a new descriptor.
         """
         return open_done(read.files_of(self._home, self._task))
 
     def as_dict(self) -> TaskDocument:
-        """Return the task as the JSON document that every surface uses."""
+        """Return the task as the JSON document that the CLI and the MCP server use too."""
         return cast("TaskDocument", task_document(self._home, self._task, utc_now()))
 
     def __repr__(self) -> str:
@@ -399,7 +405,7 @@ def adopt(home: Home, launch: Launch, _: AttemptFiles, held: HeldFiles) -> None:
 def _project_here() -> str | None:
     """Return this program's project; None if its directory is gone.
 
-    A missing directory is no reason to fail.
+    A call of the SDK must not fail only because this directory is gone.
     """
     try:
         return project_of(current_directory(os.environ))
@@ -418,7 +424,7 @@ def _id(task: Task | str) -> str:
 def _several(given: Any) -> list[Any]:
     """Return the arguments as a list; one argument becomes a list of one.
 
-    A text is one argument. As a sequence it would become its letters, each of them a name.
+    A text is one argument. Read as a sequence, each of its letters would be a name.
     """
     return [given] if isinstance(given, (str, bytes, os.PathLike, Task)) else list(given)
 
@@ -431,7 +437,7 @@ def _check_kinds(fields: Mapping[str, Any]) -> None:
     given = [(name, fields[name], kind) for name, kind in _KINDS.items() if fields[name] is not None]
     for name, found, kind in (*given, *(("locks", one, str) for one in fields["locks"])):
         if not isinstance(found, kind):
-            raise UserError(f"{name} cannot be {found!r}", f"it is of the type {kind.__name__}")
+            raise UserError(f"{name} cannot be {found!r}", f"give a value of the type {kind.__name__}")
 
 
 def _word(word: object) -> str:
@@ -453,5 +459,5 @@ def seconds_of(given: Span) -> float | None:
     except TypeError:
         is_usable = False
     if not is_usable:
-        raise UserError(f"{given!r} is not a span of time", "seconds or a timedelta, of at most ten years")
+        raise UserError(f"{given!r} is not a span of time", "give seconds or a timedelta, of at most ten years")
     return seconds

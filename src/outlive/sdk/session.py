@@ -1,6 +1,6 @@
 """An agent session, for programs that are clients themselves.
 
-It says of which endings the session is to be notified, and whether the session may stop.
+A `Session` returns the endings that are reported to the session, and whether the session may stop.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Session:
     ) -> HandOffDocument:
         """Record that the session begins or crosses a boundary; return the hand-off.
 
-        The `text` of the hand-off is for the model. If this boundary was reported before, the hand-off is empty and
-        so is its `text`. What the hand-off contains counts as presented. `pid` is the client's process: when that
+        The `text` of the hand-off is for the model. If this boundary was reported before, the hand-off and its
+        `text` are empty. The notices in the hand-off count as presented. `pid` is the client's process. When this
         process is gone, the session is over.
         """
         if source not in SOURCES:
@@ -81,22 +81,22 @@ class Session:
         return cast("HandOffDocument", found)
 
     def end(self, reason: str | None = None) -> None:
-        """End the session: its foreground tasks end with it, the others live on."""
+        """End the session and its foreground tasks; its other tasks continue."""
         lineage.end(self._home, self.name, self.project, reason, self._adopter)
 
     def edited(self, *paths: str | os.PathLike[str]) -> None:
         """Record that the session has changed these files itself.
 
-        A task that changed the same files at the same time will name them.
+        If a task changed the same files at the same time, its report names them.
         """
         lineage.note_edits(
             self._home, self.name, self.project, current_directory(os.environ), [os.fspath(path) for path in paths]
         )
 
     def inbox(self, *, acknowledge: bool = False) -> list[NoticeDocument]:
-        """Return the notices that the session is owed, each once.
+        """Return the notices that the session has not received yet, each once.
 
-        The next call shows that the session has received them. With `acknowledge` they count as received now.
+        The session's next call confirms these notices. With `acknowledge`, they count as received now.
         """
         reconcile(self._home, utc_now(), None, self._adopter)
         with inbox_service.claim(self._home, self.name, self.project, is_turn=True) as claimed:
@@ -108,13 +108,13 @@ class Session:
         return cast("list[NoticeDocument]", found)
 
     def peek(self) -> list[NoticeDocument]:
-        """Return what the session is owed, at most forty notices; nothing is marked."""
+        """Return the session's pending notices, at most forty, and leave them pending."""
         reconcile(self._home, utc_now(), None, self._adopter)
         seen = inbox_service.peek(self._home, self.name, self.project)
         return cast("list[NoticeDocument]", notice_documents(self._home, seen.tellings, seen.session))
 
     def follow(self) -> Iterator[NoticeDocument]:
-        """Yield the session's notices as they come; waiting costs nothing.
+        """Yield the session's notices as they come; sleep in between.
 
         A notice counts as presented once the next one is requested.
         """
@@ -126,19 +126,19 @@ class Session:
     def acknowledge(self, *notices: str) -> list[str]:
         """Record that the session has received these notices.
 
-        Returns the ids of those that were open.
+        Returns the ids of the notices that had not been acknowledged or dismissed before.
         """
         return inbox_service.acknowledge(self._home, notices, self.name, self.project)
 
     def dismiss(self, *notices: str) -> list[str]:
         """Dismiss notices that no session needs any more.
 
-        Returns the ids of those that were open.
+        Returns the ids of the notices that had not been acknowledged or dismissed before.
         """
         return inbox_service.dismiss(self._home, notices, self.name, self.project)
 
     def gate(self, *, wait: bool = False, ceiling: float = gate_service.CEILING_S) -> GateDocument:
-        """Return whether the session may stop, and why not.
+        """Return whether the session may stop, and the reason.
 
         With `wait`, block until it may stop, or for at most `ceiling` seconds.
         """

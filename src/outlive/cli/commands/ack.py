@@ -19,7 +19,7 @@ def act(given: Given) -> int:
 
 
 def close_named(given: Given, verb: str, close: Callable[..., list[str]], outcome: str) -> int:
-    """Close the named notices by a verb's function; print them with `--json`."""
+    """Close the named notices with the function `close`; print them with `--json`."""
     if not given.words:
         raise UserError(f"{verb} needs at least one notice", f"outlive {verb} NOTICE...")
     context.begin_trace(wanted=given.trace)
@@ -31,13 +31,17 @@ def close_named(given: Given, verb: str, close: Callable[..., list[str]], outcom
 
 COMMAND = Command(
     name="ack",
-    summary="record that a session has received notices",
+    summary="mark notices as received, so that they are not reported again",
     usage="outlive ack NOTICE... [options]",
-    details=("Only the session that is owed a notice, or a session that continues it, can acknowledge the\nnotice."),
-    options=(
-        Option(name="--session", metavar="ID", help="the session (default: this session)"),
-        Option(name="--trace", help="write every decision to a file"),
+    details=(
+        "A session can acknowledge the notices that are reported to it, and the notices of tasks that it or a\n"
+        "session of its lineage launched. (A lineage is a session with all sessions that continue it.) If a notice\n"
+        "is reported to no session, every session of the project can acknowledge the notice."
     ),
-    examples=(("outlive ack nt7k2m9q401ended --session s-1", "the notice is not told again"),),
+    options=(
+        Option(name="--session", metavar="ID", help="acknowledge for this session (default: the current session)"),
+        Option(name="--trace", help="write every decision to a file in `traces/` of the state directory"),
+    ),
+    examples=(("outlive ack nt7k2m9q401ended --session s-1", "mark this notice as received"),),
     act=act,
 )

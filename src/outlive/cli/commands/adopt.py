@@ -18,7 +18,9 @@ from outlive.service.tasks.read import find
 def act(given: Given) -> int:
     """Adopt one process, and print the id of its task."""
     if len(given.words) != 1:
-        raise UserError("adopt takes one process", "outlive adopt PID; outlive adopt ID of what a client runs")
+        raise UserError(
+            "adopt takes one process", "outlive adopt PID, or outlive adopt ID with the id of a client's own command"
+        )
     home = context.here()
     wish = AdoptRequest(
         environ=os.environ,
@@ -40,35 +42,33 @@ def act(given: Given) -> int:
 
 COMMAND = Command(
     name="adopt",
-    summary="make a task of a process that Outlive did not start",
+    summary="turn a running process into a task",
     usage="outlive adopt PROCESS",
     details=(
-        "PROCESS is a process id, or the id under which a client runs a command in its own background.\n"
-        "The process is not changed. From now on it is a task: you can list it, wait for it and cancel\n"
-        "it, and its ending is reported.\n\n"
-        "The output is copied from the file that the process writes to. A pipe or a terminal cannot be\n"
-        "read, and the answer says so. What the process touches is not observed.\n\n"
-        "The exit code is known from Linux 6.15 on. On older systems the task ends as `failed` with the\n"
-        "reason `exit_unknown`: the process has ended, and its result is not known.\n\n"
-        "Only processes of the same user can be adopted. The client, the ancestors of this command and\n"
-        "the processes of tasks cannot."
+        "PROCESS is a process id, or the id of a command that a client runs in its own background. The process itself\n"
+        "is not changed. From now on it is a task: other commands list it, wait for it and cancel it, and its ending\n"
+        "is reported. If the process writes its output to a file, the output is copied from there. Output to a pipe\n"
+        "or a terminal cannot be read. The exit code is known from Linux 6.15 on. On older kernels, the task ends as\n"
+        "`failed` with the reason `exit_unknown`. Effects of the process are not observed.\n"
+        "Only processes of the same user can be adopted. The client itself, the processes that started this command,\n"
+        "and processes of tasks cannot be adopted."
     ),
     options=(
-        Option(name="--description", metavar="TEXT", help="the purpose of the task, in a few words"),
-        Option(name="--session", metavar="ID", help="the session that is told of the ending (default: this session)"),
+        Option(name="--description", metavar="TEXT", help="describe the task in a few words"),
+        Option(name="--session", metavar="ID", help="report the ending to this session (default: the current session)"),
         Option(
             name="--group",
             metavar="NAME",
             takes="group",
-            help="the name of a group of tasks, to list, wait for and cancel together",
+            help="put the task into this group, to list, wait for and cancel its tasks together",
         ),
         Option(
-            name="--notify", metavar="WHAT", choices=NOTIFY, help="which endings the session is told (default: end)"
+            name="--notify", metavar="WHAT", choices=NOTIFY, help="choose which endings are reported (default: end)"
         ),
     ),
     examples=(
-        ("outlive adopt 4711", "prints the id of the new task"),
-        ("outlive adopt bk3f9", "a command in the background of Claude Code"),
+        ("outlive adopt 4711", "adopt process 4711, and print the id of the new task"),
+        ("outlive adopt bk3f9", "adopt a command that Claude Code runs in its own background"),
     ),
     act=act,
 )

@@ -1,4 +1,4 @@
-"""`outlive audit`: find inconsistencies, and say how to repair them."""
+"""`outlive audit`: print inconsistencies, and how to repair them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def act(given: Given) -> int:
 
         rebuilt, hopeless = rebuild(home, now)
         for task in hopeless:
-            sys.stderr.write(f"{task} cannot be rebuilt: its spec.json cannot be read, or it was never launched\n")
+            sys.stderr.write(
+                f"{task} cannot be rebuilt: its spec.json cannot be read, or the task was never launched\n"
+            )
     findings = audit(home, now)
     if given.json:
         kinds = by_kind(findings)
@@ -52,24 +54,24 @@ def act(given: Given) -> int:
 def _print_kind(kind: str, found: list[Finding], most: int | None) -> None:
     for finding in found[:most]:
         name = f"{finding.task} " if finding.task else ""
-        print(f"{kind}: {name}{shown(finding.what)}\n    mend: {shown(finding.mend)}")
+        print(f"{kind}: {name}{shown(finding.what)}\n    repair: {shown(finding.mend)}")
     if most is not None and len(found) > most:
         print(f"{kind}: {len(found) - most} more tasks\n    outlive audit --all names them")
 
 
 COMMAND = Command(
     name="audit",
-    summary="print what is inconsistent, and how to repair it",
+    summary="print the inconsistent records, and how to repair them",
     usage="outlive audit [--rebuild] [--all]",
     refuses_words=True,
-    details=("The command changes nothing without --rebuild. The exit code is 1 if something is inconsistent."),
+    details="Without --rebuild, this command changes nothing. The exit code is 1 if a record is inconsistent.",
     options=(
-        Option(name="--rebuild", help="restore the records of a lost ledger from the tasks' files"),
-        Option(name="--all", help="name every task, not only the first 20 of a kind"),
+        Option(name="--rebuild", help="restore the missing records of a lost ledger from the tasks' files"),
+        Option(name="--all", help="name every task, not only the first 20 of each kind of inconsistency"),
     ),
     examples=(
-        ("outlive audit", "prints what is inconsistent"),
-        ("outlive audit --rebuild", "after a ledger was lost or moved"),
+        ("outlive audit", "check all records, and change nothing"),
+        ("outlive audit --rebuild", "restore the records after the ledger was lost or moved away"),
     ),
     act=act,
 )

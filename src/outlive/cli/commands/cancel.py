@@ -37,7 +37,7 @@ def act(given: Given) -> int:
         for outcome in outcomes:
             print(_sentence(outcome), file=sys.stdout if outcome.is_done else sys.stderr)
         if not outcomes:
-            print("nothing is running")
+            print("no task is running")
     if any(not outcome.is_done and not outcome.late for outcome in outcomes):
         return 5
     return 2 if any(outcome.late for outcome in outcomes) and not given.descendants else 0
@@ -51,7 +51,7 @@ def _meant(home: Home, given: Given) -> list[str]:
             if ended is not None and not given.descendants and not leftovers_of(home, task):
                 raise Conflict(
                     f"task {task.id} is {task.state} and cannot be cancelled",
-                    f"it ended {ago(ended, utc_now())} ago, and nothing of it runs any more; "
+                    f"it ended {ago(ended, utc_now())} ago, and none of its processes runs; "
                     f"`outlive show {task.id}` tells how it ended",
                 )
         return [task.id for task in tasks]
@@ -74,28 +74,27 @@ def _sentence(outcome: Cancelled) -> str:
         return f"too late to cancel, {how}: {line}"
     if outcome.is_done:
         count = "the process" if len(outcome.ended) == 1 else f"the {len(outcome.ended)} processes"
-        return f"ended {count} that it had left running ({pids_of(outcome.ended)}): {line}"
+        return f"ended {count} that the task had left running ({pids_of(outcome.ended)}): {line}"
     left = pids_of(outcome.alive)
-    return f"not cancelled, something is still alive{f' (processes {left})' if left else ''}: {line}"
+    return f"not cancelled, a process is still alive{f' (processes {left})' if left else ''}: {line}"
 
 
 COMMAND = Command(
     name="cancel",
-    summary="end tasks: interrupt, then terminate, then kill the whole tree",
+    summary="end tasks with all their processes: interrupt, then terminate, then kill",
     usage="outlive cancel [ID...] [options]",
     takes="task",
     details=(
-        "Without ids, the command cancels the only running task of this session, or of this project\n"
-        "outside of a session. If several tasks run, the command asks for an id. For a task that has\n"
-        "ended, the command ends the processes that the task left running. The exit code is 5 if a\n"
-        "process survived."
+        "Without ids, this command ends the only running task of this session, or of this project outside of a\n"
+        "session. If several tasks run, the error names them, and no task is ended. If a named task has ended, the\n"
+        "command ends the processes that the task left running. The exit code is 5 if a process is still alive."
     ),
     options=(
-        Option(name="--group", metavar="NAME", takes="group", help="the running tasks of this group"),
-        Option(name="--session", metavar="ID", help="the running tasks of this session"),
-        Option(name="--descendants", help="also cancel the tasks that they launched"),
-        Option(name="--all", help="every running task of this session or project"),
+        Option(name="--group", metavar="NAME", takes="group", help="end the running tasks of this group"),
+        Option(name="--session", metavar="ID", help="end the running tasks of this session"),
+        Option(name="--descendants", help="end also the tasks that were launched inside these tasks"),
+        Option(name="--all", help="end every running task of this session, or of this project outside of a session"),
     ),
-    examples=(("outlive cancel t7k2", "ends the task and every process that it started"),),
+    examples=(("outlive cancel t7k2", "end the task and every process that it started"),),
     act=act,
 )

@@ -36,12 +36,12 @@ def act(given: Given) -> int:
 
 
 def _print_answer(what: str, words: Sequence[str]) -> int:
-    """Print one candidate per line; after an error nothing: the next command shows it."""
+    """Print one candidate per line; print nothing after an error."""
     try:
         from outlive.cli.completion import candidates
 
         lines = candidates.answer(words) if what == "candidates" else list(getattr(candidates, what)())
-    except Exception:  # noqa: BLE001 - a key must not print an error into the line that the user edits
+    except Exception:  # noqa: BLE001 - an error text would appear in the line that the user edits
         lines = []
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0
@@ -54,18 +54,24 @@ COMMAND = Command(
     usage="outlive completion bash|zsh|fish",
     takes=SHELLS,
     details=(
-        "The script completes commands, options and their values, the ids and groups of this project, and\n"
-        "the command after `run --`. It asks `outlive completion candidates` at each key."
+        "The script completes commands, options and their values, task ids and groups of this project, and the\n"
+        "command after `run --`. At each completion, the script calls `outlive completion candidates`."
     ),
     examples=(
-        ('eval "$(outlive completion bash)"', "in ~/.bashrc"),
-        ('eval "$(outlive completion zsh)"', "in ~/.zshrc, after compinit"),
-        ("outlive completion fish > ~/.config/fish/completions/outlive.fish", "once"),
+        ('eval "$(outlive completion bash)"', "load the completion; put this line into ~/.bashrc"),
+        ('eval "$(outlive completion zsh)"', "load the completion; put this line into ~/.zshrc, after compinit"),
+        (
+            "outlive completion fish > ~/.config/fish/completions/outlive.fish",
+            "install the completion for fish; run this once",
+        ),
         (
             "outlive completion bash > ~/.local/share/bash-completion/completions/outlive",
-            "the same for bash, where the package bash-completion is installed: read when first needed",
+            "install the completion for bash; needs the package bash-completion, which loads the file when needed",
         ),
-        ("outlive completion zsh > ~/.zfunc/_outlive", "the same for zsh, from any directory of its fpath"),
+        (
+            "outlive completion zsh > ~/.zfunc/_outlive",
+            "install the completion for zsh; any directory in its `fpath` works",
+        ),
     ),
     act=act,
 )

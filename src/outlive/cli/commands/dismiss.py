@@ -14,12 +14,12 @@ def act(given: Given) -> int:
 
 COMMAND = Command(
     name="dismiss",
-    summary="close notices that no session was told",
+    summary="close notices, so that no session gets them any more",
     usage="outlive dismiss NOTICE...",
     options=(
-        Option(name="--session", metavar="ID", help="the session whose trace records it (default: this session)"),
-        Option(name="--trace", help="write every decision to a file"),
+        Option(name="--session", metavar="ID", help="dismiss for this session (default: the current session)"),
+        Option(name="--trace", help="write every decision to a file in `traces/` of the state directory"),
     ),
-    examples=(("outlive dismiss nt7k2m9q401ended", "no session is told of the notice any more"),),
+    examples=(("outlive dismiss nt7k2m9q401ended", "close this notice; no session gets it any more"),),
     act=act,
 )

@@ -16,7 +16,7 @@ _WORDS = {True: "works", False: "BLOCKED", None: "-"}
 def act(given: Given) -> int:
     """Test launching and observing, then the hooks of clients, and print the results."""
     if given.words:
-        raise UserError("doctor takes no words", "--client NAME says which client")
+        raise UserError("doctor takes no words", "name a client with --client NAME")
     with Canary(os.environ) as canary:
         found = list(canary.look_here())
         for client in CLIENTS if given.client is None else (given.client,):
@@ -34,17 +34,17 @@ def act(given: Given) -> int:
 
 COMMAND = Command(
     name="doctor",
-    summary="test every configured path with a task, and print which paths work",
+    summary="test with small tasks whether launches and the clients' hooks work here",
     usage="outlive doctor [options]",
     details=(
-        "The command checks each client that Outlive was installed into. It starts the client once, in an\n"
-        "empty directory and with a model on loopback that refuses to answer, and checks whether the\n"
-        "client calls the hooks. It checks whether a task lasts that the client's shell launches. It then\n"
-        "calls the hooks as the client does, and checks whether a new session gets the hand-off, endings\n"
-        "are delivered, the gate holds and an idle session is woken.\n\n"
-        "The exit code is 1 if something is blocked."
+        "This command checks every client into which Outlive was installed. It starts the client once, to see\n"
+        "whether the client calls Outlive's hooks. The client runs in an empty directory, with a local model server\n"
+        "that refuses to answer. The command also checks whether tasks survive that the client's shell launches.\n"
+        "Then it calls the hooks itself. It checks whether a new session gets a hand-off, whether endings are\n"
+        "reported, whether the gate keeps a session from stopping, and whether an idle session is woken. The exit\n"
+        "code is 1 if a launch or a hook is blocked."
     ),
-    options=(Option(name="--client", metavar="NAME", help="only this client", choices=tuple(CLIENTS)),),
-    examples=(("outlive doctor", "one line for each path, with a hint if the path is blocked"),),
+    options=(Option(name="--client", metavar="NAME", help="check only this client", choices=tuple(CLIENTS)),),
+    examples=(("outlive doctor", "print one line for each check, and hints for the checks that fail"),),
     act=act,
 )

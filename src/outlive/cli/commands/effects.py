@@ -92,7 +92,7 @@ def _lines(effects: Effects, now: datetime) -> Iterator[str]:
 
 
 def _first(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the first of many lines, and how many more there are."""
+    """Yield the first lines, and then the number of further lines."""
     yield from lines[:_MOST]
     if len(lines) > _MOST:
         yield f"  and {len(lines) - _MOST:,} more"
@@ -130,17 +130,21 @@ COMMAND = Command(
     usage="outlive effects ID",
     takes="task",
     details=(
-        "A window is a time in which files differed from what the task had found, even if they were\n"
-        "restored later.\n\n"
-        "The level says how sure the answer is. `observed`: every system call was seen. `partial`: the\n"
-        "same, with the gaps named. `watched`: changes in the file system were seen. `compared`: all\n"
-        "files were compared before and after. With the last two levels, it is not known which process\n"
-        "made a change. Datagrams without a connection are not seen."
+        "A window is a time span in which a file differed from what the task found, even if the file was restored\n"
+        "later. The level tells how Outlive knows the changes. `observed`: from the task's system calls. `partial`:\n"
+        "the same, with gaps that the output names. `watched`: from reports of the file system. `compared`: from two\n"
+        "snapshots of the repository. With `watched` and `compared`, it is not known which program made a change.\n"
+        "Datagrams that are sent without a connection are not seen."
     ),
     options=(
-        Option(name="--open", help="only windows that are open now"),
-        Option(name="--attempt", metavar="N", help="the effects of this attempt", parse=whole_number),
+        Option(name="--open", help="print only the windows that are open now"),
+        Option(
+            name="--attempt",
+            metavar="N",
+            help="print the effects of attempt N (default: the newest attempt)",
+            parse=whole_number,
+        ),
     ),
-    examples=(("outlive effects t7k2 --open", "the files that the task has changed and not restored yet"),),
+    examples=(("outlive effects t7k2 --open", "print which files the task has changed and not restored"),),
     act=act,
 )

@@ -29,26 +29,25 @@ def act(given: Given) -> int:
 
 COMMAND = Command(
     name="gate",
-    summary="print whether a session may stop: what it waits for, what is lost, what it was not told",
+    summary="print whether a session may stop, which tasks it waits for, and which tasks are lost",
     usage="outlive gate [options]",
     refuses_words=True,
     details=(
-        "A session should wait for the running tasks that it launched with `--notify all`, `end` or\n"
-        "`output`, and for endings that it has not been told. Lost tasks do not hold it. After the\n"
-        "ceiling, nothing holds it."
+        "A session should wait for its running tasks with --notify all, end or output, and for endings that were not\n"
+        "reported to it. Lost tasks do not keep a session from stopping. After the ceiling, it may stop in any case."
     ),
     options=(
-        Option(name="--session", metavar="ID", help="the session (default: this session)"),
-        Option(name="--wait", help="wait until the session may stop"),
+        Option(name="--session", metavar="ID", help="ask for this session (default: the current session)"),
+        Option(name="--wait", help="block until the session may stop"),
         Option(
             name="--ceiling",
             metavar="D",
-            help="let the session stop after this long (default 15m)",
+            help="let the session stop after this time in any case (default 15m)",
             parse=parse_duration,
         ),
         Option(name="--exit-code", help="exit with 1 if the session should wait"),
-        Option(name="--trace", help="write every decision to a file"),
+        Option(name="--trace", help="write every decision to a file in `traces/` of the state directory"),
     ),
-    examples=(("outlive gate --session s-1 --exit-code", "exit code 1 while s-1 should wait"),),
+    examples=(("outlive gate --session s-1 --exit-code", "exit with 1 while the session should wait"),),
     act=act,
 )

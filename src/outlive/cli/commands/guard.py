@@ -41,40 +41,42 @@ def _check_no_command(words: list[str], directory: str) -> None:
     if which(words[0]) is not None:
         line = from_argv(words).text
         raise UserError(
-            f"{words[0]!r} is a program and no file here", f"before a command put `--`: outlive guard -- {line}"
+            f"{words[0]!r} is a program and no file here", f"put `--` before a command: outlive guard -- {line}"
         )
 
 
 COMMAND = Command(
     name="guard",
-    summary="print whether a task holds a path, or a path that a command is about to touch",
+    summary="print which tasks have changed paths, or paths of a command, and may restore them",
     usage="outlive guard PATH... | outlive guard -- CMD... | outlive guard --command 'shell text'",
     has_command=True,
     details=(
-        "A running task holds a file if it has changed the file and may restore it. Until then, a program\n"
-        "that reads the file is misled, and an edit gets in the task's way. A directory stands for\n"
-        "everything in it. git, tests and builds use the whole tree. Inside a task, its own windows do\n"
-        "not count.\n\n"
-        "A task that ended without success is named for the files that it left changed and that were not\n"
-        "restored: for one hour, and for one day if its session has not been told of the ending.\n\n"
-        'The answer is "cannot tell", with the task, in three cases: a word of the command cannot be read\n'
-        "(a variable, the output of another command), the program is unknown, or a task that takes files\n"
-        "away is not observed. JSON has `unread` and `unknown` for them.\n\n"
-        "A task that has taken nothing away yet, but will by its text, is named after the answer."
+        "A running task holds a file if the task has changed the file and may restore it. A reader of such a file is\n"
+        "misled, and an edit gets in the way of the task. A directory stands for all files in it. git, tests and\n"
+        "builds use the whole tree. Inside a task, files that this task holds do not count. A task that ended\n"
+        "without success is named while a file is still as the task left it: for an hour, or for a day if its ending\n"
+        "was not reported.\n"
+        "A command takes files away if it changes them for a while, as `git stash` does. The answer is `cannot tell`\n"
+        "(in JSON `unread` and `unknown`) if a word of the command has an unknown value, such as a variable, if the\n"
+        "program is unknown, or if a running task is not observed and its command takes files away. A task whose\n"
+        "command will take files away, but has not yet, is named after the answer."
     ),
     options=(
-        Option(name="--command", metavar="TEXT", help="the command that is about to run"),
+        Option(name="--command", metavar="TEXT", help="check this command, given as one shell text"),
         Option(
             name="--cwd",
             metavar="DIR",
             takes="directory",
-            help="the directory of the command (default: the current one)",
+            help="check for this working directory (default: the current directory)",
         ),
-        Option(name="--exit-code", help="exit with 1 if a path is held, or if the guard cannot tell"),
+        Option(name="--exit-code", help="exit with 1 if a file is held, or if that is not known"),
     ),
     examples=(
-        ("outlive guard -- git add .", "whether a task holds a file of this tree now"),
-        ("outlive guard --command 'git commit -am done' --exit-code", "exit code 1 while a stash is not popped"),
+        ("outlive guard -- git add .", "print whether a task holds a file of this tree"),
+        (
+            "outlive guard --command 'git commit -am done' --exit-code",
+            "exit with 1 while a task has a stash that is not popped",
+        ),
     ),
     act=act,
 )

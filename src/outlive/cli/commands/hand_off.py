@@ -22,7 +22,7 @@ def act(given: Given) -> int:
     seen = peek(home, session, project)
     if seen.owed is None:
         raise UserError(
-            f"session {session} was never heard of in {project}", "`outlive session begin` records it; or cd there"
+            f"session {session} is not known in {project}", "`outlive session begin` records it; or cd to its project"
         )
     handed = hand_off_again(home, seen.owed, seen.tellings)
     if given.json:
@@ -34,19 +34,24 @@ def act(given: Given) -> int:
 
 COMMAND = Command(
     name="hand-off",
-    summary="print what a session should know of background tasks before it acts",
+    summary="print what a session should know about background tasks before it acts",
     usage="outlive hand-off [options]",
     refuses_words=True,
     details=(
-        "This is what `session begin` prints. It can be printed again without any effect. If there is\n"
-        "nothing to say, the command prints nothing."
+        "Prints the same text as `session begin`. No notice counts as reported, so the command can be repeated. If\n"
+        "there is nothing to report, it prints nothing."
     ),
     options=(
-        Option(name="--session", metavar="ID", help="the session (default: this session)"),
-        Option(name="--trace", help="write every decision to a file"),
+        Option(
+            name="--session", metavar="ID", help="print the hand-off of this session (default: the current session)"
+        ),
+        Option(name="--trace", help="write every decision to a file in `traces/` of the state directory"),
     ),
     examples=(
-        ("outlive hand-off --session s-2", "the tasks that run, that ended without being told, or that were lost"),
+        (
+            "outlive hand-off --session s-2",
+            "print the tasks that run, that ended without being reported, and that were lost",
+        ),
     ),
     act=act,
 )

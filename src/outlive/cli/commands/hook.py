@@ -16,18 +16,18 @@ COMMAND = Command(
     usage="outlive hook claude|codex|gemini|opencode|openclaw|cursor EVENT [options]",
     takes=("claude", "codex", "gemini", "opencode", "openclaw", "cursor"),
     details=(
-        "`outlive install` writes these calls into a client's configuration. If a hook fails, the client\n"
-        "goes on: the exit code is 0, and one line on stderr names the failure. Only the event Wake,\n"
-        "which wakes an idle session, exits with 2."
+        "`outlive install` writes calls of this command into a client's configuration. The exit code is 0 even after\n"
+        "an error, so that the client continues. One line on stderr then names the error. Only the event Wake, which\n"
+        "wakes an idle session, ends with exit code 2."
     ),
     options=(
         Option(
             name="--guard",
             metavar="HOW",
-            help="before a tool: what to do about nohup, &, sleep and pkill",
+            help="choose what the hook does before a tool call with nohup, &, sleep or pkill",
             choices=("advise", "rewrite", "off"),
         ),
     ),
-    examples=(("outlive hook claude Stop < payload.json", "the gate's answer as Claude Code reads it"),),
+    examples=(("outlive hook claude Stop < payload.json", "print the gate's answer in the format of Claude Code"),),
     act=act,
 )

@@ -1,4 +1,4 @@
-"""`outlive inbox`: print the notices that a session is owed, each once."""
+"""`outlive inbox`: print the notices for a session, each once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def act(given: Given) -> int:
     """Claim the notices, print them, and then mark them as presented."""
     if given.follow and given.peek:
-        raise UserError("--follow tells and --peek does not", "give one of them")
+        raise UserError("--follow marks notices as reported, and --peek does not", "give only one of them")
     context.begin_trace(wanted=given.trace)
     home = context.here()
     session, project = context.own_session(given.session), context.project()
@@ -74,31 +74,32 @@ def _print(text: str) -> None:
     if text:
         print(text)
     elif os.isatty(1):
-        print("nothing to tell")
+        print("no new notices")
 
 
 COMMAND = Command(
     name="inbox",
-    summary="print the endings that a session is owed, each once",
+    summary="print the endings that were not reported to a session yet, each once",
     usage="outlive inbox [options]",
     refuses_words=True,
     details=(
-        "At most 40 notices are printed at once. `more` in JSON, or the last line, counts the others.\n"
-        "Without notices, the command prints nothing.\n\n"
-        "A printed notice counts as presented. The next call of the session confirms that the session\n"
-        "received it. A notice that was presented but not confirmed is printed again at the next boundary\n"
-        "of the session."
+        "At most 40 notices are printed at once. `more` in JSON, or the last line, gives the number of further\n"
+        "notices. The session's next call confirms that the printed notices arrived. Notices that were never\n"
+        "confirmed are printed again when the session next begins, resumes, or is compacted. If there are no\n"
+        "notices, nothing is printed, except for a short line on a terminal."
     ),
     options=(
-        Option(name="--session", metavar="ID", help="the session (default: this session)"),
-        Option(name="--peek", help="print the notices without counting them as told"),
-        Option(name="--follow", help="keep running, and print each new notice as a line of JSON"),
-        Option(name="--ack", help="count the printed notices as received"),
-        Option(name="--trace", help="write every decision to a file"),
+        Option(
+            name="--session", metavar="ID", help="print the notices for this session (default: the current session)"
+        ),
+        Option(name="--peek", help="print the notices, but do not count them as reported"),
+        Option(name="--follow", help="block, and print each new notice as a line of JSON"),
+        Option(name="--ack", help="mark the printed notices as received"),
+        Option(name="--trace", help="write every decision to a file in `traces/` of the state directory"),
     ),
     examples=(
-        ("outlive inbox --session s-1", "the notices that s-1 has not been told yet"),
-        ("outlive inbox --follow --session s-1", "sleeps until a task ends"),
+        ("outlive inbox --session s-1", "print the endings that were not reported to s-1 yet"),
+        ("outlive inbox --follow --session s-1", "sleep until a task ends, and print its notice"),
     ),
     act=act,
 )

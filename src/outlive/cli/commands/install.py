@@ -67,7 +67,9 @@ def act(given: Given) -> int:
 def named_targets(given: Given, guard: str, *, is_trusted: bool) -> list[tuple[str, list[Target]]]:
     """Return the files to change, by the name under which their originals are kept."""
     if given.words:
-        raise UserError(f"outlive takes no word {given.words[0]!r} here", "--client NAME says which client")
+        raise UserError(
+            f"this command takes no words, but {given.words[0]!r} is given", "name a client with --client NAME"
+        )
     if given.plugin is None:
         names = chosen(given.client or "auto", os.environ)
         return [(name, targets_of(name, os.environ, guard, is_trusted=is_trusted)) for name in names]
@@ -141,23 +143,28 @@ def _is_confirmed() -> bool:
 CLIENT = Option(
     name="--client",
     metavar="NAME",
-    help="which client (default: auto, all that are found)",
+    help="choose the client (default: auto, all clients that are found)",
     choices=("auto", *CLIENTS),
 )
 DRY_RUN = Option(name="--dry-run", help="show the changes, and make none")
-PLUGIN = Option(name="--plugin", metavar="DIR", takes="directory", help="claude: as a plugin in this folder instead")
-YES = Option(name="--yes", help="make the changes without asking; needed where there is no terminal")
+PLUGIN = Option(
+    name="--plugin",
+    metavar="DIR",
+    takes="directory",
+    help="claude: use a plugin in this folder, not the user's settings",
+)
+YES = Option(name="--yes", help="make the changes without asking; required without a terminal")
 
 COMMAND = Command(
     name="install",
-    summary="add Outlive to agent clients, which then tell their sessions of background tasks",
+    summary="add Outlive to agent clients, so that they report background tasks to sessions",
     usage="outlive install [options]",
     details=(
-        "The command adds hooks, and a skill for clients that have skills, to your own configuration. It\n"
-        "shows the changes first, and keeps every other byte of a file. It never uses or changes a file\n"
-        "of a repository.\n\n"
-        "Without a terminal on stdin and stdout, or with --json, pass --yes. Otherwise nothing is changed,\n"
-        "and the exit code is 2. Without --client, a client that is only partly there is skipped and named."
+        "This command adds hooks to the user's own configuration, and a skill if the client has skills. Other\n"
+        "content of the configuration stays unchanged, byte for byte. The changes are shown first. Files of a\n"
+        "repository are never used or changed. If stdin or stdout is no terminal, or with --json, the changes are\n"
+        "made only with --yes. Without --yes the exit code is then 2. Without --client, a client that cannot be\n"
+        "changed is skipped and named."
     ),
     options=(
         CLIENT,
@@ -165,16 +172,19 @@ COMMAND = Command(
         Option(
             name="--guard",
             metavar="HOW",
-            help="what to do about nohup, &, sleep and pkill",
+            help="choose what the hooks do about nohup, &, sleep and pkill",
             choices=GUARDS,
         ),
-        Option(name="--untrusted", help="codex: leave it to a person to trust the hooks"),
+        Option(name="--untrusted", help="codex: do not mark the hooks as trusted; a person has to do that"),
         DRY_RUN,
         YES,
     ),
     examples=(
-        ("outlive install --dry-run", "shows what would change"),
-        ("outlive install --client claude --plugin ./outlive-plugin", "a folder for claude --plugin-dir"),
+        ("outlive install --dry-run", "show the changes, and make none"),
+        (
+            "outlive install --client claude --plugin ./outlive-plugin",
+            "write a plugin folder for `claude --plugin-dir`",
+        ),
     ),
     act=act,
 )

@@ -133,7 +133,7 @@ def _below(home: Home, task: Task) -> str:
 def _nothing(given: Given) -> str:
     """Return the text for an empty list; it names the group, which may be wrong."""
     what = "no tasks" if given.group is None else f"no tasks of the group {one_line(given.group, 60)}"
-    return what if given.all else f"{what} in this project (outlive list --all shows every project's)"
+    return what if given.all else f"{what} in this project (outlive list --all shows the tasks of every project)"
 
 
 def _span_or_moment(text: str) -> timedelta | datetime:
@@ -154,23 +154,23 @@ COMMAND = Command(
     usage="outlive list [options]",
     refuses_words=True,
     options=(
-        Option(name="--all", help="the tasks of every project"),
-        Option(name="--state", metavar="STATE", help="only tasks in this state", choices=STATES, repeat=True),
-        Option(name="--session", metavar="ID", help="only tasks that this session launched"),
-        Option(name="--group", metavar="NAME", takes="group", help="only tasks of this group"),
+        Option(name="--all", help="list the tasks of every project"),
+        Option(name="--state", metavar="STATE", help="list only tasks in this state", choices=STATES, repeat=True),
+        Option(name="--session", metavar="ID", help="list only tasks that this session launched"),
+        Option(name="--group", metavar="NAME", takes="group", help="list only tasks of this group"),
         Option(
             name="--limit",
             metavar="N",
-            help="at most N tasks, 0 for all (default 20)",
+            help="list at most N tasks, or all tasks for 0 (default 20)",
             parse=whole_number,
         ),
         Option(
             name="--since",
             metavar="WHEN",
-            help="only tasks launched in this last span of time, or after this moment",
+            help="list only tasks launched within this time span, or after this time",
             parse=_span_or_moment,
         ),
     ),
-    examples=(("outlive list --state running", "the tasks that run now"),),
+    examples=(("outlive list --state running", "list the tasks that run now"),),
     act=act,
 )

@@ -42,7 +42,7 @@ def act(given: Given) -> int:
 
 
 def _port(text: str) -> int:
-    """Return a port's number; raise `ValueError` for a text that is no port."""
+    """Return a port number; raise `ValueError` for a text that is no port number."""
     number = whole_number(text)
     if number > _LAST_PORT:
         raise ValueError(text)
@@ -55,23 +55,23 @@ COMMAND = Command(
     usage="outlive mcp [options]",
     refuses_words=True,
     details=(
-        "The server speaks on stdin and stdout with the client that starts it. With --http it listens on\n"
-        "loopback, for callers that know its token. The tool `run` is refused unless the client's own\n"
-        "shell is known to be unrestricted, or OUTLIVE_MCP_RUN=on is set. The server needs: pip install\n"
-        "'outlive[mcp]'."
+        "Without --http, this command serves the client that started it, on stdin and stdout. With --http, it serves\n"
+        "all callers on loopback that send the token. The tool `run` launches a task only if the client's own shell\n"
+        "is known to be neither sandboxed nor restricted, or with OUTLIVE_MCP_RUN=on. This command needs `pip\n"
+        "install 'outlive[mcp]'`."
     ),
     options=(
-        Option(name="--http", metavar="PORT", help="serve over HTTP on this port, 0 for any", parse=_port),
+        Option(name="--http", metavar="PORT", help="serve over HTTP on this port; 0 means any free port", parse=_port),
         Option(
             name="--project",
             metavar="DIR",
             takes="directory",
-            help="the directory of callers that name none (default: the current one)",
+            help="use this directory for callers that name none (default: the current directory)",
         ),
     ),
     examples=(
-        ("outlive mcp", "the command in a client's configuration"),
-        ("outlive mcp --http 7777", "http://127.0.0.1:7777/mcp; the server prints the file that has the token"),
+        ("outlive mcp", "serve the client that starts this command"),
+        ("outlive mcp --http 7777", "serve http://127.0.0.1:7777/mcp, and print the path of the file with the token"),
     ),
     act=act,
 )

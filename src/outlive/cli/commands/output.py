@@ -55,7 +55,7 @@ def act(given: Given) -> int:
 
 
 def _start(files: AttemptFiles, given: Given) -> int:
-    """Return the offset of the first byte to print: the given one, a tail's, or 0."""
+    """Return the offset of the first byte to print: of --since, of --tail, or 0."""
     if given.since is not None:
         return int(given.since)
     if given.tail is None:
@@ -66,7 +66,7 @@ def _start(files: AttemptFiles, given: Given) -> int:
 def _whole_lines(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Yield the output in whole lines, so that no piece splits a secret.
 
-    A text that may be the beginning of a secret is kept until more output decides, up to a limit.
+    A text that may be the beginning of a secret is kept back until more output shows whether it is one, up to a limit.
     """
     held: Piece | None = None
     for piece in pieces:
@@ -97,9 +97,9 @@ def _may_begin_secret(content: bytes) -> bool:
 
 
 def _print(task: Task, piece: Piece, content: bytes, given: Given) -> None:
-    """Print one piece of the output: plain for a terminal or a model, else as it is.
+    """Print a piece of output: plain text for a terminal or a model, else unchanged.
 
-    A user's pipe (`| less -R`, `> file`) gets the command's output byte for byte, except for the secrets.
+    A user's pipe (`| less -R`, `> file`) gets the command's output byte for byte, except for masked secrets.
     """
     if given.json:
         if piece.content:
@@ -107,7 +107,7 @@ def _print(task: Task, piece: Piece, content: bytes, given: Given) -> None:
             sys.stdout.flush()
         return
     if piece.restarted:
-        print("[the command truncated its own output: what it wrote before is gone]", file=sys.stderr, flush=True)
+        print("[the command truncated its own output: the earlier output is lost]", file=sys.stderr, flush=True)
     if piece.dropped_before:
         sys.stdout.buffer.write(f"\n[{show_size(piece.dropped_before)} of output were dropped here]\n".encode())
     if given.raw:
@@ -132,29 +132,33 @@ def _fields(piece: Piece, content: bytes, *, is_raw: bool) -> dict[str, object]:
 COMMAND = Command(
     name="output",
     alias="logs",
-    summary="print what a task has written so far",
+    summary="print the output that a task has written so far",
     usage="outlive output ID [options]",
     takes="task",
     details=(
-        "Secrets are masked. Escape sequences, invisible characters and the tags of agent clients are\n"
-        "removed on a terminal, in JSON and inside an agent's session. A pipe of your own gets them as\n"
-        "they were written.\n\n"
-        "Offsets are positions in the file, and they stay valid. Pass `next` of one call as `--since` of\n"
-        "the next call."
+        "Secrets are masked. On a terminal, in JSON and inside an agent's session, escape sequences, invisible\n"
+        "characters and the tags of agent clients are removed too. In a pipe outside of a session, all other output\n"
+        "is unchanged. Offsets are positions in the output, and stay valid. Give the `next` of one call as `--since`\n"
+        "to the next call."
     ),
     options=(
-        Option(name="--tail", metavar="N", help="only the last N lines", parse=whole_number),
-        Option(name="--follow", help="go on until the task ends, or the output is not read any more"),
+        Option(name="--tail", metavar="N", help="print only the last N lines", parse=whole_number),
+        Option(name="--follow", help="continue until the task has ended, or until the reader is gone"),
         Option(
             name="--since",
             metavar="OFFSET",
-            help="only the output after this offset",
+            help="print only the output after this offset",
             parse=whole_number,
         ),
-        Option(name="--bytes", metavar="SIZE", help="at most this many bytes", parse=parse_size),
-        Option(name="--attempt", metavar="N", help="the output of this attempt", parse=whole_number),
-        Option(name="--raw", help="print the unchanged bytes, with secrets and escape sequences"),
+        Option(name="--bytes", metavar="SIZE", help="print at most this many bytes", parse=parse_size),
+        Option(
+            name="--attempt",
+            metavar="N",
+            help="print the output of attempt N (default: the newest attempt)",
+            parse=whole_number,
+        ),
+        Option(name="--raw", help="print every byte unchanged, with secrets and escape sequences"),
     ),
-    examples=(("outlive output t7k2 --tail 20 --follow", "the last 20 lines, then all later output"),),
+    examples=(("outlive output t7k2 --tail 20 --follow", "print the last 20 lines, and then new output as it comes"),),
     act=act,
 )

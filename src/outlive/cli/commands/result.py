@@ -25,8 +25,8 @@ def act(given: Given) -> int:
     task = find(home, given.words, launch_adopter)[0]
     if task.current.settled_at is None:
         raise Conflict(
-            f"task {task.id} is {task.state} and has no result yet (since {lasted(task.current, utc_now())})",
-            f"`outlive wait {task.id}` blocks until it has",
+            f"task {task.id} is {task.state} and has no result yet (after {lasted(task.current, utc_now())})",
+            f"`outlive wait {task.id}` waits for the result",
         )
     return print_result(home, task, context.session(given.session), given)
 
@@ -57,9 +57,9 @@ COMMAND = Command(
         Option(
             name="--session",
             metavar="ID",
-            help="the session that reads it (default: this session)",
+            help="read the result for this session (default: the current session)",
         ),
     ),
-    examples=(("outlive result t7k2", "exit code 0 if the task succeeded, 1 otherwise"),),
+    examples=(("outlive result t7k2", "print the result; the exit code is 0 if the task succeeded, else 1"),),
     act=act,
 )

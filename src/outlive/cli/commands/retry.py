@@ -36,7 +36,7 @@ def act(given: Given) -> int:
 def _revive(given: Given) -> int:
     """Start the lost tasks that may be run again without harm, as many as can start."""
     if given.words or not given.lost:
-        raise UserError("retry takes one id, or --lost", "outlive retry --lost, with --all of every project")
+        raise UserError("retry takes one id, or --lost", "outlive retry ID, or outlive retry --lost [--all]")
     home = context.here()
     reconcile(home, utc_now(), None, launch_adopter)
     revived, errors = [], []
@@ -52,7 +52,7 @@ def _revive(given: Given) -> int:
 
         print_json({"tasks": [task_document(home, task, utc_now()) for task in find(home, revived, launch_adopter)]})
     else:
-        print("\n".join(revived) or "no lost task can be started again without being named")
+        print("\n".join(revived) or "no lost task is safe to retry automatically; `outlive retry ID` retries one")
     return errors[0].exit_code if errors else 0
 
 
@@ -62,19 +62,19 @@ COMMAND = Command(
     usage="outlive retry ID    or    outlive retry --lost",
     takes="task",
     details=(
-        "The new attempt has the same command and directory, and the environment of this call. Earlier\n"
-        "attempts keep their output and ending."
+        "The new attempt has the same command and directory, and the present environment. Earlier attempts keep their\n"
+        "output and ending."
     ),
     options=(
         Option(
             name="--lost",
-            help="retry the lost tasks of this project that never began (as after a reboot) or have --retries",
+            help="retry all lost tasks of this project that never began (as after a reboot) or that have --retries",
         ),
-        Option(name="--all", help="with --lost: the tasks of every project"),
+        Option(name="--all", help="with --lost: retry the lost tasks of every project"),
     ),
     examples=(
-        ("outlive retry t7k2", "prints the same id, because it is the same task"),
-        ("outlive retry --lost", "after a reboot, queued tasks wait again"),
+        ("outlive retry t7k2", "start a new attempt, and print the id of the task, which stays the same"),
+        ("outlive retry --lost", "put the tasks back that waited in the queue before a reboot"),
     ),
     act=act,
 )

@@ -64,8 +64,8 @@ def act(given: Given) -> int:
         check_not_waiting_for_itself(home, request)
     if (maker := killing_sandbox()) is not None:
         sys.stderr.write(
-            f"note: this runs in a sandbox of {maker}, and everything in it is killed when that ends: the task, too\n"
-            "hint: launch it from outside, or let `outlive` run without the sandbox; `outlive doctor` tells more\n"
+            f"note: this runs in a sandbox of {maker}; when it ends, all processes in it are killed, the task too\n"
+            "hint: launch the task from outside, or run `outlive` without the sandbox; `outlive doctor` tells more\n"
         )
     launched = run(home, request, utc_now())
     task = launched.task
@@ -92,7 +92,7 @@ def act(given: Given) -> int:
 
 
 def _say_what_the_key_did(home: Home, launched: Launched, key: str) -> None:
-    """Print on stderr whether a task with the key existed before."""
+    """Print on stderr whether a task with the key already existed."""
     from outlive.keeper.spawn import launch_adopter
     from outlive.service.tasks.read import find
 
@@ -129,7 +129,7 @@ def _claims(given: Given) -> tuple[Claim, ...]:
 
     claims = (*map(queueing.slots, given.slots), *map(queueing.lock, given.lock))
     if len({claim.name for claim in claims}) < len(claims):
-        raise UserError("one name is given twice", "each of --slots and --lock names something else")
+        raise UserError("one name is given twice", "give each --slots and --lock another name")
     return claims
 
 
@@ -186,42 +186,47 @@ def _answer_inline(home: Home, launched: Launched, patience: timedelta, given: G
 
 COMMAND = Command(
     name="run",
-    summary="launch a task, and print its id when it runs",
+    summary="launch a task, and print its id once it runs",
     usage="outlive run [options] -- CMD...    or    outlive run [options] 'shell text'",
     has_command=True,
     takes="command",
     details=(
-        "The task has your rights, limits and environment, but no input and no terminal. The task goes on\n"
-        "when this session, its terminal or its client ends."
+        "The task has your rights, limits and environment, but no input and no terminal. It continues when this\n"
+        "session, its terminal or its client ends."
     ),
     options=(
-        Option(name="--cwd", metavar="DIR", takes="directory", help="run in this directory (default: the current one)"),
+        Option(
+            name="--cwd",
+            metavar="DIR",
+            takes="directory",
+            help="run the command in this directory (default: the current directory)",
+        ),
         Option(name="--env", metavar="K=V", help="set a variable for the command", repeat=True),
-        Option(name="--description", metavar="TEXT", help="the purpose of the task, in at most 10,000 characters"),
-        Option(name="--session", metavar="ID", help="the session that is told of the ending (default: this session)"),
+        Option(name="--description", metavar="TEXT", help="describe the task, in at most 10,000 characters"),
+        Option(name="--session", metavar="ID", help="report the ending to this session (default: the current session)"),
         Option(
             name="--group",
             metavar="NAME",
             takes="group",
-            help="the name of a group of tasks, to list, wait for and cancel together",
+            help="put the task into this group, to list, wait for and cancel its tasks together",
         ),
         Option(
             name="--key",
             metavar="KEY",
-            help="start no second task with this key; a task that ended without success gets a new attempt",
+            help="start nothing if a task with this key runs, waits or has succeeded; retry it if it ended otherwise",
         ),
         Option(
             name="--key-scope",
             metavar="SCOPE",
-            help="which ended tasks keep their key (default succeeded)",
+            help="choose which ended tasks with the key are not retried (default succeeded)",
             choices=("succeeded", "ended"),
         ),
-        Option(name="--foreground", help="end the task when its terminal or client ends"),
-        Option(name="--timeout", metavar="D", help="end the task after this long", parse=parse_duration),
+        Option(name="--foreground", help="end the task when the terminal or the client that launched it ends"),
+        Option(name="--timeout", metavar="D", help="end the task after this time", parse=parse_duration),
         Option(
             name="--idle-timeout",
             metavar="D",
-            help="end the task when it has neither written nor worked for this long",
+            help="end the task if it prints nothing and hardly uses the processor for this time",
             parse=parse_duration,
         ),
         Option(name="--after", metavar="ID", help="begin when this task has succeeded", repeat=True, takes="task"),
@@ -232,14 +237,19 @@ COMMAND = Command(
             repeat=True,
             takes="task",
         ),
-        Option(name="--slots", metavar="NAME=N", help="run at most N tasks with this name at once", repeat=True),
-        Option(name="--lock", metavar="NAME", help="run one task with this name at a time", repeat=True),
-        Option(name="--queue-timeout", metavar="D", help="give up after waiting for this long", parse=parse_duration),
-        Option(name="--retries", metavar="N", help="try again up to N times if the task fails", parse=whole_number),
+        Option(name="--slots", metavar="NAME=N", help="run at most N tasks with this NAME at a time", repeat=True),
+        Option(name="--lock", metavar="NAME", help="run only one task with this NAME at a time", repeat=True),
+        Option(
+            name="--queue-timeout",
+            metavar="D",
+            help="end the task if it has waited in the queue for this time",
+            parse=parse_duration,
+        ),
+        Option(name="--retries", metavar="N", help="retry the task up to N times if it fails", parse=whole_number),
         Option(
             name="--wait",
             metavar="D",
-            help="print the result if the task ends in this time",
+            help="wait at most this long, and print the result if the task ends in this time",
             parse=parse_duration,
         ),
         Option(
@@ -251,40 +261,45 @@ COMMAND = Command(
         Option(
             name="--notify",
             metavar="WHEN",
-            help="which endings to tell (default end; output: silent successes wait for the next turn)",
+            help="choose which endings are reported (default end; output: a silent success waits for the next turn)",
             choices=NOTIFY,
         ),
         Option(
             name="--observe",
             metavar="HOW",
-            help="how to observe what the task touches (default auto)",
+            help="choose how to observe what the task touches (default auto)",
             choices=("auto", "syscalls", "watch", "compare", "off"),
         ),
-        Option(name="--stdin", help="let the task get input by `outlive send`; without this option its input is empty"),
+        Option(
+            name="--stdin", help="let `outlive send` send input to the task; without this option, the task has no input"
+        ),
         Option(
             name="--touches",
             metavar="PATH",
-            help="a path that the task is going to touch: others are warned, and its repository is compared",
+            help="announce that the task will change PATH; sessions are warned, and the repository is compared",
             repeat=True,
         ),
         Option(
             name="--retain",
             metavar="D",
-            help="keep the record for this long (default 7d)",
+            help="keep the record for this time after the end (default 7d)",
             parse=parse_duration,
         ),
     ),
     examples=(
-        ("outlive run -- pytest -q", "run the tests; prints an id such as t7k2m9q4"),
+        ("outlive run -- pytest -q", "run the tests, and print an id such as t7k2m9q4"),
         (
             "outlive run 'make && make install' --timeout 20m",
-            "a line of shell, ended after 20 minutes",
+            "run a line of shell, and end it after 20 minutes",
         ),
-        ("outlive run --slots gpu=2 --retries 3 -- python train.py", "two at a time; three more tries if it fails"),
-        ("outlive run --after t7k2 -- ./deploy", "begins when t7k2 has succeeded, and is cancelled if t7k2 fails"),
+        (
+            "outlive run --slots gpu=2 --retries 3 -- python train.py",
+            "run two such tasks at a time; retry up to three times",
+        ),
+        ("outlive run --after t7k2 -- ./deploy", "begin when t7k2 has succeeded; be cancelled if t7k2 fails"),
         (
             "outlive run --wait 90s -- npm test",
-            "prints the result if it takes less than 90 s, else the id",
+            "print the result if the task takes less than 90 s, else its id",
         ),
     ),
     act=act,

@@ -41,21 +41,20 @@ def _content(given: Given) -> bytes:
 
 COMMAND = Command(
     name="send",
-    summary="send a line of input to a running task (launched with --stdin)",
+    summary="send a line of input to a running task that was launched with --stdin",
     usage="outlive send ID TEXT",
     takes="task",
     details=(
-        "The task gets TEXT and a newline. With `-` as TEXT, the task gets standard input, unchanged. If\n"
-        "the task does not read, the command waits for at most 10 seconds, and says how much the task has\n"
-        "taken."
+        "Sends the text and a newline. With `-`, it sends its standard input unchanged. If the task does not read,\n"
+        "the command gives up after 10 seconds. The error tells how many bytes were accepted."
     ),
     options=(
-        Option(name="--eof", help="end the task's input after the text"),
+        Option(name="--eof", help="close the input after the text, so that the task sees its end"),
         Option(name="--no-newline", help="send the text without a newline"),
     ),
     examples=(
-        ("outlive send t7k2 yes", "answers the question of the task"),
-        ("outlive send t7k2 --eof", "ends the input"),
+        ("outlive send t7k2 yes", "answer a question of the task"),
+        ("outlive send t7k2 --eof", "close the input of the task"),
     ),
     act=act,
 )

@@ -36,8 +36,8 @@ def act(given: Given) -> int:
     verb = given.words[0] if given.words else ""
     if verb not in _VERBS or (len(given.words) > 1) != (verb == "edited"):
         raise UserError(
-            f"session takes one of {', '.join(_VERBS)}, the last with paths",
-            "`outlive session --help` shows what each takes",
+            f"session takes one of {', '.join(_VERBS)}; only edited takes paths",
+            "`outlive session --help` explains them",
         )
     context.begin_trace(wanted=given.trace)
     verbs = {"begin": _begin, "end": _end, "list": _list, "edited": _edited}
@@ -63,7 +63,7 @@ def _begin(home: Home, given: Given) -> int:
 
 
 def _put(home: Home, began: StartRequest, handed: HandOff | None, given: Given) -> None:
-    """Print and flush the hand-off, so that no notice is marked if the reader is gone."""
+    """Print and flush the hand-off, so that no notice counts if the reader is gone."""
     if given.json:
         print_json(
             {
@@ -160,50 +160,53 @@ def _session_json(session: Session) -> dict[str, object]:
 
 COMMAND = Command(
     name="session",
-    summary="record agent sessions: begin (prints the hand-off), end, list, edited",
+    summary="record that an agent session begins, ends or edits files; list sessions",
     usage="outlive session begin|end|list|edited [options] [PATH...]",
     takes=_VERBS,
     details=(
-        "`begin` records that a session starts or reaches a boundary. It finds the session that this one\n"
-        "continues, from what the client says, and prints the hand-off if there is anything to say. `end`\n"
-        "ends the session's foreground tasks. Background tasks go on.\n\n"
-        "A session is also over when its process (--pid) is gone. `edited` records files that the session\n"
-        "itself changed. A task that changes one of them names it in its notice."
+        "`begin` records that a session begins, or crosses a boundary such as a compaction. From the given options\n"
+        "it finds the session that this session continues. It prints the hand-off: what the session should know\n"
+        "about background tasks. If there is nothing to report, it prints nothing. `end` ends the session's\n"
+        "foreground tasks; its background tasks continue. If the session's process (--pid) is gone, the session is\n"
+        "over, even if its end was not reported. `edited` records which files the session changed itself. A task\n"
+        "that changed the same files names them in its report."
     ),
     options=(
-        Option(name="--session", metavar="ID", help="the client's id of the session (default: this session)"),
-        Option(name="--client", metavar="NAME", help="begin: the client, such as claude or codex"),
+        Option(
+            name="--session", metavar="ID", help="name the session, as its client does (default: the current session)"
+        ),
+        Option(name="--client", metavar="NAME", help="begin: name the client, such as claude or codex"),
         Option(
             name="--cwd",
             metavar="DIR",
             takes="directory",
-            help="the directory of the session (default: the current one)",
+            help="name the session's working directory (default: the current directory)",
         ),
-        Option(name="--source", metavar="HOW", help="begin: the kind of boundary", choices=SOURCES),
-        Option(
-            name="--continues", metavar="ID", help="begin: the session that this one continues, if the client says so"
-        ),
+        Option(name="--source", metavar="HOW", help="begin: name the kind of boundary", choices=SOURCES),
+        Option(name="--continues", metavar="ID", help="begin: name the session that this session continues"),
         Option(
             name="--pid",
             metavar="PID",
-            help="begin: the client's process, which lives as long as it",
+            help="begin: name the client's process; when it is gone, the session is over",
             parse=whole_number,
         ),
-        Option(name="--transcript", metavar="PATH", help="begin: where the client keeps the conversation"),
-        Option(name="--terminal", metavar="NAME", help="begin: the terminal that it runs in"),
-        Option(name="--at", metavar="TIME", help="begin: when, if the client says so", parse=moment_of),
-        Option(name="--reason", metavar="TEXT", help="end: why it ends"),
-        Option(name="--all", help="list: the sessions of every project"),
-        Option(name="--limit", metavar="N", help="list: at most so many (default 20)", parse=whole_number),
-        Option(name="--trace", help="write every decision to a file (see `outlive help`)"),
+        Option(
+            name="--transcript", metavar="PATH", help="begin: name the file in which the client keeps the conversation"
+        ),
+        Option(name="--terminal", metavar="NAME", help="begin: name the terminal in which the session runs"),
+        Option(name="--at", metavar="TIME", help="begin: give the time at which the session began", parse=moment_of),
+        Option(name="--reason", metavar="TEXT", help="end: give the reason for the end"),
+        Option(name="--all", help="list: include the sessions of every project"),
+        Option(name="--limit", metavar="N", help="list: print at most N sessions (default 20)", parse=whole_number),
+        Option(name="--trace", help="write every decision to a file in `traces/` of the state directory"),
     ),
     examples=(
         (
             "outlive session begin --session s-2 --source resume --continues s-1",
-            "s-2 gets the notices that s-1 is owed",
+            "record that s-2 continues s-1, and print the hand-off",
         ),
-        ("outlive session end --session s-2", "ends the foreground tasks of s-2; its other tasks go on"),
-        ("outlive session edited --session s-2 src/a.py", "a task that also changes this file names it"),
+        ("outlive session end --session s-2", "end the foreground tasks of s-2; its background tasks continue"),
+        ("outlive session edited --session s-2 src/a.py", "record that s-2 itself changed this file"),
     ),
     act=act,
 )

@@ -103,7 +103,7 @@ def _launched(launch: Launch, now: datetime) -> Iterator[str]:
 
 
 def _why(home: Home, task: Task) -> Iterator[str]:
-    """Yield lines with what the task waits for, what its loss means, or why it ended."""
+    """Yield lines with the reason why the task waits, was lost or ended."""
     attempt = task.current
     if (waiting := waiting_for(home, task)) is not None:
         yield f"waiting   {waiting.text}"
@@ -127,9 +127,9 @@ def _windows(effects: Effects, now: datetime) -> Iterator[str]:
 
 COMMAND = Command(
     name="show",
-    summary="print everything about a task: attempts, effects, notices, output",
+    summary="print everything about one task: attempts, evidence, effects, notices, output",
     usage="outlive show ID",
     takes="task",
-    examples=(("outlive show t7k", "any unique beginning of an id is enough"),),
+    examples=(("outlive show t7k", "print this task; any unique prefix of an id works"),),
     act=act,
 )

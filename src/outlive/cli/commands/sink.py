@@ -24,7 +24,7 @@ def act(given: Given) -> int:
     """Run `add`, `list` or `remove`, as the first word says."""
     verb = given.words[0] if given.words else ""
     if verb not in _VERBS or len(given.words) != (1 if verb == "list" else 2):
-        raise UserError("sink takes add NAME, list, or remove NAME", "`outlive sink --help` shows what each takes")
+        raise UserError("sink takes add NAME, list, or remove NAME", "`outlive sink --help` explains them")
     home = context.here()
     if verb == "list":
         return _list(home, given)
@@ -35,7 +35,7 @@ def _add(home: Home, given: Given) -> int:
     targets: dict[Kind, str | None] = {"run": given.run, "webhook": given.webhook, "apprise": given.apprise}
     named = [(kind, target) for kind, target in targets.items() if target is not None]
     if len(named) != 1:
-        raise UserError("a sink has one target", "--run COMMAND, --webhook URL or --apprise URL")
+        raise UserError("a sink has one target", "give --run COMMAND, --webhook URL or --apprise URL")
     sink = check_sink(
         Sink(
             name=given.words[1],
@@ -59,9 +59,9 @@ def _read_secret(path: str) -> str:
         with open(path, encoding="utf-8") as file:
             secret = file.read().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"the secret cannot be read: {error}", "a text file with the secret in it") from error
+        raise UserError(f"the secret cannot be read: {error}", "name a text file that contains the secret") from error
     if not secret:
-        raise UserError(f"{path} is empty", "a text file with the secret in it")
+        raise UserError(f"{path} is empty", "name a text file that contains the secret")
     return secret
 
 
@@ -100,32 +100,32 @@ def _sink_json(sink: Sink) -> dict[str, object]:
 
 COMMAND = Command(
     name="sink",
-    summary="add places that are told of endings: a command, a webhook, a chat or desktop",
+    summary="add or remove sinks: commands, webhooks, chats or desktops that receive endings",
     usage="outlive sink add NAME --run COMMAND | --webhook URL | --apprise URL;  sink list;  sink remove NAME",
     takes=_VERBS,
     details=(
-        "Notices of tasks that end at the same time are sent together, as JSON. A command reads them on\n"
-        "its input, and exits with 75 if it is busy. A webhook is signed as the Standard Webhooks\n"
-        "specification says.\n\n"
-        "A failed delivery is recorded (see `outlive show`) and tried again. The inbox has the notice in\n"
-        "any case. --apprise needs: pip install 'outlive[apprise]'."
+        "A sink receives notices as JSON. Notices that are due at the same time are sent together. A command gets\n"
+        "them on its standard input. Its exit code 75 means that the sink is busy. A webhook is signed as the\n"
+        "specification Standard Webhooks requires. A failed delivery is retried and recorded (`outlive show`). The\n"
+        "inbox has every notice in any case. --apprise needs: pip install 'outlive[apprise]'."
     ),
     options=(
-        Option(name="--run", metavar="COMMAND", help="add: a line of shell to run"),
-        Option(name="--webhook", metavar="URL", help="add: an address to post to"),
-        Option(name="--apprise", metavar="URL", help="add: any of Apprise's channels, such as slack:// or gnome://"),
-        Option(name="--secret-file", metavar="PATH", help="add: a file with the secret that signs webhooks"),
-        Option(name="--on", metavar="WHEN", help="add: which endings to tell (default end)", choices=POLICIES),
-        Option(name="--here", help="add: only endings of tasks of this project"),
+        Option(name="--run", metavar="COMMAND", help="add: run this line of shell for notices"),
+        Option(name="--webhook", metavar="URL", help="add: post notices to this URL"),
+        Option(
+            name="--apprise",
+            metavar="URL",
+            help="add: send notices to this URL of Apprise, such as slack:// or gnome://",
+        ),
+        Option(name="--secret-file", metavar="PATH", help="add: sign webhooks with the secret in this file"),
+        Option(name="--on", metavar="WHEN", help="add: choose which endings are sent (default end)", choices=POLICIES),
+        Option(name="--here", help="add: send only endings of this project's tasks"),
     ),
     examples=(
-        (
-            "outlive sink add desk --run 'notify-send \"$OUTLIVE_NOTICES\"' --on failure",
-            "shows failures on the desktop",
-        ),
+        ("outlive sink add desk --run 'notify-send \"$OUTLIVE_NOTICES\"' --on failure", "show failures on the desktop"),
         (
             "outlive sink add ci --webhook https://example.org/hook --secret-file key",
-            "posts every ending, with a signature",
+            "post every ending to this URL, signed",
         ),
     ),
     act=act,

@@ -46,7 +46,7 @@ def act(given: Given) -> int:
 
 
 def _overdue(span: timedelta) -> str:
-    """Return how overdue a task's deletion is, or that it is early, to make room."""
+    """Return how overdue a deletion is, or that a task is deleted early to make room."""
     return show_duration(span) if span >= timedelta() else "no, for room"
 
 
@@ -64,22 +64,22 @@ def _document(swept: Swept, *, applied: bool) -> dict[str, object]:
 
 COMMAND = Command(
     name="sweep",
-    summary="print what is due for deletion, or delete it with --apply",
+    summary="list the tasks that are due for deletion, or delete them with --apply",
     usage="outlive sweep [--apply]",
     refuses_words=True,
     details=(
-        "A record is deleted when its retention time is over and its ending was told. If all outputs\n"
-        "together take more than OUTLIVE_MAX_DISK (default 8G), the oldest of the told ones are deleted\n"
-        "earlier. Keepers delete a few records by themselves. A task that runs or waits, or whose ending was\n"
-        "not told, is never deleted."
+        "A task is due when its retention is over and its ending was reported. If all outputs together take more\n"
+        "than OUTLIVE_MAX_DISK (default 8G), the oldest reported tasks are due earlier. Keepers (the processes that\n"
+        "supervise tasks) delete some due tasks by themselves. A task that runs, waits or was not reported is never\n"
+        "deleted."
     ),
     options=(
-        Option(name="--apply", help="delete what is due"),
-        Option(name="--max-disk", metavar="SIZE", help="keep at most this much output", parse=parse_size),
+        Option(name="--apply", help="delete the tasks that are due"),
+        Option(name="--max-disk", metavar="SIZE", help="keep at most this much output of all tasks", parse=parse_size),
     ),
     examples=(
-        ("outlive sweep", "prints what would be deleted"),
-        ("outlive sweep --apply --max-disk 1G", "deletes until all outputs together take at most 1 GB"),
+        ("outlive sweep", "list what would be deleted"),
+        ("outlive sweep --apply --max-disk 1G", "delete the oldest tasks until their output fits into 1 GiB"),
     ),
     act=act,
 )

@@ -32,12 +32,12 @@ COMMAND = Command(
     summary="remove from agent clients what `install` added",
     usage="outlive uninstall [options]",
     details=(
-        "A file that was not edited since `install` is restored to the byte. From an edited file, only\n"
-        "the entries of Outlive are removed. Folders that were made with --plugin are removed, but an\n"
-        "edited file in them is named and kept. Running tasks go on.\n\n"
-        "Without a terminal, nothing is changed unless you pass --yes."
+        "If a file was not edited after the installation, it gets its former content again, byte for byte. From an\n"
+        "edited file, only Outlive's entries are removed. Folders that were made with --plugin are removed too. An\n"
+        "edited file in such a folder is named, and stays. Running tasks continue. Without a terminal, the changes\n"
+        "are made only with --yes, as for `install`."
     ),
     options=(CLIENT, PLUGIN, DRY_RUN, YES),
-    examples=(("outlive uninstall --client claude", "restores the settings of Claude Code"),),
+    examples=(("outlive uninstall --client claude", "remove Outlive from the settings of Claude Code"),),
     act=act,
 )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _STILL_RUNNING = 4
-_SLACK = 0.5  # the wait has its own timeout; the alarm only ends a match that takes too long
+_SLACK = 0.5  # the wait ends by its own timeout; the alarm ends only a match that takes too long
 
 
 def act(given: Given) -> int:
@@ -59,7 +59,7 @@ def act(given: Given) -> int:
         for task in ended:
             print(ending_line(task, now))
         if not ids:
-            print("nothing is running")
+            print("no task is running")
         if not in_time:
             left = [task.id for task in after if task.current.settled_at is None]
             print(f"still running: {', '.join(left)}", file=sys.stderr)
@@ -101,7 +101,7 @@ def _wait_for_all(
 
 def _wait_until(home: Home, tasks: list[Task], given: Given, departures: int) -> int:
     if len(tasks) != 1:
-        raise UserError("--until looks at the output of one task", "outlive wait ID --until PATTERN")
+        raise UserError("--until searches the output of exactly one task", "outlive wait ID --until PATTERN")
     line = _search(home, tasks[0], given, departures)
     if line is None and has_departed(departures):
         return _STILL_RUNNING
@@ -160,30 +160,30 @@ COMMAND = Command(
     usage="outlive wait [ID...] [options]",
     takes="task",
     details=(
-        "Without ids, the command waits for every running task of this session. Outside of a session, it\n"
-        "waits for those of this project. If its output is not read any more (a closed pipe or terminal,\n"
-        "a broken connection), the command ends with exit code 4."
+        "Without ids, this command waits for every running task of this session, or of this project outside of a\n"
+        "session. If the reader of its output is gone (a closed pipe or terminal, a broken connection), it exits\n"
+        "with 4."
     ),
     options=(
-        Option(name="--any", help="return when one of the tasks has ended"),
+        Option(name="--any", help="wait only until one of the tasks has ended"),
         Option(
             name="--timeout",
             metavar="D",
-            help="give up after this long (exit code 4)",
+            help="give up after this time (exit code 4)",
             parse=parse_duration,
         ),
         Option(
             name="--until",
             metavar="PATTERN",
-            help="return when a line of output matches this regular expression",
+            help="wait until a line of output matches this regular expression",
         ),
-        Option(name="--group", metavar="NAME", takes="group", help="the running tasks of this group"),
-        Option(name="--session", metavar="ID", help="the running tasks of this session"),
-        Option(name="--no-ack", help="do not count the endings as told to the session"),
+        Option(name="--group", metavar="NAME", takes="group", help="wait for all tasks of this group"),
+        Option(name="--session", metavar="ID", help="wait for the running tasks of this session"),
+        Option(name="--no-ack", help="do not count the endings as reported to the session"),
     ),
     examples=(
-        ("outlive wait t7k2 t8m3", "exit code 0 if both succeeded, 1 otherwise"),
-        ("outlive wait t7k2 --until 'listening on' --timeout 30s", "until the server is up"),
+        ("outlive wait t7k2 t8m3", "wait for both tasks; the exit code is 0 if both succeeded, else 1"),
+        ("outlive wait t7k2 --until 'listening on' --timeout 30s", "wait until the server listens, for at most 30 s"),
     ),
     act=act,
 )

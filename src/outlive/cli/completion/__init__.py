@@ -1,1 +1,1 @@
-"""Shell completion: one script per shell, and one function that answers them."""
+"""Shell completion: a script per shell, and a function that answers the scripts."""

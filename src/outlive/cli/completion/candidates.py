@@ -1,7 +1,7 @@
 """The candidates for the next word of a command line, for all shells.
 
 The answer is a list of lines. The first is `candidates`, `directories` (the shell finds them), or `command N` if the
-words from number N on are a command of their own. After `candidates`, each line is one candidate, with a tab and its
+words from number N on are an inner command. After `candidates`, each line is one candidate, followed by a tab and its
 meaning if it has one. The shell drops the candidates that do not begin with the current word.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _NEWEST = 50  # the number of tasks that are offered; a longer list would not help
 _NEWEST_OF_GROUPS = 500  # the number of tasks whose groups are offered; one group may have fifty tasks
 _GENERAL = ("--help\tlist the commands", "--version\tprint the version")
-_HELP = "help\texplain a command, or list them all"
+_HELP = "help\texplain a command, or list all commands"
 
 
 def answer(words: Sequence[str]) -> list[str]:
@@ -37,7 +37,7 @@ def answer(words: Sequence[str]) -> list[str]:
 
 
 def _verbs(start: str) -> Iterator[str]:
-    """Yield the verbs with this beginning and their summaries; load no other verbs."""
+    """Yield the verbs that begin with `start`, and their summaries."""
     for name in (*VERBS, *ALIASES):
         if name.startswith(start):
             yield f"{name}\t{load(name).summary}"
@@ -76,7 +76,7 @@ def _candidates(command: Command, options: Iterable[Option], *, is_option: bool)
         yield from command.takes
     else:
         if command.takes == "command":
-            yield "--\tthen the command"
+            yield "--\tput the command after this"
         for option in options:
             yield f"{option.name}\t{option.help}"
 

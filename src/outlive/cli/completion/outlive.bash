@@ -1,6 +1,6 @@
-# Completion of outlive for bash. What may follow is asked from `outlive completion candidates`.
+# Completion of outlive for bash. It asks `outlive completion candidates` for the candidates.
 
-# Leave the words from number $1 on to the completion of the command that they are.
+# Complete the words from number $1 on with the completion of the inner command.
 _outlive_command() {
     if declare -F _comp_command_offset >/dev/null; then
         _comp_command_offset "$1"
@@ -21,8 +21,8 @@ _outlive() {
         directories) compopt -o dirnames ;;
         command\ *) _outlive_command "${answer[0]#command }" ;;
     esac
-    # Quoted and compared by hand: `compgen -W` would execute a group that is called `$(reboot)`. Readline would
-    # break a word at : = and @.
+    # Quote and compare the names here, because `compgen -W` would execute a group that is called `$(reboot)`. Escape
+    # : = and @, because Readline would split the word there.
     for name in "${answer[@]:1}"; do
         printf -v name %q "${name%%$'\t'*}"
         name=${name//:/\\:} name=${name//=/\\=} name=${name//@/\\@}

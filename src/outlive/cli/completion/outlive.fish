@@ -1,4 +1,4 @@
-# Completion of outlive for fish. What may follow is asked from `outlive completion candidates`.
+# Completion of outlive for fish. It asks `outlive completion candidates` for the candidates.
 
 function __outlive
     set -l words (commandline -opc)
@@ -10,7 +10,7 @@ function __outlive
             for name in (__fish_complete_directories (string replace -- "$option" '' "$current"))
                 echo -- "$option$name"
             end
-        case 'command *' # leave the rest to the completion of the command that it is
+        case 'command *' # complete the rest with the completion of the inner command
             set -l first (math 1 + (string replace 'command ' '' -- $answer[1]))
             complete -C (string join ' ' -- (string escape -- $words[$first..]) "$current")
         case '*'

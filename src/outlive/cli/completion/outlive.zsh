@@ -1,5 +1,5 @@
 #compdef outlive
-# Completion of outlive for zsh. What may follow is asked from `outlive completion candidates`.
+# Completion of outlive for zsh. It asks `outlive completion candidates` for the candidates.
 
 _outlive() {
     local -a answer
@@ -9,7 +9,7 @@ _outlive() {
             compset -P '--*='
             _files -/
             return ;;
-        command\ *)  # leave the rest to the completion of the command that it is
+        command\ *)  # complete the rest with the completion of the inner command
             shift ${answer[1]#command } words
             ((CURRENT -= ${answer[1]#command }))
             _normal
@@ -17,12 +17,13 @@ _outlive() {
     esac
     shift answer
     if [[ $answer[1] == *$'\t'* ]]; then
-        answer=("${(@)answer/$'\t'/:}")  # as _describe wants it; -V keeps the order
+        answer=("${(@)answer/$'\t'/:}")  # the format of _describe; -V keeps the order
         _describe -V -t candidates candidate answer
     elif [[ -n $answer ]]; then
         _wanted -V candidates expl candidate compadd -a answer
     fi
 }
 
-# Autoloaded from fpath this file is the function's body; evaluated it only defines it.
+# If zsh has autoloaded this file from fpath, the file is the body of the function, so call the function. Otherwise
+# the file was evaluated, so only register the function.
 if [[ $funcstack[1] == _outlive ]]; then _outlive "$@"; else compdef _outlive outlive; fi

@@ -1,6 +1,6 @@
 """MCP tasks of the extension of 2026-07-28, `io.modelcontextprotocol/tasks`.
 
-A tool that launches answers a client that declares the extension with a task instead of waiting. The client gets the
+If a client declares the extension, a tool that launches answers with a task and does not wait. The client gets the
 result from `tasks/get`. Outlive never asks the client for input in between.
 """
 
@@ -49,7 +49,7 @@ class TasksExtension:
     def wants_task(self, ctx: ServerRequestContext[Any, Any], tool: Tool) -> bool:
         """Return whether this call is answered with a task.
 
-        Raises `MCPError` if the tool needs that and the client has not declared the extension.
+        Raises `MCPError` if the tool can only answer with a task and the client has not declared the extension.
         """
         if tool.launch is None:
             return False

@@ -1,7 +1,7 @@
 """The MCP view of a task: its status for both revisions of MCP tasks.
 
-An MCP task is an Outlive task under a sealed id, without a record of its own. So it is durable before the client has
-its id, and survives the death of the server.
+An MCP task is an Outlive task under a sealed id, and has no other record. So it is on disk before the client has its
+id, and it survives the death of the server.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from outlive.mcp.answer import Answer
     from outlive.mcp.tools.tool import Call, Tool
 
-# A long-running task is polled less often. This interval is the most by which a client can report an ending late.
+# A long-running task is polled less often. A client may learn of an ending one interval late.
 _SHORTEST_POLL_S, _LONGEST_POLL_S = 5.0, 60.0
 _POLLS_IN_A_LIFETIME = 10
 _LONGEST_MS = 365 * 86_400_000

@@ -44,7 +44,10 @@ class Tasks2025:
         self._desk = desk
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Answer a call with a task if asked to, which the SDK's own handler cannot do."""
+        """Answer `tools/call` with a task if the client asks for one.
+
+        The SDK's own handler cannot do that.
+        """
         params = ctx.params or {}
         if ctx.method != "tools/call" or ctx.protocol_version not in VERSIONS:
             return await call_next(ctx)
@@ -67,7 +70,7 @@ class Tasks2025:
             followed = await cross(followed_task.begin, call, tool, given, keep)
             await self._desk.reservations.asked(followed.task.id, followed.poll_s)
         except Exception as error:
-            # A client that asked for a task cannot use a result.
+            # The client asked for a task, so it could not read a tool's result with the error.
             code = INVALID_PARAMS if isinstance(error, UserError) else INTERNAL_ERROR
             raise MCPError(code=code, message=error_answer(as_ours(error)).text) from error
         return {"task": view(followed)}

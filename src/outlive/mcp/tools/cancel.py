@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class Cancel(Arguments):
     """The arguments of `cancel`."""
 
-    ids: Annotated[list[str], Field(description="default: the only running task of this session")] = []
-    group: Annotated[str | None, Field(description="the running tasks of this group instead")] = None
-    descendants: Annotated[bool, Field(description="also the tasks that were launched from inside them")] = False
+    ids: Annotated[list[str], Field(description="end these tasks; default: the only running task of this session")] = []
+    group: Annotated[str | None, Field(description="end the running tasks of this group instead")] = None
+    descendants: Annotated[bool, Field(description="end also the tasks that were launched inside these tasks")] = False
 
 
 def cancel(call: Call, given: Cancel) -> Answer:
@@ -40,7 +40,7 @@ def cancel(call: Call, given: Cancel) -> Answer:
     failed = [each for each in outcomes if not each.is_done and not each.late]
     head = f"{sum(each.took for each in outcomes)} of {len(outcomes)} cancelled."
     if failed:
-        head += " Something of the others is still alive."
+        head += " Some processes are still alive."
     return Answer(
         text=framed(head, [_line(each) for each in outcomes]),
         document={
@@ -58,7 +58,9 @@ def _meant(call: Call, given: Cancel) -> list[str]:
         for task in tasks:
             is_over = task.current.settled_at is not None and not cancelling.leftovers_of(call.home, task)
             if is_over and not given.descendants:
-                raise Conflict(f"task {task.id} is {task.state} and cannot be cancelled", "the tool `show` tells how")
+                raise Conflict(
+                    f"task {task.id} is {task.state} and cannot be cancelled", "the tool `show` tells how it ended"
+                )
         return [task.id for task in tasks]
     if given.group is not None:
         group = Selection(project=call.caller.project, group=given.group, states=LIVE)
@@ -68,7 +70,9 @@ def _meant(call: Call, given: Cancel) -> list[str]:
 
 def _line(outcome: Cancelled) -> str:
     late = "too late, it had ended by itself: " if outcome.late else ""
-    ended = f" (ended what it had left running: {cancelling.pids_of(outcome.ended)})" if outcome.ended else ""
+    ended = (
+        f" (ended the processes that it had left running: {cancelling.pids_of(outcome.ended)})" if outcome.ended else ""
+    )
     left = f" (still alive: {cancelling.pids_of(outcome.alive)})" if outcome.alive else ""
     return f"{late}{task_line(outcome.task, utc_now())}{ended}{left}"
 
@@ -76,7 +80,10 @@ def _line(outcome: Cancelled) -> str:
 TOOL = Tool(
     name="cancel",
     title="Cancel background tasks",
-    description="End tasks with every process they started: interrupt, then terminate, then kill. Says what is left.",
+    description=(
+        "End tasks with every process they started: interrupt, then terminate, then kill. Returns the processes that"
+        " are still alive."
+    ),
     takes=Cancel,
     act=cancel,
     is_patient=True,

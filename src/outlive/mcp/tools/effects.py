@@ -35,7 +35,7 @@ class EffectsOf(Arguments):
     """The arguments of `effects`."""
 
     id: Id
-    open: Annotated[bool, Field(description="only windows that are open now")] = False
+    open: Annotated[bool, Field(description="return only windows that are open now")] = False
 
 
 def effects(call: Call, given: EffectsOf) -> Answer:
@@ -75,8 +75,8 @@ TOOL = Tool(
     name="effects",
     title="What a task touched",
     description=(
-        "What a task changed, created or took away for a while (a window), by which of its commands, and how sure that"
-        " is. Ask before trusting files that a background task may have moved under you."
+        "Return what a task changed or created, what it changed for a while and restored (a window), by which command,"
+        " and how certain this is. Call this before you rely on files that a background task may have changed."
     ),
     takes=EffectsOf,
     act=effects,

@@ -16,7 +16,7 @@ class Gate(Arguments):
 def gate(call: Call, _: Gate) -> Answer:
     """Return whether the caller's session may stop now."""
     answer = gating.gate(call.home, own_session(call), call.caller.project, adopt)
-    head = "You may stop." if answer.may_stop else "Wait: there is something to wait for, or to read."
+    head = "You may stop." if answer.may_stop else "Wait: tasks still run, or endings were not reported yet."
     windows = gating.window_lines(answer, call.caller.project)
     return Answer(text=framed(head, [answer.reason, *windows]), document=gating.gate_document(call.home, answer))
 
@@ -24,7 +24,7 @@ def gate(call: Call, _: Gate) -> Answer:
 TOOL = Tool(
     name="gate",
     title="May this session stop?",
-    description="Whether this session may stop now: what it waits for, what is lost, what it has not been told.",
+    description="Return whether this session may stop, which tasks it waits for, and which are lost or not reported.",
     takes=Gate,
     act=gate,
     reads_only=False,

@@ -20,19 +20,21 @@ if TYPE_CHECKING:
     from outlive.service.effects.window_holders import Holder
 
 
-_HELD = "Held: what is there now may be put back. Wait for the task, or ask first."
+_HELD = "Held: a task changed this, and it may be restored. Wait for the task, or ask first."
 
 
 class Guard(Arguments):
     """The arguments of `guard`."""
 
     paths: Annotated[list[str], Field(description="files or directories that you are about to read or edit")] = []
-    command: Annotated[str | None, Field(description="or a line of shell that you are about to run")] = None
-    cwd: Annotated[str | None, Field(description="directory; default: the project's")] = None
+    command: Annotated[str | None, Field(description="a line of shell that you are about to run, instead of paths")] = (
+        None
+    )
+    cwd: Annotated[str | None, Field(description="the working directory; default: the project's")] = None
 
 
 def guard(call: Call, given: Guard) -> Answer:
-    """Return which tasks have changed the paths for now, or that none has."""
+    """Return the tasks that hold the paths, or `Clear.` if there are none."""
     if bool(given.paths) == (given.command is not None):
         raise UserError("guard takes paths or a command", "give one of the two")
     directory = os.path.join(call.caller.directory, given.cwd or "")
@@ -80,8 +82,8 @@ TOOL = Tool(
     name="guard",
     title="Is this held by a task?",
     description=(
-        "Whether a background task holds a file away right now, such as behind a git stash, so that reading, editing or"
-        " committing it would mislead you. Ask before you touch files while tasks run."
+        "Return whether a background task holds a file: it has changed the file and may restore it, as with a git "
+        "stash. Do not read, edit or commit such a file. Call this before you touch files while tasks run."
     ),
     takes=Guard,
     act=guard,

@@ -24,12 +24,12 @@ def hand_off(call: Call, _: HandOff) -> Answer:
     seen = peek(call.home, session, call.caller.project)
     if seen.owed is None:
         raise UserError(
-            f"session {session} was never heard of in {call.caller.project}",
+            f"session {session} is not known in {call.caller.project}",
             "the tool `list` shows the tasks of this project; a session is recorded when it begins, or launches a task",
         )
     handed = handing_off.hand_off_again(call.home, seen.owed, seen.tellings)
     return Answer(
-        text=handed.text or "Nothing runs, and nothing has ended unseen.",
+        text=handed.text or "No task runs, and every ending was reported.",
         document=handing_off.hand_off_document(call.home, handed),
     )
 
@@ -38,8 +38,8 @@ TOOL = Tool(
     name="hand_off",
     title="What earlier work left behind",
     description=(
-        "What runs, what ended unseen, what was lost, and which files a task holds away right now. Read it when a"
-        " session begins, resumes or was compacted."
+        "Return the tasks that run, that ended without being reported, and that were lost, and the files that tasks "
+        "have changed and not restored. Call this when a session begins, resumes or was compacted."
     ),
     takes=HandOff,
     act=hand_off,

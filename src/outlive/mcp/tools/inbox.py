@@ -16,13 +16,13 @@ from outlive.service.notices.compose import notice_documents, text_of
 from outlive.service.notices.inbox import claim
 from outlive.service.notices.inbox import peek as look
 
-_NOTHING = "Nothing to tell."
+_NOTHING = "No new notices."
 
 
 class Inbox(Arguments):
     """The arguments of `inbox`."""
 
-    peek: Annotated[bool, Field(description="only look: nothing counts as told")] = False
+    peek: Annotated[bool, Field(description="return the notices, but do not count them as reported")] = False
 
 
 def inbox(call: Call, given: Inbox) -> Answer:
@@ -47,8 +47,8 @@ def inbox(call: Call, given: Inbox) -> Answer:
 
 TOOL = Tool(
     name="inbox",
-    title="Read what has ended",
-    description="The endings of background tasks that this session has not been told yet, each once.",
+    title="Read the endings of tasks",
+    description="Return the endings of background tasks that were not reported to this session yet, each once.",
     takes=Inbox,
     act=inbox,
     reads_only=False,

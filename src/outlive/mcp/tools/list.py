@@ -29,10 +29,10 @@ State = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_
 class List(Arguments):
     """The arguments of `list`."""
 
-    state: Annotated[list[State], Field(description="only these")] = []
-    group: Annotated[str | None, Field(description="only those of this group")] = None
-    session: Annotated[str | None, Field(description="only those that this session launched")] = None
-    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    state: Annotated[list[State], Field(description="list only tasks in these states")] = []
+    group: Annotated[str | None, Field(description="list only tasks of this group")] = None
+    session: Annotated[str | None, Field(description="list only tasks that this session launched")] = None
+    limit: Annotated[int, Field(ge=1, le=100, description="list at most N tasks")] = 20
 
 
 def list_tasks(call: Call, given: List) -> Answer:
@@ -85,7 +85,7 @@ def short_line(task: Task, now: datetime) -> str:
 
 
 def _cut(text: str, room: int) -> str:
-    """Return the beginning of a text, at most so many bytes long as JSON."""
+    """Return the beginning of a text, at most `room` bytes long as JSON."""
     line = one_line(text, room)
     while len(line.encode("utf-8", "replace")) + sum(map(line.count, '"\\')) > room:
         line = line[:-2] + "…"
@@ -95,7 +95,7 @@ def _cut(text: str, room: int) -> str:
 TOOL = Tool(
     name="list",
     title="List background tasks",
-    description="The background tasks of this project, newest first, also those of earlier sessions.",
+    description="List the background tasks of this project, newest first, also the tasks of earlier sessions.",
     takes=List,
     act=list_tasks,
 )

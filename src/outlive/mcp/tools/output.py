@@ -26,10 +26,12 @@ class Output(Arguments):
     """The arguments of `output`."""
 
     id: Id
-    tail: Annotated[int | None, Field(ge=0, description="only the last so many lines")] = None
-    since: Annotated[int | None, Field(ge=0, description="only what stands after this offset")] = None
-    bytes: Annotated[int, Field(ge=1, le=_MOST, description="at most so many bytes")] = 16 << 10
-    attempt: Annotated[int | None, Field(ge=1, description="of an earlier attempt")] = None
+    tail: Annotated[int | None, Field(ge=0, description="return only the last N lines")] = None
+    since: Annotated[int | None, Field(ge=0, description="return only the output after this offset")] = None
+    bytes: Annotated[int, Field(ge=1, le=_MOST, description="return at most this many bytes")] = 16 << 10
+    attempt: Annotated[
+        int | None, Field(ge=1, description="return the output of this attempt; default: the newest")
+    ] = None
 
 
 def output(call: Call, given: Output) -> Answer:
@@ -66,8 +68,8 @@ TOOL = Tool(
     name="output",
     title="Read a task's output",
     description=(
-        "What a task has written so far, running or not. `tail` for its last lines; `next` of one answer is `since` of"
-        " the next call."
+        "Return what a task has written so far, whether it runs or has ended. `tail` returns its last lines. To "
+        "continue, give `next` of the answer as `since`."
     ),
     takes=Output,
     act=output,

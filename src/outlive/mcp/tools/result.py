@@ -28,7 +28,7 @@ def result(call: Call, given: Result) -> Answer:
     """Return how one task ended."""
     task = own_task(call, given.id)
     if task.current.settled_at is None:
-        raise Conflict(f"task {task.id} is {task.state} and has no result yet", "the tool `wait` blocks until it has")
+        raise Conflict(f"task {task.id} is {task.state} and has no result yet", "the tool `wait` waits for the result")
     return result_of(call, task)
 
 
@@ -40,7 +40,7 @@ def result_of(call: Call, task: Task, *, is_asked_for: bool = True) -> Answer:
     """
     ending = read_ending(call.home, task.id, call.caller.session, call.caller.project)
     is_known = ending.was_told and not is_asked_for
-    text = framed("This ending was told before.", [ending.line]) if is_known else ending.text
+    text = framed("This ending was reported before.", [ending.line]) if is_known else ending.text
     answer = Answer(text=text, document=task_document(call.home, task, utc_now()))
     result_was_read(call.home, task, call.caller.session, call.caller.project)
     return answer
@@ -49,7 +49,7 @@ def result_of(call: Call, task: Task, *, is_asked_for: bool = True) -> Answer:
 TOOL = Tool(
     name="result",
     title="Read a task's result",
-    description="How an ended task ended, with the end of its output. Counts as having been told.",
+    description="Return how a task ended, with the end of its output. The ending then counts as reported.",
     takes=Result,
     act=result,
     reads_only=False,

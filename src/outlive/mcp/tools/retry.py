@@ -39,7 +39,7 @@ def retry(call: Call, given: Retry) -> Answer:
     task = find(call.home, [launch(call, given)], adopt)[0]
     head = f"Task {task.id} is {task.state}, attempt {task.current.number}."
     return Answer(
-        text=f"{head} Its ending is kept, `wait` and `inbox` tell it.",
+        text=f"{head} Its ending is recorded, and `wait` and `inbox` report it.",
         document=task_document(call.home, task, utc_now()),
     )
 
@@ -48,8 +48,8 @@ TOOL = Tool(
     name="retry",
     title="Try a background task again",
     description=(
-        "A new attempt of a task that has ended: the same command and directory under the same id. Earlier attempts"
-        " keep their output and ending. Refuses where `run` does."
+        "Start a new attempt of a task that has ended: the same command and directory under the same id. Earlier "
+        "attempts keep their output and ending. If `run` refuses, this tool refuses too."
     ),
     takes=Retry,
     act=retry,

@@ -33,33 +33,34 @@ else:
     Notify = Literal[NOTIFY]
 
 MOST_INLINE = timedelta(seconds=45)
-_NOTIFY = "which endings this session is told; output: silent successes wait for its next turn; never: for a server"
-Span = Annotated[str | None, Field(description="such as 90s, 15m, 2h")]
+_NOTIFY = "which endings are reported; output: a success without output waits for the next turn; never: for a server"
 
 
 class Run(Arguments):
     """The arguments of `run`."""
 
     command: Annotated[str | list[str], Field(description="a line of shell, or a program with its arguments")]
-    description: Annotated[str | None, Field(description="what it is for, in a few words")] = None
-    cwd: Annotated[str | None, Field(description="directory; default: the project's")] = None
-    env: Annotated[dict[str, str], Field(description="variables to add")] = {}
-    group: Annotated[str | None, Field(description="a name to list, wait for and cancel it with others")] = None
-    key: Annotated[str | None, Field(description="same key, same task: again only if it ended without success")] = None
-    timeout: Span = None
-    idle_timeout: Span = None
+    description: Annotated[str | None, Field(description="describe the task in a few words")] = None
+    cwd: Annotated[str | None, Field(description="the working directory; default: the project's")] = None
+    env: Annotated[dict[str, str], Field(description="variables to add to the environment")] = {}
+    group: Annotated[str | None, Field(description="a name to list, wait for and cancel tasks together")] = None
+    key: Annotated[
+        str | None, Field(description="start nothing if a task with this key runs or succeeded; else retry it")
+    ] = None
+    timeout: Annotated[str | None, Field(description="end the task after this time, such as 90s, 15m, 2h")] = None
+    idle_timeout: Annotated[str | None, Field(description="end the task if it is idle for this time")] = None
     after: Annotated[list[str], Field(description="begin when these tasks have succeeded")] = []
     after_any: Annotated[list[str], Field(description="begin when these tasks have ended in any way")] = []
-    slots: Annotated[dict[str, int], Field(description="at most N at once under a name")] = {}
-    lock: Annotated[list[str], Field(description="one at a time under these names")] = []
-    retries: Annotated[int, Field(ge=0, le=100)] = 0
-    stdin: Annotated[bool, Field(description="let it be sent input by `send`; without this it reads nothing")] = False
+    slots: Annotated[dict[str, int], Field(description="for each name, run at most this many tasks at a time")] = {}
+    lock: Annotated[list[str], Field(description="for each name, run only one task at a time")] = []
+    retries: Annotated[int, Field(ge=0, le=100, description="retry up to N times if the task fails")] = 0
+    stdin: Annotated[bool, Field(description="let `send` send input; without this, the task has no input")] = False
     notify: Annotated[Notify, Field(description=_NOTIFY)] = "end"
-    wait: Annotated[str | None, Field(description="answer with the result if it ends within this, at most 45s")] = None
+    wait: Annotated[str | None, Field(description="wait this long for the result, at most 45s")] = None
 
 
 def launch(call: Call, given: Run, keep: timedelta | None = None) -> str:
-    """Launch a task, and return its id, for which there is a durable record.
+    """Launch a task, and return its id once its record is on disk.
 
     Raises `RunRefused` if this server may not launch tasks.
     """
@@ -69,9 +70,9 @@ def launch(call: Call, given: Run, keep: timedelta | None = None) -> str:
 def _launch(call: Call, given: Run, keep: timedelta | None = None) -> sdk.Task:
     check_may_run(call.caller, call.environ)
     for name, room in given.slots.items():
-        slots(f"{name}={room}")  # raises what the spawner would raise, before anything is sent
+        slots(f"{name}={room}")  # raises the same error as the spawner, before a request is sent
     if wrong := [name for name in given.env if "=" in name]:
-        raise UserError(f"{wrong[0][:40]!r} is no name of a variable", "without `=`")
+        raise UserError(f"{wrong[0][:40]!r} is no name of a variable", "give a name without `=`")
     own_tasks(call, [*given.after, *given.after_any])  # raises UnknownTask for tasks that the caller may not see
     retain = None if keep is None else max(keep, DEFAULT_RETENTION)
     outlive = Outlive(session=call.caller.session, project=call.caller.project)
@@ -99,7 +100,9 @@ def run(call: Call, given: Run) -> Answer:
     """Launch a task, and answer at once, or with its ending if that was waited for."""
     patience = _span(given.wait)
     if patience is not None and patience > MOST_INLINE:
-        raise UserError(f"wait is {given.wait}, and clients cut a call off before that", "at most 45s; then `wait`")
+        raise UserError(
+            f"wait is {given.wait}, and clients cut a call off before that", "give at most 45s, and then call `wait`"
+        )
     launched = _launch(call, given)
     if patience is None or not wait_for(call.home, [launched.id], timeout=patience, adopter=adopt):
         answer = _launched(call, find(call.home, [launched.id], adopt)[0])
@@ -113,7 +116,7 @@ def _launched(call: Call, task: Task) -> Answer:
     if is_terminal(task.state):
         head = f"Task {task.id} is {task.state}; `result` shows how it ended."
     else:
-        head = f"Task {task.id} is {task.state}. Go on with other work; its ending is kept, `wait` and `inbox` tell it."
+        head = f"Task {task.id} is {task.state}. Go on with other work; `wait` and `inbox` report its ending."
     return Answer(text=head, document=task_document(call.home, task, utc_now()))
 
 
@@ -125,9 +128,9 @@ TOOL = Tool(
     name="run",
     title="Launch a background task",
     description=(
-        "Launch a command as a background task that outlives this session: builds, test suites, servers, anything that"
+        "Launch a command as a background task that outlives this session: builds, test suites, servers, and all that"
         " takes longer than a minute. Returns its id at once; output, exit code and what it touched are kept. Do not"
-        " use `&` or nohup instead. Where the client's shell is sandboxed or restricted this tool refuses: then call"
+        " use `&` or nohup instead. If the client's shell is sandboxed or restricted, this tool refuses. Then call"
         " `outlive run -- CMD` through the shell."
     ),
     takes=Run,

@@ -18,10 +18,10 @@ from outlive.service.tasks.task_document import task_document
 class Send(Arguments):
     """The arguments of `send`."""
 
-    id: Annotated[str, Field(description="the task, launched with stdin")]
-    text: Annotated[str, Field(description="what it is to read; a newline is added")] = ""
-    eof: Annotated[bool, Field(description="and let it see the end of its input")] = False
-    newline: bool = True
+    id: Annotated[str, Field(description="the id of a task that was launched with stdin")]
+    text: Annotated[str, Field(description="the text to send")] = ""
+    eof: Annotated[bool, Field(description="close the input afterwards")] = False
+    newline: Annotated[bool, Field(description="add a newline to the text")] = True
 
 
 def send(call: Call, given: Send) -> Answer:
@@ -30,8 +30,8 @@ def send(call: Call, given: Send) -> Answer:
     ending = "\n" if given.newline and given.text else ""
     content = (given.text + ending).encode("utf-8", "surrogateescape")
     sent = sending.send(call.home, task.id, content, adopt, is_last=given.eof)
-    more = " and the end of its input" if given.eof else ""
-    text = f"Task {sent.id} was sent {len(content)} bytes{more}. `output` shows what it makes of them."
+    more = ", and its input was closed" if given.eof else ""
+    text = f"Task {sent.id} was sent {len(content)} bytes{more}. `output` shows its answer."
     return Answer(text=text, document=task_document(call.home, sent, utc_now()))
 
 

@@ -17,7 +17,7 @@ from outlive.service.clock import utc_now
 from outlive.service.effects.effects import effects_of
 from outlive.service.tasks.task_document import full_document
 
-Id = Annotated[str, Field(description="a task's id, or a unique beginning of it")]
+Id = Annotated[str, Field(description="a task's id, or a unique prefix of it")]
 _WIDE = 300
 
 
@@ -52,7 +52,7 @@ def show(call: Call, given: Show) -> Answer:
 TOOL = Tool(
     name="show",
     title="Show a background task",
-    description="Everything about one task: command, directory, attempts, ending, what it touched, its last lines.",
+    description="Return all about one task: command, directory, attempts, ending, what it touched, its last lines.",
     takes=Show,
     act=show,
 )

@@ -1,4 +1,4 @@
-"""The definition of a tool: a verb with a schema that answers in text and JSON.
+"""The definition of a tool: a command with a schema, answered in text and JSON.
 
 Its function runs in a thread.
 """
@@ -27,7 +27,7 @@ TaskSupport = Literal["forbidden", "optional", "required"]
 class Arguments(BaseModel):
     """The arguments of a tool.
 
-    Unknown arguments are an error, because a model that guesses should learn that.
+    Unknown arguments are an error, so that a model that guesses an argument learns of the mistake.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -98,7 +98,7 @@ class Tool(Value):
 def _lean(schema: Any) -> Any:
     """Return a schema without titles, nulls and empty defaults.
 
-    No model needs them, and every model request would pay for them.
+    No model needs them, and they would make every model request longer.
     """
     if isinstance(schema, list):
         return [_lean(each) for each in schema]

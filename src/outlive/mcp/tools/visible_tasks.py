@@ -1,4 +1,4 @@
-"""The tasks that a caller may see: those of its own project and session."""
+"""The tasks that a caller may see: the tasks of its own project and session."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def own_tasks(call: Call, ids: Sequence[str]) -> list[Task]:
         task = find(call.home, [one], adopt)[0]
         if call.caller.project != task.launch.project and not _is_of_session(call, task):
             raise UnknownTask(
-                f"no task of this project has an id that begins with {one}", "the tool `list` shows those of it"
+                f"no task of this project has an id that begins with {one}",
+                "the tool `list` shows the tasks of this project",
             )
         if task not in found:
             found.append(task)
@@ -70,6 +71,6 @@ def own_session(call: Call) -> str:
     if call.caller.session is None:
         raise UserError(
             "it is not known which session this is",
-            "the client does not tell; the user can set OUTLIVE_SESSION in the server's environment",
+            "the client does not name its session; the user can set OUTLIVE_SESSION in the server's environment",
         )
     return call.caller.session

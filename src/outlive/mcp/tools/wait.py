@@ -37,12 +37,12 @@ SLICE_S = 45
 class Wait(Arguments):
     """The arguments of `wait`."""
 
-    ids: Annotated[list[str], Field(description="default: every running task of this session")] = []
-    group: Annotated[str | None, Field(description="the tasks of this group instead")] = None
-    any_one: Annotated[bool, Field(description="until one of them has ended")] = False
-    until: Annotated[str | None, Field(description="of one task: until a line of its output matches this regex")] = None
-    seconds: Annotated[float, Field(ge=0, le=SLICE_S, description="answer after so long at the latest")] = SLICE_S
-    resume: Annotated[str | None, Field(description="from an earlier answer: go on with that wait")] = None
+    ids: Annotated[list[str], Field(description="wait for these tasks; default: all running ones of this session")] = []
+    group: Annotated[str | None, Field(description="wait for the tasks of this group instead")] = None
+    any_one: Annotated[bool, Field(description="wait only until one task has ended")] = False
+    until: Annotated[str | None, Field(description="wait until a line of one task's output matches this regex")] = None
+    seconds: Annotated[float, Field(ge=0, le=SLICE_S, description="answer after this time at the latest")] = SLICE_S
+    resume: Annotated[str | None, Field(description="continue the wait of an earlier answer")] = None
 
 
 def wait(call: Call, given: Wait) -> Answer:
@@ -72,7 +72,7 @@ def _wait_for_ends(call: Call, given: Wait, tasks: list[Task]) -> Answer:
         "done": in_time,
         "resume": None if in_time else _token(given, ids),
     }
-    head = "Nothing is running." if not ids else f"{len(ended)} of {len(ids)} have ended."
+    head = "No task is running." if not ids else f"{len(ended)} of {len(ids)} have ended."
     if not in_time:
         head += (
             f' Still running: {", ".join(task.id for task in running)}. Go on with wait(resume="{document["resume"]}").'
@@ -88,10 +88,10 @@ def _wait_for_ends(call: Call, given: Wait, tasks: list[Task]) -> Answer:
 def _wait_for_line(call: Call, given: Wait, tasks: list[Task]) -> Answer:
     """Wait until a line of the task's output matches.
 
-    If the task ends during the wait, its ending stays to be reported, because the caller asked only for the line.
+    If the task ends during the wait, its ending does not count as reported, because the caller asked only for the line.
     """
     if len(tasks) != 1:
-        raise UserError("`until` looks at the output of one task", "give its id")
+        raise UserError("`until` searches the output of exactly one task", "give the id of one task")
     pattern = given.until or ""
     check_pattern(pattern)
     line = wait_for_line(call, tasks[0].id, pattern, given.seconds)
@@ -130,7 +130,7 @@ def _read_token(token: str) -> Wait:
         content: Any = from_json(urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode("ascii"))
         any_one, until, group, *ids = content
         if not ids and group is None:
-            raise ValueError("it is about nothing")
+            raise ValueError("the token names no task")
         return Wait(any_one=any_one, until=until, group=group, ids=ids)
     except (ValueError, TypeError, RecursionError) as error:
         raise UserError("resume is not from an answer of this tool", "give the ids instead") from error
@@ -140,9 +140,9 @@ TOOL = Tool(
     name="wait",
     title="Wait for background tasks",
     description=(
-        "Block until tasks have ended, at no cost. Answers after 45 s at the latest; if `done` is false, call it again"
-        " with `resume`. With `until`: until a line of output matches, as when a server says that it listens. Better:"
-        " do other work, and read `inbox` later."
+        "Block until tasks have ended, at no cost. Answers after 45 s at the latest; if `done` is false, call this "
+        "again with `resume`. With `until`, wait until a line of output matches, for example until a server listens. "
+        "If you can, do other work instead, and read `inbox` later."
     ),
     takes=Wait,
     act=wait,

@@ -20,7 +20,7 @@ _MARGIN_S = 10
 def check_pattern(pattern: str) -> None:
     """Raise `UserError` for an invalid regular expression or one with a NUL byte."""
     if "\0" in pattern:
-        raise UserError("until has a NUL byte in it, which no line shows", "leave it out")
+        raise UserError("until has a NUL byte, which matches no line", "remove the NUL byte")
     try:
         re.compile(pattern)
     except re.error as error:
@@ -51,7 +51,7 @@ def wait_for_line(call: Call, task: str, pattern: str, seconds: float) -> str | 
     answer: Any = from_json(done.stdout) if done.stdout.strip() else {}
     if "matched" not in answer:
         raise UserError(
-            f"the output of {task} cannot be looked at: {done.stderr.strip()[:200]}", "try `outlive wait --until`"
+            f"the output of {task} cannot be searched: {done.stderr.strip()[:200]}", "try `outlive wait --until`"
         )
     found = answer["matched"]
     return None if found is None else str(found)

@@ -1,8 +1,7 @@
 """The rights and settings that a child of the calling thread would inherit.
 
-A request to the spawner carries one part of them. The rest cannot be sent: everything that the kernel gives a
-child and no request can describe is a right here. A spawner that was started with other rights must not launch
-for this thread.
+A request to the spawner describes the settings, such as the environment. The rights cannot be sent in a request: the
+kernel gives them to a child. So a spawner that was started with other rights must not launch for this thread.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _LIMITS = [number for name, number in vars(resource).items() if name.startswith(
 def inherited() -> dict[str, Any]:
     """Return what a command launched by this thread inherits.
 
-    File descriptors are not part of it. `rights` chooses the spawner.
+    File descriptors are left out. `rights` decides which spawner can be used.
     """
     try:
         status = _status()
@@ -44,7 +43,7 @@ def inherited() -> dict[str, Any]:
 
 
 def rights() -> tuple[object, ...]:
-    """Return the rights and the place that a child of this thread would have."""
+    """Return the rights that a child of this thread would have."""
     try:
         return _rights(_status())
     except OSError as error:
@@ -52,7 +51,10 @@ def rights() -> tuple[object, ...]:
 
 
 def _rights(status: dict[str, str]) -> tuple[object, ...]:
-    """Return the rights; the process id is the first, since forks differ."""
+    """Return the rights, with the process id first.
+
+    So a forked child of the program never uses the spawner of its parent.
+    """
     return (
         os.getpid(),
         *(status.get(name) for name in _STATUS),
@@ -92,9 +94,7 @@ def _status() -> dict[str, str]:
 
 
 def _unreadable(error: OSError) -> Unavailable:
-    return Unavailable(
-        f"/proc cannot be read: {error.strerror}", hint_after(error, "mount it here; nothing was started")
-    )
+    return Unavailable(f"/proc cannot be read: {error.strerror}", hint_after(error, "mount /proc; nothing was started"))
 
 
 def _read(name: str) -> str:

@@ -1,7 +1,7 @@
 """The spawner: a lean child of a large program that forks keepers for it.
 
-A program that uses the SDK may be big and have threads. A fork would copy its memory, and every lock in the
-state it has at that moment. The spawner is small and has one thread. It has the program's rights, because it is
+A program that uses the SDK may be big and have threads. A fork would copy its memory, and every lock in its
+present state. The spawner is small and has one thread. It has the program's rights, because it is
 the program's child. It exits when the program's end of the socket closes.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import marshal
 import os
-import resource  # noqa: F401 - the witness needs it for the limits a request carries
+import resource  # noqa: F401 - the witness uses this module to set the limits of a request
 from select import POLLIN, poll
 
 from outlive.bundle.home import Home
@@ -46,7 +46,7 @@ _IDLE_MS = 2000
 def frame(message: dict[str, Any]) -> bytes:
     """Return a message with its length in front.
 
-    Both ends run the same interpreter, so `marshal` can be used, which needs no import of a larger module.
+    Both ends run the same interpreter, so `marshal` can be used. It needs no import of a larger module.
     """
     content = marshal.dumps(message)
     return len(content).to_bytes(_LENGTH, "big") + content
@@ -68,7 +68,7 @@ def receive(fd: int) -> dict[str, Any] | None:
 def serve(fd: int) -> None:
     """Answer requests until the program that started this spawner is gone."""
     if os.fork():
-        os._exit(0)  # a kill of the program with its descendants then spares the keepers
+        os._exit(0)  # so a kill of the program with all its descendants does not reach the keepers
     _detach(fd)
     open_marker()
     keepers = become_detached()
@@ -94,21 +94,23 @@ def serve(fd: int) -> None:
         except OSError:
             return
         if "home" in request:
-            carry(request["home"])  # keeps the spawner working after an upgrade; not before the answer
+            carry(
+                request["home"]
+            )  # keeps the spawner working after an upgrade; done after the answer, because it takes time
 
 
 def _restore(ledger: str) -> None:
     """Restore a ledger that was replaced after the program checked it.
 
-    The program is notified by its own check, before or after this.
+    This call reports nothing, because the program's own check notifies the user.
     """
-    from outlive.service.maintenance.rebuild import restore_incomplete  # noqa: PLC0415 - seldom needed
+    from outlive.service.maintenance.rebuild import restore_incomplete  # noqa: PLC0415 - imported here, because it is seldom needed
 
     restore_incomplete(ledger)
 
 
 class _IdleResources:
-    """What is kept for a next launch that comes soon: idle keepers and the ledger."""
+    """The idle keepers and the open ledger, kept for a next launch that comes soon."""
 
     def __init__(self, keepers: IdleKeepers) -> None:
         self._keepers = keepers
@@ -118,7 +120,7 @@ class _IdleResources:
         return self._keepers.are_there or self._ledger is not None
 
     def ledger_of(self, home: Home) -> KeptOpenLedger:
-        """Return the ledger of this home, which may be open already."""
+        """Return the ledger of a state directory; it may be open already."""
         if self._ledger is None or self._ledger.path != home.ledger:
             self._close()
             self._ledger = KeptOpenLedger(home.ledger)
@@ -186,7 +188,7 @@ def _act(request: dict[str, Any], idle: _IdleResources) -> Launched:
 
 
 def _detach(fd: int) -> None:
-    """Close everything of the program but the socket, and ignore its signals."""
+    """Close all descriptors of the program but the socket, and ignore its signals."""
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)

@@ -47,7 +47,7 @@ class Spawner:
         if self._asking == threading.get_ident():
             raise Unavailable(
                 "a signal handler launches a task while the same thread is launching one",
-                "let the handler set a flag, and launch when the first launch is over",
+                "let the handler set a flag, and launch the task after the first launch",
             )
         with self._lock:
             self._asking = threading.get_ident()
@@ -79,7 +79,7 @@ class Spawner:
         if answer is None:
             raise Unavailable(
                 "the spawner was killed while it launched the task, which may run or not",
-                "`outlive list` tells; with a key a second run is safe",
+                "`outlive list` shows whether it runs; with a key, a second launch is safe",
             )
         return answer
 
@@ -115,8 +115,8 @@ class Spawner:
             raise Unavailable(f"the spawner cannot be started: {error}", hint) from error
         finally:
             theirs.close()
-        # The child forks the spawner, which thus has another parent, and exits. It exits with an error if it could
-        # not import Outlive.
+        # The child forks the spawner and exits, so the spawner gets another parent. If the child could not import
+        # Outlive, it exits with an error.
         if _exit_code_of(child):
             ours.close()
             raise Unavailable(
@@ -128,7 +128,8 @@ class Spawner:
     def _notice_loss(self) -> None:
         """Forget the socket if the program has closed its descriptor.
 
-        A program may close all its descriptors, and open another file under the same number. It is not the socket.
+        A program may close all its descriptors, and open another file under the same number. That file must not be used
+        as the socket.
         """
         if self._socket is None:
             return
@@ -166,7 +167,7 @@ class Spawner:
             self._socket = None
 
     def close(self) -> None:
-        """End the spawner; the next request starts another."""
+        """End the spawner; the next request starts a new one."""
         with self._lock:
             self._forget()
 
@@ -174,7 +175,7 @@ class Spawner:
 def _exit_code_of(child: int) -> int:
     """Wait for a child, and return its exit code.
 
-    Returns 0 as well if the program ignores SIGCHLD or waits for every child it has.
+    Returns 0 as well if the exit code is not known, because the program ignores SIGCHLD or waits for all its children.
     """
     try:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from outlive.domain.git.snapshot import Snapshot
     from outlive.domain.tasks.task import Task
 
-# The number of paths that are shown at most. Only `outlive effects` shows all.
+# The number of paths that are shown at most. Only `outlive effects` shows all paths.
 _MOST_PATHS = 20
 _WIDEST_BY = 200
 _COMPARED_WITHIN, _PATIENCE_S = timedelta(seconds=2), 0.5
@@ -66,7 +66,8 @@ def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
 def wait_for_comparison(files: AttemptFiles, settled_at: datetime | None, patience_s: float = _PATIENCE_S) -> None:
     """Wait for the comparison of files that follows the end of an attempt.
 
-    Without observation, nothing else shows the changes. An end more than two seconds ago is not waited for.
+    If the attempt was not observed, only the comparison shows its changes. If the end was more than two seconds ago,
+    this function does not wait.
     """
     if settled_at is None or utc_now() - settled_at > _COMPARED_WITHIN:
         return
@@ -104,7 +105,7 @@ def comparisons_of(files: AttemptFiles) -> list[Comparison]:
     lines = _lines_of(files.compared)
     if not lines:
         return []
-    from outlive.domain.git.comparison_json import from_json as comparison_from_json  # noqa: PLC0415 - a short task has no comparison
+    from outlive.domain.git.comparison_json import from_json as comparison_from_json  # noqa: PLC0415 - imported here, because a short task has no comparison
 
     return [found for line in lines if (found := comparison_from_json(line)) is not None]
 
@@ -220,8 +221,8 @@ def is_inner_worktree(scope: str, project: str) -> bool:
 
 def declared_of(task: Task) -> Declared:
     """Return what a task is expected to touch, by its `--touches` and its command."""
-    from outlive.domain.effects.predicted import Touch  # noqa: PLC0415 - importing the parser of commands is slow
-    from outlive.observe.predict.predict import declare  # noqa: PLC0415 - importing the parser of commands is slow
+    from outlive.domain.effects.predicted import Touch  # noqa: PLC0415 - imported here, because importing the parser of commands is slow
+    from outlive.observe.predict.predict import declare  # noqa: PLC0415 - imported here, because importing the parser of commands is slow
 
     declared = declare(task.launch.argv, task.launch.cwd)
     said = tuple(Touch(kind="path", what=path, by="--touches") for path in task.launch.touches)
@@ -229,7 +230,7 @@ def declared_of(task: Task) -> Declared:
 
 
 def declared_document(declared: Declared) -> dict[str, object]:
-    """Return as JSON what a command is expected to touch."""
+    """Return the expected effects of a command as JSON."""
     return {
         "level": declared.level,
         "touches": [
@@ -242,9 +243,10 @@ def declared_document(declared: Declared) -> dict[str, object]:
 
 
 def taking_away(task: Task) -> Declared | None:
-    """Return what a task should touch if its command takes files away; else None.
+    """Return the expected effects of a task whose command takes files away, or None.
 
-    A search for words excludes most commands before they are parsed, because parsing is slow.
+    A command takes files away if it changes them for a while, as `git stash` does. A search for words excludes most
+    commands before they are parsed, because parsing is slow.
     """
     if not may_take_away(" ".join(task.launch.argv)):
         return None

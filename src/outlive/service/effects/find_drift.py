@@ -50,13 +50,13 @@ class World:
     def neighbours(self, home: Home) -> Neighbours:
         """Return the tasks and edits that may overlap; each journal is replayed only once."""
         if self._neighbours is None:
-            from outlive.service.effects.overlaps import Neighbours  # noqa: PLC0415 - only readers of notices need it
+            from outlive.service.effects.overlaps import Neighbours  # noqa: PLC0415 - imported here, because only readers of notices need it
 
             self._neighbours = Neighbours(home)
         return self._neighbours
 
     def wait_for(self, home: Home, task: Task, attempt: int) -> None:
-        """Wait until the keeper has compared an attempt's files, if it is doing that.
+        """Wait while the keeper compares an attempt's files.
 
         A notice is usually read only once. All notices together wait for `_COMPARING_S` seconds at most.
         """
@@ -78,7 +78,7 @@ class World:
         if _lacks_comparison(files, own):
             how = "is still being compared" if has_writers(files.record) else "was not compared"
             own = own.but(unknown=(*own.unknown, f"files: what others changed while it ran {how}"))
-        from outlive.observe.git.take_snapshot import look_at_paths  # noqa: PLC0415 - only readers of notices need it
+        from outlive.observe.git.take_snapshot import look_at_paths  # noqa: PLC0415 - imported here, because only readers of notices need it
 
         now = self._look(task.launch.cwd) if own.git is None else self._look_at_all(own, task.launch.cwd)
         if own.files:
@@ -105,8 +105,9 @@ class World:
     ) -> tuple[Snapshot, Snapshot]:
         """Return both snapshots without the files that another task changed and restored.
 
-        An unread file counts as changed by its time, which another task that restores the file sets too. Such files are
-        reported as unknown, because they may also have changed before that.
+        A file whose content is not known counts as changed if it was written after the task's end. Another task that
+        restores the file writes it too. Such files are reported as unknown, because they may have been changed before
+        they were restored.
         """
         late = {} if ended_at is None else changed_by_time(own, now, to_micros(ended_at) * 1000)
         if not late or ended_at is None or now.git is None or now.tree is None:
@@ -129,7 +130,7 @@ class World:
         """Return how many commits HEAD has moved; None if it stayed or counting failed."""
         if then is None or now is None or then.head == now.head:
             return None
-        from outlive.observe.git.commits import measure_distance  # noqa: PLC0415 - only where HEAD has moved
+        from outlive.observe.git.commits import measure_distance  # noqa: PLC0415 - imported here, because it is needed only if HEAD has moved
 
         key = now.common_dir, then.head, now.head
         if key not in self._distances and self._left_to_count_s > 0:
@@ -139,7 +140,7 @@ class World:
         return self._distances.get(key)
 
     def _look(self, directory: str) -> Snapshot:
-        from outlive.observe.git.take_snapshot import take_quick  # noqa: PLC0415 - only readers of notices need it
+        from outlive.observe.git.take_snapshot import take_quick  # noqa: PLC0415 - imported here, because only readers of notices need it
 
         if directory not in self._quick:
             self._quick[directory] = take_quick(directory)
@@ -150,7 +151,7 @@ class World:
 
         A file that was dirty in `then` may have been removed from git's index, so it is examined by its name.
         """
-        from outlive.observe.git.object_ids import look_at  # noqa: PLC0415 - only readers of notices need it
+        from outlive.observe.git.object_ids import look_at  # noqa: PLC0415 - imported here, because only readers of notices need it
         from outlive.observe.git.take_snapshot import take_full  # noqa: PLC0415
 
         if directory not in self._full:

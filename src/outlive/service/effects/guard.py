@@ -1,6 +1,7 @@
 """The guard: whether a task has changed paths that the caller is about to use.
 
-The guard names the tasks that hold such a path: that changed it and have not restored it. The guard blocks nothing.
+The guard names the tasks that hold such a path. A task holds a path if it has changed the path and not restored it.
+The guard blocks no command.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ _MOST_UNREAD = 3
 def guard_paths(home: Home, paths: Iterable[str], environ: Mapping[str, str]) -> Answer:
     """Return the tasks that have changed one of these paths and not restored it.
 
-    A directory stands for everything in it. If the caller runs inside a task, that task does not count.
+    A directory stands for all files in it. If the caller runs inside a task, that task does not count.
     """
     paths = list(paths)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
@@ -85,7 +86,7 @@ def guard_paths(home: Home, paths: Iterable[str], environ: Mapping[str, str]) ->
 
 
 def guard_command(home: Home, argv: tuple[str, ...], directory: str, environ: Mapping[str, str]) -> Answer:
-    """Return the tasks that have changed what a command is about to read or touch.
+    """Return the tasks that hold files that a command is about to use.
 
     Only the command's text is examined. The task in which the caller runs does not count. git, tests and builds use the
     whole tree. A word with an unknown part, such as `src/$NAME`, and an unknown program may use any path there, so a
@@ -137,17 +138,17 @@ def _with_announced(home: Home, held: OpenWindows, found: Found, wanted: set[str
 
 
 def with_foreign_paths(ledger: SqliteLedger, answer: Answer, paths: Sequence[str]) -> Answer:
-    """Return an answer, extended by clients' own commands that may take paths away."""
+    """Add to an answer the clients' own commands that may take these paths away."""
     return _with_foreign(ledger, answer, lambda: {place for path in paths for place in places_on_the_way(path)})
 
 
 def with_foreign_command(ledger: SqliteLedger, answer: Answer, argv: tuple[str, ...], directory: str) -> Answer:
-    """Return an answer, extended by clients' own commands that may affect a command."""
+    """Add to an answer the clients' own commands that may take a command's files away."""
     return _with_foreign(ledger, answer, lambda: read_command(argv, directory).places())
 
 
 def _with_foreign(ledger: SqliteLedger, answer: Answer, wanted: Callable[[], set[str]]) -> Answer:
-    """Return an answer, extended by clients' own commands that take these paths away.
+    """Add to an answer the clients' own commands that take these paths away.
 
     Outlive does not observe such commands, so they are added to `unknown`.
     """
@@ -155,7 +156,7 @@ def _with_foreign(ledger: SqliteLedger, answer: Answer, wanted: Callable[[], set
     for one in foreign_now(ledger, None):
         if one.seen.cwd is None or not may_take_away(one.seen.command):
             continue
-        from outlive.observe.predict.predict import declare  # noqa: PLC0415 - few clients run such a command by themselves
+        from outlive.observe.predict.predict import declare  # noqa: PLC0415 - imported here, because few clients run such a command by themselves
 
         taking = declare(from_shell_text(one.seen.command).argv, one.seen.cwd)
         if any(_is_in_one_tree(project_of(each.what), wanted()) for each in taking.taken_away):
@@ -172,7 +173,7 @@ def _with_foreign(ledger: SqliteLedger, answer: Answer, wanted: Callable[[], set
 
 
 def _find_holders_of(held: OpenWindows, wanted: Wanted) -> Found:
-    """Return the tasks that hold, or may hold, what a command is about to use."""
+    """Return the tasks that hold, or may hold, files that a command is about to use."""
     named = find_holders(held, wanted.paths, expands=True)
     found, unsure = list(named.holders), list(named.unsure)
     for tree in wanted.trees:

@@ -1,5 +1,7 @@
 """The windows that are open now, found without replaying every task's journal.
 
+A window is a time span in which a file differed from what the task found. It is open until the file is restored.
+
 The windows of a running task come from its journal. A task that ended without success counts while paths that it
 changed are not restored: for one hour, or for one day if its notice is unread. The ledger has these paths one by one,
 so that a reader queries only the paths that it needs. The changes of a success were intended.
@@ -31,7 +33,7 @@ _RECENT, _UNTOLD = timedelta(hours=1), timedelta(days=1)
 _KEEPER_RECORDS_WITHIN = timedelta(seconds=10)
 _AT_ONCE = 100
 MOST_COMPARED = 20
-"""How many paths of a task are compared at a time where an answer must be fast, as in a hook."""
+"""How many paths of a task are compared at a time if the answer must be fast, as in a hook."""
 # The number of ended tasks whose windows are read if the number of paths is limited. The newest tasks come first.
 _MOST_TASKS = 20
 # How many batches of a task's paths are compared until one of the paths is found to be still changed.
@@ -39,11 +41,11 @@ _TURNS = 5
 
 
 class OpenInProject(Value):
-    """The windows that are open on a project's tree."""
+    """The windows that are open in a project's directory tree."""
 
     windows: tuple[tuple[str, Window], ...] = ()
     unsure: tuple[str, ...] = ()
-    """Tasks that may have a window open on the tree. Only some of their paths were compared, and none is changed."""
+    """Tasks that may have a window open in the tree. Only some of their paths were compared, and none is changed."""
     more: int = 0
     """The number of further ended tasks that left paths of the tree changed. These paths were not compared."""
 
@@ -95,7 +97,7 @@ class OpenWindows:
         self._of_short()
         if self._running is not None and task in self._long:
             return self._running.has_changed(task)
-        from outlive.service.effects.effects import effects_of  # noqa: PLC0415 - usually no task runs
+        from outlive.service.effects.effects import effects_of  # noqa: PLC0415 - imported here, because usually no task runs
 
         return bool(effects_of(self._home, task).windows)
 
@@ -107,7 +109,7 @@ class OpenWindows:
         if self._windows is None:
             self._windows = []
             if self.replayed:
-                from outlive.service.effects.effects import open_now  # noqa: PLC0415 - usually no task runs
+                from outlive.service.effects.effects import open_now  # noqa: PLC0415 - imported here, because usually no task runs
                 from outlive.service.effects.running_windows import RunningWindows, WindowsOfTask  # noqa: PLC0415
 
                 self._running = None if self._most is None else RunningWindows(self._home, self._most)
@@ -119,7 +121,7 @@ class OpenWindows:
         return self._windows
 
     def at(self, paths: Iterable[str], is_left_out: Callable[[str], bool] = lambda _: False) -> Iterator[WindowsOfTask]:
-        """Yield the windows in which ended tasks left one of exactly these paths changed."""
+        """Yield the windows of ended tasks that left one of exactly these paths changed."""
         seeds: dict[str, list[LeftPath]] = {}
         for task, each in self._left.at(paths):
             if not is_left_out(each.scope):
@@ -129,7 +131,7 @@ class OpenWindows:
                 yield self._around(task, still)
 
     def below(self, directory: str, accepts: Callable[[LeftPath], bool] = lambda _: True) -> Iterator[WindowsOfTask]:
-        """Yield the windows of paths below a directory that ended tasks left changed."""
+        """Yield the windows of ended tasks that left paths below a directory changed."""
         for task in self._left.tasks_below(self.recorded, directory):
             last: str | None = None
             while found := self._left.below(task, directory, last, _AT_ONCE):
@@ -144,8 +146,8 @@ class OpenWindows:
         self.replayed += {task.id: task for task in tasks if task.id not in known}.values()
 
     def in_project(self, project: str) -> OpenInProject:
-        """Return the windows that are open on a project's tree, each with its task."""
-        from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - not needed for paths
+        """Return the windows that are open in a project's tree, each with its task."""
+        from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - imported here, because it is not needed for paths
         from outlive.service.effects.effects import is_in  # noqa: PLC0415
         from outlive.service.effects.running_windows import Question  # noqa: PLC0415
 
@@ -189,7 +191,7 @@ class OpenWindows:
         more = [each for each in self._left.below(task, "/", limit=room) if each.path not in known]
         still = self._still_left(task, more)
         unchecked = 0 if self._most is None else self._left.count(task) - len(seeds) - len(still)
-        from outlive.service.effects.running_windows import WindowsOfTask  # noqa: PLC0415 - usually no ended task left changed paths
+        from outlive.service.effects.running_windows import WindowsOfTask  # noqa: PLC0415 - imported here, because usually no ended task left changed paths
 
         windows = windows_of_ended([*seeds, *still])
         names = {each.name for each in seeds}
@@ -200,8 +202,8 @@ class OpenWindows:
         )
 
     def _still_left(self, task: str, paths: Iterable[LeftPath]) -> list[LeftPath]:
-        """Return the paths still as the task left them; delete the others in the ledger."""
-        from outlive.observe.path_state import moments_of, state_like  # noqa: PLC0415 - usually no ended task left changed paths
+        """Return the paths that are as the task left them; delete the rest in the ledger."""
+        from outlive.observe.path_state import moments_of, state_like  # noqa: PLC0415 - imported here, because usually no ended task left changed paths
 
         still: list[LeftPath] = []
         restored: list[LeftPath] = []
@@ -235,6 +237,6 @@ def _record_late(home: Home, ledger: SqliteLedger, task: Task) -> bool:
     settled = task.current.settled_at
     if settled is None or task.current.left_running or utc_now() - settled < _KEEPER_RECORDS_WITHIN:
         return False
-    from outlive.keeper.observation.record_left_open import record_left_open  # noqa: PLC0415 - usually the keeper has recorded the paths
+    from outlive.keeper.observation.record_left_open import record_left_open  # noqa: PLC0415 - imported here, because usually the keeper has recorded the paths
 
     return record_left_open(home, ledger, task)

@@ -110,7 +110,7 @@ def overlaps_of(
 ) -> tuple[Overlap, ...]:
     """Return the overlaps of an attempt whose effects are `own`.
 
-    An overlap is a task or session that changed the same paths meanwhile, or a task with a window open on the tree.
+    An overlap is a task or session that changed the same paths meanwhile, or a task with an open window in the tree.
     Clients' own commands come last. With `in_one_tree`, tasks that changed other files of the tree count too.
     """
     since = task.first_try(attempt).started_at

@@ -1,7 +1,8 @@
 """The open windows of tasks with long journals, in bounded time.
 
-A long journal is replayed only for what the question concerns, and a limited number of paths is compared with the disk.
-If no compared path is open and others remain, the answer is that the task may have a window open.
+Of a long journal, only the paths that the question concerns are replayed, and only a limited number of them is compared
+with the disk.
+If no compared path is open and other paths remain, the answer is that the task may have an open window.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 # The characters with which a shell pattern begins. A path with such a pattern may name several files.
 WILD = re.compile(r"[*?\[{]")
 _GITS_OWN = (b"/HEAD", b"/refs/stash")
-# The limits in bytes: of a short journal, of all short journals that are replayed, and of all long ones that are read.
+# The limits in bytes: of a short journal, of all short journals that are replayed, and of all long journals that are
+# read.
 _SHORT, _MOST_REPLAYED, _MOST_READ = 16 << 10, 128 << 10, 8 << 20
 # How many batches of a task's paths are compared until one of the paths is found to be held.
 _TURNS = 5

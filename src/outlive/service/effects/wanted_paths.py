@@ -43,7 +43,7 @@ class Wanted:
 def read_command(argv: tuple[str, ...], directory: str) -> Wanted:
     """Return what a command is about to read or touch if it runs in `directory`."""
     from outlive.observe.predict.apply_rules import places_of, touches_of, tree_of  # noqa: PLC0415
-    from outlive.observe.predict.rule import TAKES, find_program  # noqa: PLC0415 - slow to import, and not needed for paths
+    from outlive.observe.predict.rule import TAKES, find_program  # noqa: PLC0415 - imported here, because it is slow to import and not needed for paths
     from outlive.observe.shell.commands import program_name, read  # noqa: PLC0415
 
     reader = read(argv, directory)
@@ -81,7 +81,7 @@ def read_command(argv: tuple[str, ...], directory: str) -> Wanted:
 
 def _kept_by_git(command: Simple, place: str) -> list[str]:
     """Return git's own files that a command uses: HEAD, and for `git stash` the stash."""
-    from outlive.observe.predict.apply_rules import verb_of  # noqa: PLC0415 - not needed for paths
+    from outlive.observe.predict.apply_rules import verb_of  # noqa: PLC0415 - imported here, because it is not needed for paths
 
     found = find_repository(place)
     if found is None:
@@ -96,7 +96,7 @@ def _unread_in(command: Simple, directory: str) -> dict[str, str]:
 
     Each comes with the directory in which the file may lie: `src/$NAME` in `src`, `$NAME` anywhere in the tree.
     """
-    from outlive.observe.predict.apply_rules import names_no_file, words_for_files  # noqa: PLC0415 - not needed for paths
+    from outlive.observe.predict.apply_rules import names_no_file, words_for_files  # noqa: PLC0415 - imported here, because it is not needed for paths
 
     if command.elsewhere is not None:
         return {}
@@ -128,7 +128,7 @@ def _paths_of(command: Simple, directory: str) -> list[str]:
         tree_of,
         words_for_files,
     )
-    from outlive.observe.predict.rule import SEARCHES  # noqa: PLC0415 - not needed for paths
+    from outlive.observe.predict.rule import SEARCHES  # noqa: PLC0415 - imported here, because it is not needed for paths
 
     program = [word for word in command.words[:1] if "/" in word.text]  # a shell finds other programs in PATH
     words = [word.text for word in (*program, *words_for_files(command), *command.reads)]

@@ -48,7 +48,7 @@ class Unsure(Value):
 
     def words(self) -> str:
         """Return what is not known about the task, as a clause without a period."""
-        why = f"{self.paths:,} paths there that it has changed were not compared"
+        why = f"{self.paths:,} paths that it has changed there were not compared"
         if not self.paths:
             why = "its record of changes is too long to be read here"
         return f"cannot tell whether task {self.task} holds it: {why} (`outlive guard PATH` compares all)"

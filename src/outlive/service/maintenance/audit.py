@@ -1,4 +1,4 @@
-"""Auditing: inconsistencies of ledger and files, with remedies. Nothing changes."""
+"""Auditing: inconsistencies of ledger and files, and how to repair them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TOLERANCE = timedelta(minutes=1)
 
 
 class Finding(Value):
-    """One inconsistency, and what corrects it (`mend`)."""
+    """One inconsistency, and how to repair it (`mend`)."""
 
     kind: str
     task: str | None
@@ -45,7 +45,12 @@ def audit(home: Home, now: datetime) -> list[Finding]:
     """Return all inconsistencies between the ledger, the tasks' files and the clock."""
     with SqliteLedger(home.ledger, now) as ledger:
         findings = [
-            Finding(kind="damaged_ledger", task=None, what=text, mend="outlive audit --rebuild, after moving it aside")
+            Finding(
+                kind="damaged_ledger",
+                task=None,
+                what=text,
+                mend="move the ledger away, then run outlive audit --rebuild",
+            )
             for text in ledger.check_integrity()
         ]
         findings += [_stray(home, task, now) for task in strays(home, ledger) if not _is_being_launched(home, task)]
@@ -58,7 +63,7 @@ def audit(home: Home, now: datetime) -> list[Finding]:
                 task=notice.task,
                 what=f"its ending has been waiting for session {notice.session} for "
                 f"{show_duration(now - notice.created_at)}",
-                mend=f"outlive result {notice.task} --session {notice.session}, which acknowledges it",
+                mend=f"outlive result {notice.task} --session {notice.session} acknowledges it",
             )
             for notice in ledger.undelivered(now - _LONG_UNDELIVERED)
         ]
@@ -80,38 +85,44 @@ def _is_being_launched(home: Home, task: str) -> bool:
 
 def _stray(home: Home, task: str, now: datetime) -> Finding:
     if could_be_rebuilt(home, task):
-        mend = "outlive audit --rebuild gives it a row again"
+        mend = "outlive audit --rebuild restores its row"
     elif is_abandoned(home, task, now):
-        mend = "outlive sweep --apply deletes it"
+        mend = "outlive sweep --apply deletes the bundle"
     elif read_spec(home, task) is not None:
-        mend = "a launch may be under way; if it stays, it never ran, and outlive sweep --apply deletes it in time"
+        mend = (
+            "a launch may be under way; if not, the task never ran, and outlive sweep --apply deletes the bundle later"
+        )
     else:
-        mend = "a launch may be under way; if it stays, outlive sweep --apply deletes it in an hour"
-    return Finding(kind="bundle_without_row", task=task, what=f"{home.bundle(task)} is in no ledger", mend=mend)
+        mend = "a launch may be under way; if not, outlive sweep --apply deletes the bundle in an hour"
+    return Finding(
+        kind="bundle_without_row", task=task, what=f"{home.bundle(task)} has no row in the ledger", mend=mend
+    )
 
 
 def _of_files(home: Home, task: Task) -> Iterator[Finding]:
     bundle = home.bundle(task.id)
     if not os.path.isdir(bundle):
-        mend = "nothing brings it back; outlive sweep --apply deletes the record when it is due"
+        mend = "the files cannot be restored; outlive sweep --apply deletes the record when it is due"
         yield Finding(kind="row_without_bundle", task=task.id, what=f"{bundle} is gone", mend=mend)
         return
     if read_spec(home, task.id) is None:
-        mend = "nothing; it could not be rebuilt if the ledger were lost"
+        mend = "not possible; if the ledger is lost, the task cannot be rebuilt"
         yield Finding(kind="missing_spec", task=task.id, what="its spec.json is gone or cannot be read", mend=mend)
     yield from _of_modes(bundle, task)
     known = {str(attempt.number) for attempt in task.attempts}
     for name in sorted(set(_names(bundle + "/attempts")) - known):
-        mend = "nothing; a launcher was killed before it could record it, and the next retry clears it away"
+        mend = "not needed; a launcher was killed before it wrote the row, and the next retry deletes the files"
         if name.isdigit() and has_begun(AttemptFiles(bundle, int(name))):
-            mend = "outlive audit --rebuild gives it a row again"
-        yield Finding(kind="attempt_without_row", task=task.id, what=f"attempts/{name} is on no record", mend=mend)
+            mend = "outlive audit --rebuild restores its row"
+        yield Finding(
+            kind="attempt_without_row", task=task.id, what=f"attempts/{name} has no row in the ledger", mend=mend
+        )
     for attempt in task.attempts:
         files = AttemptFiles(bundle, attempt.number)
         missing = [name for name in _FILES if not os.path.exists(f"{files.path}/{name}")]
         if missing:
             what = f"attempt {attempt.number} has no {', '.join(missing)}"
-            mend = "nothing; its ending is on record" if attempt.settled_at else _ends_it(files, missing)
+            mend = "not needed; the ending is in the ledger" if attempt.settled_at else _ends_it(files, missing)
             yield Finding(kind="missing_files", task=task.id, what=what, mend=mend)
         else:
             yield from _of_attempt(files, task, attempt)
@@ -121,8 +132,8 @@ def _ends_it(files: AttemptFiles, missing: list[str]) -> str:
     """Return how to end an attempt that lacks files; `control` is needed to cancel it."""
     process = files.read_slot("process")
     if "control" in missing and process is not None:
-        return f"kill {process['pid']} ends it, if it runs; outlive cancel cannot ask its keeper"
-    return "outlive cancel ends it; without these files nobody else can be sure of its end"
+        return f"kill {process['pid']} ends the command, if it runs; outlive cancel cannot reach its keeper"
+    return "outlive cancel ends the task; without these files, its end may not be noticed"
 
 
 def _of_attempt(files: AttemptFiles, task: Task, attempt: Attempt) -> Iterator[Finding]:
@@ -131,15 +142,15 @@ def _of_attempt(files: AttemptFiles, task: Task, attempt: Attempt) -> Iterator[F
     for path in (files.done, files.control):
         if not stat.S_ISFIFO(os.stat(path).st_mode):
             what = f"{name} has a {os.path.basename(path)} that is no FIFO"
-            yield Finding(kind="wrong_files", task=task.id, what=what, mend="outlive cancel ends it, if it runs")
+            yield Finding(kind="wrong_files", task=task.id, what=what, mend="outlive cancel ends the task, if it runs")
     if damaged := [slot for slot in record.SLOTS if is_damaged(files.record, slot)]:
         what = f"{name} has a record that cannot be read: {', '.join(damaged)}"
-        mend = "nothing; if its ending is not in the ledger, it is lost"
+        mend = "not possible; if the ledger does not have the ending, the ending is lost"
         yield Finding(kind="damaged_record", task=task.id, what=what, mend=mend)
     size = size_of(files)
     if attempt.output_bytes is not None and size < attempt.output_bytes:
         what = f"{name} wrote {attempt.output_bytes} bytes, and {size} are left"
-        yield Finding(kind="lost_output", task=task.id, what=what, mend="nothing; somebody truncated the file")
+        yield Finding(kind="lost_output", task=task.id, what=what, mend="not possible; the file was truncated")
     if attempt.settled_at is None and not keeper_lives(files):
         what = f"{name} is {attempt.state}, and has no keeper"
         yield Finding(kind="unkept", task=task.id, what=what, mend=f"outlive show {task.id} settles or adopts it")
@@ -169,7 +180,7 @@ def _of_clocks(task: Task, now: datetime) -> Iterator[Finding]:
             ("begun", attempt.started_at),
             ("ended", attempt.ended_at),
             ("settled", attempt.settled_at),
-            ("looked at", now),
+            ("audited", now),
         ]
         known = [(name, moment) for name, moment in moments if moment is not None]
         for (name, before), (later, after) in pairwise(known):
@@ -178,5 +189,5 @@ def _of_clocks(task: Task, now: datetime) -> Iterator[Finding]:
                     kind="clock",
                     task=task.id,
                     what=f"attempt {attempt.number} was {name} {show_duration(before - after)} after it was {later}",
-                    mend="nothing: the clock was set; durations of this attempt cannot be relied on",
+                    mend="not possible; the clock was set, so durations of this attempt may be wrong",
                 )

@@ -62,7 +62,7 @@ def restored_sentences(restored: Sequence[str]) -> tuple[str, str]:
     tasks = "the record of one task" if len(restored) == 1 else f"the records of {len(restored):,} tasks"
     return (
         f"the ledger was moved away, deleted, replaced or damaged: {tasks} had to be restored from the tasks' files",
-        "an ending may be told a second time; sinks that are gone have to be added again",
+        "an ending may be reported a second time; sinks that are missing have to be added again",
     )
 
 
@@ -147,7 +147,7 @@ def _all_attempts(home: Home, launch: Launch) -> range:
 
 
 def _begun_attempts(home: Home, task: Task) -> range:
-    """Return the begun attempts after the last row; their rows must have been lost."""
+    """Return the begun attempts after the last row, whose rows were lost."""
     last = task.current.number
     while has_begun(AttemptFiles(home.bundle(task.id), last + 1)):
         last += 1
@@ -164,7 +164,7 @@ def has_begun(files: AttemptFiles) -> bool:
 
 
 def _last_attempt(bundle: str) -> int:
-    """Return the last attempt that may have had a row, so has all files; 0 if none."""
+    """Return the last attempt that may have had a row; 0 if there is none."""
     try:
         names = os.listdir(bundle + "/attempts")
     except OSError:

@@ -50,7 +50,8 @@ def reconcile(
 ) -> list[str]:
     """Settle or adopt attempts without a keeper; return the ids of the orphaned tasks.
 
-    No `task` means all live tasks. No `adopter` (in a program that must not fork) means that orphans are only marked.
+    Without `task`, all live tasks are checked. Without `adopter` (in a program that must not fork), orphans are only
+    marked.
     """
     orphans = []
     with SqliteLedger(home.ledger, now) as ledger:
@@ -72,7 +73,7 @@ def reconcile(
         for orphan in orphans:
             _adopt(home, orphan, adopter)
     if owes_sinks:
-        from outlive.keeper.sink_process import start_deliverer  # noqa: PLC0415 - few users have sinks
+        from outlive.keeper.sink_process import start_deliverer  # noqa: PLC0415 - imported here, because few users have sinks
 
         start_deliverer(home)
     return [orphan.id for orphan in orphans]
@@ -165,7 +166,7 @@ class _Check:
         return None
 
     def _is_unchanged(self) -> bool:
-        """Return whether the attempt's row is as first read, so not settled meanwhile."""
+        """Return whether the attempt's row is the same as at the first read."""
         again = self._ledger.task(self._task.id)
         return again is not None and again.current.but(condition=None) == self._task.current.but(condition=None)
 
@@ -207,9 +208,9 @@ class _Check:
     def _unseen(self, started: Started) -> Evidence:
         if _is_of_another_boot(self._task.current):
             return self._vanished(started, "reboot", "the machine was rebooted")
-        detail = "its keeper and its witness are gone without a word"
+        detail = "its keeper and its witness died before they recorded the end"
         if started != "no":
-            from outlive.keeper.observation.unanswered_calls import note_unanswered  # noqa: PLC0415 - few tasks are lost
+            from outlive.keeper.observation.unanswered_calls import note_unanswered  # noqa: PLC0415 - imported here, because few tasks are lost
 
             detail = note_unanswered(self._files) or detail
         return self._vanished(started, "keeper_killed", detail)
@@ -241,10 +242,10 @@ class _Check:
             self._record_left_open()
 
     def _record_left_open(self) -> None:
-        """Record which paths the attempt left changed, if its keeper died before that."""
+        """Record the paths that the attempt left changed, because its keeper died."""
         task = self._ledger.task(self._task.id)
         if task is not None and task.state != "succeeded":
-            from outlive.keeper.observation.record_left_open import record_left_open  # noqa: PLC0415 - usually the keeper settles
+            from outlive.keeper.observation.record_left_open import record_left_open  # noqa: PLC0415 - imported here, because usually the keeper settles
 
             record_left_open(self._home, self._ledger, task)
 

@@ -42,7 +42,7 @@ def preview(home: Home, now: datetime, cap: int | None = None) -> Swept:
 
 
 def sweep(home: Home, now: datetime, cap: int | None = None) -> Swept:
-    """Delete the due tasks and bundles in batches, so that others can use the ledger."""
+    """Delete due tasks and bundles, in batches that lock the ledger only briefly."""
     planned = preview(home, now, cap)
     gone: set[str] = set()
     for start in range(0, len(planned.tasks), _AT_ONCE):

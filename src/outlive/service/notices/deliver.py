@@ -1,6 +1,6 @@
 """Delivering notices to sinks, with retries, in a process called the deliverer.
 
-Due notices for one sink are sent in one call. A failing sink delays no other, and its notices stay in the inbox.
+Due notices for one sink are sent in one call. A failing sink does not delay other sinks. Its notices stay in the inbox.
 """
 
 from __future__ import annotations

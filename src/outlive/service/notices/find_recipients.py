@@ -1,6 +1,6 @@
 """Recipients: the sessions that are notified of an ending.
 
-The rule of `domain.notices.recipients` is applied to the ledger's sessions and their clients' processes.
+This module applies the rule of `domain.notices.recipients` to the ledger's sessions and their clients' processes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class OwedBy(Value):
 
     session: Session
     origins: tuple[int, ...]
-    """The sessions of whose tasks `session` is the recipient: itself, and the sessions of which it is the heir."""
+    """The sessions whose endings are reported to `session`: itself, and the sessions of which it is the heir."""
     tasks: tuple[str, ...] = ()
     """Tasks of other sessions that a hand-off showed to `session` as running. It is notified of their endings."""
     ahead: tuple[Session, ...] = ()
@@ -62,7 +62,7 @@ class Recipients:
         return [one for one in found if one is not None]
 
     def of_session(self, origin: int) -> tuple[int, ...]:
-        """Return the sessions notified of a session's endings, but not through a hand-off."""
+        """Return the sessions notified of a session's endings, except through a hand-off."""
         return recipients(origin, (), self.lineage_of, self.lives)
 
     def has_nobody(self, origin: int, me: Session) -> bool:
@@ -84,7 +84,8 @@ class Recipients:
     def may_acknowledge(self, session: Session, task: str, origin: int) -> bool:
         """Return whether a session may acknowledge a task's ending for all recipients.
 
-        A recipient may, and the launcher's whole lineage. Without a recipient, every session of the project may.
+        Recipients may acknowledge it, and all sessions of the launcher's lineage. If there is no recipient, every
+        session of the project may.
         """
         lineage = self.lineage_of(origin)
         if session.seq in lineage.sessions or self._hears(session, task, origin):

@@ -1,7 +1,7 @@
 """Following the inbox: a process sleeps until the ledger changes or a keeper dies.
 
-Every commit of an ending writes to the ledger's log, and inotify wakes the follower, so the writer need not know the
-follower. A keeper that was killed commits nothing, but its done FIFO hangs up.
+Every commit of an ending writes to the ledger's log, and inotify wakes the follower, so a writer does not need to
+know the followers. A keeper that was killed commits nothing, but its done FIFO hangs up.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class Watch:
         self._ahead: list[int] = []
         self._put_off: dict[str, float] = {}
         self._before: dict[str, float] = {}
-        # Keep the ledger open during the sleep. A process that opens a ledger as the first truncates the index of its
-        # log. So each check of this follower would count as a change and wake it again.
+        # Keep the ledger open during the sleep. A process that opens a ledger while no other process has it open
+        # truncates the index of its log. So each check of this follower would count as a change and wake it again.
         self._ledger = KeptOpenLedger(home.ledger)
         self._changes = watch_modifications(home.path)
 
@@ -100,7 +100,8 @@ class Watch:
     def is_due(self, ledger: SqliteLedger, telling: Telling) -> bool:
         """Return whether a notice is presented now.
 
-        A success waits for its group, but for `DEFERRAL_CEILING_S` seconds at most. A quiet notice waits for another.
+        A success waits for its group, but for `DEFERRAL_CEILING_S` seconds at most. A quiet notice waits until another
+        notice is presented.
         """
         if telling.is_quiet:
             return False
@@ -118,7 +119,7 @@ class Watch:
     def listen(self) -> None:
         """Forget earlier writes to the ledger, and open the FIFOs of the running tasks.
 
-        It is called before the check, so that every write after the check has begun wakes the follower.
+        The follower calls this before the check, so that every write after the check has begun wakes the follower.
         """
         if self._changes is not None:
             drain(self._changes)
@@ -179,7 +180,7 @@ class Watch:
                     os.close(fifo)  # no keeper: a reader adopts or settles the attempt and writes to the ledger
 
     def _watch_ahead(self, ahead: list[Session]) -> None:
-        """Watch the sessions in `ahead`, because their notices may go to this session."""
+        """Watch the sessions in `ahead`, because this session may inherit their notices."""
         for pidfd in self._ahead:
             os.close(pidfd)
         opened = [process_of(each) for each in ahead[:_MOST_WATCHED]]

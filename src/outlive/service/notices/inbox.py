@@ -57,7 +57,7 @@ def running_for(ledger: SqliteLedger, owed: OwedBy) -> list[Task]:
 
 
 def awaited_by(ledger: SqliteLedger, owed: OwedBy) -> list[Task]:
-    """Return the running tasks whose endings a session gets, also through a hand-off."""
+    """Return the running tasks whose endings a session gets, also after a hand-off."""
     return ledger.running_of(owed.origins, owed.tasks)
 
 
@@ -81,7 +81,10 @@ class Claim:
     def presented(
         self, told: Sequence[Telling] | None = None, also: Callable[[SqliteLedger], None] | None = None
     ) -> None:
-        """Record as presented all notices or `told`, with `also` in the same transaction."""
+        """Record that all notices (or only `told`) were presented.
+
+        `also` runs in the same transaction.
+        """
         notices = [notice for telling in (self.tellings if told is None else told) for notice in telling.all]
         if self.owed is None or not (notices or also):
             return
@@ -187,7 +190,7 @@ def _ready(
             elif each.is_quiet:
                 quiet.append(each)
             else:
-                trace(home, session, "deferred", notice=each.notice.id, why="others of its group go on")
+                trace(home, session, "deferred", notice=each.notice.id, why="other tasks of its group still run")
         if len(found) >= MOST_AT_ONCE:
             break
     if not found:
@@ -196,7 +199,7 @@ def _ready(
 
 
 def _pages(inbox: Notices, owed: OwedBy, when: When) -> Iterator[list[Notice]]:
-    """Yield pages of a session's notices; a group's end is on its members' page."""
+    """Yield pages of a session's notices; put a group's end on its members' page."""
     ends = inbox.owed(owed.origins, owed.tasks, when=when, kind="group_ended", limit=MOST_AT_ONCE)
     taken = {each.id: each for end in ends for each in (*inbox.parts_of(end, owed.origins, owed.tasks, when), end)}
     extra, after = list(taken.values()), 0
@@ -209,13 +212,13 @@ def _pages(inbox: Notices, owed: OwedBy, when: When) -> Iterator[list[Notice]]:
 
 
 def count_more(ledger: SqliteLedger, owed: OwedBy, tellings: Sequence[Telling], when: When) -> int:
-    """Return how many notices for a session are not among these tellings."""
+    """Return how many notices for a session are not in `tellings`."""
     counts = Notices(ledger).count(owed.origins, owed.tasks, when)
     return sum(counts.values()) - sum(len(telling.all) for telling in tellings)
 
 
 def peek(home: Home, session: str, project: str) -> Peeked:
-    """Return a session's notices, even if claimed by others, and change none."""
+    """Return a session's notices, even claimed notices, and change none of them."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, session, project)
         if owed is None:
@@ -238,7 +241,7 @@ def acknowledge(home: Home, names: Sequence[str], session: str | None, project: 
     """
     if session is None:
         raise UserError(
-            "only the session that a notice is owed to can acknowledge it, and this is none",
+            "only a session can acknowledge a notice, and no session is named",
             "give --session ID, or use `outlive dismiss`",
         )
     with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
@@ -247,8 +250,8 @@ def acknowledge(home: Home, names: Sequence[str], session: str | None, project: 
         for notice in notices:
             if me is None or not _may_acknowledge(ledger, me, notice.task, notice.origin):
                 raise UserError(
-                    f"notice {notice.id} is not owed to session {session} or one that it continues",
-                    "`outlive dismiss` closes it for everybody",
+                    f"session {session} cannot acknowledge notice {notice.id}, which is for another session",
+                    "`outlive dismiss` closes it for all sessions",
                 )
         done = Notices(ledger).acknowledge(notices, utc_now())
     for closed in done:
@@ -267,7 +270,8 @@ def dismiss(home: Home, names: Sequence[str], session: str | None, project: str)
             origin = Sessions(ledger).get(notice.origin) if notice.origin else None
             if origin is not None and origin.project != project:
                 raise UserError(
-                    f"notice {notice.id} is of another project: {origin.project}", "only a person can dismiss it here"
+                    f"notice {notice.id} belongs to another project: {origin.project}",
+                    "dismiss it there, or outside of a session",
                 )
         done = Notices(ledger).dismiss(notices, utc_now())
     for name in done:
@@ -304,5 +308,5 @@ def _named(ledger: SqliteLedger, name: str) -> Notice:
     if len(found) > 1 and found[0].id != name:
         raise UserError(f"{name} may be {found[0].id} or {found[1].id}", "give more letters of the notice")
     if not found:
-        raise UserError(f"there is no notice {name[:60]!r}", "`outlive inbox --peek` shows them")
+        raise UserError(f"there is no notice {name[:60]!r}", "`outlive inbox --peek` shows the notices")
     return found[0]

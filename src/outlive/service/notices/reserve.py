@@ -1,7 +1,7 @@
 """Reserved endings: only the MCP client that follows a task reports its ending.
 
-The client's MCP server holds a lease for each followed task, and the notice is claimed in the lease's name. A lease
-that no process holds has no effect, so the notice is then presented like every other.
+The client's MCP server holds a lease for each followed task, and the notice is claimed in the lease's name. If no
+process holds the lease any more, the reservation has no effect, and the notice is presented like every other.
 """
 
 from __future__ import annotations

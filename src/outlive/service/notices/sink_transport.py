@@ -113,7 +113,7 @@ def _listen(pipe: Any, said: bytearray) -> None:
 
 
 def _post(sink: Sink, notices: Sequence[dict[str, Any]], _: bool) -> Sent:
-    from urllib.error import HTTPError  # noqa: PLC0415 - only for webhooks
+    from urllib.error import HTTPError  # noqa: PLC0415 - imported here, because only webhooks need it
     from urllib.request import HTTPRedirectHandler, Request, build_opener  # noqa: PLC0415
 
     class NoRedirect(HTTPRedirectHandler):
@@ -139,7 +139,7 @@ def _post(sink: Sink, notices: Sequence[dict[str, Any]], _: bool) -> Sent:
 
 def _notify(sink: Sink, notices: Sequence[dict[str, Any]], _: bool) -> Sent:
     try:
-        import apprise  # noqa: PLC0415 - optional, and slow to import
+        import apprise  # noqa: PLC0415 - imported here, because it is optional and slow to import
     except ImportError:
         return "failed", "Apprise is not installed: pip install 'outlive[apprise]'"
     channel = apprise.Apprise()

@@ -1,4 +1,4 @@
-"""Endings that have no living recipient, for the next new session of the project.
+"""Endings without a living recipient, for the next new session of the project.
 
 A new session gets all these endings at once. When the session's next turn confirms the hand-off, they are acknowledged
 for every session. If the session ends before that, the next new session gets them.

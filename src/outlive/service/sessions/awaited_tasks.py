@@ -1,4 +1,4 @@
-"""The running tasks that a session waits for: no servers, and no silent tasks.
+"""The running tasks that a session waits for, without servers and silent tasks.
 
 A silent task is reported only if it fails. Such a task may run without end, and so may a server: a task that listens on
 a port and prints nothing. A session that waits for a server is notified of that, and its wait ends.
@@ -59,7 +59,7 @@ def _processes_on_record(home: Home, task: Task) -> list[int]:
     """
     slot = AttemptFiles(home.bundle(task.id), task.current.number).read_slot("process")
     if slot is None or slot.get("boot") != boot_id() or str(slot.get("namespace")) != str(pid_namespace()):
-        return []  # here these process ids belong to other processes
+        return []  # these process ids now belong to other processes
     return [int(slot[name]) for name in ("pid", "witness") if slot.get(name)]
 
 

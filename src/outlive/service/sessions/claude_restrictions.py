@@ -49,7 +49,7 @@ def _is_place(word: str) -> bool:
 
 
 def rule_given_to(pid: int) -> str | None:
-    """Return the option that gave a client rules when it was started; None if none."""
+    """Return the option by which a client was started with rules; None if none."""
     options = (word.partition("=")[0] for word in words_of(pid)[1:])
     return next((option for option in options if option in _RULES_BY_HAND), None)
 
@@ -76,7 +76,7 @@ def agent_files(environ: Mapping[str, str], directory: str) -> list[str]:
 
 
 def settings_files(environ: Mapping[str, str], *directories: str) -> list[str]:
-    """Return where settings files of a session in these directories may be."""
+    """Return the paths where settings files of a session in these directories may be."""
     own = _own(environ)
     try:
         parts = sorted(part for part in os.listdir(MANAGED + ".d") if part.endswith(".json"))

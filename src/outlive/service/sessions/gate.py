@@ -53,14 +53,14 @@ class Answer(Value):
     session: Session | None
     running: tuple[Task, ...] = ()
     unknown: tuple[Task, ...] = ()
-    """The tasks in `running` whose processes cannot be seen from here. It is unknown whether these still live."""
+    """The tasks in `running` whose processes this process cannot see. It is unknown whether these tasks still run."""
     lost: tuple[Task, ...] = ()
     untold: tuple[Telling, ...] = ()
     """The first notices that the session has not read. Notices that can wait for its next turn are left out."""
     untold_more: int = 0
     """The number of further notices that the session has not read."""
     windows: OpenInProject = OpenInProject()
-    """The windows that are open now on the project's tree."""
+    """The windows that are open now in the project's tree."""
     servers: tuple[tuple[str, int], ...] = ()
     """Tasks that listen on a port and print nothing, each with its port. The gate does not wait for them."""
 
@@ -118,7 +118,7 @@ def _wait_on(ledger: SqliteLedger, session: Session, blockers: set[str]) -> floa
     """Record what a session waits for; return for how many seconds it has waited.
 
     Returns None if a wait begins. A new blocker begins a new wait, because the session has only begun to wait for that
-    task. So does a reboot, because monotonic times of two boots cannot be compared.
+    task. A reboot begins a new wait too, because monotonic times of two boots cannot be compared.
     """
     now = tick()
     began, known = _read_gated(Sessions(ledger).gated(session.seq))
@@ -149,7 +149,7 @@ def wait_at_gate(  # noqa: PLR0917 - the parameters of `gate`, and one more
         if answer.may_stop or not answer.running or has_departed(departures):
             return answer
         patience = timedelta(seconds=max(left, 0.0))
-        # The kernel does not wake us for a task out of sight (another PID namespace or machine), so poll those tasks.
+        # The kernel does not wake us for a task in another PID namespace or on another machine, so poll such tasks.
         seen = [task.id for task in answer.running if task not in answer.unknown]
         if answer.unknown:
             patience = min(patience, _LOOK_AGAIN)
@@ -161,7 +161,7 @@ def wait_at_gate(  # noqa: PLR0917 - the parameters of `gate`, and one more
 
 def gate_document(home: Home, answer: Answer) -> dict[str, object]:
     """Return the gate's answer as JSON."""
-    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415 - most answers are a line
+    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415 - imported here, because most answers are one line of text
 
     now = utc_now()
     return {
@@ -180,16 +180,16 @@ def gate_document(home: Home, answer: Answer) -> dict[str, object]:
 
 
 def window_lines(answer: Answer, tree: str) -> list[str]:
-    """Return a line for each window that is open, or may be open, on a project's tree."""
+    """Return a line for each window that is open, or may be open, in a project's tree."""
     now, found = utc_now(), answer.windows
     lines = [held_line(task, window, now, tree) for task, window in found.windows]
     lines += [unsure_line(task) for task in found.unsure]
-    more = f"and {found.more} more ended tasks left something changed here, which was not compared"
+    more = f"and {found.more} more ended tasks left files changed here, which were not compared"
     return [*lines, more] if found.more else lines
 
 
 def _read_gated(text: str | None) -> tuple[str | None, set[str]]:
-    """Return from stored text since which tick a session waits, and for which tasks."""
+    """Return when a session began to wait, and for which tasks, from the stored text."""
     words = [] if text is None else text.split(" ")
     return " ".join(words[:2]) or None, set(words[2:])
 
@@ -223,11 +223,11 @@ def _reason(
         names = ", ".join(task.id for task in lost[:5])
         words.append(f"lost, no ending will come for: {names}")
     if untold:
-        words.append(f"{untold} not told yet: outlive inbox")
+        words.append(f"{untold} not reported yet: outlive inbox")
     if servers:
         named = ", ".join(f"{task} (port {port})" for task, port in list(servers.items())[:5])
         words.append(f"not waited for, because they look like servers: {named}")
     if released_after is not None:
         span = show_duration(timedelta(seconds=released_after))
-        words.append(f"waited for {span}, which is long enough: go on without them")
+        words.append(f"waited for {span}, which is long enough: stop without waiting for them")
     return "; ".join(words) or "nothing is waited for"

@@ -1,7 +1,8 @@
 """Gathering: the notices for a session that is about to stop, presented together.
 
-Each presentation costs a turn of the model, and clients allow few in a row. So notices wait until no task runs, except
-of tasks that wait for input, make no progress, or are the first to fail (if the caller asks for that).
+Each presentation costs a turn of the model, and clients allow few in a row. So notices wait until no task runs.
+Notices about tasks that wait for input or make no progress do not wait. With `is_failure_urgent`, notices about
+failed and lost tasks do not wait either.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Gathering(Watch):
         return time.monotonic() >= self._until
 
     def claims(self, adopter: Adopter | None) -> Iterator[Claim]:
-        """Yield claims of notices that are presented together; none if there are none."""
+        """Yield claims of notices that are presented together."""
         yield from follow(self, adopter, while_owed=True)
 
     def listen(self) -> None:

@@ -63,7 +63,7 @@ def hand_off(
     # Comparing may take a while and may start git, so it is done after the ledger is closed.
     digest = _compared(home, digest)
     named = named_in(digest)
-    # The digest tells only the ending of a task's newest attempt. A notice of an older attempt is not presented by it.
+    # The digest reports only the ending of a task's newest attempt. So a notice of an older attempt is not presented.
     told = {(line.task.id, line.task.current.number) for line in (*digest.ended, *digest.lost) if line.task.id in named}
     return HandOff(
         digest=digest,
@@ -91,7 +91,7 @@ def hand_off_again(home: Home, owed: OwedBy, tellings: Sequence[Telling]) -> Han
 
 def hand_off_document(home: Home, handed: HandOff) -> dict[str, object]:
     """Return a hand-off as JSON."""
-    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415 - most hand-offs are text
+    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415 - imported here, because most hand-offs are text
 
     now = utc_now()
     digest = handed.digest
@@ -199,7 +199,7 @@ def _runs_for_another_session(ledger: SqliteLedger, task: str, owed: OwedBy) -> 
 
 
 def _windows(home: Home, ledger: SqliteLedger, ended: Sequence[Line], project: str) -> OpenInProject:
-    """Return the windows open on a project's tree, also of the tasks in `ended`."""
+    """Return the windows open in a project's tree, also of the tasks in `ended`."""
     held = OpenWindows(home, ledger, most=MOST_COMPARED)
     held.ask_also(line.task for line in ended)
     return held.in_project(project)

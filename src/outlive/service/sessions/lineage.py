@@ -92,7 +92,7 @@ def end(home: Home, name: str, project: str, reason: str | None, adopter: Adopte
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         session = Sessions(ledger).find(name, project)
     if session is None:
-        raise UserError(f"session {name} was never heard of in {project}", "`outlive session list` shows those known")
+        raise UserError(f"session {name} is not known in {project}", "`outlive session list` shows the known sessions")
     # End the tasks before the session. If this process is killed in between, the session can be ended again.
     ended = _end_foreground(home, session, adopter)
     with SqliteLedger(home.ledger, utc_now()) as ledger:

@@ -28,7 +28,7 @@ def mark_of(pid: int) -> str:
     try:
         found = identify(pid)
     except (OSError, OverflowError) as error:
-        raise UserError(f"there is no process {pid} to be seen", "give the client's own") from error
+        raise UserError(f"there is no process {pid}", "give the process id of the client") from error
     return f"{found.pid} {found.inode} {found.start} {found.boot} {found.namespace}"
 
 
@@ -38,7 +38,7 @@ def is_over(session: Session) -> bool:
 
 
 def is_gone(process: str) -> bool:
-    """Return whether a recorded process has ended; False if it cannot be seen here."""
+    """Return whether a recorded process has ended; False if it cannot be seen."""
     identity = _identity(process)
     if identity.boot != boot_id():
         return True

@@ -42,7 +42,7 @@ def note_foreign(
     """Record a client's report about the commands that it runs for a session.
 
     With `are_all`, commands that the report does not name have ended, unless an earlier client process ran them.
-    Commands of a session that this session replaced in the same process become this session's.
+    If this session replaced another session in the same process, it takes over the commands of that session.
     """
     check_name(session)
     with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
@@ -119,7 +119,7 @@ def abandoned_of(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
 
 
 def _seen_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[ClientTask]:
-    """Return clients' commands as they are now; record when one is first not found."""
+    """Return clients' commands as they are now; record when one disappears."""
     known, found = ClientTasks(ledger), []
     for session in sessions:
         for one in known.running(session.seq):

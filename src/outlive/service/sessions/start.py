@@ -29,7 +29,7 @@ def cross_boundary(
 ) -> None:
     """Record the beginning of a session, and pass its hand-off to `put`.
 
-    Its notices count as presented when `put` returns. `put` gets None if this boundary was handled to its end before.
+    Its notices count as presented when `put` returns. If this boundary was handled completely before, `put` gets None.
     """
     with Lease(home) as lease:
         began = begin(home, begun.but(tick=tick(), lease=lease.name), adopter)
@@ -46,7 +46,7 @@ def cross_boundary(
 
 
 def _record(ledger: SqliteLedger, session: int, lease: str, handed: HandOff) -> None:
-    """Record that the hand-off was given, and the notices and tasks of others in it."""
+    """Record the hand-off, its notices, and the tasks of other sessions in it."""
     Sessions(ledger).has_been_told(session, lease)
     Notices(ledger).present_all(lease, session, utc_now())
     Notices(ledger).note_shown(handed.shown, session)

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def cross_bare_boundary(home: Home, begun: SessionStart) -> bool:
-    """Record a beginning that no task or ending concerns, or return False."""
+    """Record a session's beginning; return False if a task or ending may concern it."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
-        # Commit without fsync. A power loss could lose the row, but it would also end the session, and the session has
-        # got no notice.
+        # Commit without fsync. A power loss could lose the row. But it would also end the session, and the session has
+        # got no notice that could be lost.
         ledger.be_hasty()
         return _recorded(home, ledger, begun)
 

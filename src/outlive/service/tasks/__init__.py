@@ -1,1 +1,1 @@
-"""The operations on tasks, one per module, and what they share."""
+"""The operations on tasks, one per module, and the functions that they share."""

@@ -1,7 +1,7 @@
 """Adopting: a process that was started without Outlive becomes a task.
 
-Less is known of an adopted process than of other tasks: its effects are not observed, its output is copied only from a
-file, and its exit code is known only if the kernel gives exit codes to processes other than the parent.
+Less is known about an adopted process than about other tasks. Its effects are not observed. Its output is copied only
+from a file. Its exit code is known only if the kernel gives exit codes to processes other than the parent.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def check_adopted(home: Home, task: str) -> None:
         found = ledger.task(task)
     if found is not None and found.state == "lost":
         raise Conflict(
-            f"the process ended before it could be taken over, as task {task}", f"`outlive show {task}` has its output"
+            f"the process ended before it could be adopted as task {task}", f"`outlive show {task}` shows its output"
         )
 
 
@@ -106,8 +106,8 @@ def _foreign(home: Home, name: str, wish: AdoptRequest, project: str) -> ClientT
         found = [one for each in own for one in ClientTasks(ledger).running(each.seq) if one.seen.id == name]
     if not found:
         raise UserError(
-            f"no client runs anything under the id {name[:60]!r} here",
-            "`outlive list` shows what clients run; a process is adopted by its number",
+            f"no client runs a command with the id {name[:60]!r} here",
+            "`outlive list` shows the commands of clients; for any other process, give its process id",
         )
     return found[-1]
 
@@ -118,8 +118,8 @@ def _process_of(foreign: ClientTask) -> int:
     tops = [pid for pid in writers if not set(list(ancestors(pid))[1:]) & set(writers)]
     if not tops:
         raise UserError(
-            f"no process of {foreign.seen.id} is to be seen",
-            "it has ended, or writes somewhere else; give the number of its process",
+            f"no process of {foreign.seen.id} can be found",
+            "it has ended, or does not write to the known file; give its process id",
         )
     return tops[0]
 
@@ -127,22 +127,22 @@ def _process_of(foreign: ClientTask) -> int:
 def _examine(home: Home, pid: int) -> ForeignProcess:
     """Return what is known about a process, or raise why it may not be adopted."""
     if pid == 1:
-        raise UserError("process 1 cannot be adopted", "the whole system depends on it")
+        raise UserError("process 1 cannot be adopted", "all other processes depend on it")
     try:
         running = observe_process(pid)
     except PermissionError as error:
-        raise UserError(f"process {pid} is not ours to see", _SAME_USER) from error
+        raise UserError(f"no permission to inspect process {pid}", _SAME_USER) from error
     if running is None or pid <= 0:
-        raise UserError(f"there is no process {pid} that runs", "`ps` lists those that do")
+        raise UserError(f"there is no running process {pid}", "`ps` lists the running processes")
     if running.user != os.geteuid() or is_kernel_thread(pid):
         raise UserError(f"process {pid} is another user's", _SAME_USER)
     if pid in ancestors(os.getpid()):
         raise UserError(
             f"process {pid} started this very command",
-            "adopt what it runs, and not your own shell or client",
+            "adopt another process, not your own shell or client",
         )
     if process_tree.keeps_another_task(pid):
-        raise UserError(f"process {pid} is one of Outlive's own", "`outlive list` shows the tasks that it keeps")
+        raise UserError(f"process {pid} is one of Outlive's own", "`outlive list` shows the tasks")
     _check_is_no_client(home, pid)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         _check_is_no_task(home, ledger, pid)
@@ -156,16 +156,17 @@ def _check_is_no_client(home: Home, pid: int) -> None:
     client = next((each for each in sessions if each.process == process and each.ended_at is None), None)
     if client is not None:
         raise UserError(
-            f"process {pid} is the client of session {client.id}", "adopt what it runs, and not the client itself"
+            f"process {pid} is the client of session {client.id}",
+            "adopt a process that the client runs, not the client itself",
         )
 
 
 def _check_is_no_task(home: Home, ledger: SqliteLedger, pid: int) -> None:
-    """Raise `Conflict` if a process belongs to a running task, not to an ended one."""
+    """Raise `Conflict` if a process belongs to a task that has not ended."""
     inside = setting_of(pid, "OUTLIVE_TASK")
     task = next((each for each in ledger.unsettled() if each.id == inside or _is_adopted_as(home, each, pid)), None)
     if task is not None:
-        raise Conflict(f"process {pid} belongs to task {task.id} already", f"`outlive show {task.id}` tells of it")
+        raise Conflict(f"process {pid} belongs to task {task.id} already", f"`outlive show {task.id}` shows the task")
 
 
 def _is_adopted_as(home: Home, task: Task, pid: int) -> bool:
@@ -196,7 +197,7 @@ def _plan_launch(running: ForeignProcess, wish: AdoptRequest, foreign: ClientTas
 
 
 def _hold(files: AttemptFiles, running: ForeignProcess) -> HeldFiles:
-    """Create and lock the attempt's files, with a record that names no witness."""
+    """Create and lock the attempt's files; the record names a process and no witness."""
     try:
         held = create_attempt(files)
     except OSError as error:
@@ -224,5 +225,5 @@ def _hold(files: AttemptFiles, running: ForeignProcess) -> HeldFiles:
 
 
 def _skipped(running: ForeignProcess) -> int:
-    """Return how many bytes are skipped, so that the rest fits the default output cap."""
+    """Return how many bytes of output to skip, so that the rest fits the default cap."""
     return max(0, running.output_size - DEFAULT_OUTPUT_CAP)

@@ -1,4 +1,4 @@
-"""Cancelling: the keeper of a task ends the task's processes, its descendants.
+"""Cancelling: the keeper of a task ends all processes of the task.
 
 A task that has ended has no keeper. If it left processes running, the cancelling process ends them.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import LeftRunning, Task
     from outlive.service.maintenance.reconcile import Adopter
 
-# The time limit of a cancel, in seconds: all steps of the keeper, and some time to settle on a busy machine.
+# The time limit of a cancel, in seconds. It covers all steps of the keeper, and the settlement on a busy machine.
 _CEILING = sum(grace for _, grace in STEPS) + 10
 _ASK_AGAIN = timedelta(seconds=1)
 
@@ -117,7 +117,7 @@ def _is_of_another_task(home: Home, task: Task, pid: int) -> bool:
 
 
 def _end_leftovers(home: Home, task: Task) -> Cancelled | None:
-    """End the processes that an ended task left running; None if there are none."""
+    """End the processes that an ended task left running; return None if none run."""
     before = leftovers_of(home, task)
     if not before:
         return None
@@ -174,14 +174,17 @@ def continue_stopped(files: AttemptFiles) -> None:
 
 
 def _keepers_of(files: AttemptFiles) -> list[int]:
-    """Return the keeper and the witness, by process name and by the open record."""
+    """Return the keeper and the witness: by their name, and by their open record."""
     record = os.path.realpath(files.record)
     named = (int(name) for name in os.listdir("/proc") if name.isdigit())
     return [pid for pid in named if name_of(pid) in (KEEPER_NAME, WITNESS_NAME) and record in _opened_by(pid)]
 
 
 def _witness_of(files: AttemptFiles) -> list[int]:
-    """Return the recorded witness if it lives; after the end it has no record open."""
+    """Return the recorded witness if it lives.
+
+    A witness closes the record at the end, so `_keepers_of` does not find it.
+    """
     try:
         record_fd = open_record(files.record)
     except OSError:

@@ -50,12 +50,12 @@ def only_one(tasks: list[Task], verb: str) -> Task:
     if not tasks:
         raise UserError(
             f"there is no running task to {verb} in this session",
-            "name one: `outlive list` shows them",
+            "name a task: `outlive list` shows the tasks of the project",
         )
     if len(tasks) > 1:
         names = "; ".join(f"{task.id} ({one_line(task.launch.command, 30)})" for task in tasks[:_SHOWN])
         raise UserError(
-            f"{len(tasks)} tasks are running, so which is meant is not clear: {names}",
+            f"{len(tasks)} tasks are running, so name one of them: {names}",
             f"outlive {verb} ID",
         )
     return tasks[0]

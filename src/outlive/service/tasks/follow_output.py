@@ -1,4 +1,4 @@
-"""Following an output until its attempt ends: every byte is read once.
+"""Following the output of an attempt until its end: every byte is read once.
 
 The kernel wakes the reader when the output grows. In between, the reader makes no system call.
 """

@@ -24,7 +24,8 @@ _CLIENT_VARIABLES = ("CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE", 
 def session_of(environ: Mapping[str, str]) -> str | None:
     """Return the session that a process works for; None if its environment names none.
 
-    Inside a task, a session that was named there is preferred to the sessions that the task began with.
+    Inside a task, the variables may name a session that began there, and sessions that the task inherited from its
+    launcher. The session that began inside the task comes first.
     """
     found = own_session_of(environ)
     return found if found is not None else next(iter(_named_sessions(environ)), None)
@@ -73,14 +74,14 @@ def parent_of(environ: Mapping[str, str]) -> str | None:
 
 
 def depth_of(environ: Mapping[str, str]) -> int:
-    """Return the depth of nested tasks here; raise `TooDeep` if it is unknown."""
+    """Return in how many nested tasks this runs; raise `TooDeep` if that is unknown."""
     if parent_of(environ) is None:
         return 0
     depth = environ.get("OUTLIVE_DEPTH", "")
     if not (depth.isascii() and depth.isdigit()):
         raise TooDeep(
-            f"this runs inside task {parent_of(environ)}, and how deep is not known",
-            "keep OUTLIVE_DEPTH beside OUTLIVE_TASK in its environment, or unset both",
+            f"this runs inside task {parent_of(environ)}, and the depth of nested tasks is not known",
+            "pass on both OUTLIVE_DEPTH and OUTLIVE_TASK in the environment, or unset both",
         )
     return int(depth)
 
@@ -89,15 +90,15 @@ def check_depth(environ: Mapping[str, str]) -> None:
     """Raise `TooDeep` for too many nested tasks, which are most likely a mistake."""
     if depth_of(environ) >= DEEPEST:
         raise TooDeep(
-            f"this runs inside {depth_of(environ)} tasks already, which is as deep as it may be",
-            "launch it from outside; a task should not launch tasks without end",
+            f"this runs inside {depth_of(environ)} nested tasks, and more are not allowed",
+            "launch the task from outside of these tasks",
         )
 
 
 def project_of(directory: str) -> str:
     """Return the top of the git worktree around a directory, else the directory.
 
-    Only `.git` is looked for, so the result is the same if the repository is damaged or lies across a mount.
+    The search looks only for `.git`, so it also finds a repository that is damaged or lies across a mount.
     """
     place = top = os.path.realpath(directory)
     while not os.path.lexists(top + "/.git"):

@@ -29,7 +29,7 @@ _MOST_CUTS = 100
 def files_of_attempt(home: Home, task: Task, attempt: int | None) -> AttemptFiles:
     """Return the files of an attempt, by default the newest, or raise `UserError`."""
     if attempt is not None and not 0 < attempt <= len(task.attempts):
-        raise UserError(f"task {task.id} has {len(task.attempts)} attempts", "outlive show tells them apart")
+        raise UserError(f"task {task.id} has {len(task.attempts)} attempts", f"`outlive show {task.id}` lists them")
     return files_of(home, task, attempt)
 
 
@@ -40,8 +40,8 @@ def files_with_output(home: Home, task: Task, attempt: int | None) -> AttemptFil
         # The output file is created before the row, so a missing file was deleted. An empty result would claim that
         # the command wrote nothing.
         raise Unavailable(
-            f"the output of task {task.id} is gone: somebody has deleted its files",
-            f"`outlive show {task.id}` tells what is on record",
+            f"the output of task {task.id} is gone: its files were deleted",
+            f"`outlive show {task.id}` shows what is recorded",
         )
     return files
 
@@ -76,7 +76,7 @@ def pieces_of(files: AttemptFiles, start: int, limit: int | None) -> Iterator[Pi
 
 
 def untorn(files: AttemptFiles, start: int, end: int, content: bytes) -> bytes:
-    """Return the content between two offsets, with secrets masked that an offset cuts.
+    """Return the content between two offsets; mask the secrets that an offset cuts.
 
     Neither half of a cut secret looks like a secret. So a reader who reads page by page would see both halves.
     """

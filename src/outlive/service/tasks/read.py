@@ -60,7 +60,7 @@ def select_group(home: Home, selection: Selection, adopter: Adopter | None) -> l
     if not tasks and not select(home, selection.but(states=(), limit=1), None):
         raise UserError(
             f"no task of this project is in the group {selection.group}",
-            "a group is of one project: `outlive list --all --group NAME` looks in all of them",
+            "a group belongs to one project; `outlive list --all --group NAME` searches all projects",
         )
     return tasks
 
@@ -87,7 +87,7 @@ def output_view(home: Home, task: Task, limit: int = TAIL, attempt: int | None =
 def tail_text(files: AttemptFiles, limit: int) -> str:
     """Return the last characters of an output, with secrets masked.
 
-    More text is read than shown, from a word's beginning, because a secret cut at the edge is not recognised.
+    More text is read than shown, and from the beginning of a word, because a cut secret would not be recognised.
     """
     piece = read_tail(files, limit + MARGIN)
     text = piece.content.decode("utf-8", "replace")

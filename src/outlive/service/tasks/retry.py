@@ -66,7 +66,8 @@ def retry(
 def lost_tasks(home: Home, project: str | None) -> list[Task]:
     """Return the lost tasks that are safe to run again, the oldest first.
 
-    They never began or have retries. Other lost tasks may have done part of their work, so the user must decide.
+    These tasks never began, or were launched with `--retries`. Other lost tasks may have done part of their work, so
+    the user must decide.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         lost = ledger.tasks(Selection(project=project, states=("lost",)))
@@ -106,7 +107,7 @@ def _make_files(home: Home, task: Task, files: AttemptFiles, now: datetime) -> H
     Raises `TriedAgain` if another process has added an attempt.
     """
     if _newest(home, task.id, now) != task.current.number:
-        raise TriedAgain(f"task {task.id} is being tried again already", "`outlive list` shows it")
+        raise TriedAgain(f"a retry of task {task.id} has already started", "`outlive list` shows it")
     try:
         # This process has the lock. So a directory without a row was left by a launcher that was killed before it
         # wrote the row.

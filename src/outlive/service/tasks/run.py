@@ -110,7 +110,7 @@ def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | N
         launch = launch.but(id=task_id(os.urandom(8)))
         files = make_bundle(home, launch)
     if files is None:
-        raise Broken(f"{_ID_TRIES} new ids were all taken", "is this system's source of random numbers broken?")
+        raise Broken(f"{_ID_TRIES} new ids were all taken", "check this system's source of random numbers")
     with _prepare(home, launch, files, request.surroundings) as keeper:
         task = _enqueue(home, launch, now, resting)
         if task.id == launch.id:
@@ -121,16 +121,16 @@ def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | N
 
 
 def check_request(request: Request) -> None:
-    """Raise `UserError` for a request that could only fail later, with the correction."""
+    """Raise `UserError` for a request that would fail later."""
     if request.max_output < SMALLEST_CAP:
         raise UserError(
             f"a cap of {request.max_output} bytes is too small",
             f"give at least {SMALLEST_CAP >> 10}K",
         )
     if request.max_output > _LARGEST_CAP:
-        raise UserError(f"a cap of {request.max_output} bytes is more than any disk has", "give fewer")
+        raise UserError(f"a cap of {request.max_output} bytes is too large", f"give at most {_LARGEST_CAP >> 40}T")
     if not 0 <= request.retries <= MOST_RETRIES:
-        raise UserError(f"{request.retries} retries are not possible", f"0 to {MOST_RETRIES}")
+        raise UserError(f"{request.retries} retries are not possible", f"give a number from 0 to {MOST_RETRIES}")
     if request.notify not in NOTIFY:
         raise UserError(f"notify cannot be {request.notify!r}", f"one of: {', '.join(NOTIFY)}")
     if request.key_scope not in KEY_SCOPES:
@@ -144,25 +144,26 @@ def _check_texts(request: Request) -> None:
     names = {"key": request.key, "group": request.group, "session": request.session}
     for name, text in names.items():
         if text is not None and (not 0 < len(text) <= 500 or not _is_storable(text)):
-            raise UserError(f"the {name} is not usable", "1 to 500 characters, no NUL byte")
+            raise UserError(f"the {name} is not usable", "use 1 to 500 characters, and no NUL byte")
     if request.description is not None and len(request.description) > _LONGEST_DESCRIPTION:
-        raise UserError(
-            "the description is not usable", f"say it in a few words, {_LONGEST_DESCRIPTION} characters at most"
-        )
+        raise UserError("the description is not usable", f"use at most {_LONGEST_DESCRIPTION} characters")
     for name, text in (("description", request.description), ("directory", request.cwd)):
         if text is not None and not _is_storable(text):
-            raise UserError(f"the {name} is not usable", "no NUL byte, no lone surrogate")
+            raise UserError(f"the {name} is not usable", "use no NUL byte and no lone surrogate")
     if len(request.touches) > MOST_TOUCHES:
         raise UserError(
-            f"{len(request.touches)} paths to touch are too many", f"{MOST_TOUCHES} at most: name directories"
+            f"{len(request.touches)} paths to touch are too many",
+            f"give at most {MOST_TOUCHES}; name directories instead of files",
         )
     if not all(path and _is_storable(path) for path in request.touches):
-        raise UserError("a path to touch is not usable", "not empty, no NUL byte, no lone surrogate")
+        raise UserError(
+            "a path to touch is not usable", "give a path that is not empty, without NUL bytes and lone surrogates"
+        )
 
 
 def check_not_waiting_for_itself(home: Home, request: Request) -> None:
     """Raise `UserError` if `--wait` inside a task would wait for that task's end."""
-    from outlive.service.tasks.find import resolve  # noqa: PLC0415 - most launches wait for no task
+    from outlive.service.tasks.find import resolve  # noqa: PLC0415 - imported here, because most launches wait for no task
 
     inside = parent_of(request.surroundings.environ)
     with open_ledger(home, utc_now()) as ledger:
@@ -171,7 +172,7 @@ def check_not_waiting_for_itself(home: Home, request: Request) -> None:
             if inside in wanted:
                 raise UserError(
                     f"this runs inside task {inside}, so it would wait for itself",
-                    "leave out --wait: it begins when that task has ended",
+                    "leave out --wait; the new task begins when that task has ended",
                 )
             above = ledger.task(inside)
             inside = above.launch.parent if above else None
@@ -188,7 +189,7 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | No
     if task is None:
         return None
     if task.current.settled_at is None:
-        from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - most launches do not need it
+        from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - imported here, because most launches do not need it
 
         reconcile(home, now, task.id)
     with open_ledger(home, now) as ledger:
@@ -196,13 +197,13 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | No
         starts = task.current.settled_at is not None and task.state != "succeeded"
         if starts and request.key_scope == "ended":
             # The task's command never began, so the task still runs only once.
-            from outlive.service.tasks.retry import never_began  # noqa: PLC0415 - most launches do not need it
+            from outlive.service.tasks.retry import never_began  # noqa: PLC0415 - imported here, because most launches do not need it
 
             starts = task.state == "lost" and never_began(ledger, task)
     _check_same_command(task, request)
     if not starts:
         return Launched(task=task.id, started=False)
-    from outlive.service.tasks.retry import retry  # noqa: PLC0415 - most launches do not need it
+    from outlive.service.tasks.retry import retry  # noqa: PLC0415 - imported here, because most launches do not need it
 
     try:
         session = request.session or session_of(request.surroundings.environ)
@@ -260,7 +261,7 @@ def _dependencies(home: Home, request: Request, now: datetime) -> tuple[Dependen
     """Return the awaited tasks with full ids, or raise `UnknownTask`."""
     if not request.after and not request.after_any:
         return ()
-    from outlive.domain.tasks.queueing import Dependency  # noqa: PLC0415 - most launches wait for no task
+    from outlive.domain.tasks.queueing import Dependency  # noqa: PLC0415 - imported here, because most launches wait for no task
     from outlive.service.tasks.find import resolve  # noqa: PLC0415
 
     with open_ledger(home, now) as ledger:

@@ -28,7 +28,7 @@ def send(home: Home, task_id: str, content: bytes, adopter: Adopter | None, *, i
     if len(content) > MOST_AT_ONCE:
         raise UserError(
             f"{len(content)} bytes are too much to be sent at once",
-            f"at most {MOST_AT_ONCE >> 20} MiB; let it read a file instead",
+            f"send at most {MOST_AT_ONCE >> 20} MiB; for more, let the task read a file",
         )
     reconcile(home, utc_now(), task_id, adopter)
     (task,) = read_tasks(home, [task_id])
@@ -37,15 +37,17 @@ def send(home: Home, task_id: str, content: bytes, adopter: Adopter | None, *, i
     try:
         taken = feed(files, content, _PATIENCE_S)
         if taken == len(content) and is_last and not _end(files):
-            raise Unavailable(f"nobody is left who could end the input of task {task.id}", "its witness was killed")
+            raise Unavailable(
+                f"the input of task {task.id} cannot be closed", "its witness, the process that closes it, was killed"
+            )
     except FileNotFoundError as error:
         raise Conflict(
-            f"task {task.id} takes no more input", f"it was told that there is no more; `outlive show {task.id}`"
+            f"task {task.id} takes no more input", f"its input was closed; `outlive show {task.id}` shows its state"
         ) from error
     if taken < len(content):
         raise Unavailable(
             f"task {task.id} does not read: {taken} of {len(content)} bytes were taken",
-            "they wait for it to be read; send the rest when it goes on reading",
+            "the task will read these bytes first; send the rest when it reads again",
         )
     return task
 
@@ -54,9 +56,11 @@ def _check(task: Task) -> None:
     if not task.launch.takes_input:
         raise Conflict(f"task {task.id} takes no input", "launch it with --stdin")
     if task.current.settled_at is not None:
-        raise Conflict(f"task {task.id} is {task.state} and reads nothing any more", f"`outlive show {task.id}`")
+        raise Conflict(
+            f"task {task.id} is {task.state} and reads nothing any more", f"`outlive show {task.id}` shows how it ended"
+        )
     if task.state != "running":
-        raise Conflict(f"task {task.id} is {task.state} and reads nothing yet", "send it when it runs")
+        raise Conflict(f"task {task.id} is {task.state} and reads nothing yet", "send the input when the task runs")
 
 
 def _end(files: AttemptFiles) -> bool:

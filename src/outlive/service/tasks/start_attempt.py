@@ -54,7 +54,7 @@ def prepare(home: Home, launch: Launch, files: AttemptFiles, held: HeldFiles, su
     try:
         if not launch.is_queued:
             return stand_by(plan, held)
-        from outlive.service.tasks.wait_turn import wait_then_keep  # noqa: PLC0415 - most launches wait for no task
+        from outlive.service.tasks.wait_turn import wait_then_keep  # noqa: PLC0415 - imported here, because most launches wait for no task
 
         return stand_by(plan, held, wait_then_keep)
     except OSError as error:
@@ -80,7 +80,7 @@ def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper
         )
     # The keeper answered that nothing runs, or closed the channel without an answer.
     _wait_for_beginning(files)
-    from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - most launches do not need it
+    from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - imported here, because most launches do not need it
 
     reconcile(home, now, launch.id)
     with open_ledger(home, now) as ledger:
@@ -89,7 +89,7 @@ def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper
     if attempt is not None and attempt.reason == "dependency_failed":
         raise NotStarted(
             f"task {launch.id} was not started: {attempt.detail}",
-            "it is recorded as cancelled; `--after-any` would run it all the same",
+            "the task is recorded as cancelled; `--after-any` runs a task after any ending",
             launch.id,
         )
     if attempt is not None and attempt.reason == "not_started":
@@ -101,8 +101,8 @@ def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper
         )
     if attempt is None or attempt.state == "lost":
         raise Unavailable(
-            f"task {launch.id} was not seen to begin: its keeper, its witness or its own process was killed",
-            f"`outlive show {launch.id}` tells what is known; run it again",
+            f"it is not known whether task {launch.id} began: its keeper, its witness or its own process was killed",
+            f"`outlive show {launch.id}` tells what is known; launch the task again",
         )
     return launch.id
 
@@ -110,8 +110,8 @@ def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper
 def _hint_of_not_started(launch: Launch, name: str) -> str:
     """Return what to do about a command that could not be started."""
     if launch.argv == (name,) and len(name.split()) > 1:
-        return f"after `--` that is the name of one program; for a shell: outlive run {quote(name)}"
-    return f"it is recorded as failed; `outlive show {launch.id}` tells more"
+        return f"the first word after `--` is the name of a program; for a line of shell: outlive run {quote(name)}"
+    return f"the task is recorded as failed; `outlive show {launch.id}` tells more"
 
 
 def _wait_for_beginning(files: AttemptFiles) -> None:

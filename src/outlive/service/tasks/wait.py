@@ -48,7 +48,7 @@ def wait_for(
     tick: Callable[[], object] | None = None,
     departures: int | None = None,
 ) -> bool:
-    """Block until all (or any one) of the tasks have ended; return False on timeout.
+    """Block until all tasks (or any one) have ended; return False on timeout.
 
     `tick` is called every second. Without `tick`, only an ending wakes the process. The wait also returns False when
     `departures`, a descriptor of `watch_departures`, becomes readable.
@@ -107,7 +107,7 @@ def wait_for_all(
 
 
 def _at_once() -> int:
-    """Return for how many tasks the free descriptors of this process suffice."""
+    """Return how many tasks this process can watch with its free descriptors."""
     free = getrlimit(RLIMIT_NOFILE)[0] - len(os.listdir("/proc/self/fd"))
     return max(1, min(_AT_ONCE, free - 16))
 
@@ -143,7 +143,7 @@ class _WaitSet:
     def _read(self, ids: Sequence[str]) -> list[Task]:
         """Return the tasks as the ledger has them now.
 
-        The ledger stays open in the sleep, because opening it after an ending would delay the answer.
+        The ledger stays open during the wait, because opening it after a task has ended would delay the answer.
         """
         if not ids:
             return []
@@ -211,7 +211,8 @@ class _WaitSet:
                 tasks.update((task.id, task) for task in self._read([one]))
             if one not in tasks:
                 raise UnknownTask(
-                    f"task {one} is no longer in the ledger", "the ledger was replaced; its bundle is still in place"
+                    f"task {one} is no longer in the ledger",
+                    "the ledger was replaced; the files of the task are still there",
                 )
             if _has_ended(tasks[one], attempt):
                 self._ended.append(tasks[one])

@@ -1,4 +1,4 @@
-"""Waiting for a turn: what a keeper does before a queued command may begin.
+"""Waiting for a turn: the work of a keeper before its queued command may begin.
 
 A keeper that must wait sleeps (`keeper.hibernate`) on the turn FIFO of its predecessor in line, and then on the done
 FIFOs of the running tasks. After each hang-up the keeper reads the ledger again. A FIFO also hangs up if its keeper
@@ -55,7 +55,7 @@ def wait_then_keep(plan: Plan, held: HeldFiles, go: int, ready: int) -> NoReturn
 
 
 def wake(note: int) -> NoReturn:
-    """Continue a keeper that slept, from the note in which it stored its state."""
+    """Continue a sleeping keeper from the note in which it stored its state."""
     gc.disable()
     name_process(KEEPER_NAME)
     note_content, held = read_note(note)
@@ -73,7 +73,7 @@ def _recorded(home: Home, task: str) -> Launch | None:
 
 
 def _take_turn(plan: Plan, held: HeldFiles, ready: int | None) -> NoReturn:
-    """Begin the attempt when its turn has come, or wait for that."""
+    """Begin the attempt when its turn has come; wait until then."""
     pause = _SETTLING_PAUSE
     while True:
         try:
@@ -95,7 +95,7 @@ def _take_turn(plan: Plan, held: HeldFiles, ready: int | None) -> NoReturn:
 
 
 def _try_turn(plan: Plan, held: HeldFiles, ready: int | None) -> Plan:
-    """Begin the attempt, end it or sleep; return the plan if none of them is possible."""
+    """Begin the attempt, end it or sleep; return the plan if it can do none of these."""
     if (reason := _reason_to_end(plan, held)) is not None:
         _end(plan, held, reason, None, ready)
     turn, not_before = _read_turn(plan)
@@ -166,7 +166,7 @@ def _start(plan: Plan) -> bool:
 
 
 def _open_fifos(plan: Plan, turn: Turn) -> list[int]:
-    """Return the FIFOs of the awaited attempts; none if one had to be reconciled."""
+    """Return the FIFOs of the awaited attempts; none if an attempt was reconciled."""
     fifos: list[int] = []
     holders = (turn.must_begin,) if turn.must_begin else turn.must_end[:_MOST_FIFOS]
     for holder in holders:
