@@ -253,7 +253,7 @@ def test_locale_without_utf8_is_a_gap(bench: Bench, tree: Worktree) -> None:
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     found = bench.json("effects", task)
     assert found["level"] == "partial"
-    assert "the locale is not UTF-8: names that are not ASCII may be told wrongly" in found["gaps"]
+    assert "the locale is not UTF-8: names that are not ASCII may be shown wrongly" in found["gaps"]
     assert {f"{tree.path}/a", f"{tree.path}/b"} <= set(found["created"]), "the others are seen"
 
 

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of calls are those of x86-64")
-SUPERVISES = "it may supervise system calls itself, which it cannot while we do (--observe syscalls insists)"
+SUPERVISES = (
+    "it may observe system calls itself, which fails while Outlive observes them "
+    "(to observe it anyway: --observe syscalls)"
+)
 # Install a filter with one verdict for getppid, and print whether the kernel accepts the filter.
 ASKING = """
 import ctypes, struct, sys

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of calls are those of x86-64")
 SCHED_GETATTR, SHORT_TURN_NS = 315, 100_000
-CANNOT = "system calls cannot be observed here, or are observed by somebody else"
+CANNOT = "system calls cannot be observed here, or another program observes them"
 TESTS = str(Path(confined.__file__).parent)
 WORK = "mkdir d && echo x > d/x && mv d/x d/y && rm -r d && echo made > made && cat made"
 # A program with its own filter, threads, children and signals. It prints what went wrong, or `fine`.
