@@ -1,4 +1,4 @@
-"""The program behind `make bench`.
+"""The program that `make bench` runs.
 
 It measures Outlive and every installed peer in one run. `ROUNDS=10 make bench` is quick and rough. All processes,
 including servers, run in a temporary directory. The table, the samples and the plots are written to
@@ -58,7 +58,7 @@ def measure(place: Path) -> report.Results:
             say(f"starting {peer.name}")
             try:
                 peer.start(1)
-            except Exception as error:  # noqa: BLE001 - one broken peer must not cost us the others
+            except Exception as error:  # noqa: BLE001 - one broken peer must not stop the benchmark
                 missing[peer.name] = f"did not start: {error}"
                 peer.stop()
                 peers.remove(peer)
@@ -112,7 +112,7 @@ def main() -> None:
     os.chdir(place)
     try:
         table = report.write(measure(place), RESULTS)
-        say(f"written to {RESULTS}; removing what it was measured with\n")
+        say(f"written to {RESULTS}; removing the temporary files\n")
         print(table)
     finally:
         os.chdir("/")

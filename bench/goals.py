@@ -43,51 +43,58 @@ def check(results: Results) -> Iterator[Goal]:
     per_second = 1000 / results.rates[SDK].ms
     count = results.rates[SDK].tasks
     yield Goal(
-        f"{count:,} x `true` through the SDK until all are on record",
+        f"{count:,} x `true` through the SDK, until all are recorded as ended",
         f"{per_second:.0f} a second",
         "at least 100",
         per_second >= 100,
     )
     queries = results.listing.queries
     growth = queries[100_000].median / queries[1_000].median
-    yield Goal("query of 20: among 100,000 to among 1,000", f"x{growth:.2f}", "at most x1.3", growth <= 1.3)
+    yield Goal(
+        "query of 20 tasks among 100,000, compared with among 1,000", f"x{growth:.2f}", "at most x1.3", growth <= 1.3
+    )
     few, many = results.telling
     for verb in few:
         growth = many[verb].median / few[verb].median
-        what = f"`{verb}` among 100,000 tasks and 10,000 sessions, to among 100"
+        what = f"`{verb}` among 100,000 tasks and 10,000 sessions, compared with 100 tasks and 10 sessions"
         yield Goal(what, f"{many[verb].median:.2f} ms, x{growth:.2f}", "at most x1.5", growth <= 1.5)
-    for how, samples in (("quiet", results.hooks.quiet), ("after a commit", results.hooks.committed)):
+    for how, samples in (("nothing new", results.hooks.quiet), ("after a commit", results.hooks.committed)):
         for name, found in samples.items():
             ratio = found.ratio_to(results.hooks.bare)
-            what = f"hook {name}, {how}, {TASKS:,} tasks, to a bare interpreter"
+            what = f"hook {name}, {how}, {TASKS:,} tasks, compared with a bare interpreter"
             yield Goal(what, f"{found.median:.1f} ms, x{ratio:.2f}", f"at most x{HOOK_GOAL:.0f}", ratio <= HOOK_GOAL)
     failed = results.after_failures
     for many, samples in (
-        ("an edit elsewhere, after 300 failed tasks", failed.many),
-        (f"an edit elsewhere, after those and {LEFT_FILES:,} files", failed.files),
-        ("a shell command, after those, in a session that was told", failed.command),
-        ("a shell command, after those, in a session that was told nothing", failed.first_command),
-        ("a shell command, after 300 failed tasks, in such a session", failed.first_of_many),
-        ("an edit elsewhere, while a task sleeps", failed.idle),
+        ("an edit of an untouched file, after 300 failed tasks", failed.many),
+        (f"an edit of an untouched file, after a failed task has rewritten {LEFT_FILES:,} files", failed.files),
+        ("a shell command, after the same task, in a notified session", failed.command),
+        ("a shell command, after the same task, in a session that was not notified", failed.first_command),
+        ("a shell command, after 300 failed tasks, in a session that was not notified", failed.first_of_many),
+        ("an edit of an untouched file, while a task sleeps", failed.idle),
         ("a shell command, while a task sleeps", failed.idle_command),
     ):
         ratio = samples.ratio_to(failed.none)
-        what = f"hook PreToolUse: {many}, to an edit after none"
+        what = f"hook PreToolUse: {many}, compared with an edit without failed tasks"
         yield Goal(what, f"{samples.median:.1f} ms, x{ratio:.2f}", f"at most x{FLAT}", ratio <= FLAT)
     for during, samples, quiet in (
-        ("hook PreToolUse: an edit elsewhere", failed.running, failed.none),
+        ("hook PreToolUse: an edit of an untouched file", failed.running, failed.none),
         ("hook PreToolUse: a shell command", failed.running_command, failed.none),
         ("`gate`", failed.gate_running, failed.gate),
     ):
         ratio = samples.ratio_to(quiet)
-        what = f"{during}, while a task runs that has rewritten {LEFT_FILES:,} files, to the quiet one"
+        what = f"{during}, while a task runs that has rewritten {LEFT_FILES:,} files, compared with no task"
         yield Goal(what, f"{samples.median:.1f} ms, x{ratio:.2f}", f"at most x{WHILE_RUNNING}", ratio <= WHILE_RUNNING)
     for name, plain in results.observing.plain.items():
         ratio = results.observing.observed[name].ratio_to(plain)
-        yield Goal(f"observed: {name}", f"x{ratio:.2f}", f"at most x{GOALS[name]}", ratio <= GOALS[name])
+        yield Goal(
+            f"{name}: observed, compared with unobserved",
+            f"x{ratio:.2f}",
+            f"at most x{GOALS[name]}",
+            ratio <= GOALS[name],
+        )
     added = results.observing_memory
     yield Goal(
-        f"observed: PSS added to keeper and witness, idle and after {FILES:,} files",
+        f"memory (PSS) that observing adds to keeper and witness, idle and after {FILES:,} files",
         f"{added.idle_kb / 1024:.1f} and {added.busy_kb / 1024:.1f} MB",
         f"at most {GOAL_KB / 1024:.0f} MB",
         max(added) <= GOAL_KB,
@@ -107,16 +114,17 @@ def check(results: Results) -> Iterator[Goal]:
 
 def _line(results: Results) -> Iterator[Goal]:
     queued = results.queued
-    found = f"{queued.most_at_once} at most, {'in' if queued.is_in_order else 'out of'} order, {queued.seconds:.0f} s"
+    order = "in order" if queued.is_in_order else "out of order"
+    found = f"at most {queued.most_at_once} at once, {order}, {queued.seconds:.0f} s"
     yield Goal(
         "50 tasks over `--slots x=4`",
         found,
-        "never more than 4, in order",
+        "never more than 4 at once, in order",
         queued.most_at_once <= 4 and queued.is_in_order,
     )
-    yield Goal("wake-ups of those that wait while nothing ends", str(queued.wakes), "none", queued.wakes == 0)
+    yield Goal("wake-ups of waiting keepers while no task ends", str(queued.wakes), "none", queued.wakes == 0)
     each = queued.waiting_kb / 1024
-    yield Goal("PSS of a waiting keeper, at 46", f"{each:.1f} MB", "at most 3 MB", 0 < each <= 3)
+    yield Goal("memory (PSS) of a waiting keeper, while 46 wait", f"{each:.1f} MB", "at most 3 MB", 0 < each <= 3)
 
 
 def _own_cost(results: Results) -> Iterator[Goal]:
@@ -126,16 +134,19 @@ def _own_cost(results: Results) -> Iterator[Goal]:
     for turn, ms in results.launch[CLI].by_round.items():
         net.add(ms / 1000 - seconds, turn)
     ratio = net.ratio_to(bare)
-    found = f"{net.median:.1f} ms, x{ratio:.2f} (and {seconds * 1000:.1f} ms for its {count} syncs)"
-    yield Goal("`outlive run` without its syncs, to a bare interpreter", found, "at most x2.5", ratio <= 2.5)
+    found = f"{net.median:.1f} ms, x{ratio:.2f} (plus {seconds * 1000:.1f} ms for its {count} syncs)"
+    yield Goal("`outlive run` without its syncs, compared with a bare interpreter", found, "at most x2.5", ratio <= 2.5)
     ratio = results.launch[SDK].ratio_to(bare)
     found = f"{results.launch[SDK].median:.1f} ms, x{ratio:.2f}"
-    yield Goal("SDK `run`, second and later, to a bare interpreter", found, "at most x0.8", ratio <= 0.8)
+    yield Goal(
+        "SDK `run`, from the second call on, compared with a bare interpreter", found, "at most x0.8", ratio <= 0.8
+    )
     median = results.completion[SDK].median
-    yield Goal("completion to a blocked waiter (SDK)", f"{median:.1f} ms", "at most 5 ms", median <= 5)
+    yield Goal("completion, until a blocked waiter returns (SDK)", f"{median:.1f} ms", "at most 5 ms", median <= 5)
     yield Goal("system calls of a waiter in 10 s", str(results.calls), "none", results.calls == 0)
     each = results.memory[CLI].task_kb / 1024
-    yield Goal(f"PSS per running task at {results.memory[CLI].tasks}", f"{each:.1f} MB", "at most 9 MB", each <= 9)
+    what = f"memory (PSS) per running task, with {results.memory[CLI].tasks} tasks"
+    yield Goal(what, f"{each:.1f} MB", "at most 9 MB", each <= 9)
 
 
 def _beside_durable_peers(results: Results) -> Iterator[Goal]:
@@ -150,13 +161,13 @@ def _beside_durable_peers(results: Results) -> Iterator[Goal]:
             if rivals:
                 best = min(rivals, key=lambda rival: samples[rival].median)
                 ratio = samples[best].ratio_to(samples[ours])
-                found = f"{samples[ours].median:.1f} ms; the best of them ({best}) {samples[best].median:.1f} ms"
+                found = f"{samples[ours].median:.1f} ms; the fastest peer ({best}) {samples[best].median:.1f} ms"
                 if name == "launch" and ratio < 1:
                     # The peer's call returns when the command is in a queue, ours when the command runs. So the peer's
                     # call may return sooner than a bare fork and exec could start the command.
                     found += f", but {results.start[best].median:.1f} ms until the command runs"
-                    found += f" ({results.start[DIRECT].median:.1f} ms with nobody between)"
-                what = f"{name} {way}: ahead of every peer with a durable record"
+                    found += f" ({results.start[DIRECT].median:.1f} ms without a supervisor)"
+                what = f"{name} {way}: faster than every peer with a durable record"
                 yield Goal(what, f"{found}; x{ratio:.1f} in the same rounds", "more than x1", ratio > 1)
 
 

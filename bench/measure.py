@@ -139,7 +139,7 @@ def parent_of(pid: int) -> int:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process runs; a zombie does not count."""
+    """Return whether a process runs. A zombie does not count."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] not in "ZX"

@@ -38,13 +38,14 @@ if TYPE_CHECKING:
     from stages.telling import Tellings
     from stages.throughput import Rate
 
-_HEAD = """# Outlive beside its peers
+_HEAD = """# Outlive compared with its peers
 
-Written by `make bench` on {when}: {cores} cores, Linux {kernel}, Python {python}, {rounds} rounds; the load
-average before it began was {load:.1f}, and {stolen:.1%} of the processors' time went to other machines.
-How each number comes about: [benchmarks](../../docs/explanation/benchmarks.md).
-Every sample: [results.json](results.json).
-Read ratios, not milliseconds: the machine is shared, but the floor of a round was disturbed like the round.
+Written by `make bench` on {when}: {cores} cores, Linux {kernel}, Python {python}, {rounds} rounds. The load
+average before the run was {load:.1f}. Other virtual machines used {stolen:.1%} of the processor time.
+How each number is measured: [benchmarks](../../docs/explanation/benchmarks.md).
+All samples: [results.json](results.json).
+Compare the ratios, not the milliseconds. The machine is shared, but a disturbance affects a measured call and its
+floor in the same round alike. The floor is the same work without the measured program.
 """
 
 
@@ -82,7 +83,7 @@ def write(results: Results, directory: Path) -> str:
     for name, title, samples in (
         ("launch", "Launch: until the submit returns", results.launch),
         ("start", "Start: from the submit to the first instruction", results.start),
-        ("completion", "Completion: from the last instruction to whoever waits", results.completion),
+        ("completion", "Completion: from the last instruction until the waiter returns", results.completion),
     ):
         shown = [
             plot.Row(_plain(case), each.median, each.p95, shades.get(case, "floor")) for case, each in samples.items()
@@ -141,9 +142,10 @@ def _goals(results: Results) -> str:
     ahead = "\n".join(f"- {line}" for line in goals.ahead_of_us(results))
     return (
         "## Goals\n\n" + _table(("what", "found", "goal", ""), rows)
-        + "\n## Who is ahead of us, and by how much\n\n"
-        + "Medians of the same run; a command line beside ours, a call from a running program beside our SDK.\n\n"
-        + (ahead or "- nobody") + "\n"
+        + "\n## Peers that are faster than Outlive\n\n"
+        + "These are medians of the same run. A peer's command is compared with Outlive's CLI, and a call from a\n"
+        + "running program is compared with Outlive's SDK.\n\n"
+        + (ahead or "- none") + "\n"
     )  # fmt: skip
 
 
@@ -154,7 +156,7 @@ def _numbers(results: Results) -> str:
         "launch",
         "start",
         "completion",
-        "whoever waits",
+        "the waiter",
         "per short task",
         "PSS per running task",
         "PSS idle",
@@ -190,9 +192,9 @@ def _numbers(results: Results) -> str:
         )
     plots = "\n".join(f"![{name}]({name}.svg)\n" for name in ("launch", "start", "completion"))
     return (
-        "## The numbers\n\nTimes are median / p95 in ms, and the median ratio to the floor of the same round. Launch\n"
-        "is held to a "
-        "bare interpreter, everything else to the command started by ourselves, without anybody between.\n\n"
+        "## The numbers\n\nTimes are median / p95 in ms, followed by the median ratio to the floor of the same round."
+        " The floor of a\nlaunch is a bare interpreter. The floor of all other times is the command itself, started"
+        " without a supervisor.\n\n"
         + _table(head, rows) + "\n" + plots
     )  # fmt: skip
 
@@ -205,18 +207,26 @@ def _cell(samples: Samples, floor: Samples | None) -> str:
 def _lists(results: Results) -> str:
     found = results.listing
     rows = [
-        ("`outlive list`, the whole call, 20 shown", *(_cell(found.calls[size], found.bare) for size in SIZES)),
-        ("the query of 20, inside the process", *(f"{found.queries[size].median:.3f}" for size in SIZES)),
+        (
+            "`outlive list`, the whole call, which shows 20 tasks",
+            *(_cell(found.calls[size], found.bare) for size in SIZES),
+        ),
+        ("the query of 20 tasks alone, inside a process", *(f"{found.queries[size].median:.3f}" for size in SIZES)),
     ]
     for kind in results.kinds:
         if any(by_size := found.peers[kind.name]):
             cells = (_cell(by_size[size], None).rpartition(",")[0] if size in by_size else "-" for size in SIZES)
             rows.append(
-                (f"{kind.name}, all of them" + (" (in process)" if kind.is_warm or "huey" in kind.name else ""), *cells)
+                (
+                    f"{kind.name}, shows all records"
+                    + (" (in process)" if kind.is_warm or "huey" in kind.name else ""),
+                    *cells,
+                )
             )
     return (
-        "## Listing\n\nMedian / p95 in ms; ours with the ratio to a bare interpreter.\n"
-        "`-`: not filled within a minute, or no list at all.\n\n"
+        "## Listing\n\nTimes are median / p95 in ms. Outlive's times are followed by the ratio to a bare"
+        " interpreter.\n"
+        "`-` means that the peer could not be filled within a minute, or has no list.\n\n"
         + _table(("records", *(f"{size:,}" for size in SIZES)), rows)
     )  # fmt: skip
 
@@ -228,8 +238,8 @@ def _tellings(results: Results) -> str:
         for verb in VERBS
     ]
     return (
-        "## Telling a session\n\nMedian in ms inside the process, for a session with three endings to be told and one"
-        " task that runs.\n\n"
+        "## Inbox, gate and hand-off\n\nMedians in ms inside the process, for a session with three pending notices and"
+        " one running task.\n\n"
         + _table(("", *(f"{tasks:,} tasks, {sessions:,} sessions" for tasks, sessions in (FEW, MANY)), "ratio"), rows)
     )  # fmt: skip
 
@@ -247,7 +257,7 @@ def _hooks(results: Results) -> str:
         for name, samples in found.committed.items()
     ]
     return (
-        f"## Hooks\n\nMedian in ms until a client has its answer, and the ratio to a bare interpreter"
+        f"## Hooks\n\nMedians in ms until a client has the hook's answer, and the ratio to a bare interpreter"
         f" ({found.bare.median:.1f} ms), with {TASKS:,} tasks in the ledger.\n\n"
         + _table(("event", "nothing new", "after a commit"), rows)
     )  # fmt: skip
@@ -258,31 +268,35 @@ def _after_failures(results: Results) -> str:
     rows = [
         (what, f"{samples.median:.1f}", f"x{samples.ratio_to(found.none):.2f}")
         for what, samples in (
-            ("an edit elsewhere, nothing has failed", found.none),
-            (f"an edit elsewhere, {TASKS_FAILED} tasks have failed", found.many),
-            (f"an edit elsewhere, and one more has rewritten {LEFT_FILES:,} files", found.files),
-            ("an edit of one of those files", found.told),
-            ("a shell command, in a session that was told", found.command),
-            ("a shell command, in a session that was told nothing", found.first_command),
-            (f"the same, {TASKS_FAILED} tasks have failed", found.first_of_many),
-            ("an edit elsewhere, while a task sleeps", found.idle),
+            ("an edit of an untouched file, no task has failed", found.none),
+            (f"an edit of an untouched file, {TASKS_FAILED} tasks have failed", found.many),
+            (f"an edit of an untouched file, one more failed task has rewritten {LEFT_FILES:,} files", found.files),
+            ("an edit of one of the rewritten files", found.told),
+            ("a shell command, after the same task, in a session that was notified", found.command),
+            ("a shell command, after the same task, in a session that was not notified", found.first_command),
+            (f"a shell command, {TASKS_FAILED} tasks have failed, in such a session", found.first_of_many),
+            ("an edit of an untouched file, while a task sleeps", found.idle),
             ("a shell command, while a task sleeps", found.idle_command),
-            (f"an edit elsewhere, while a task runs that has rewritten {LEFT_FILES:,} files", found.running),
-            ("a shell command, while it runs", found.running_command),
-            ("an edit of one of those files, while it runs", found.running_told),
+            (f"an edit of an untouched file, while a task runs that has rewritten {LEFT_FILES:,} files", found.running),
+            ("a shell command, while the same task runs", found.running_command),
+            ("an edit of one of the rewritten files, while the same task runs", found.running_told),
         )
     ]
     rows += [
-        (f"`{verb}`, {when}", f"{samples.median:.1f}", f"x{samples.ratio_to(quiet):.2f} to the quiet one")
+        (f"`{verb}`, {when}", f"{samples.median:.1f}", f"x{samples.ratio_to(quiet):.2f} to no failed task")
         for verb, quiet, files, running in (
             ("gate", found.gate, found.gate_files, found.gate_running),
             ("hand-off", found.hand_off, found.hand_off_files, found.hand_off_running),
         )
-        for when, samples in (("nothing has failed", quiet), ("after the failure", files), ("while it runs", running))
+        for when, samples in (
+            ("no task has failed", quiet),
+            ("a failed task has rewritten all files", files),
+            ("a running task has rewritten all files", running),
+        )
     ]
     return (
-        "## The hook before a tool, after tasks that failed\n\nMedian in ms until a client has its answer.\n\n"
-        + _table(("what", "ms", "to the first"), rows)
+        "## The hook before a tool call, after failed tasks\n\nMedians in ms until a client has the hook's answer.\n\n"
+        + _table(("what", "ms", "ratio to the first row"), rows)
     )
 
 
@@ -299,9 +313,9 @@ def _observed(results: Results) -> str:
         for name in found.plain
     ]
     return (
-        "## Observing\n\nThe median ratio of the same work in the same round, observed and under"
-        " `strace -f --seccomp-bpf`, to unobserved. Where the unobserved times lie far apart, the ratio says"
-        " little.\n\n"
+        "## Observing\n\nEach ratio compares the same work in the same round with its unobserved time: once observed by"
+        " Outlive, and once under `strace -f --seccomp-bpf`. If the unobserved times differ much, the ratio is not"
+        " reliable.\n\n"
         + _table(("work", "runs", "unobserved", "observed", "strace"), rows)
     )  # fmt: skip
 
@@ -312,9 +326,11 @@ def _spread(samples: Samples) -> str:
 
 def _fates(results: Results) -> str:
     return (
-        "## After SIGKILL of whoever looks after a running task\n\n"
-        "A task of 1.5 s that prints twice and exits with 7. Asked after its end, with the server started again.\n\n"
-        + _table(("peer", "killed", "the task", "its exit code", "its output", "whoever waited"), results.fates)
+        "## After SIGKILL of the processes that look after a running task\n\n"
+        "The task runs for 1.5 s, prints twice and exits with 7. Its exit code and output are read after its end, when"
+        " the\nserver runs again. A waiter that was notified of the end is `told`. A waiter that still waited after 4 s"
+        " is `blocked`.\n\n"
+        + _table(("peer", "killed", "the task", "its exit code", "its output", "the waiter"), results.fates)
     )
 
 
@@ -329,11 +345,11 @@ def _requests(results: Results) -> str:
 
 def _missing(results: Results) -> str:
     lines = "\n".join(f"- {name}: {why}" for name, why in results.missing.items())
-    return f"## Not measured\n\n{lines or '- nothing'}\n"
+    return f"## Not measured\n\n{lines or '- none'}\n"
 
 
 def _raw(results: Results) -> dict[str, object]:
-    """Return the run as JSON; times are in milliseconds, by round."""
+    """Return the run as JSON. Times are in milliseconds, by round."""
     timed = {
         name: {case: samples.by_round for case, samples in getattr(results, name).items()}
         for name in ("launch", "start", "completion")

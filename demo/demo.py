@@ -1,7 +1,7 @@
 """A demonstration with real processes of tasks that outlive their session.
 
-The successor of the session hears of each task once. `make demo` runs the demonstration. All files are in a
-temporary directory, which is removed at the end.
+The next session gets one notice for each task. `make demo` runs the demonstration. All files are in a temporary
+directory, which is removed at the end.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def read(*words: str, session: str = "B") -> Any:
 
 
 def told_of(text: str, tasks: Iterable[str]) -> list[str]:
-    """Return the tasks that a text has lines for.
+    """Return the tasks that have a line of their own in a text.
 
     A task that is only named in the line of another task does not count.
     """
@@ -124,10 +124,10 @@ def main() -> None:
     call("session", "begin", "--session", "A", "--client", "demo", "--pid", str(client.pid), session="A")
     tasks = {call("run", "--description", what, text, session="A"): what for what, text in TASKS.items()}
 
-    say("2. The agent's program is killed, and so is the process that keeps the long run. The tasks go on.")
+    say("2. The agent's program is killed, and so is the keeper of the long run. The tasks go on.")
     os.killpg(client.pid, signal.SIGKILL)
     client.wait()
-    print(f"  kill -9 {client.pid}   (the program of session A; it can tell nobody that it ends)")
+    print(f"  kill -9 {client.pid}   (the program of session A, which cannot report its own end)")
     long_run = next(task for task, what in tasks.items() if what == "a long run")
     wait_until_observed(long_run)
     keeper = keeper_of(long_run)
@@ -141,7 +141,7 @@ def main() -> None:
     handed = call(*words, "--pid", str(successor.pid), session="B")
     heard = Counter(told_of(handed.partition("still running")[0], tasks))
 
-    say("4. Session B may not stop while a task runs. It sleeps at the gate until there is something to tell.")
+    say("4. Session B may not stop while a task runs. It sleeps at the gate until there is something to report.")
     call("gate", session="B")
     while True:
         if not read("gate", "--wait")["untold"]:
@@ -149,24 +149,24 @@ def main() -> None:
         heard.update(told_of(call("inbox", session="B"), tasks))
     call("gate", session="B")
     call("inbox", session="B")
-    print("    (nothing is left to tell: each ending was told once)")
+    print("    (no notice is left: each ending was reported once)")
 
-    say("5. Nothing is lost: all four tasks are on record with their true endings.")
+    say("5. Nothing is lost: all four tasks are recorded with their true endings.")
     call("list", session="B")
     shown = {what: read("show", task) for task, what in tasks.items()}
     successor.kill()
     successor.wait()
     seen = {
-        "all four endings were told to B, each once": heard == Counter(list(tasks)),
-        "each of them is acknowledged": {
+        "all four endings were reported to B, each once": heard == Counter(list(tasks)),
+        "each notice is acknowledged": {
             notice["state"] for each in shown.values() for notice in each["notices"]
         } == {"acked"},
-        "the exit codes are the true ones": [each["exit_code"] for each in shown.values()] == [1, 0, 0, 0],
-        "the long run outlived its keeper, all six lines of it": shown["a long run"]["output"]["tail"].count("\n") == 6,
-        "the stash was red while the fix was away, and the fix is back": "red" in shown["the stash"]["output"]["tail"]
+        "the exit codes are correct": [each["exit_code"] for each in shown.values()] == [1, 0, 0, 0],
+        "the long run outlived its keeper, with all six lines": shown["a long run"]["output"]["tail"].count("\n") == 6,
+        "the test failed during the stash, and the fix is back": "red" in shown["the stash"]["output"]["tail"]
         and "42" in (PROJECT / "app.py").read_text(),
     }  # fmt: skip
-    say("Seen:")
+    say("Results:")
     for what, held in seen.items():
         print(f"  {'yes' if held else 'NO '}  {what}")
     if not all(seen.values()):

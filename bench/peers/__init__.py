@@ -30,5 +30,5 @@ PEERS: tuple[type[Peer], ...] = (
 )
 
 NOT_INSTALLABLE = {
-    "pueue": "no package in Debian 12 or on PyPI; npm's package of that name (0.0.0) holds no program",
+    "pueue": "no package in Debian 12 or on PyPI; npm's package of that name (0.0.0) contains no program",
 }

@@ -32,7 +32,7 @@ class HueyCold(Peer):
 
     @classmethod
     def missing(cls) -> str | None:
-        """Return why huey is missing; it is installed with the extra `bench`."""
+        """Return why huey is missing. The extra `bench` installs it."""
         return None if importlib.util.find_spec("huey") else "not installed: huey from PyPI"
 
     def start(self, slots: int) -> None:
@@ -101,7 +101,7 @@ class HueyCold(Peer):
 
 
 class HueyApi(HueyCold):
-    """huey from a running program; the call returns before the command runs."""
+    """huey from a running program. The call returns before the command runs."""
 
     name = "huey, API"
     is_warm = True

@@ -44,7 +44,7 @@ class OutliveCli(Peer):
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
         """Run `outlive wait`.
 
-        Its exit code 1 means that the task failed, which is an answer and no error.
+        Its exit code 1 means that the task failed. This is a valid answer, and no error.
         """
         heard = self.hear("outlive", "wait", ticket, patience=patience)
         return "told" if heard.startswith("error 1:") else heard
@@ -52,7 +52,7 @@ class OutliveCli(Peer):
     def finished(self) -> int:
         """Return the number of submitted tasks without an open attempt.
 
-        Once no attempt is open, count the ended records instead.
+        If no attempt is open, return the number of ended tasks in the ledger instead.
         """
         with SqliteLedger(open_home(self.env).ledger, utc_now()) as ledger:
             if open_ones := len(ledger.unsettled()):
@@ -100,7 +100,7 @@ class OutliveSdk(OutliveCli):
     short_tasks = 1000
 
     def start(self, slots: int) -> None:
-        """Start the spawner by a first run; the spawner lives as long as this program."""
+        """Start the spawner by a first run. The spawner lives as long as this program."""
         del slots
         self._client = Outlive(home=self.env["OUTLIVE_HOME"])
         self.wait(self.submit(["true"]))

@@ -50,7 +50,7 @@ class Pm2(Peer):
 
     @classmethod
     def missing(cls) -> str | None:
-        """Return why pm2 is missing; `make bench` installs it into `bench/.peers`."""
+        """Return why pm2 is missing. `make bench` installs it into `bench/.peers`."""
         return super().missing() or (None if _MODULE.exists() else "not installed: npm package pm2")
 
     def start(self, slots: int) -> None:

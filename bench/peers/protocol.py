@@ -51,7 +51,7 @@ class Peer:
     short_tasks = 1000
     running_tasks = 100
     records = 1000
-    """How many records the peer can be filled with in a minute; 0 if it has no list of ended tasks."""
+    """How many records the peer can be filled with in a minute. 0 if it has no list of ended tasks."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -60,7 +60,7 @@ class Peer:
 
     @classmethod
     def missing(cls) -> str | None:
-        """Return why the peer cannot be measured here; None if it can."""
+        """Return why the peer cannot be measured here. Return None if it can."""
         absent = [program for program in cls.programs if shutil.which(program) is None]
         return f"not installed: {', '.join(absent)}" if absent else None
 
@@ -124,7 +124,7 @@ class Peer:
         """
 
     def pids(self) -> list[int]:
-        """Return the processes of the peer, including those of its tasks."""
+        """Return the processes of the peer, including the processes of its tasks."""
         return pids_marked(f"{MARK}={self.place.name}")
 
     def run(self, *argv: str, patience: float | None = None) -> str:

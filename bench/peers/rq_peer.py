@@ -38,7 +38,7 @@ class RqCold(Peer):
 
     @classmethod
     def missing(cls) -> str | None:
-        """Return why RQ is missing; None if it is installed.
+        """Return why RQ is missing. Return None if it is installed.
 
         rq comes with the extra `bench`, and redis-server from Debian.
         """
@@ -125,7 +125,7 @@ class RqCold(Peer):
 
 
 class RqApi(RqCold):
-    """RQ from a running program; the call returns before the command runs."""
+    """RQ from a running program. The call returns before the command runs."""
 
     name = "RQ, API"
     is_warm = True

@@ -49,7 +49,7 @@ class Setsid(Peer):
             return sum(entry.name.endswith(".rc") and entry.stat().st_size > 0 for entry in entries)
 
     def code(self, ticket: str) -> int | None:
-        """Return the exit code in the file; None if the shell did not live to write it."""
+        """Return the exit code in the file. Return None if the shell died before writing."""
         try:
             with open(f"{ticket}.rc") as file:
                 return int(file.read())

@@ -100,7 +100,7 @@ class Supervisor(Peer):
             return False
 
     def stop(self) -> None:
-        """End the server by its process id; it ends its programs."""
+        """End the server by its process id. The server ends its programs."""
         if self._server:
             self._server.end(signal.SIGTERM)
 

@@ -62,7 +62,7 @@ class Tsp(Peer):
         return sum(line.split()[1] == "finished" for line in self.run("tsp", "-l").splitlines()[1:])
 
     def code(self, ticket: str) -> int | None:
-        """Return the exit code in the list; -1 means a signal."""
+        """Return the exit code in the list. The code -1 means a signal."""
         for line in self.run("tsp", "-l").splitlines()[1:]:
             words = line.split()
             if words[:2] == [ticket, "finished"]:

@@ -1,1 +1,1 @@
-"""What is measured, one stage per module; each knows the peers only by their protocol."""
+"""The stages of the benchmark, one per module. They use only the peers' protocol."""

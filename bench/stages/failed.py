@@ -1,10 +1,11 @@
-"""The stage that measures the hook before a tool, after tasks that failed.
+"""The stage that measures the hook before a tool call, after failed tasks.
 
-Its cost must not grow with the number of failed tasks, nor with the number of files that they left changed. The
-project has 20,000 files. The first project has no failed task, the second one has 300, and the third one has one
-more, which has rewritten every file. The stage calls the hook for an edit of a file that no task has touched, and
-for a shell command that names such a file. The command is sent by a session that was notified of the changed files,
-and by one that was not. A hook that reports something or reads a text may take longer.
+The cost of the hook must not grow with the number of failed tasks, nor with the number of files that they left
+changed. Each project has 20,000 files. The first project has no failed task. The second project has 300 failed tasks.
+The third project has one failed task more, which has rewritten every file. The stage calls the hook for an edit of a
+file that no task has touched, and for a shell command that names such a file. The command is sent by a session that
+was notified of the changed files, and by a session that was not. A hook that reports something or reads a text may
+take longer.
 
 The same calls are measured while a task sleeps, and while a task runs that has rewritten every file. `gate` and
 `hand-off`, which compare a few of the files and count the rest, are measured as well.
@@ -65,11 +66,11 @@ class AfterFailures(NamedTuple):
     running_told: Samples
     """An edit of a file that the running task has rewritten."""
     gate: Samples
-    """`gate` without a failed task; below, after a task that rewrote all files, and while such a task runs."""
+    """`gate` without a failed task. Next: after a failed task that rewrote all files, and while such a task runs."""
     gate_files: Samples
     gate_running: Samples
     hand_off: Samples
-    """`hand-off` without a failed task; below, in the same two states as `gate`."""
+    """`hand-off` without a failed task. Next: in the same two states as `gate`."""
     hand_off_files: Samples
     hand_off_running: Samples
 
@@ -93,7 +94,7 @@ def after_failures(place: Path, share: float, say: Callable[[str], None]) -> Aft
     idle, running = calls["idle"], calls["running"]
     stays = [(idle, _launch(idle, "sleep", "100000")), (running, _launch(running, sys.executable, "-c", _STAY))]
     try:
-        _wait_until((running[0] / "done").exists, "all files were not rewritten")
+        _wait_until((running[0] / "done").exists, "not all files were rewritten")
         return _ask(share, none, many, files, idle, running)
     finally:
         for project, task in stays:
@@ -180,14 +181,14 @@ def _wait_until_recorded(env: Mapping[str, str], tasks: int) -> None:
             failed = LeftOpenPaths(ledger).failed(now.replace(year=1971), now)
         return len(failed) >= tasks and all(each.is_known for each in failed)
 
-    _wait_until(is_recorded, "what failed tasks left was not recorded")
+    _wait_until(is_recorded, "the paths that failed tasks left changed were not recorded")
 
 
 def _wait_until(is_so: Callable[[], bool], problem: str) -> None:
     until = time.monotonic() + _PATIENCE_S
     while not is_so():
         if time.monotonic() > until:
-            raise Unavailable(problem, "look at the keepers")
+            raise Unavailable(problem, "check the keepers")
         time.sleep(0.1)
 
 

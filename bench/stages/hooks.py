@@ -1,7 +1,7 @@
 """The stage that measures how long a client waits for a hook.
 
-The ledger has 10,000 tasks. In most calls nothing was committed since the last call (`quiet`). In some, a task of
-another session was committed (`after a commit`). A hook that has something to report may take longer.
+The ledger has 10,000 tasks. In most calls, nothing was committed since the last call (`nothing new`). In some calls, a
+task of another session was committed (`after a commit`). A hook that has something to report may take longer.
 """
 
 from __future__ import annotations

@@ -50,9 +50,9 @@ def _one(lives: Life, name: str, turn: int, live: Callable[[list[str]], str]) ->
     heard = live([which("sh"), "-c", script])
     told = time.time_ns()
     if heard != "told":
-        raise RuntimeError(f"{name}: whoever waited was not told: {heard}")
+        raise RuntimeError(f"{name}: the waiter was not notified: {heard}")
     if not last.exists():
-        raise RuntimeError(f"{name}: whoever waited was told, but the command has not run")
+        raise RuntimeError(f"{name}: the waiter was notified, but the command has not run")
     lives.start[name].add((int(first.read_text()) - began) / 1e9, turn)
     lives.completion[name].add((told - int(last.read_text())) / 1e9, turn)
     first.unlink()

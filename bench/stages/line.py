@@ -39,7 +39,7 @@ def line(home: Path, share: float, say: Callable[[str], None]) -> Queued:
 
     The numbers of running tasks and their order are read from the record afterwards.
     """
-    say(f"{_TASKS} tasks over {_ROOM} places")
+    say(f"{_TASKS} tasks over {_ROOM} slots")
     client = Outlive(home=str(home))
     began = time.monotonic()
     tasks = [client.run(["sleep", str(_EACH_S * share)], slots={"x": _ROOM}) for _ in range(_TASKS)]
@@ -64,7 +64,7 @@ def line(home: Path, share: float, say: Callable[[str], None]) -> Queued:
 def _most_at_once(tasks: list[Task]) -> int:
     """Return how many tasks ran at the same time at most, according to the record.
 
-    If one task ends at the moment another begins, the end counts first.
+    If a task ends at the moment when another task begins, the end counts first.
     """
     steps = [(_moment(task, "started_at"), 1) for task in tasks] + [(_moment(task, "ended_at"), -1) for task in tasks]
     return max(itertools.accumulate(step for _, step in sorted(steps)))

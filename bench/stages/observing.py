@@ -1,12 +1,16 @@
-"""The stage that measures the cost of observing, and that of strace.
+"""The stage that measures the cost of observing, and the cost of strace.
 
-The results are ratios to the same work unobserved, so the runs are interleaved. The works are real: a C program is
-built, Outlive's unit tests are run, about 460 packages with 9,000 files are installed from npm's cache, 500 files
-of a repository of 5,000 are stashed and popped, an archive of 20,000 files is unpacked and removed, and files are
-read. Reading is not observed and should cost nothing.
+The results are ratios to the same work unobserved, so the runs are interleaved. The works are real:
 
-Each work has its own directory, and the removal of many files comes last. Some file systems step over inodes that
-were freed within the last minutes, one by one. A new file would then cost more than any observer.
+- a C program is built;
+- Outlive's unit tests are run;
+- about 460 packages with 9,000 files are installed from npm's cache;
+- 500 files of a repository of 5,000 files are stashed and popped;
+- an archive of 20,000 files is unpacked, and the files are removed;
+- files are read. Reading is not observed, so it should cost nothing.
+
+Each work has its own directory, and the removal of many files comes last. When some file systems create a file, they
+first skip the inodes that were freed within the last minutes, one by one. This would cost more than any observer.
 """
 
 from __future__ import annotations
@@ -49,7 +53,7 @@ _NPM = "--ignore-scripts --silent --no-audit --no-fund --cache ../npm-cache"
 class Observed(NamedTuple):
     """The samples of each work: unobserved, observed, and under strace.
 
-    The last are missing if strace is not installed.
+    The samples under strace are missing if strace is not installed.
     """
 
     plain: dict[str, Samples]
@@ -70,7 +74,7 @@ def observing(place: Path, share: float, say: Callable[[str], None]) -> Observed
     client = Outlive(home=str(place / "observing-home"))
     found = Observed(*({name: Samples() for name in works} for _ in range(3)))
     runs = max(3, int(_RUNS * share))
-    say(f"observing: {_REMOVAL}, unpacking what is to be removed")
+    say(f"observing: {_REMOVAL}, unpacking the files to remove")
     places = {(number, way): _unpacked(root, f"{number}-{way}") for number in range(runs) for way in range(3)}
     for number in range(runs):
         say(f"observing: run {number + 1} of {runs}")

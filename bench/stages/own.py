@@ -1,6 +1,6 @@
 """The stage that measures the syncs of a launch, and the system calls of a waiter.
 
-Only Outlive has goals for these.
+Only Outlive has goals for these numbers.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Session(NamedTuple):
 
 
 def requests(place: Path, say: Callable[[str], None]) -> list[Session]:
-    """Count the requests for every client and mode; empty if no client is installed."""
+    """Count the requests for every client and mode. Empty if no client is installed."""
     if find_spec("pytest") is None or not (_TOP / "tests/clients/.clients").exists():
         say("model requests: not counted, `make test-clients` installs the clients")
         return []

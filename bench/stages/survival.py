@@ -92,13 +92,13 @@ def _kill(peer: Peer, number: int) -> tuple[Fate, int]:
 
 
 def _asked(ask: Callable[[], object]) -> object:
-    """Return a peer's answer about a task; None if the peer fails.
+    """Return a peer's answer about a task. Return None if the peer fails.
 
     A peer that has forgotten the task may raise any error.
     """
     try:
         return ask()
-    except Exception:  # noqa: BLE001 - whatever it raises, it has no answer
+    except Exception:  # noqa: BLE001 - a peer that raises any error has no answer
         return None
 
 
@@ -127,7 +127,7 @@ class _Waiting:
     def _wait(self, peer: Peer, ticket: str) -> None:
         try:
             self._answer = peer.wait(ticket, _PATIENCE)
-        except Exception as error:  # noqa: BLE001 - that is the answer
+        except Exception as error:  # noqa: BLE001 - the error is the answer
             self._answer = f"error: {error}"
         self._at = time.monotonic()
 

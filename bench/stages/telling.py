@@ -1,8 +1,7 @@
 """The stage that measures `inbox`, `gate` and `hand-off`.
 
-They are measured in a small and in a large ledger. The session is the same in both. It has three endings that it
-has not received, one running task, and five endings of earlier sessions without a successor. The times are measured
-inside the process.
+They are measured in a small and in a large ledger, with the same session. The session has three pending notices, one
+running task, and five endings of earlier sessions that have no successor. The times are measured inside the process.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def _measure(env: Mapping[str, str], project: str, samples: dict[str, Samples]) 
     samples["gate"].add(_timed(lambda: gate(home, _ME, project, None)))
     owed, tellings = peek(home, _ME, project)
     if owed is None or len(tellings) != 3:
-        raise RuntimeError(f"{len(tellings)} notices are owed, which should be 3")
+        raise RuntimeError(f"{len(tellings)} notices are pending instead of 3")
     samples["hand-off"].add(_timed(lambda: hand_off(home, owed, tellings)))
 
 

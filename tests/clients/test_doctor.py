@@ -71,7 +71,7 @@ def test_doctor_finds_a_plugin_that_does_not_load(configured: Rig) -> None:
     plugin.write_text(plugin.read_text() + "\nthrow new Error('not today')\n")
     before = files_of(rig)
     found = examined(rig)
-    assert (found["hooks"]["works"], found["hooks"]["why"]) == (False, "the client was started, and called none")
+    assert (found["hooks"]["works"], found["hooks"]["why"]) == (False, "the client was started, but called no hook")
     assert [found[what]["works"] for what in HOOKED] == [False] * 4
     assert files_of(rig) == before
 
@@ -88,7 +88,7 @@ def test_doctor_finds_hooks_that_codex_does_not_trust(codex: Codex) -> None:
     codex.install()
     config.write_text(config.read_text().replace('trusted_hash = "sha256:', 'trusted_hash = "sha256:0'))
     found = examined(codex)
-    assert (found["hooks"]["works"], found["hooks"]["why"]) == (False, "the client was started, and called none")
+    assert (found["hooks"]["works"], found["hooks"]["why"]) == (False, "the client was started, but called no hook")
 
 
 def test_doctor_finds_a_sandbox_that_ends_tasks(codex: Codex) -> None:
@@ -109,7 +109,7 @@ def test_doctor_finds_hooks_that_a_setting_disables(gemini: Gemini) -> None:
     file.write_text(file.read_text().replace("{\n", '{\n  "hooksConfig": {"enabled": false},\n', 1))
     gemini.install()
     found = examined(gemini)
-    assert (found["hooks"]["works"], found["hooks"]["why"]) == (False, "the client was started, and called none")
+    assert (found["hooks"]["works"], found["hooks"]["why"]) == (False, "the client was started, but called no hook")
     assert [found[what]["works"] for what in HOOKED] == [False] * 4
 
 
@@ -127,5 +127,5 @@ def test_doctor_names_the_file_of_a_managed_policy(claude: Claude, tmp_path: Pat
     )
     found = examined(claude, "unshare", "--mount", "sh", "-c", script, "sh")
     assert found["hooks"]["why"] == f"/etc/claude-code/managed-settings.json says {name}"
-    assert found["hooks"]["hint"] == "only who keeps that file can change it"
+    assert found["hooks"]["hint"] == "only the owner of that file can change it"
     assert [found[what]["works"] for what in HOOKED] == [False] * 4

@@ -100,7 +100,7 @@ def test_adopted_process_fails_with_unknown_exit_code_when_its_parent_does_not_w
     shown = bench.show(task)
     assert (shown["state"], shown["exit_code"], shown["reason"]) == ("failed", None, EXIT_UNKNOWN)
     assert shown["ended_at"] is not None
-    assert "its exit code is known to its parent only" in bench.ok("show", task)
+    assert "only the parent of the process knows its exit code" in bench.ok("show", task)
     assert "its output cannot be read" in bench.ok("show", task), "it goes to a pipe"
 
 

@@ -90,12 +90,12 @@ def test_doctor_reports_client_settings_that_disable_hooks(bench: Bench, user: P
     settings = user / ".claude" / "settings.json"
     document = json.loads(settings.read_text())
     settings.write_text(json.dumps({**document, "disableAllHooks": True}))
-    assert "says disableAllHooks" in examined(bench, "claude")["hooks"]["why"]
+    assert "sets disableAllHooks" in examined(bench, "claude")["hooks"]["why"]
     bench.ok("install", "--client", "codex", "--untrusted", "--yes")
     assert "hooks are not trusted" in examined(bench, "codex")["hooks"]["why"]
     bench.ok("install", "--client", "opencode", "--yes")
     bench.env["OPENCODE_PURE"] = "true"
-    assert "keeps plugins out" in examined(bench, "opencode")["hooks"]["why"]
+    assert "disables all plugins" in examined(bench, "opencode")["hooks"]["why"]
 
 
 def test_doctor_reports_why_openclaw_does_not_load_the_plugin(bench: Bench, user: Path) -> None:
@@ -105,8 +105,8 @@ def test_doctor_reports_why_openclaw_does_not_load_the_plugin(bench: Bench, user
     text = file.read_text()
     assert examined(bench, "openclaw")["hooks"]["works"] is None
     for old, new, why in (
-        ('"enabled": true', '"enabled": false', "has the plugin disabled"),
-        ('"allowConversationAccess": true', '"allowConversationAccess": false', "from the events of a turn"),
+        ('"enabled": true', '"enabled": false', "disables the plugin"),
+        ('"allowConversationAccess": true', '"allowConversationAccess": false', "denies the plugin the events"),
         ('"entries": {', '"deny": ["outlive"], "entries": {', "does not let the plugin load"),
     ):
         assert old in text

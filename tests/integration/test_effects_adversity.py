@@ -256,7 +256,7 @@ def test_locale_without_utf8_is_a_gap(bench: Bench, tree: Worktree) -> None:
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     found = bench.json("effects", task)
     assert found["level"] == "partial"
-    assert "the locale is not UTF-8: names that are not ASCII may be told wrongly" in found["gaps"]
+    assert "the locale is not UTF-8: names that are not ASCII may be shown wrongly" in found["gaps"]
     assert {f"{tree.path}/a", f"{tree.path}/b"} <= set(found["created"]), "the others are seen"
 
 
@@ -467,7 +467,7 @@ def test_full_disk_of_the_state_directory_is_a_gap(bench: Bench, tree: Worktree)
         (tree.path / "on").touch()
         assert bench.run("wait", task).returncode == 0
         found = bench.json("effects", task)
-        assert (found["level"], found["gaps"]) == ("partial", ["the disk was full: what it did then is not known"])
+        assert (found["level"], found["gaps"]) == ("partial", ["the disk was full, so changes are missing"])
         created = set(names(found["created"], tree.path))
         assert {"first", "last"} <= created
         assert created <= {"first", "last", *(f"{number:0100}" for number in range(3000))}

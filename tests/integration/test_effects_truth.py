@@ -386,7 +386,7 @@ def test_process_that_enters_a_mount_namespace_is_at_its_root(bench: Bench, plac
     task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", program)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     assert _written(bench, task, place) == ["here", "here too", "there"]
-    assert bench.json("effects", task)["gaps"] == ["it changed what paths mean (setns)"]
+    assert bench.json("effects", task)["gaps"] == ["it changed where paths lead (setns)"]
 
 
 def test_resolve_in_root_keeps_a_path_below_its_root(bench: Bench, place: Path) -> None:

@@ -375,7 +375,7 @@ def test_install_writes_nothing_when_a_configuration_is_broken(bench: Bench, use
     before = tree(user)
     done = bench.run("install", "--yes", "--client", "claude")
     assert done.returncode == 2
-    assert "no JSON" in done.stderr
+    assert "not valid JSON" in done.stderr
     assert tree(user) == before
 
 
@@ -786,10 +786,10 @@ def test_install_and_uninstall_keep_a_comment_in_an_empty_object(bench: Bench, u
 
 
 def test_install_leaves_a_server_of_the_same_name_alone(bench: Bench, user: Path) -> None:
-    """The output says that the user's server was left alone."""
+    """The output says that the user's server was kept."""
     (user / ".claude").mkdir()
     (user / ".claude.json").write_text(OWN_SERVER)
-    assert "left alone" in install(bench, "claude")
+    assert "which is kept" in install(bench, "claude")
     assert (user / ".claude.json").read_text() == OWN_SERVER
 
 
@@ -811,7 +811,7 @@ def test_install_does_not_overwrite_a_file_that_outlive_did_not_write(
     before = tree(user)
     done = bench.run("install", "--yes", "--client", client)
     assert done.returncode == 2
-    assert "somebody else" in done.stderr
+    assert "was not written by Outlive" in done.stderr
     bench.ok("uninstall", "--yes", "--client", client)
     assert tree(user) == before
 
@@ -912,7 +912,7 @@ def test_install_and_uninstall_refuse_a_configuration_that_is_no_regular_file(be
     for verb in ("install", "uninstall"):
         done = bench.run(verb, "--yes", "--client", "claude")
         assert done.returncode == 2
-        assert "no regular file" in done.stderr
+        assert "not a regular file" in done.stderr
     assert sorted(tree(user)) == [".claude", ".claude/settings.json"]
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Change(Value):
-    """The text of one file before and after a change; None means no file."""
+    """The text of one file before and after a change. None means no file."""
 
     path: str
     before: str | None
@@ -42,7 +42,7 @@ class Change(Value):
 
 
 def plan_install(home: Home, client: str, targets: Sequence[Target]) -> list[Change]:
-    """Plan an installation. A plan after an installation has no changes."""
+    """Plan an installation. If Outlive is already installed, the plan has no changes."""
     known = backup.recall(home, client)
     changes = []
     for each in targets:
@@ -80,7 +80,7 @@ def plan_uninstall(home: Home, client: str, targets: Sequence[Target]) -> list[C
 
 
 def plan_removal(home: Home, name: str) -> list[Change]:
-    """Plan the removal of files with backups only; keep files that a user has edited."""
+    """Plan the removal of files that have a backup. Keep files that a user has edited."""
     changes = []
     for path, before in backup.recall(home, name).items():
         now = target_file.read(path)
@@ -91,7 +91,7 @@ def plan_removal(home: Home, name: str) -> list[Change]:
                 before=now,
                 after=now if now is None or is_edited else before.text,
                 made=before.made,
-                left_out=f"{path} was edited since it was made, and is left as it is" if is_edited else "",
+                left_out=f"{path} was edited after Outlive created it, so it is kept" if is_edited else "",
             )
         )
     return changes
@@ -123,10 +123,10 @@ def check_possible(changes: Sequence[Change]) -> None:
     """
     for each in changes:
         if target_file.read(each.path) != each.before:
-            raise UserError(f"{each.path} was changed meanwhile", "nothing was changed by us; try again")
+            raise UserError(f"{each.path} was changed meanwhile", "Outlive changed nothing; try again")
         if not each.is_none and not target_file.is_writable(each.path):
             raise UserError(
-                f"{each.path} cannot be written", "nothing was changed; look at the rights of its directory"
+                f"{each.path} cannot be written", "nothing was changed; check the permissions of its directory"
             )
 
 
@@ -154,7 +154,7 @@ def install(home: Home, client: str, changes: Sequence[Change]) -> None:
 
 
 def uninstall(home: Home, client: str, changes: Sequence[Change]) -> None:
-    """Make the changes; remove the backups and the empty directories of installing."""
+    """Make the changes. Remove the backups and empty directories that Outlive created."""
     for each in changes:
         if not each.is_none:
             target_file.write(each.path, each.after)
@@ -169,7 +169,7 @@ def uninstall(home: Home, client: str, changes: Sequence[Change]) -> None:
 
 
 def _offer_command(home: Home) -> None:
-    """Make a directory with only the `outlive` command, for shells without it in PATH."""
+    """Make a directory with only the `outlive` command, for shells that lack it."""
     script, own = command_path(), home.path + "/bin"
     if not os.path.isabs(script):
         return
@@ -181,7 +181,7 @@ def _offer_command(home: Home) -> None:
 
 def diff(change: Change) -> str:
     """Return a change as a unified diff."""
-    from difflib import unified_diff  # noqa: PLC0415 - only when a person sees the changes
+    from difflib import unified_diff  # noqa: PLC0415 - only needed if a person sees the changes
 
     before, after = ((text or "").splitlines(keepends=True) for text in (change.before, change.after))
     lines = unified_diff(

@@ -1,8 +1,8 @@
 """Work during a running command, in a low-priority fork of the keeper.
 
-A fork frees its memory when it ends, and a thread would delay the processes whose calls are observed. The fork closes
-every descriptor on which other processes wait. It keeps the record open, which shows that the fork is not a process of
-the task.
+The work runs in a fork, because a fork frees its memory when it ends. A thread would delay the processes whose calls
+are observed. The fork closes every descriptor on which other processes wait. It keeps the attempt's record file open:
+this open file shows that the fork is not a process of the task.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _AT_ONCE = 64
 _LEAP = timedelta(days=1)
 _EDITS_KEPT = timedelta(days=7)
 _LEFT_PATHS_KEPT = timedelta(days=1)
-# A process that waited for an ending reads the task within this time, however short its retention is.
+# A process that waited for the end of a task may need this time to read the task. So no task is deleted sooner.
 _READ_WITHIN = timedelta(minutes=1)
 
 
@@ -44,9 +44,10 @@ def disk_cap(environ: Mapping[str, str]) -> int:
 def plan_tidying(
     ledger: SqliteLedger, now: datetime, cap: int, limit: int, settled_by: datetime | None = None
 ) -> list[Deletable]:
-    """Return tasks past their date, and the oldest if all other output exceeds `cap`.
+    """Return the ended tasks to delete, at most `limit`.
 
-    At most `limit` tasks are returned, each settled at `settled_by` or earlier.
+    These are the tasks that are past their date. If the output of the remaining tasks exceeds `cap` bytes, the oldest
+    tasks are added. Tasks that were settled after `settled_by` are left out.
     """
     retention = Retention(ledger)
     settled_by = settled_by or now
@@ -63,7 +64,10 @@ def plan_tidying(
 
 
 def tidy(home: Home, ledger: SqliteLedger, chosen: Sequence[Deletable]) -> list[str]:
-    """Delete rows, then bundles: a kill in between leaves no row without files."""
+    """Delete tasks: first their rows, then their files. Return the ids of the tasks.
+
+    If this process is killed in between, files without a row remain, but no row without files.
+    """
     gone = Retention(ledger).delete([each.task for each in chosen])
     sessions = {each.task: each.session for each in chosen}
     for task in gone:
@@ -71,14 +75,14 @@ def tidy(home: Home, ledger: SqliteLedger, chosen: Sequence[Deletable]) -> list[
         try:
             discard_bundle(home.bundle(task))
         except OSError:
-            continue  # the files have no row now, and `outlive audit` lists them
+            continue  # the files remain without a row, and `outlive audit` lists them
     return gone
 
 
 def tidy_a_little(home: Home, ledger: SqliteLedger, now: datetime) -> None:
     """Delete a limited number of due tasks, leases and old rows.
 
-    Does nothing if the launch before the last one is more than a day ago. Then the clock may have been set forward.
+    Does nothing if the launch before the last one is more than a day ago, because the clock may have been set forward.
     """
     if now - Retention(ledger).last_but_one_launch(now) > _LEAP:
         return

@@ -1,6 +1,6 @@
 """The ways in which a keeper sees the end of its command.
 
-The first class learns most about the end, and the last one least:
+The first class learns the most about the end, and the last class the least:
 
 - `OwnWitness`: the witness that this keeper forked reports the end.
 - `OrphanedCommand`: that witness was killed, and the kernel made the command a child of the keeper.
@@ -33,7 +33,7 @@ else:
 _KERNEL_TELLS_WITHIN, _A_MOMENT = 5.0, 0.001
 _STEPS = {
     "chdir": "the directory cannot be entered",
-    "fork": "no process can be made",
+    "fork": "no process can be created",
     "exec": "the command cannot be executed",
 }
 
@@ -65,7 +65,7 @@ class OwnWitness:
 
 
 class OrphanedCommand:
-    """The command as a child of the keeper, which is the subreaper above its witness."""
+    """A command whose witness was killed, so that the command is now our child."""
 
     def __init__(self, pidfd: int, pid: int, record_fd: int) -> None:
         self.fd = pidfd
@@ -74,7 +74,7 @@ class OrphanedCommand:
         self._not_ours_since = 0.0
 
     def wait_for_begin(self) -> bool:
-        """Wait until the command is executed. Return False if its process ends before."""
+        """Wait until the command is executed. Return False if its process ends first."""
         while has_executed(self._pid) is False:
             if has_exited(self.fd):
                 return has_executed(self._pid) is not False
@@ -104,7 +104,7 @@ class OrphanedCommand:
         if seen is None:
             return self
         began = _started(self._record, self._pid)
-        # A command-to-be that could not execute the command has already written the reason into the record.
+        # A child process that could not execute the command has already written the reason into the record.
         if read_evidence(self._record, "keeper") is None and began != "unknown":
             (write_exit if began == "yes" else write_unbegun)(self._record, seen.si_code, seen.si_status)
         os.waitpid(self._pid, 0)
@@ -138,15 +138,15 @@ class ReparentedCommand:
         self._was_adopted = read_identity(record_fd, "witness") is None
 
     def look(self) -> Evidence | ExitWatch:
-        # The kernel has the status once the parent has reaped the process, which takes a moment.
+        # The kernel reports the status only after the parent has reaped the process. So wait a moment for the status.
         ended, until = time.time_ns() // 1000, time.monotonic() + _KERNEL_TELLS_WITHIN
         while (status := exit_status_of(self.fd)) is None and time.monotonic() < until:
             time.sleep(0.01)
         own = read_evidence(self._record, "adopter")
         if own is not None:
-            return own  # a command-to-be that could not execute the command has written this evidence
+            return own  # a child process that could not execute the command has written this evidence
         if status is None and self._was_adopted:
-            detail = "it has ended, and its exit code is known to its parent only: read its output"
+            detail = "only the parent of the process knows its exit code: read the output to see how it ended"
             return Evidence(kind="exited", seen_by="adopter", cause=EXIT_UNKNOWN, detail=detail, at=from_micros(ended))
         began = _started(self._record)
         # If the command may not have been executed, the status of the process is not the command's exit status.
@@ -171,11 +171,11 @@ def read_evidence(record_fd: int, seen_by: str) -> Evidence | None:
             seen_by="keeper",
             started="no",
             cause=INSTALLATION_GONE,
-            detail="Outlive was removed or replaced while the task waited, so nothing ran; `outlive retry` starts it",
+            detail="Outlive was removed or replaced while the task waited: it never ran; `outlive retry` starts it",
         )
     at = from_micros(int(slot["at"]))
     if slot.get("what") == "go":
-        # The keeper or the command-to-be was killed before the command began. So the command itself did not fail.
+        # The keeper or the child process was killed before the command began. So the command itself did not fail.
         return never_begun("killed_at_start" if "signal" in slot else "keeper_killed")
     if "error" in slot:
         detail = f"{_STEPS[slot['what']]}: {os.strerror(int(slot['error']))}"
@@ -195,9 +195,10 @@ def read_evidence(record_fd: int, seen_by: str) -> Evidence | None:
 
 
 def read_identity(record_fd: int, who: str = "") -> tuple[Identity, dict[str, str]] | None:
-    """Return the process that the record names, if any, and the record.
+    """Return the identity of a recorded process, and the process slot of the record.
 
-    A process that Outlive did not start has no witness.
+    `who` is "witness" for the witness, and empty for the command. Returns None if the process is not recorded. A
+    process that Outlive did not start has no witness.
     """
     slot = record.read_slot(record_fd, "process")
     if slot is None or (who and who not in slot):
@@ -213,7 +214,7 @@ def read_identity(record_fd: int, who: str = "") -> tuple[Identity, dict[str, st
 
 
 def command_of(record_fd: int) -> int:
-    """Return the pid of the command or of the command-to-be; 0 if it is unknown."""
+    """Return the pid of the command's process. Return 0 if it is unknown."""
     found = read_identity(record_fd)
     return found[0].pid if found else 0
 

@@ -10,7 +10,10 @@ from outlive.linux.processes import Identity, identify, open_verified
 
 
 def remember(record_fd: int, pidfd: int) -> None:
-    """Record the owner's identity, unless it has ended: the pidfd shows that already."""
+    """Record the owner's identity, so that an adopting keeper can find the owner.
+
+    Does nothing if the owner has ended, because the pidfd shows that already.
+    """
     try:
         with open(f"/proc/self/fdinfo/{pidfd}", encoding="ascii") as file:
             pid = next(int(line.split()[1]) for line in file if line.startswith("Pid:"))

@@ -1,12 +1,12 @@
 """Hibernation of a keeper while its task waits for its turn or its next attempt.
 
-A waiting keeper holds two megabytes that it does not need. So it executes a bare interpreter that sleeps in one poll(),
-and then becomes a keeper again. It keeps its process, its rights and its locks. Its plan is kept in a file in memory,
-the note, because the environment of the command must not be on disk.
+A waiting keeper would use two megabytes that it does not need. So the keeper replaces itself with a bare interpreter,
+which sleeps in one poll() and then becomes a keeper again. It keeps its pid, its rights and its locks. Its plan is kept
+in a file in memory, the note, because the environment of the command must not be on disk.
 
-The installation may be upgraded or deleted meanwhile, so the keeper takes a copy of its code along. If neither can be
-imported, it writes into the exit record that the command never began, and why. The next reader of the ledger settles
-the attempt from this record.
+The installation may be upgraded or deleted meanwhile, so the keeper takes a copy of its code along. If neither the copy
+nor the installed code can be imported, the interpreter writes into the exit record that the command never began, and
+why. The next reader of the ledger settles the attempt from this record.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from outlive.code_copy import CodeCopy
     from outlive.keeper.plan import Note, Plan
 
-# This program runs with -I -S, so that only built-in modules and `select` are imported. The keeper's code is loaded
-# into the same interpreter, because starting another one takes as long, and hundreds of keepers may be woken at once.
+# This program runs with -I -S, so that only built-in modules and `select` are imported. After the sleep, the same
+# interpreter loads the keeper's code. Starting a second interpreter would take about as long as loading the code, and
+# hundreds of keepers may wake at once.
 _SLEEP = """
 import sys
 from marshal import loads
@@ -94,9 +95,9 @@ def fall_asleep(
 ) -> NoReturn:
     """Sleep until the awaited FIFOs hang up, a message comes, or `until` is reached.
 
-    Each of the `doors` is a FIFO of another task that hangs up when this task need not wait for that task any more. The
-    sleep ends after `how_many` of them. `until` is a monotonic time. The process continues in
-    `service.tasks.wait_turn.wake`, with the copy of the code, or with the installed code if ours `is_outdated`.
+    Each of the `doors` is a FIFO of another task. It hangs up when this task need not wait for that task any more. The
+    sleep ends when `how_many` of these FIFOs have hung up. `until` is a monotonic time. Then the process continues in
+    `service.tasks.wait_turn.wake`. It uses the copy of the code, or the installed code if `is_outdated`.
     """
     copy = None if is_outdated else carry(plan.home.path)
     note = os.memfd_create("outlive-note")
@@ -115,15 +116,15 @@ def fall_asleep(
     try:
         os.execve(program, [program, "-I", "-S", "-c", _SLEEP, *arguments], os.environ)
     except OSError:
-        # The interpreter was deleted, or there is no memory for another one. Sleep in this one, which takes more
-        # memory.
+        # The interpreter was deleted, or there is too little memory to start it. So sleep in the present interpreter,
+        # although this takes more memory.
         sys.argv = ["-c", *arguments]
         exec(_SLEEP, {})  # noqa: S102 - our own program
         os._exit(1)
 
 
 def _copy_in_note(copy: CodeCopy | None) -> dict[str, object]:
-    """Return what the sleeper imports, and its exit record if imports fail."""
+    """Return the code for the note, and the exit record to write if imports fail."""
     never_begun = text_of_slot("exit", what="wake", error=ENOENT)
     try:
         finder = b"" if copy is None else copy.own_code()

@@ -31,8 +31,8 @@ def read_intent(record_fd: int) -> Intent | None:
 
 
 def write_intent(record_fd: int, kind: IntentKind, now: datetime) -> None:
-    """Record why the tree is about to be ended, for the process that settles the task."""
+    """Record why the keeper is about to end the task's processes."""
     try:
         record.write_slot(record_fd, "intent", kind=kind, at=to_micros(now))
     except OSError:
-        pass  # on a failing disk the ending goes on, but it may be reported as a plain signal
+        pass  # if the disk fails, the processes are ended all the same, but the end may be reported as a plain signal

@@ -1,7 +1,10 @@
 """The keeper: the detached process that owns one attempt from start to settlement.
 
-The functions are in the order of its work. While the command runs, a keeper locks nothing in the ledger and needs no
-import, and it ignores the signals that end an ordinary process.
+The functions are in the order of its work. While the command runs, a keeper holds no lock of the ledger and needs no
+import. It ignores the signals that end an ordinary process.
+
+A "go" is a message of one byte. The launcher's go lets the keeper begin the attempt. The keeper's go lets the child
+process of the witness execute the command.
 """
 
 from __future__ import annotations
@@ -58,7 +61,8 @@ class Prepared(Value):
 def keep(plan: Plan, held: HeldFiles, go: int, ready: int) -> NoReturn:
     """Run one attempt in this new process: start, supervise and settle it.
 
-    If a process fails or dies before the launcher's go, after which the row is durable, no command begins.
+    The launcher sends its go when the row is durable. If the launcher, the keeper or the witness fails or dies before
+    that, no command begins.
     """
     become_keeper(plan, held, (go, ready))
     keep_until_settled(plan, held, go, ready, fork_witness)
@@ -137,8 +141,9 @@ def _prepare(plan: Plan, held: HeldFiles, not_for_it: tuple[int, ...], start_wit
         input=plan.files.input if launch.takes_input else None,
         shared_listener=None if observation is None else observation.shared_listener,
     )
-    # The witness must close these. A copy in the witness would hide the keeper's death from the launcher, which
-    # waits for an answer, from the command-to-be, which waits for its go, and from processes that wait for the end.
+    # The witness must close these descriptors. A copy in the witness would hide the keeper's death from three kinds of
+    # processes: the launcher, which waits for an answer; the child process, which waits for its go; and all processes
+    # that wait for the end.
     start_witness(start, (*not_for_it, begin_write, voice_read, held.control, held.done))
     os.close(voice_write)
     os.close(begin_read)
@@ -152,7 +157,7 @@ def _prepare_observation(plan: Plan, held: HeldFiles) -> PreparedObservation | N
     """Return the prepared observation. Return None if it is off or impossible."""
     if plan.launch.observe == "off":
         return None
-    from outlive.keeper.observation.observation import PreparedObservation  # noqa: PLC0415 - not every command is observed
+    from outlive.keeper.observation.observation import PreparedObservation  # noqa: PLC0415 - only observed commands need it
 
     try:
         return PreparedObservation(plan, held.record)
@@ -178,8 +183,8 @@ def fork_witness(
 def wait_for_go(plan: Plan, held: HeldFiles, go: int) -> IntentKind | None:
     """Wait for the launcher's go, which means that the row is durable.
 
-    Returns None after the go, or the kind of an earlier request to end the attempt. If the launcher dies or fails,
-    abandons the attempt and exits.
+    Returns None after the go. If a request to end the attempt comes first, returns its kind. If the launcher dies or
+    fails, abandons the attempt and exits.
     """
     waiting = poll()
     for fd in (go, held.control):
@@ -205,7 +210,8 @@ def wait_for_go(plan: Plan, held: HeldFiles, go: int) -> IntentKind | None:
 def _see_through(plan: Plan, held: HeldFiles, prepared: Prepared, ready: int | None) -> bool:
     """Let the command begin, supervise it, and settle its attempt.
 
-    Does not return if there is a next attempt. Otherwise returns whether our own witness has seen the end.
+    Does not return if there is a next attempt, because the keeper hibernates until then. Otherwise returns whether our
+    own witness has seen the end.
     """
     first, observation = _start_command(held, prepared)
     began = not isinstance(first, Evidence) or first.kind in ("exited", "signalled")
@@ -220,7 +226,7 @@ def _see_through(plan: Plan, held: HeldFiles, prepared: Prepared, ready: int | N
         answer(ready, "ended")
     finished = None if observation is None else observation.finish()
     if again is not None:
-        from outlive.keeper.hibernate import fall_asleep  # noqa: PLC0415 - most tasks are not retried
+        from outlive.keeper.hibernate import fall_asleep  # noqa: PLC0415 - only retried tasks need it
 
         fall_asleep(again.plan, again.held, until=ended + again.delay_s)
     if finished is not None:
@@ -234,7 +240,7 @@ def _start_command(held: HeldFiles, prepared: Prepared) -> tuple[Evidence | Exit
     """Let the command begin. Return its evidence or exit watch, and its observation."""
     sight = prepared.sight
     first = sight.look()
-    if first is not sight:  # the witness failed or was killed before the go, so the go must not be given
+    if first is not sight:  # the witness failed or was killed before the go, so do not send the go
         return first if isinstance(first, Evidence) else never_begun(), None
     observation = None
     if prepared.observation is None:
@@ -260,9 +266,9 @@ def _supervise(plan: Plan, held: HeldFiles, prepared: Prepared, observation: Run
 
 
 def _record_left_open(plan: Plan) -> None:
-    """Record what the attempt left changed, unless the settlement has done so."""
+    """Record the paths that the attempt left changed, unless the settlement has."""
     try:
-        from outlive.keeper.observation.record_left_open import changed_nothing, record_at_end  # noqa: PLC0415 - most tasks succeed
+        from outlive.keeper.observation.record_left_open import changed_nothing, record_at_end  # noqa: PLC0415 - only failed tasks need it
     except ImportError:
         return  # the installation was deleted while the task ran, and readers replay the journal instead
     if not changed_nothing(plan):

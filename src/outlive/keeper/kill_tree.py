@@ -1,4 +1,4 @@
-"""The end of a process tree, by signals to its processes only, until none lives."""
+"""The ending of a process tree by signals, until no process of the tree lives."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Ended(Value):
     """The result of ending a tree."""
 
     told: frozenset[int]
-    """The pids that one of our signals has reached."""
+    """The pids of the processes that got one of our signals."""
     hiding: frozenset[int] = frozenset()
-    """The pids that still appeared and vanished at the end, because a process forks and exits in turn."""
+    """The pids of processes that evaded the signals: each forks a new process and exits."""
 
 
 def end_tree(
@@ -40,8 +40,8 @@ def end_tree(
 ) -> Ended:
     """Interrupt, terminate and kill all members of a tree, including new ones.
 
-    `meanwhile` is called repeatedly while members live. A member that was seen once is remembered, because it is harder
-    to find when its parents have ended.
+    `meanwhile` is called repeatedly while members live. A member that was found once is remembered, because it is
+    harder to find when its parents have ended.
     """
     known: dict[Member, None] = {}
     reached: set[int] = set()
@@ -58,14 +58,15 @@ def end_tree(
                         reached.add(member.pid)
             meanwhile()
             _await_any_end(alive)
-    # Call this even if members are still found: each check may find another process, which forks and exits in turn.
+    # Call this even if members are still found. If a process forks and exits in turn, each check finds another member.
     return Ended(told=frozenset(reached), hiding=_kill_forking(heirs, is_foreign or keeps_another_task))
 
 
 def _kill_forking(heirs: tuple[int, ...], is_foreign: Callable[[int], bool]) -> frozenset[int]:
-    """Kill processes that fork and exit in turn. Return those that are left.
+    """Kill processes that fork and exit in turn. Return the pids that are left.
 
-    Only children of an heir, a process that inherits orphans, are killed. So no foreign process is killed.
+    Only the children of heirs are killed, so no foreign process is killed. An heir is a process of ours that inherits
+    orphans.
     """
     until = time.monotonic() + _CHASE_S
     before = heirs_children(heirs, is_foreign)
@@ -87,8 +88,8 @@ def _kill_forking(heirs: tuple[int, ...], is_foreign: Callable[[int], bool]) -> 
 def _kill_child(pid: int, heirs: tuple[int, ...]) -> None:
     """Kill a child of an heir. If it is our own child, kill its whole process group.
 
-    No member of a group escapes by forking. Other processes cannot get the group's number while it has a member that
-    only we can reap.
+    No member of a group escapes by forking. The number of the group cannot be reused as long as the group has a member
+    that only we can reap.
     """
     try:
         pidfd = os.pidfd_open(pid)
@@ -110,7 +111,10 @@ def _kill_child(pid: int, heirs: tuple[int, ...]) -> None:
 def _still_alive(
     known: dict[Member, None], members: Callable[[], list[Member]], is_foreign: Callable[[int], bool] | None
 ) -> list[Member]:
-    """Return the living members. Check several times, because forks hide members."""
+    """Return the living processes of the tree.
+
+    Scan again if none is found, because one scan can miss a process that forks at that moment.
+    """
     for glance in range(_GLANCES):
         if glance:
             time.sleep(_BETWEEN_GLANCES)
@@ -127,7 +131,10 @@ def _still_alive(
 
 
 def _tell(member: Member, number: int) -> bool:
-    """Signal this member, and no later process. Return whether the signal was sent."""
+    """Send a signal to a member, but never to a later process with the same pid.
+
+    Returns whether the signal was sent.
+    """
     try:
         pidfd = os.pidfd_open(member.pid)
     except OSError:
@@ -146,7 +153,7 @@ def _tell(member: Member, number: int) -> bool:
 
 
 def _await_any_end(members: list[Member]) -> None:
-    """Sleep until a member ends, but only briefly, because new ones may be born."""
+    """Sleep until a member ends, but only briefly, because new members may appear."""
     waiting, opened = poll(), []
     try:
         for member in members[:_MOST_WATCHED]:

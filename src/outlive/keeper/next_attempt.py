@@ -1,4 +1,4 @@
-"""The next attempt of a task with retries, made by the keeper of the last one."""
+"""The next attempt of a task, prepared by the keeper of the previous attempt."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The plan of an attempt: everything that its keeper needs to know.
 
 The installation may be upgraded or deleted while the command runs, so a plan has no path of a module to import later.
-Its note of plain data is for the next program or attempt of a keeper. A note is only ever in memory, because it has the
-environment of the command, which must not be on disk.
+A note is a plan as plain data. A keeper passes a note on when it executes another program or takes another attempt. A
+note is kept only in memory, because it contains the environment of the command, which must not be on disk.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Plan(Value):
     """The monotonic time at which the attempt has waited too long for its turn."""
 
     def note(self) -> Note:
-        """Return the plan as plain data, without the launch, which the bundle has."""
+        """Return the plan as plain data, without the launch, which is in the bundle."""
         return {
             **self.surroundings.__dict__,
             "home": self.home.path,

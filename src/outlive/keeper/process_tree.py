@@ -44,13 +44,13 @@ def descendants(
 ) -> list[Member]:
     """Return the living descendants of a process, nearest first, without zombies.
 
-    Processes of another task are left out. Its keeper and witness are descendants only because our witness, as
-    subreaper, inherited them. `own` are the keeper and witness of this task.
+    Processes of other tasks are left out. They can be descendants, because our witness inherits all orphans below it.
+    `own` are the keeper and witness of this task.
     """
     is_foreign = is_foreign or keeps_another_task
     found: dict[int, None] = {}
-    # A process whose parent dies during the walk moves up, to `root` or to one of `own`, which inherit
-    # orphans. So the walk is repeated until the direct children of these stay the same.
+    # If a process's parent dies during the walk, the process becomes a child of `root` or of one of `own`, because
+    # they inherit orphans. So the walk is repeated until the direct children of these heirs stay the same.
     heirs = frozenset((root, *own))
     nearest = {heir: children(heir) for heir in heirs}
     for _ in range(_MOST_LOOKS):
@@ -85,8 +85,8 @@ def heirs_children(heirs: Iterable[int], is_foreign: Callable[[int], bool]) -> f
 def keeps_another_task(pid: int) -> bool:
     """Return whether this process is a keeper, a witness, or a spawner of keepers.
 
-    The name is easy to forge, but the open record is not. A keeper that falls asleep or wakes has another name for a
-    moment. An idle keeper and its spawner have no record open, but a marker.
+    The name of a process is easy to forge, and a keeper that falls asleep or wakes has another name for a moment. So
+    this checks for an open record file. An idle keeper and its spawner have a marker open instead of a record.
     """
     is_named_so = name_of(pid) in (KEEPER_NAME, WITNESS_NAME)
     try:
@@ -104,8 +104,8 @@ def keeps_another_task(pid: int) -> bool:
 def runs_another_task(pid: int, home: Home, task: str) -> bool:
     """Return whether this process is the command of another task.
 
-    Its keeper may be dead. The environment must name the task, and the task's record must name the process, because the
-    environment alone is easy to forge.
+    The keeper of that task may be dead. The environment must name the task, and the task's record must name the
+    process, because the environment alone is easy to forge.
     """
     other = setting_of(pid, "OUTLIVE_TASK")
     return other.isalnum() and other != task and is_named_by_record(pid, home.bundle(other))
@@ -160,7 +160,7 @@ def remnants(task: str, record_fd: int | None, is_foreign: Callable[[int], bool]
 
 
 def describe(members: Iterable[Member]) -> tuple[LeftRunning, ...]:
-    """Return the processes with their command lines, without those that have ended."""
+    """Return the living ones of these processes, with their command lines."""
     named = [(member, command_line(member.pid)[:200]) for member in members]
     return tuple(
         LeftRunning(pid=member.pid, command=name, start=member.start, inode=member.inode)
@@ -181,7 +181,7 @@ def children(pid: int) -> list[int]:
         except FileNotFoundError:
             if not os.path.exists("/proc/thread-self/children"):
                 break
-            # The thread has exited, and another thread has its children, or the whole process has exited.
+            # The thread has exited. Either another thread has its children now, or the whole process has exited.
             if not os.path.exists(f"/proc/{pid}"):
                 return []
         except OSError:

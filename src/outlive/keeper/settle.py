@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from outlive.keeper.plan import Plan
 
 _TRIES = 8
-_TIDIES_ONE_IN = 16  # the task's id decides which endings tidy, because keepers share no counter
+_TIDIES_ONE_IN = 16  # the task's id decides whether its keeper deletes due tasks, because keepers share no counter
 
 
 def deliver_if_owed(home: Home, ledger: SqliteLedger) -> None:
-    """Start a deliverer if notices are owed to sinks and none is running."""
+    """Start a deliverer if a sink has not got its notices and no deliverer is running."""
     try:
         if ledger.owes_sinks():
             start_deliverer(home)
@@ -38,7 +38,7 @@ def deliver_if_owed(home: Home, ledger: SqliteLedger) -> None:
 
 
 class SettlementWriter:
-    """The keeper's connection to the ledger, which locks nothing until the end."""
+    """The keeper's connection to the ledger, which holds no lock until the end."""
 
     def __init__(self, plan: Plan, held: HeldFiles, on_settled: Callable[[], None]) -> None:
         self._on_settled = on_settled
@@ -52,7 +52,7 @@ class SettlementWriter:
         give_back_memory()
 
     def say(self, condition: Condition | None) -> None:
-        """Set the condition of the running attempt, and let sinks be notified of it."""
+        """Set the condition of the running attempt, and have sinks notified of it."""
         try:
             with self._ledger.use(datetime.now(UTC)) as ledger:
                 ledger.set_condition(self._plan.launch.id, self._plan.files.number, condition)
@@ -69,7 +69,7 @@ class SettlementWriter:
         """Settle the attempt, then release every process that waits for its end.
 
         Returns False if another process has settled it, or if the ledger cannot be written. In the second case, a
-        reader settles from the exit record.
+        reader of the ledger later settles the attempt from the exit record.
         """
         keep_freed_memory()
         for attempt in range(_TRIES):
@@ -88,8 +88,9 @@ class SettlementWriter:
             except NewerLedger:
                 break  # an upgrade has changed the ledger, so a retry would only delay the waiters
             except LedgerIncomplete:
-                # The ledger is gone, and only a reader creates a new one. That reader may be waiting for our end, so
-                # do not retry. A next attempt is worth the retries, because a reader that settles does not start it.
+                # The ledger is gone, and only a reader creates a new one. That reader may be waiting for the end of
+                # this attempt, so do not retry. But retry if there is a next attempt, because a reader would not
+                # start it.
                 if again is None:
                     break
             except Unavailable:
@@ -115,7 +116,7 @@ class SettlementWriter:
         """Delete a few tasks that are due, while the ledger is open and no process waits."""
         if sum(self._plan.launch.id.encode()) % _TIDIES_ONE_IN == 0:
             try:
-                from outlive.keeper.cleanup import tidy_a_little  # noqa: PLC0415 - few endings need it
+                from outlive.keeper.cleanup import tidy_a_little  # noqa: PLC0415 - only one keeper in sixteen needs it
 
                 tidy_a_little(self._plan.home, ledger, datetime.now(UTC))
             except (ImportError, OutliveError):

@@ -1,7 +1,8 @@
-"""The deliverer: a process that delivers notices to sinks until none is owed.
+"""The deliverer: a process that delivers notices to sinks until all are delivered.
 
-The process that settles an attempt starts a deliverer, if notices are owed and none runs. A deliverer is a fresh
-interpreter, so the keeper neither waits for it nor holds its memory. If it dies, the next ending starts another one.
+The process that settles an attempt starts a deliverer, if a sink has not got its notices and no deliverer is running. A
+deliverer is a fresh interpreter, so the keeper neither waits for it nor holds its memory. If a deliverer dies, the next
+ending starts another one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The start of a keeper: two forks, a new session, and an answer to the launcher.
 
-Only a small process with a single thread may do this: the CLI, or the spawner of a larger program.
+Only a small process with a single thread may start a keeper: the CLI, or the spawner of a larger program.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _keepers: IdleKeepers | None = None
 def become_detached() -> IdleKeepers:
     """Make this detached process a spawner, the parent of the keepers in its pool."""
     global _is_detached, _keepers  # noqa: PLW0603 - facts about this process
-    from outlive.keeper.pool.idle_keeper import IdleKeepers  # noqa: PLC0415 - a launch of one task needs no pool
+    from outlive.keeper.pool.idle_keeper import IdleKeepers  # noqa: PLC0415 - only a spawner needs it
 
     _is_detached = True
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -45,8 +45,8 @@ def become_detached() -> IdleKeepers:
 def _fork_away(life: Callable[[], NoReturn], wake: int, not_for_it: int) -> None:
     """Fork a process, in a session of its own, that does not remain our child.
 
-    A client that kills our caller with all descendants, because a call takes too long, must not find it. In a spawner
-    one fork is enough, because the spawner is not a descendant of the client.
+    If a call takes too long, a client may kill our caller with all its descendants. The new process must not be among
+    them. In a spawner one fork is enough, because the spawner is not a descendant of the client.
     """
     if not _is_detached:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # with SIGCHLD ignored, waitpid would find no child
@@ -58,7 +58,7 @@ def _fork_away(life: Callable[[], NoReturn], wake: int, not_for_it: int) -> None
         return
     try:
         os.setsid()
-        os.close(not_for_it)  # with a copy of this end, the keeper would not notice our death
+        os.close(not_for_it)  # if the keeper had a copy of this end, it would not notice the launcher's death
         if _is_detached or os.fork() == 0:
             # A new process shares the processor of its parent until the parent sleeps. A process that
             # is woken gets an idle processor. So the new process sleeps first, and is woken at once.
@@ -69,9 +69,9 @@ def _fork_away(life: Callable[[], NoReturn], wake: int, not_for_it: int) -> None
 
 
 class NewKeeper:
-    """A keeper that prepares itself while its row is written, and begins at the go.
+    """A new keeper: it prepares itself while its row is written, and begins at the go.
 
-    A keeper that is dismissed, or whose launcher dies, starts no command, and settles the attempt if it has a row.
+    If the keeper is dismissed or its launcher dies, it starts no command. It settles the attempt if there is a row.
     """
 
     def __init__(self, held: HeldFiles, life: Callable[[int, int], NoReturn], give: Callable[[int, int], bool]) -> None:
@@ -105,8 +105,8 @@ class NewKeeper:
     def begin(self, within_ms: int = _CONFIRMING_TAKES_AT_MOST_MS) -> Answer:
         """Send the go to the keeper, and return the keeper's answer.
 
-        `died` means that no process is left that could finish the attempt, so reconciling must find out how far it
-        came. `silent` means no answer in time: the keeper may be stopped, or wait for a disk.
+        `died` means that no process is left to finish the attempt, so the reconciler must find out how far it came.
+        `silent` means that no answer came in time: the keeper may be stopped, or may be waiting for a disk.
         """
         self._let_go(b"g")
         waiting = poll()
@@ -121,7 +121,10 @@ class NewKeeper:
         return answers.get(word, "died")
 
     def _let_go(self, word: bytes) -> None:
-        """Send a message. Close our files, or else a dead attempt would seem alive."""
+        """Send a message, and close our copies of the attempt's files.
+
+        With an open copy, a dead attempt would seem alive.
+        """
         self._is_ours = False
         self._held.close()
         self._tell(word)
@@ -131,11 +134,11 @@ class NewKeeper:
         try:
             os.write(self._go, word)
         except BrokenPipeError:
-            pass  # the keeper was killed, which shows when its answer is read
+            pass  # the keeper was killed, which `begin` notices when it reads the answer
 
 
 def stand_by(plan: Plan, held: HeldFiles, life: Life = keep) -> NewKeeper:
-    """Return a new keeper for a locked attempt, which begins once the row is written."""
+    """Return a keeper for a locked attempt. It begins once the row is written."""
     if _keepers is None or not _keepers.have_room or life is not keep or not _frees_its_keeper(plan):
         return NewKeeper(held, lambda go, ready: life(plan, held, go, ready), _give_to_none)
     return _from_pool(_keepers, plan, held)
@@ -153,7 +156,7 @@ def _frees_its_keeper(plan: Plan) -> bool:
 
 def _from_pool(keepers: IdleKeepers, plan: Plan, held: HeldFiles) -> NewKeeper:
     """Return an idle keeper of the pool, or a new one that joins the pool."""
-    from outlive.keeper.pool.idle_keeper import keep_repeatedly  # noqa: PLC0415 - already loaded
+    from outlive.keeper.pool.idle_keeper import keep_repeatedly  # noqa: PLC0415 - this module is already loaded
 
     channel: list[int] = []
 

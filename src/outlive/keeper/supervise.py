@@ -1,4 +1,4 @@
-"""The supervision of a running attempt, in one poll() until its settlement."""
+"""The supervision of a running attempt: one poll() loop until its settlement."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ class Supervision:
         """Called once, when the command has ended, before any waiter is notified."""
 
     def _find_deadline(self, started_ns: int) -> float | None:
-        """Return the deadline, on a clock that stands still while the machine sleeps."""
+        """Return the deadline, by a clock that stops while the machine sleeps."""
         timeout = self._plan.launch.timeout
         return None if timeout is None else started_ns / 1e9 + timeout.total_seconds()
 
     def _watch_idleness(self) -> IdleTimeout:
-        from outlive.keeper.idle_timeout import IdleTimeout  # noqa: PLC0415 - few tasks have an idle timeout
+        from outlive.keeper.idle_timeout import IdleTimeout  # noqa: PLC0415 - only tasks with an idle timeout need it
 
         limit = self._plan.launch.idle_timeout
         assert limit is not None  # noqa: S101 - for the type checker
@@ -99,7 +99,7 @@ class Supervision:
             if self.sight.fd in ready:
                 seen = self.sight.look()
                 if isinstance(seen, OrphanedCommand):
-                    signal.signal(signal.SIGCHLD, lambda *_: None)  # wakes us for each orphan that ends
+                    signal.signal(signal.SIGCHLD, lambda *_: None)  # so that each orphan that ends wakes poll()
                     seen.reap_others()
                 continue
             if self._command in ready:
@@ -122,7 +122,7 @@ class Supervision:
         """
         self.sight = sight
         if isinstance(sight, ReparentedCommand) and not self._is_unkept:
-            from outlive.keeper.observation.unanswered_calls import note_unanswered  # noqa: PLC0415 - already loaded in an adopter
+            from outlive.keeper.observation.unanswered_calls import note_unanswered  # noqa: PLC0415 - an adopter has already loaded this module
 
             self._is_unkept, self._detail = True, note_unanswered(self._plan.files)
 
@@ -138,7 +138,7 @@ class Supervision:
             self._output.look()
 
     def _watch(self) -> None:
-        """Open the descriptors that wake the keeper, once."""
+        """Open the descriptors that wake the keeper, if they are not open yet."""
         if not self._is_watching:
             self._is_watching = True
             found = read_identity(self._held.record)
@@ -160,7 +160,7 @@ class Supervision:
             self._end("timeout")
 
     def _resume(self) -> None:
-        """Continue an ending by a killed keeper, or end a task whose owner is gone."""
+        """End the task if a killed keeper was ending it, or if its owner is gone."""
         if self._intent is not None:
             self._end(self._intent.kind)
         elif self._is_abandoned:
@@ -182,7 +182,7 @@ class Supervision:
         if self._idleness is not None:
             spans.append(min(self._idleness.next_look, 86400.0))
         if self._deadline is not None:
-            # poll() counts milliseconds in 32 bits, which a month exceeds, so the wait is split into days.
+            # poll() counts milliseconds in 32 bits, and a month has more. So the wait is split into days.
             spans.append(min(max(0.0, self._deadline - time.monotonic()), 86400.0))
         ready = {fd for fd, _ in waiting.poll(min(spans) * 1000 if spans else None)}
         if not ready and self._rehearsal is not None and time.monotonic() >= self._rehearsal:
@@ -232,7 +232,10 @@ class Supervision:
         return frozenset((os.getpid(), witness[0].pid if witness else os.getpid()))
 
     def _pids(self) -> list[int]:
-        """Return the members, and the witness, which has the times of reaped members."""
+        """Return the pids of the members and of the witness.
+
+        The witness counts the processor time of the members that it has reaped.
+        """
         witness = read_identity(self._held.record, "witness")
         return [*(member.pid for member in self._members()), *((witness[0].pid,) if witness else ())]
 
@@ -272,13 +275,13 @@ class Supervision:
         return again
 
     def _left_running(self) -> tuple[LeftRunning, ...]:
-        """Return the processes that outlived the command, also any that hid by forking."""
+        """Return the processes that outlived the command, even if they evaded signals."""
         found = process_tree.describe(self._members())
         return found or tuple(LeftRunning(pid=pid, command="[forks and exits in turn]") for pid in self._hiding)
 
     def _care_for_output(self) -> None:
         try:
-            from outlive.keeper.output.leftover import keep_cap  # noqa: PLC0415 - few tasks leave processes behind
+            from outlive.keeper.output.leftover import keep_cap  # noqa: PLC0415 - only tasks that leave processes behind need it
         except ImportError:
             return  # the installation was deleted, so the cap cannot be enforced any more
         keep_cap(self._output, self._plan.files.output, self._members)
@@ -286,7 +289,7 @@ class Supervision:
 
 def _retrying(plan: Plan) -> Callable[[Settlement], NextAttempt | None]:
     """Copy the code for a retry, and return the function that prepares the retry."""
-    from outlive.code_copy import carry  # noqa: PLC0415 - most tasks are not retried
+    from outlive.code_copy import carry  # noqa: PLC0415 - only retried tasks need it
     from outlive.keeper import hibernate  # noqa: F401, PLC0415
     from outlive.keeper import next_attempt as again  # noqa: PLC0415
 

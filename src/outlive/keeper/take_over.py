@@ -1,15 +1,15 @@
 """Adoption: a keeper takes over a process that is not its child.
 
 If only the task's keeper was killed, its witness still writes the exit record, and no information is lost. If the
-witness is dead too, newer kernels report the exit status nevertheless. A process that Outlive did not start is the same
-case: it has never had a witness, and its output is copied.
+witness is dead too, newer kernels report the exit status nevertheless. A process that Outlive did not start is adopted
+in the same way. It has never had a witness, and its output is copied.
 """
 
 from __future__ import annotations
 
 import os
 
-import outlive.keeper.observation.unanswered_calls  # noqa: F401 - the installation may be gone later
+import outlive.keeper.observation.unanswered_calls  # noqa: F401 - imported now, before the installation may be deleted
 from outlive.domain.errors import OutliveError
 from outlive.domain.timestamps import UTC, datetime
 from outlive.keeper.exit_watch import ReparentedCommand, SurvivingWitness, confirm_begin, read_identity

@@ -1,10 +1,10 @@
 """The witness: the command's direct parent, which records how the command ended.
 
-It uses only the bundle: no ledger, no network, no configuration. So only a SIGKILL can keep it from writing the exit
-record. It records the status of the dead command before reaping it (WNOWAIT). If the witness is killed in between, the
-keeper inherits the zombie and reads the same status again.
+The witness uses only the bundle: no ledger, no network, no configuration. So only a SIGKILL can keep it from writing
+the exit record. It records the status of the dead command before reaping it (WNOWAIT). If the witness is killed in
+between, the keeper inherits the zombie and reads the same status again.
 
-The witness forks the child that becomes the command, called the command-to-be until its exec.
+The witness forks a child process. The child executes the command when it gets the keeper's go, a message of one byte.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OOM_PREFERENCE = 300
 _SETTLING_TAKES_MS = 100
 _GLANCES, _BETWEEN_GLANCES = 20, 0.0005
 SETTLED = b"s"
-# SIGPIPE would kill the command-to-be when it writes to a dead process. SIGXFSZ would kill it when the record exceeds
+# SIGPIPE would kill the child process when it writes to a dead process. SIGXFSZ would kill it when the record exceeds
 # the command's own limit of file sizes.
 _IGNORED_UNTIL_EXEC = (signal.SIGPIPE, signal.SIGXFSZ)
 _DESCRIPTORS = ("lock", "record", "output", "voice", "begin")
@@ -39,7 +39,7 @@ _PLAIN = ("argv", "cwd", "environ", "umask", "limits", "input")
 
 
 class Start(Value):
-    """How the command is to be started, and the descriptors that the start needs."""
+    """The data and the descriptors that are needed to start the command."""
 
     lock: int
     record: int
@@ -74,7 +74,7 @@ def start_from(note: bytes, descriptors: list[int]) -> Start:
     fields.update(zip(_DESCRIPTORS, descriptors[:own], strict=True))
     shared_listener = None
     if seen is not None:
-        from outlive.linux.shared_listener import SharedListener  # noqa: PLC0415 - not every command is observed
+        from outlive.linux.shared_listener import SharedListener  # noqa: PLC0415 - only observed commands need it
 
         shared_listener = SharedListener.from_parts(seen, descriptors[own:])
     return Start(**fields, shared_listener=shared_listener)
@@ -88,7 +88,7 @@ def serve(start: Start) -> NoReturn:
 
 
 def become_witness() -> None:
-    """Make this process a witness: subreaper of all orphans, and named."""
+    """Make this process a witness: let it inherit orphans, and set its name."""
     become_subreaper()
     name_process(WITNESS_NAME)
 
@@ -96,8 +96,8 @@ def become_witness() -> None:
 def witness_until_recorded(start: Start, own: tuple[int, ...] = ()) -> bool:
     """Prepare the command, let it begin at the keeper's go, and record its end.
 
-    The messages through `voice` are `ready`, then `started` or `failed`, then `exited`. The work goes on if the keeper
-    dies. The command-to-be must not have the descriptors `own`. Returns whether no process of the attempt is left.
+    The messages through `voice` are `ready`, then `started` or `failed`, then `exited`. The witness continues if the
+    keeper dies. The child process closes the descriptors `own`. Returns whether no process of the attempt is left.
     """
     voice, begin = start.voice, start.begin
     if start.input is not None:
@@ -111,7 +111,7 @@ def witness_until_recorded(start: Start, own: tuple[int, ...] = ()) -> bool:
         _say(voice, b"failed\n")
         return False
     if command == 0:
-        for fd in (voice, *own):  # with a copy of `voice`, the keeper would not notice the death of the witness
+        for fd in (voice, *own):  # if this child kept `voice` open, the keeper would not notice the witness's death
             os.close(fd)
         _become_command(failure_write, start, witness)
     os.close(failure_write)
@@ -120,7 +120,7 @@ def witness_until_recorded(start: Start, own: tuple[int, ...] = ()) -> bool:
     process = _identities(command)
     record.write_slot(start.record, "process", durable=False, **process, started="unknown")
     _say(voice, b"ready\n")
-    failure = os.read(failure_read, 64).decode("ascii")  # empty if the exec or a death has closed the pipe
+    failure = os.read(failure_read, 64).decode("ascii")  # empty if the child's exec or death has closed the pipe
     os.close(failure_read)
     if failure or has_executed(command) is False:
         _record_failure(start.record, command, failure)
@@ -136,9 +136,9 @@ def witness_until_recorded(start: Start, own: tuple[int, ...] = ()) -> bool:
 
 
 def _record_failure(record_fd: int, command: int, failure: str) -> None:
-    """Wait for a command-to-be that could not execute the command, and record why."""
+    """Wait for a child process that could not execute the command. Record the reason."""
     seen = os.waitid(os.P_PID, command, os.WEXITED | os.WNOWAIT)
-    if failure and record.read_slot(record_fd, "exit") is None:  # the command-to-be could not write the record itself
+    if failure and record.read_slot(record_fd, "exit") is None:  # the child process could not write the record itself
         step, _, number = failure.partition(" ")
         record.write_slot(record_fd, "exit", error=number, what=step, at=_now())
     elif seen is not None:
@@ -147,7 +147,7 @@ def _record_failure(record_fd: int, command: int, failure: str) -> None:
 
 
 def _is_alone() -> bool:
-    """Wait for dead children. Return whether none is left after a moment to exit."""
+    """Wait briefly for the children to exit. Return whether no child is left."""
     for _ in range(_GLANCES):
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
@@ -174,7 +174,7 @@ def _open_input(path: str) -> None:
 
 
 def _linger(start: Start, stand_in: ListenerFallback) -> None:
-    """Wait until no filtered process lives, because their calls may need an answer."""
+    """Wait until no filtered process lives, because its calls may need an answer."""
     for fd in (start.lock, start.record, start.output):
         os.close(fd)  # as long as the lock is open, the attempt counts as running
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -211,7 +211,10 @@ def write_exit(record_fd: int, how: int, status: int, *, durable: bool = True) -
 
 
 def write_unbegun(record_fd: int, how: int, status: int) -> None:
-    """Record that the command-to-be ended without an exec, unless it recorded why."""
+    """Record that the child process ended before its exec.
+
+    Does nothing if the child process has already recorded the reason.
+    """
     if record.read_slot(record_fd, "exit") is not None:
         return
     if how == os.CLD_EXITED:
@@ -223,7 +226,7 @@ def write_unbegun(record_fd: int, how: int, status: int) -> None:
 def _identities(command: int) -> dict[str, object]:
     """Return the identities by which other processes find command and witness.
 
-    The record is not synced: after a power cut it means nothing, because the processes are gone too.
+    The record is not synced to disk: after a power cut it is useless, because the processes are gone.
     """
     child, me = identify(command), identify(os.getpid())
     return {
@@ -240,7 +243,7 @@ def _identities(command: int) -> dict[str, object]:
 
 
 def _become_command(failure: int, start: Start, witness: int) -> NoReturn:
-    """Turn this fork into the command at the keeper's go, with all prepared before."""
+    """Prepare this fork, wait for the keeper's go, and execute the command."""
     step, listener = "exec", None
     try:
         _prepare(start)
@@ -250,16 +253,16 @@ def _become_command(failure: int, start: Start, witness: int) -> NoReturn:
         if start.shared_listener is not None:
             listener = start.shared_listener.open(witness, start.begin)
         if os.read(start.begin, 1) != b"g":
-            raise ChildProcessError(ECHILD, "nobody is left who would learn how we end")
+            raise ChildProcessError(ECHILD, "the keeper is gone")
         step = "exec"
         if start.shared_listener is not None:
             start.shared_listener.let_go(listener)
         for each in _IGNORED_UNTIL_EXEC:
             signal.signal(each, signal.SIG_DFL)
         _execute(start.argv, start.environ)
-    except BaseException as error:  # noqa: BLE001 - after any error it must be on record that nothing ran
+    except BaseException as error:  # noqa: BLE001 - after any error the record must say that nothing ran
         number = error.errno if isinstance(error, OSError) and error.errno else EIO
-        # The exec waited for an answer when keeper and witness both died. The command did not fail.
+        # Keeper and witness both died while the exec waited for their answer. So the command itself did not fail.
         is_unanswered = listener is not None and number == ENOSYS
         _report(failure, start.record, "go" if is_unanswered else step, number)
     finally:
@@ -267,7 +270,7 @@ def _become_command(failure: int, start: Start, witness: int) -> NoReturn:
 
 
 def _prepare(start: Start) -> None:
-    """Give this fork all properties that the command is to have, except the directory."""
+    """Give this fork all properties that the command needs, except the directory."""
     os.setsid()
     # The exec resets a handled signal to its default. An ignored signal would stay ignored.
     for number in range(1, signal.NSIG):
@@ -286,7 +289,7 @@ def _prepare(start: Start) -> None:
         os.dup2(fd, 0)
     os.umask(start.umask)
     if start.limits:
-        from resource import setrlimit  # noqa: PLC0415 - only launches of a spawner have limits, and it has loaded this
+        from resource import setrlimit  # noqa: PLC0415 - only a spawner sets limits, and it has loaded this module
 
         for which, bounds in start.limits:
             setrlimit(which, bounds)

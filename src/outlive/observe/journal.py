@@ -2,8 +2,8 @@
 
     time  operation  thread  state  path  [state  path]
 
-Times are microseconds since 1970. Setting the system's clock while the task runs does not
-change them. A state is what the path held before (see `path_state`), or `-` if it was not read. Tabs, newlines and
+Times are microseconds since 1970. They do not change if the system's clock is set while the task runs. A state
+describes what was at the path before the change (see `path_state`), or is `-` if it was not read. Tabs, newlines and
 backslashes of paths are escaped. A path that is not valid UTF-8 keeps its bytes.
 """
 
@@ -76,7 +76,7 @@ class Journal:
         return not self._lines
 
     def flush(self) -> None:
-        """Write the collected lines; if the disk is full, record a gap instead."""
+        """Write the collected lines. If the disk is full, record a gap instead."""
         if not self._lines:
             return
         content = "".join(self._lines).encode("utf-8", "surrogateescape")
@@ -99,8 +99,8 @@ class Journal:
             self._make_room_for_a_gap(self._last + content[:written])
 
     def _make_room_for_a_gap(self, tail: bytes) -> None:
-        """Replace the last lines, which may be unfinished, by a line that records the gap."""
-        gap = self._gap("the disk was full: what it did then is not known")
+        """Replace the last lines, which may be unfinished, with a line about the gap."""
+        gap = self._gap("the disk was full, so changes are missing")
         kept = tail.rfind(b"\n", 0, max(0, len(tail) - len(gap))) + 1
         self._last = tail[:kept] + gap
         try:
@@ -175,7 +175,7 @@ def _names(path: str, place: str) -> bool:
 
 
 def read_journal(path: str) -> Iterator[list[str]]:
-    """Yield the fields of every well-formed line of a journal; none without a file."""
+    """Yield the fields of every well-formed line of a journal. A file may be missing."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             yield from fields_of(file)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hashlib import sha1
 
     Look = os.stat_result | str
-    """The result of stat for a path, or the state that tells why there is none."""
+    """The result of stat for a path, or the state of the path if stat fails."""
 else:
     from _sha1 import sha1  # importing `hashlib` would delay a launch more than the hashing does
 
@@ -48,7 +48,7 @@ def look(path: str) -> Look:
 
 
 def look_straight(path: str) -> Look:
-    """Return the result of lstat for a path; `0` if the path leads through a link."""
+    """Return the result of lstat for a path. `0` if the path leads through a link."""
     fd = open_straight(path.encode("utf-8", "surrogateescape"))
     if fd < 0:
         return ABSENT if fd == -ELOOP else look(path)
@@ -67,7 +67,8 @@ def state_of(path: str, found: Look) -> str:
 def state_like(path: str, known: str) -> str:
     """Return the current state of a path in the form of a known earlier state.
 
-    Ids of files may be SHA-256, and states of directories may have no time of birth.
+    The form differs in two cases: the id of a file may be SHA-256, and the state of a directory may have no time of
+    birth.
     """
     if known[:1] == STAT:
         return glance(look_straight(path))
@@ -82,7 +83,7 @@ def state_like(path: str, known: str) -> str:
         os.close(fd)
     if found[:1] not in "fu":
         return found
-    from outlive.observe.git.object_ids import content_id  # noqa: PLC0415 - few repositories have such ids
+    from outlive.observe.git.object_ids import content_id  # noqa: PLC0415 - only repositories with SHA-256 ids need it
 
     content = content_id(os.fsencode(path), stat.S_IFREG, 32)
     return found if content is None else "f" + content.hex()
@@ -94,7 +95,7 @@ def is_directory(found: Look) -> bool:
 
 
 def glance(found: Look) -> str:
-    """Return the state that stat shows; the inode alone for a directory."""
+    """Return the state that stat shows. For a directory, this is only the inode."""
     if isinstance(found, str):
         return found
     if is_directory(found):
@@ -105,8 +106,8 @@ def glance(found: Look) -> str:
 def pin(path: str, found: Look) -> tuple[str, int | None]:
     """Return a path's state, and a descriptor if its content is to be read later.
 
-    The descriptor keeps a longer file readable after its removal. A short file is read at once: closing the descriptor
-    of a removed file frees its blocks, which takes longer than reading them.
+    The descriptor keeps a longer file readable after its removal. A short file is read at once, because this takes less
+    time than closing the last descriptor of a removed file, which frees the blocks of the file.
     """
     if isinstance(found, str):
         return found, None
@@ -128,18 +129,18 @@ def pin(path: str, found: Look) -> tuple[str, int | None]:
 
 
 def _directory(path: str, inode: int) -> str:
-    """Return the state of a directory; its time of birth tells reused inodes apart."""
+    """Return the state of a directory. Its time of birth shows if an inode was reused."""
     born = born_at(os.fsencode(path))
     return f"d{inode}:{born}" if born else f"d{inode}"
 
 
 def read_pinned(unread: str, fd: int) -> str:
-    """Read and close a file that `pin` opened; return `unread` if reading fails."""
+    """Read and close a file that `pin` opened. Return `unread` if reading fails."""
     return _blob_id(fd) or unread
 
 
 def _blob_id(fd: int, size: int = -1) -> str | None:
-    """Close a file and return its blob id; None if it is too large or unreadable."""
+    """Close a file. Return its blob id, or None if it is too large or unreadable."""
     try:
         content = more = os.read(fd, _SHORT)
         while more and len(content) != size and len(content) <= LARGEST:
@@ -155,7 +156,7 @@ def _blob_id(fd: int, size: int = -1) -> str | None:
 
 
 def moments_of(path: str) -> tuple[int, int]:
-    """Return mtime, which programs can set, and ctime in microseconds; 0 if unknown."""
+    """Return mtime, which programs can set, and ctime in microseconds. 0 if unknown."""
     try:
         found = os.lstat(path)
     except OSError:

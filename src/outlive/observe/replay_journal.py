@@ -26,7 +26,7 @@ def replay_of(home: Home, task: Task, last: int) -> Replay:
 
 
 def replay_about(home: Home, task: Task, last: int, search: JournalSearch, paths: Iterable[bytes]) -> Replay | None:
-    """Replay only the lines that some paths depend on; return None if too many."""
+    """Replay only the lines that some paths depend on. Return None for too many lines."""
     lines = search.lines_about(paths)
     if lines is None:
         return None
@@ -38,7 +38,8 @@ def replay_about(home: Home, task: Task, last: int, search: JournalSearch, paths
 def journals_of(home: Home, task: Task, last: int) -> list[str]:
     """Return the journals of a task's attempts, up to the attempt `last`.
 
-    An automatic retry continues the attempt before it, so the newest other attempt is the first.
+    An automatic retry continues the attempt before it. So the list begins with the newest attempt that is not an
+    automatic retry.
     """
     tries = range(task.first_try(last).number, last + 1)
     return [AttemptFiles(home.bundle(task.id), number).effects for number in tries]

@@ -1,8 +1,8 @@
 """Search of long journals for the lines that some paths depend on.
 
-A path depends on every line that names the path, a directory above it, or another name that either had before or after
-a move, and on the lines about the processes that made these changes. A replay of only these lines has the same result
-for the path. Paths are bytes here, as in the journal.
+A path depends on every line that names the path or a directory above it. After a move, it also depends on the lines
+with the other name of the path or directory. And it depends on the lines about the processes that made these changes. A
+replay of only these lines has the same result for the path. Paths are bytes here, as in the journal.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-# Every name of a path must be searched for. A directory that is moved again and again could give a path any number of
-# names.
+# Every name of a path must be searched for. If a directory is moved again and again, a path can have any number of
+# names, so there is a limit.
 _MOST_NAMES = 400
 _MOST_LINES = 5_000
 _BEGINNINGS = frozenset((b"begin", b"watch", b"further"))
@@ -39,11 +39,11 @@ class JournalSearch:
     """The journals of a task's attempts, one after the other."""
 
     def __init__(self, texts: Iterable[bytes], ignored: str) -> None:
-        """Split the journals into fields; `ignored` is Outlive's own state directory."""
+        """Split the journals into fields. `ignored` is Outlive's own state directory."""
         self._programs: dict[bytes, list[tuple[int, bytes]]] = {}
         """For each thread, the numbers of its `exec` and `fork` lines, each with the parent that the line names."""
         was_enabled = gc.isenabled()
-        gc.disable()  # there is no garbage yet, and searching for it would take longer than the splitting
+        gc.disable()  # there is no garbage yet, and a garbage collection would take longer than the splitting
         try:
             self._lines = [
                 fields
@@ -65,21 +65,21 @@ class JournalSearch:
 
     @property
     def changed(self) -> list[bytes]:
-        """The paths that may differ from what the task found, first changed first."""
+        """The paths that the task may have changed, in the order of the first change."""
         if self._changed is None:
             self._changed = self._find_changed()
         return self._changed
 
     def names(self, paths: Iterable[bytes]) -> bool:
-        """Return whether a journal names the paths, before or after moves.
+        """Return whether a journal names one of the paths, before or after moves.
 
-        Returns True if the names are too many.
+        Returns True if there are too many names to search for.
         """
         names = self._names_of(paths)
         return names is None or any(above in self._firsts for name in names for above in around_of(name))
 
     def lines_about(self, paths: Iterable[bytes]) -> list[list[str]] | None:
-        """Return the lines that some paths depend on; None if they are too many."""
+        """Return the lines that some paths depend on. Return None if there are too many."""
         names = self._names_of(paths)
         if names is None:
             return None
@@ -143,7 +143,7 @@ class JournalSearch:
         return tops, gits, kept
 
     def _names_of(self, paths: Iterable[bytes]) -> set[bytes] | None:
-        """Return all names of the paths before and after moves; None if too many."""
+        """Return all names of the paths before and after moves. Return None if too many."""
         names, new = set(), set(paths)
         while new:
             names |= new
@@ -204,7 +204,7 @@ def _is_in_a_change(text: bytes, wanted: bytes) -> bool:
 
 
 def read_texts(files: Sequence[str]) -> list[bytes]:
-    """Return the contents of some journals, without those that do not exist."""
+    """Return the contents of the journals that exist."""
     texts = []
     for path in files:
         try:
@@ -216,7 +216,7 @@ def read_texts(files: Sequence[str]) -> list[bytes]:
 
 
 def size_of(files: Sequence[str]) -> int:
-    """Return the total size of some journals in bytes; a missing one counts as 0."""
+    """Return the total size of some journals in bytes. A missing file counts as 0."""
     size = 0
     for path in files:
         try:

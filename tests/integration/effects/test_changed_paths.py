@@ -172,7 +172,7 @@ def test_removed_files_of_others_are_recorded_in_a_directory_made_by_the_task(be
 def test_write_to_a_file_with_several_names_is_a_gap(bench: Bench, name: str) -> None:
     """After a write through a hard link, one gap says that the other names of the file changed too."""
     found = touched(bench, f"ln other.py {name}; echo more >> {name}; echo more >> {name}; rm {name}")
-    gap = "it wrote to a file with several names (hard links): the others changed with it"
+    gap = "it wrote to a file with several names (hard links): the file changed under all its names"
     assert (found["level"], found["gaps"]) == ("partial", [gap])
     program = f"import os; os.link('other.py', '{name}'); os.mkdir('{name}.d'); os.rmdir('{name}.d')"
     program += f"; os.open('{name}', os.O_WRONLY | os.O_NOFOLLOW)"

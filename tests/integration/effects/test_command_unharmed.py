@@ -82,7 +82,7 @@ def test_inner_task_and_tracer_run_inside_an_observed_task(bench: Bench) -> None
     line = bench.ok("output", task).splitlines()[0]
     document = json.loads(line)
     assert (document["state"], document["effects"]["level"]) == ("succeeded", "unknown")
-    assert "observed by somebody else" in (document["effects"]["why_unseen"] or "")
+    assert "another program observes them" in (document["effects"]["why_unseen"] or "")
 
 
 def test_observed_calls_do_not_fail_under_frequent_signals(bench: Bench) -> None:

@@ -104,7 +104,7 @@ def test_file_open_in_a_process_left_running_is_a_gap(bench: Bench, repo: Path, 
     served = f"{begin}; touch up; {until('go')}; echo served; touch down"
     task = bench.launch(f"({served}) </dev/null 2>/dev/null & {until('up')}")
     bench.run("wait", task, "--no-ack")
-    words = "1 file is still open for writing: what is written to it after its end is not told"
+    words = "1 file is still open for writing: later writes to it are not recorded"
     wait_until(lambda: bench.json("effects", task)["gaps"] == [words] * is_open, "what is open")
     (repo / "go").touch()
     wait_until((repo / "down").exists, "the server")

@@ -49,7 +49,7 @@ def _hook(event: str, *more: str, timeout: int) -> dict[str, object]:
 
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
-    """Return the files to change; `server` is our MCP server's command, or None."""
+    """Return the files to change. `server` is our MCP server's command, or None."""
     top = directory(environ)
     # Claude Code keeps the user's MCP servers in its state file and not in the settings.
     memory = os.path.join(environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME", "/"), ".claude.json")
@@ -77,10 +77,10 @@ def with_server(
 
 
 def why_no_server(text: str, path: str, words: Sequence[str] | None, under: tuple[str, ...] = ("mcpServers",)) -> str:
-    """Return the message about a foreign server with our name; empty if there is none."""
+    """Return the message about a foreign server with our name. Empty if there is none."""
     if words is None or not text.strip() or jsonc.find(jsonc.parse(text), (*under, "outlive")) is None:
         return ""
-    return f"{path} has another MCP server named outlive, which is left alone; ours is not added"
+    return f"{path} has another MCP server named outlive, which is kept; Outlive's server is not added"
 
 
 def carry_server(there: str, text: str) -> str:
@@ -101,7 +101,7 @@ def _is_our_server(value: object) -> bool:
 
 
 def add_groups(text: str, wanted: Mapping[str, Sequence[object]]) -> str:
-    """Add our groups after the existing ones."""
+    """Append our groups of hooks to the existing groups of each event."""
     for event, ours in wanted.items():
         for group in ours:
             text = jsonc.append(text, ("hooks", event), group)
@@ -137,6 +137,6 @@ def is_our_hook(hook: object, client: str) -> bool:
 
 
 def _words(entry: object) -> list[object]:
-    """Return the command of a hook or a server; empty if its form differs from ours."""
+    """Return the command of a hook or a server. Empty if its form differs from ours."""
     args = entry.get("args", []) if isinstance(entry, dict) else None
     return [entry.get("command"), *args] if isinstance(entry, dict) and isinstance(args, list) else []

@@ -1,4 +1,4 @@
-"""Claude Code, as a plugin: a folder that people can load, share or delete."""
+"""Outlive as a plugin of Claude Code: a folder that people can load or share."""
 
 from __future__ import annotations
 

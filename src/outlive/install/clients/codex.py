@@ -76,7 +76,7 @@ def targets(
     server: Sequence[str] | None,
     trust: Callable[[str, str], list[Trusted]] | None = None,
 ) -> list[Target]:
-    """Return the files to change; `server` is our MCP server's command, or None.
+    """Return the files to change. `server` is our MCP server's command, or None.
 
     `trust` returns the keys and hashes of the hooks in a `hooks.json`. Without `trust`, the hooks stay untrusted.
     """
@@ -151,13 +151,13 @@ def _carry_server(there: str, text: str) -> str:
 
 
 def _why_no_server(text: str, path: str) -> str:
-    """Return why our server cannot be added; empty if it can."""
+    """Return why our server cannot be added. Empty if it can."""
     if _server_in(text):
-        return f"{path} has another MCP server named outlive, which is left alone; ours is not added"
+        return f"{path} has another MCP server named outlive, which is kept; Outlive's server is not added"
     try:
         _with_server(text, ["outlive"])
     except UserError:
-        return f"{path} has its MCP servers in a form that takes no more of them; ours is not added"
+        return f"{path} lists its MCP servers in a form that cannot be extended; Outlive's server is not added"
     return ""
 
 
@@ -172,14 +172,14 @@ def _is_our_server(names: tuple[str, ...], table: str) -> bool:
 
 
 def _server_in(text: str) -> dict[str, object]:
-    """Return the values of the server with our name; empty if there is none."""
+    """Return the values of the server with our name. Empty if there is none."""
     servers = toml_edit.parse(text).get("mcp_servers")
     found = servers.get("outlive") if isinstance(servers, dict) else None
     return found if isinstance(found, dict) else {}
 
 
 def keys_of(path: str, text: str, *, are_ours: bool = True) -> list[str]:
-    """Return Codex's keys of our or all other hooks: path, event and position."""
+    """Return Codex's keys (path, event, position) of our hooks, or of all other hooks."""
     from outlive.install.config import jsonc  # noqa: PLC0415 - rarely needed
 
     if not text.strip():

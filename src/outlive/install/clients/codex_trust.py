@@ -28,8 +28,8 @@ def ask_codex(text: str, path: str) -> list[Trusted]:
     program = shutil.which("codex")
     if program is None:
         raise UserError(
-            "codex is not on the PATH, and only it can tell how its hooks are trusted",
-            "put it there, or trust the hooks in its /hooks view after installing with --untrusted",
+            "codex is not on the PATH, and only codex knows the keys and hashes by which it trusts hooks",
+            "add codex to the PATH, or install with --untrusted and trust the hooks in the /hooks view of codex",
         )
     with tempfile.TemporaryDirectory(prefix="outlive-codex-") as place:
         with open(f"{place}/hooks.json", "w", encoding="utf-8", errors="surrogateescape") as file:
@@ -38,7 +38,7 @@ def ask_codex(text: str, path: str) -> list[Trusted]:
             listed = _list_hooks(program, place)
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             raise UserError(
-                f"codex did not tell how it trusts hooks: {error}", "try again, or use --untrusted"
+                f"codex did not report the hashes of its hooks: {error}", "try again, or use --untrusted"
             ) from error
         here = os.path.realpath(place) + "/hooks.json"
         return [

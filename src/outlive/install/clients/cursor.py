@@ -1,4 +1,4 @@
-"""Cursor: hooks and the MCP server, from its documentation and never tried."""
+"""Cursor: hooks and the MCP server, written by its documentation, but never tried."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def directory(environ: Mapping[str, str]) -> str:
 
 
 def groups(guard: str) -> dict[str, list[dict[str, object]]]:
-    """Return the hooks by event; advice is given after a tool and not before."""
+    """Return the hooks by event. Advice is given after a tool call, not before it."""
     found = {event: [_hook(event, timeout=timeout)] for event, timeout in _TIMEOUTS_S.items()}
     found["preToolUse"] = [_hook("preToolUse", "--guard", "off", timeout=5, matcher="Shell")]
     found["postToolUse"] = [_hook("postToolUse", timeout=5)]
@@ -41,7 +41,7 @@ def _hook(event: str, *more: str, **fields: object) -> dict[str, object]:
 
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
-    """Return the files to change; `server` is our MCP server's command, or None."""
+    """Return the files to change. `server` is our MCP server's command, or None."""
     top = directory(environ)
     return [
         Target(
@@ -63,7 +63,7 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
 
 
 def add_hooks(text: str, guard: str) -> str:
-    """Add our hooks after the existing ones."""
+    """Append our hooks to the existing hooks of each event."""
     if not text.strip() or jsonc.find(jsonc.parse(text), ("version",)) is None:
         text = jsonc.set_member(text, ("version",), 1)
     for event, hooks in groups(guard).items():

@@ -32,7 +32,7 @@ def directory(environ: Mapping[str, str]) -> str:
 
 
 def groups(guard: str) -> dict[str, list[dict[str, object]]]:
-    """Return the groups by event; advice is given after a tool and not before."""
+    """Return the groups by event. Advice is given after a tool call, not before it."""
     found = {event: [_group("*", event)] for event in _EVENTS}
     found["PreCompress"] = [_group("manual", "PreCompress")]
     found["BeforeTool"] = [_group("run_shell_command", "BeforeTool", "--guard", "off")]
@@ -50,7 +50,7 @@ def _group(matcher: str, event: str, *more: str) -> dict[str, object]:
 
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
-    """Return the files to change; `server` is our MCP server's command, or None."""
+    """Return the files to change. `server` is our MCP server's command, or None."""
     path = f"{directory(environ)}/settings.json"
     return [
         Target(

@@ -48,7 +48,7 @@ def configuration(environ: Mapping[str, str]) -> str:
 
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
-    """Return the files to change; `server` is our MCP server's command, or None."""
+    """Return the files to change. `server` is our MCP server's command, or None."""
     top = directory(environ)
     # OpenClaw does not pass its environment to the servers that it starts.
     known = {name: environ[name] for name in ("OUTLIVE_HOME", "XDG_STATE_HOME") if environ.get(name)}

@@ -48,7 +48,7 @@ def plugin_text(guard: str) -> str:
 
 
 def plugin_words(text: str) -> list[str]:
-    """Return the command that our plugin calls; empty if the text is not our plugin."""
+    """Return the command that our plugin calls. Empty if the text is not our plugin."""
     line = next((line for line in text.splitlines() if line.startswith(_COMMAND)), "")
     try:
         words = from_json(line.removeprefix(_COMMAND)) if is_plugin(text) else []
@@ -63,7 +63,7 @@ def is_plugin(text: str) -> bool:
 
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
-    """Return the files to change; `server` is our MCP server's command, or None."""
+    """Return the files to change. `server` is our MCP server's command, or None."""
     top = directory(environ)
     # OpenCode reads both files. `opencode.jsonc` has precedence, and OpenCode creates it if both are missing.
     plain, commented = f"{top}/opencode.json", f"{top}/opencode.jsonc"

@@ -1,9 +1,9 @@
-// Outlive in OpenCode: every event is passed to `outlive hook opencode EVENT`, which decides, and its answer is given
-// to the model. `outlive install` writes this file, and `outlive uninstall` removes it. The text up to the first colon
-// must not change, because uninstalling recognises this file by it.
+// Outlive in OpenCode: this plugin passes every event to `outlive hook opencode EVENT`, and gives the answer of this
+// command to the model. `outlive install` writes this file, and `outlive uninstall` removes it. The text up to the
+// first colon must not change, because uninstalling recognises this file by it.
 //
-// A failure here never stops OpenCode. No hook in this file throws, and none waits longer than PATIENCE_MS. The only
-// exception is the end of `opencode run`, which would otherwise end before its tasks.
+// A failure here never stops OpenCode: no hook in this file throws, and no hook waits longer than PATIENCE_MS. The only
+// exception is the hook at the end of `opencode run`. Without its wait, OpenCode would exit before its tasks end.
 
 import { spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
@@ -26,21 +26,22 @@ const ASIDE = ["title", "summary"]
 // The options of OpenCode that take the next word (seen with 1.18.33). They may stand before the command.
 const WITH_VALUE = ["--log-level", "--port", "--hostname", "-m", "--model", "-s", "--session", "--prompt", "--agent"]
 
-// `opencode run` ends with its turn, so it can be kept only before that. All other commands stay, and are woken.
+// `opencode run` exits at the end of its turn, so it can be kept running only before that. All other commands keep
+// running after a turn, so they can be woken.
 const words = process.argv.slice(2)
 const command = words.find((word, at) => !word.startsWith("-") && !WITH_VALUE.includes(words[at - 1]))
 const isOneTurn = command === "run" && !words.some((word) => ["-i", "--interactive"].includes(word))
 
 /**
- * Call a hook; return its output and its exit code, which is not 0 if it failed or took too long.
+ * Call a hook. Return its output and its exit code, which is not 0 if the hook failed or took too long.
  *
- * With `isPatient` the hook has no time limit. With `isAside` it does not keep the process alive.
+ * With `isPatient`, the hook has no time limit. With `isAside`, the hook does not keep OpenCode running.
  */
 function call(event, payload, { more = [], isPatient = false, isAside = false, started = () => {} } = {}) {
   return new Promise((resolve) => {
     try {
       const [program, ...rest] = COMMAND
-      // Its own session: a signal from the terminal, as of Ctrl-C, must not reach the hook.
+      // The hook gets its own session, so that a signal from the terminal, such as Ctrl-C, does not reach it.
       const child = spawn(program, [...rest, event, ...more], { stdio: ["pipe", "pipe", "pipe"], detached: true })
       const said = { out: "", err: "" }
       const timer = isPatient ? undefined : setTimeout(() => child.kill("SIGKILL"), PATIENCE_MS)
@@ -64,7 +65,7 @@ function call(event, payload, { more = [], isPatient = false, isAside = false, s
   })
 }
 
-/** Call a hook; return its context for the model, a tool's new input, and the reason not to stop. */
+/** Call a hook. Return its text for the model, the new input of a tool, and the reason not to stop. */
 async function ask(event, payload, options) {
   const { code, out } = await call(event, payload, options)
   try {
@@ -87,7 +88,7 @@ function quietly(hook) {
   }
 }
 
-/** Return an id that sorts after another. OpenCode's ids are the time in hexadecimal and a random rest. */
+/** Return an id that sorts after another id. An id of OpenCode is the time in hexadecimal and a random rest. */
 function idAfter(id) {
   const time = BigInt(`0x${id.slice(4, 16)}`) + 1n
   return `prt_${time.toString(16).padStart(12, "0")}${randomBytes(7).toString("hex")}`
@@ -111,7 +112,7 @@ export const Outlive = async ({ client, directory }) => {
   let asksNobody = false
   let hasServer = false
 
-  /** Store a new record of a session. A session whose creation was not seen has been resumed. */
+  /** Store a new record of a session. If the plugin did not see its creation, the session was resumed. */
   function remember(id, info, source) {
     const fresh = {
       id,
@@ -149,7 +150,7 @@ export const Outlive = async ({ client, directory }) => {
   }
 
   function about(it, more) {
-    // The model has read its notices when another request has been sent since.
+    // The model has read its notices if another request was sent after they were given.
     const hasRead = it.requests > it.told && it.owed.length === 0
     return { session_id: it.id, cwd: directory, has_read: hasRead, is_one_turn: isOneTurn, ...more }
   }
@@ -218,7 +219,7 @@ export const Outlive = async ({ client, directory }) => {
     return last?.role === "assistant" && ["stop", "length"].includes(last.finish) && !last.error
   }
 
-  /** Handle the end of a turn of a session that stays: start its watcher, and continue the turn if the hook says so. */
+  /** Handle the end of a turn in a client that keeps running: start a watcher, and continue if the hook says so. */
   async function rest(it) {
     it.watch ??= call("Wake", about(it), { isPatient: true, isAside: true, started: (child) => (it.watcher = child) }).then(
       async ({ code, err }) => {
@@ -231,8 +232,8 @@ export const Outlive = async ({ client, directory }) => {
   }
 
   /**
-   * Keep `opencode run` from ending while tasks run. The turn, and the process with it, may end after this text. A
-   * message that is sent before makes the turn go on. The hook sleeps until no task of the session runs.
+   * Keep `opencode run` from exiting while tasks run. The turn, and the process with it, may end after the present
+   * text. If a message is sent before that, the turn goes on. The hook sleeps until no task of the session runs.
    */
   async function hold(it) {
     const request = it.requests
@@ -250,7 +251,7 @@ export const Outlive = async ({ client, directory }) => {
     }
   }
 
-  /** Undo `hold` if a tool is used after that text: the turn was not over. The tool's result gets the news instead. */
+  /** Undo `hold` if a tool is used after the text: the turn was not over. The tool's result gets the news instead. */
   async function letGo(it) {
     it.sleeper?.kill()
     await it.holding
@@ -346,7 +347,7 @@ export const Outlive = async ({ client, directory }) => {
     "tool.execute.before": quietly(async (input, output) => {
       const it = await session(input.sessionID)
       const top = await root(it)
-      // OpenCode does not tell an MCP server which session calls.
+      // OpenCode does not pass the id of the calling session to an MCP server.
       if (hasServer && input.tool.startsWith("outlive_") && output.args) output.args.outlive_session = top.id
       it.usedTools = it.requests
       await letGo(it)

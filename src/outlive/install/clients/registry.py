@@ -31,7 +31,7 @@ def chosen(name: str, environ: Mapping[str, str]) -> list[str]:
         return [name]
     found = present(environ)
     if not found:
-        raise UserError("no client was found here", f"name one: --client {'|'.join(CLIENTS)}")
+        raise UserError("no client was found", f"name a client: --client {'|'.join(CLIENTS)}")
     return found
 
 
@@ -47,7 +47,7 @@ def present(environ: Mapping[str, str]) -> list[str]:
 def targets_of(name: str, environ: Mapping[str, str], guard: str, *, is_trusted: bool) -> list[Target]:
     """Return the files of a client that installing and uninstalling change."""
     if name == "codex":
-        from outlive.install.clients.codex_trust import ask_codex  # noqa: PLC0415 - for Codex only
+        from outlive.install.clients.codex_trust import ask_codex  # noqa: PLC0415 - only Codex needs it
 
         return codex.targets(environ, guard, mcp_words(), ask_codex if is_trusted else None)
     found: list[Target] = CLIENTS[name].targets(environ, guard, mcp_words())

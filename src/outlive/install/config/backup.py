@@ -35,7 +35,7 @@ def mark_of(text: str | None) -> str:
 
 
 def recall(home: Home, client: str) -> dict[str, Before]:
-    """Return the backups of a client's files by path; empty if there are none."""
+    """Return the backups of a client's files by path. Empty if there are none."""
     text = target_file.read(_path(home, client))
     kept = from_json(text) if text else []
     if not isinstance(kept, list):
@@ -47,9 +47,9 @@ def recall(home: Home, client: str) -> dict[str, Before]:
 
 
 def keep(home: Home, client: str, paths: Iterable[str], files: Iterable[Before]) -> None:
-    """Replace a client's backups of some paths by these; leave backups of other paths.
+    """Replace a client's backups of some paths. Keep its backups of other paths.
 
-    Outlive may also be installed into another configuration directory of the client.
+    There are other paths if Outlive is also installed into another configuration directory of the client.
     """
     about = set(paths)
     files = [*(each for path, each in recall(home, client).items() if path not in about), *files]

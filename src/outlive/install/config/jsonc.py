@@ -1,6 +1,6 @@
 """Edits of JSON with comments and of JSON5 that keep every foreign byte.
 
-This parser returns positions for the edits, because values lose comments, order and spacing.
+The parser returns the positions of values. Writing a file anew from its values would lose comments, order and spacing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Node(Value):
     start: int
     end: int
     members: tuple[Member, ...] = ()
-    """The entries of an object or an array. Those of an array have an empty key."""
+    """The entries of an object or an array. The entries of an array have an empty key."""
 
 
 class Member(Value):
@@ -36,7 +36,7 @@ class Member(Value):
 
 
 def parse(text: str) -> Node:
-    """Return the tree of values in a text; raise `UserError` if it is not JSON."""
+    """Return the tree of values in a text. Raise `UserError` if the text is not JSON."""
     reader = _Reader(text)
     reader.skip()
     try:
@@ -59,7 +59,7 @@ def value_of(text: str, node: Node) -> object:
 
 
 def _scalar(text: str) -> object:
-    """Return a scalar's value; inexact for forms of JSON5 that we never write."""
+    """Return a scalar's value. It is inexact for forms of JSON5 that we never write."""
     if text[:1] == "'":
         return text[1:-1]
     try:
@@ -69,7 +69,7 @@ def _scalar(text: str) -> object:
 
 
 def find(root: Node, path: Sequence[str | int]) -> Node | None:
-    """Return the node under a path, or None; the last of duplicate keys counts."""
+    """Return the node under a path, or None. The last of duplicate keys counts."""
     node: Node | None = root
     for key in path:
         found = _with_key(node, key) if node is not None else []
@@ -82,9 +82,10 @@ def _with_key(node: Node, key: str | int) -> list[Member]:
 
 
 def find_to_edit(text: str, path: Sequence[str | int]) -> Node | None:
-    """Return the node under a path; raise `UserError` if one of its keys is duplicate.
+    """Return the node under a path. Raise `UserError` if one of its keys is duplicate.
 
-    Parsers use the last member with the key and people often see the first. An edit of either could lose a setting.
+    Parsers use the last member with a key, but people often see only the first. An edit of either member could lose a
+    setting.
     """
     node: Node | None = parse(text)
     for depth, key in enumerate(path, 1):
@@ -92,7 +93,7 @@ def find_to_edit(text: str, path: Sequence[str | int]) -> Node | None:
         if len(found) > 1:
             name = ".".join(map(str, path[:depth]))
             raise UserError(
-                f"it has {name} twice, of which only the last is read", "keep one of them; nothing was changed"
+                f"it has the key {name} twice, and only the last one counts", "keep one of them; nothing was changed"
             )
         node = found[0].node if found else None
     return node
@@ -158,11 +159,11 @@ def _insert(text: str, path: Sequence[str], value: object, *, is_array: bool) ->
             continue
         if depth == len(path):
             if node.kind != "array" or not is_array:
-                raise UserError(f"{'.'.join(path)} is not what it should be", "look at the file; nothing was changed")
+                raise UserError(f"{'.'.join(path)} has an unexpected value", "check the file; nothing was changed")
             assert isinstance(value, list)  # noqa: S101 - `append` passes a list
             return _insert_entry(text, node, None, value[0])
         if node.kind != "object":
-            raise UserError(f"{'.'.join(path[:depth]) or 'the file'} is no JSON object", "nothing was changed")
+            raise UserError(f"{'.'.join(path[:depth]) or 'the file'} is not a JSON object", "nothing was changed")
         for key in reversed(path[depth + 1 :]):
             value = {key: value}
         return _insert_entry(text, node, path[depth], value)
@@ -218,7 +219,7 @@ def _cut_member(text: str, members: Sequence[Member], index: int) -> str:
 
 
 def _end_of_remark(text: str, at: int) -> int:
-    """Return the end of the line if only a comment follows `at`; otherwise `at`."""
+    """Return the end of the line if only a comment follows `at`. Else return `at`."""
     end = text.find("\n", at)
     end = len(text) if end < 0 else end
     rest = text[at:end].strip()
@@ -248,7 +249,7 @@ def _unit(text: str) -> str:
 
 
 def _written(value: object, indent: str, unit: str) -> str:
-    """Format a value as JSON over several lines; a list without objects is one line."""
+    """Format a value as JSON in several lines. A list without objects is one line."""
     inner = indent + unit
     if isinstance(value, dict) and value:
         rows = [f"{inner}{to_json(key)}: {_written(each, inner, unit)}" for key, each in value.items()]
@@ -345,4 +346,4 @@ class _Reader:
 
     def wrong(self) -> UserError:
         line = self.text.count("\n", 0, self.at) + 1
-        return UserError(f"it is no JSON at line {line}", "mend the file first; nothing was changed")
+        return UserError(f"it is not valid JSON at line {line}", "correct the file first; nothing was changed")

@@ -17,7 +17,7 @@ _LONGEST = 16 << 20
 
 
 class Target(Value):
-    """A file of a client, with the edits of its text; an empty text means no file."""
+    """A file of a client, with the edits of its text. An empty text means no file."""
 
     path: str
     add: Callable[[str], str]
@@ -35,11 +35,11 @@ class Target(Value):
 
 
 def whole(path: str, text: str, is_ours: Callable[[str], bool]) -> Target:
-    """Make a target for a file that is ours; a foreign file in its place stays."""
+    """Make a target for a file that only Outlive writes. A foreign file there is kept."""
 
     def add(there: str) -> str:
         if there.strip():
-            raise UserError(f"{path} was written by somebody else", "move it away first; nothing was changed")
+            raise UserError(f"{path} was not written by Outlive", "move the file away first; nothing was changed")
         return text
 
     return Target(path=path, add=add, strip=lambda there: "" if is_ours(there) else there)
@@ -62,7 +62,7 @@ def begins_like(text: str, lines: int) -> Callable[[str], bool]:
 
 
 def read(path: str) -> str | None:
-    """Return the text of a file, with every byte kept; None if there is no file.
+    """Return the text of a file, with every byte kept. Return None if it is missing.
 
     Raises `UserError` if the file cannot be read, is not a regular file, or is longer than 16 MB.
     """
@@ -70,19 +70,19 @@ def read(path: str) -> str | None:
         # Without O_NONBLOCK, opening a pipe would wait for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UserError(f"{path} is no regular file", "nothing was changed")
+                raise UserError(f"{path} is not a regular file", "nothing was changed")
             content = file.read(_LONGEST + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}", "nothing was changed") from error
     if len(content) > _LONGEST:
-        raise UserError(f"{path} is longer than any configuration", "nothing was changed")
+        raise UserError(f"{path} is larger than 16 MB", "nothing was changed")
     return content.decode("utf-8", "surrogateescape")
 
 
 def missing_directories(path: str) -> list[str]:
-    """Return the directories that must be made before the file can be written."""
+    """Return the directories that must be created before the file can be written."""
     found: list[str] = []
     above = os.path.dirname(os.path.realpath(path))
     while not os.path.isdir(above):
@@ -92,16 +92,16 @@ def missing_directories(path: str) -> list[str]:
 
 
 def is_writable(path: str) -> bool:
-    """Return whether the permissions allow a file at a path."""
+    """Return whether the permissions allow writing a file at a path."""
     missing = missing_directories(path)
     above = os.path.dirname(missing[0] if missing else os.path.realpath(path))
     return os.access(above, os.W_OK | os.X_OK)
 
 
 def write(path: str, text: str | None) -> None:
-    """Replace the text of a file atomically, and keep its mode; None removes the file.
+    """Replace the text of a file atomically, and keep its mode. None removes the file.
 
-    The target of a symbolic link is replaced, because people keep their configuration in other places.
+    If the path is a symbolic link, its target is replaced, because people keep their configuration in other places.
     """
     real = os.path.realpath(path)
     if text is None:

@@ -20,13 +20,13 @@ _TOKEN = re.compile(
 
 
 def parse(text: str) -> dict[str, Any]:
-    """Return the values of a text; raise `UserError` if it is not TOML."""
-    import tomllib  # noqa: PLC0415 - only installing asks
+    """Return the values of a text. Raise `UserError` if the text is not TOML."""
+    import tomllib  # noqa: PLC0415 - only installing and the doctor need it
 
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"it is no TOML: {error}", "mend the file first; nothing was changed") from error
+        raise UserError(f"it is not valid TOML: {error}", "correct the file first; nothing was changed") from error
 
 
 def header(*names: str) -> str:
@@ -35,7 +35,7 @@ def header(*names: str) -> str:
 
 
 def with_table(text: str, head: str, values: Mapping[str, object]) -> str:
-    """Add a table at the end; raise `UserError` if the text does not allow it."""
+    """Add a table at the end. Raise `UserError` if the text does not allow it."""
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [head, *(f"{_key(name)} = {_written(value)}" for name, value in values.items())]
     gap = "" if not text else newline if text.endswith("\n") else newline * 2
@@ -44,12 +44,12 @@ def with_table(text: str, head: str, values: Mapping[str, object]) -> str:
     try:
         parse(longer)
     except UserError as error:
-        raise UserError(f"{head} cannot be added to this TOML", "look at the file; nothing was changed") from error
+        raise UserError(f"{head} cannot be added to this TOML", "check the file; nothing was changed") from error
     return longer
 
 
 def without_tables(text: str, is_ours: Callable[[tuple[str, ...], str], bool]) -> str:
-    """Remove our tables and the blank line before each of them; keep comments."""
+    """Remove our tables and the blank line before each of them. Keep comments."""
     kept: list[str] = []
     for names, lines in tables(text):
         is_inside = is_ours(names, "".join(lines))
@@ -60,7 +60,7 @@ def without_tables(text: str, is_ours: Callable[[tuple[str, ...], str], bool]) -
 
 
 def renamed(text: str, names: Mapping[tuple[str, ...], tuple[str, ...]]) -> str:
-    """Rename tables; `names` has the new name of each old name."""
+    """Rename tables. `names` maps each old name to its new name."""
     kept: list[str] = []
     for old, lines in tables(text):
         if old in names:
@@ -70,7 +70,7 @@ def renamed(text: str, names: Mapping[tuple[str, ...], tuple[str, ...]]) -> str:
 
 
 def tables(text: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """Yield each table's name and lines; lines before the first have an empty name."""
+    """Yield each table's name and lines. Lines before all tables have an empty name."""
     names: tuple[str, ...] = ()
     lines: list[str] = []
     for line in _statements(text):
@@ -82,7 +82,7 @@ def tables(text: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
 
 
 def _statements(text: str) -> Iterator[str]:
-    """Yield the lines of a text; a value over several lines is yielded as one line."""
+    """Yield the lines of a text. A value in several lines is yielded as one line."""
     start = depth = 0
     for token in _TOKEN.finditer(text):
         found = token.group()
@@ -95,7 +95,7 @@ def _statements(text: str) -> Iterator[str]:
 
 
 def _names(line: str) -> tuple[str, ...]:
-    """Return the parts of a table's name; empty if the line is no table header."""
+    """Return the parts of a table's name. Empty if the line is not a table header."""
     try:
         found: object = parse(line)
     except UserError:

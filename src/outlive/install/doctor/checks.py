@@ -46,20 +46,20 @@ _STOPS = {
     "cursor": "stop",
 }
 _WAKES = {
-    "codex": "by `codex queue`, which only a session in a terminal could show",
-    "gemini": "nobody can wake it; the next prompt tells",
-    "openclaw": "the plugin asks the gateway for a turn, without a webhook or a token; only a gateway could show it",
-    "cursor": "it has no way; what ended is told beside its next result or at the end of its turn",
+    "codex": "by `codex queue`; only a session in a terminal can show that this works",
+    "gemini": "it cannot be woken; the next prompt delivers the notices",
+    "openclaw": "the plugin requests a turn from the gateway; only a running gateway can show that this works",
+    "cursor": "it cannot be woken; the next tool result or the end of a turn delivers the notices",
 }
 
 
 # On this architecture the seccomp filter covers 64-bit calls only. A 32-bit program causes no event, so a task's
 # effects cannot name this gap.
-_SAID_OF_ARM = ", except for programs of 32 bits" if os.uname().machine == "aarch64" else ""
+_SAID_OF_ARM = ", except for 32-bit programs" if os.uname().machine == "aarch64" else ""
 
 
 class Finding(Value):
-    """The result of one check: what was checked works, fails, or is untried (None)."""
+    """The result of one check. `works` is None if the feature was not tried."""
 
     of: str
     what: str
@@ -102,7 +102,7 @@ class Canary:
                 of="outlive",
                 what="process 1",
                 works=None,
-                why=f"{init} reaps nothing: two zombies stay for every task, until no process can be made",
+                why=f"{init} does not reap orphans: every task leaves two zombies, until no process can be created",
                 hint="start the container with an init, for example `docker run --init`",
             )
         effects = ended.get("effects") or {}
@@ -117,12 +117,12 @@ class Canary:
     def look_at(self, client: str) -> Iterator[Finding]:
         """Check the hooks, the shell and the notices of one client.
 
-        A configuration that cannot be read is a finding, so that the other clients are still checked.
+        A configuration that cannot be read is reported as a finding, so that the other clients are still checked.
         """
         try:
             yield from self._paths_of(client)
         except UserError as error:
-            yield Finding(of=client, what="hooks", works=False, why=error.message, hint="mend that file")
+            yield Finding(of=client, what="hooks", works=False, why=error.message, hint="correct that file")
 
     def _paths_of(self, client: str) -> Iterator[Finding]:
         hooks = installed_hooks(client, self._environ)
@@ -137,7 +137,7 @@ class Canary:
         for found in self._paths(client, hooks):
             # If the client does not call the hooks, their answers reach no model.
             yield (
-                found if called.works is not False else found.but(works=False, why="the client does not call its hook")
+                found if called.works is not False else found.but(works=False, why="the client does not call this hook")
             )
 
     def _is_called(self, client: str) -> Finding:
@@ -151,8 +151,8 @@ class Canary:
         if untried is not None and blocked is None:
             return Finding(of=client, what="hooks", works=None, why=untried)
         why, hint = blocked or (
-            "the client was started, and called none",
-            f"`outlive install --client {client}`; look for settings that disable hooks",
+            "the client was started, but called no hook",
+            f"run `outlive install --client {client}`, and check for settings that disable hooks",
         )
         return Finding(of=client, what="hooks", works=False, why=why, hint=hint)
 
@@ -160,19 +160,19 @@ class Canary:
         """Check whether a task survives that the client's sandboxed shell launches."""
         shell = shell_of(client, self._environ)
         if shell is None:
-            return Finding(of=client, what="launch", works=True, why="its shell has no sandbox that is known of")
-        hint = "let it run `outlive` outside of its sandbox, or launch from a terminal"
+            return Finding(of=client, what="launch", works=True, why="no sandbox of its shell is known")
+        hint = "allow it to run `outlive` outside of its sandbox, or launch from a terminal"
         if isinstance(shell, str):
             return Finding(of=client, what="launch", works=False, why=f"its shell is sandboxed: {shell}", hint=hint)
         done = self._run([*shell, *program(), "run", "--session", self._session, "--retain", "1h", "sleep 300"], "")
         task = done.stdout.strip()
         if not task:
             said = next(iter(done.stderr.strip().splitlines()[-2:]), "nothing")
-            return Finding(of=client, what="launch", works=False, why=f"in its sandbox: {said}", hint=hint)
+            return Finding(of=client, what="launch", works=False, why=f"launch in its sandbox: {said}", hint=hint)
         self._tasks.append(task)
         state = self._task(task).get("state")
         works = state == "running"
-        why = "its sandbox lets a task live on" if works else f"its sandbox ended the task: {state}"
+        why = "its sandbox does not end a task" if works else f"its sandbox ended the task: {state}"
         return Finding(of=client, what="launch", works=works, why=why, hint="" if works else hint)
 
     def _paths(self, client: str, hooks: Mapping[str, list[list[str]]]) -> Iterator[Finding]:
@@ -183,36 +183,36 @@ class Canary:
         yield self._gate(client, ended, said)
         endless = self._launch("sleep 300")
         said = self._call(hooks, start, source="resume")
-        yield _finding_of_report(client, "hand-off", endless, said, "a beginning session is told of it")
+        yield _finding_of_report(client, "hand-off", endless, said, "a new session gets a report of the task")
         if client in _WOKEN_BY_HOOK:
             woken = self._wake(hooks, endless)
-            yield _finding_of_report(client, "wake", endless, woken, "an idle session is woken by its end")
+            yield _finding_of_report(client, "wake", endless, woken, "the end of a task wakes an idle session")
         else:
             self._outlive("cancel", endless)
             yield Finding(of=client, what="wake", works=None, why=_WAKES[client])
         self._call(hooks, _RESULTS[client])
         short = self._launch("true")
         said = self._call(hooks, _RESULTS[client])
-        yield _finding_of_report(client, "delivery", short, said, "its end is told beside the next results")
+        yield _finding_of_report(client, "delivery", short, said, "the next tool results report the end of a task")
 
     def _gate(self, client: str, task: str, said: str) -> Finding:
         """Check that a stop reports an ending, and that its timeout is long enough."""
-        found = _finding_of_report(client, "gate", task, said, "the end of a turn tells what has ended")
+        found = _finding_of_report(client, "gate", task, said, "the end of a turn reports ended tasks")
         allowed_s = shortest_timeout_s(client, _STOPS[client], self._environ)
         if not found.works or allowed_s is None or client not in _SLEEPS_IN_HOOK or allowed_s >= _LONG_ENOUGH_S:
             return found
         return found.but(
             works=False,
             why=f"the client ends this hook after {allowed_s:.0f} s: a headless session does not wait for its tasks",
-            hint=f"`outlive install --client {client}` gives it a day",
+            hint=f"run `outlive install --client {client}`, which sets a timeout of one day",
         )
 
     def _launch(self, text: str) -> str:
-        """Launch a task and return its id; wait for its end if the command is `true`."""
+        """Launch a task and return its id. Wait for its end if the command is `true`."""
         done = self._outlive("run", "--session", self._session, "--retain", "1h", text)
         task = done.stdout.strip()
         fact, hint, *_ = (*done.stderr.splitlines(), "", "")
-        self._refused = (fact.removeprefix("outlive: ") or "it was not started", hint.removeprefix("hint: "))
+        self._refused = (fact.removeprefix("outlive: ") or "the task was not started", hint.removeprefix("hint: "))
         if task:
             self._tasks.append(task)
             if text == "true":
@@ -277,15 +277,15 @@ class Canary:
 
 def _lasting() -> Finding:
     """Check whether tasks survive their launcher on this system."""
-    lasting = Finding(of="outlive", what="lasting", works=True, why="nothing here ends a task with its launcher")
+    lasting = Finding(of="outlive", what="lasting", works=True, why="tasks outlive their launcher here")
     if (maker := killing_sandbox()) is not None:
         hint = "launch from outside of the sandbox, or allow `outlive` to run unsandboxed"
-        return lasting.but(works=False, why=f"all ends here with {maker}", hint=hint)
+        return lasting.but(works=False, why=f"every process here ends together with {maker}", hint=hint)
     if is_wsl():
         return lasting.but(
             works=None,
             why="WSL stops the distribution, and every task in it, soon after its last shell has closed",
-            hint="keep a shell of it open while tasks run, or a process that `wsl.exe --exec` started",
+            hint="while tasks run, keep a shell of the distribution open, or a process that `wsl.exe --exec` started",
         )
     return lasting
 
@@ -297,6 +297,6 @@ def _finding_of_report(client: str, what: str, task: str, said: str, works: str)
         of=client,
         what=what,
         works=False,
-        why="its hook did not name the canary" if task else "no canary could be launched",
-        hint=f"`outlive install --client {client}` writes it anew; OUTLIVE_TRACE=1 tells what it decides",
+        why="its hook did not report the test task" if task else "no test task could be launched",
+        hint=f"`outlive install --client {client}` writes the hook again; OUTLIVE_TRACE=1 records its decisions",
     )

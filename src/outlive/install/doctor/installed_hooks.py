@@ -43,7 +43,7 @@ def installed_hooks(client: str, environ: Mapping[str, str]) -> dict[str, list[l
 
 
 def shortest_timeout_s(client: str, event: str, environ: Mapping[str, str]) -> float | None:
-    """Return the shortest timeout for our hook of an event; None if there is none."""
+    """Return the shortest timeout for our hook of an event. None if there is none."""
     if client not in _FILES:
         return None
     unit = _TIMEOUT_UNITS_S.get(client, 1.0)
@@ -73,13 +73,13 @@ def _called_by_plugin(environ: Mapping[str, str]) -> dict[str, list[list[str]]]:
 
 
 def why_blocked(client: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return why hooks are not called, and the next step; None if nothing is known."""
+    """Return why hooks are not called, and the next step. None if no reason is known."""
     top = CLIENTS[client].directory(environ)
     if client == "claude":
         for path in (_MANAGED, f"{top}/settings.json"):
             for name in ("allowManagedHooksOnly", "disableAllHooks"):
                 if _value(path, name) is True:
-                    return f"{path} says {name}", "only who keeps that file can change it"
+                    return f"{path} sets {name}", "only the owner of that file can change it"
     if client == "codex":
         config = read(f"{top}/config.toml") or ""
         keys = keys_of(f"{top}/hooks.json", read(f"{top}/hooks.json") or "")
@@ -87,10 +87,10 @@ def why_blocked(client: str, environ: Mapping[str, str]) -> tuple[str, str] | No
         if missing:
             return (
                 f"{len(missing)} of {len(keys)} hooks are not trusted",
-                "`outlive install --client codex`, or /hooks in Codex",
+                "run `outlive install --client codex`, or trust them with /hooks in Codex",
             )
     if client == opencode.NAME and environ.get("OPENCODE_PURE", "").lower() in ("1", "true", "yes", "on"):
-        return "OPENCODE_PURE keeps plugins out", "unset it"
+        return "OPENCODE_PURE disables all plugins", "unset this variable"
     if client == openclaw.NAME:
         return _why_openclaw_loads_no_plugin(environ)
     return None
@@ -106,18 +106,18 @@ def _why_openclaw_loads_no_plugin(environ: Mapping[str, str]) -> tuple[str, str]
     folder = f"{openclaw.directory(environ)}/extensions/outlive"
     missing = [name for name in openclaw.FILES if read(f"{folder}/{name}") is None]
     if found.get("enabled") is False or _value(path, "plugins", "entries", "outlive", "enabled") is not True:
-        return f"{path} has the plugin disabled", "enable it there, or `outlive install --client openclaw`"
+        return f"{path} disables the plugin", "enable it there, or run `outlive install --client openclaw`"
     if (isinstance(allow, list) and "outlive" not in allow) or (isinstance(deny, list) and "outlive" in deny):
-        return f"{path} does not let the plugin load", "only who keeps plugins.allow and plugins.deny can change it"
+        return f"{path} does not let the plugin load", "only its owner can change plugins.allow and plugins.deny"
     if allowed.get("allowConversationAccess") is not True or allowed.get("allowPromptInjection") is False:
-        return f"{path} keeps the plugin from the events of a turn", "see plugins.entries.outlive.hooks there"
+        return f"{path} denies the plugin the events of a turn", "see plugins.entries.outlive.hooks there"
     if missing:
-        return f"{folder} lacks {', '.join(missing)}", "`outlive install --client openclaw` writes it anew"
+        return f"{folder} lacks {', '.join(missing)}", "run `outlive install --client openclaw` to write it again"
     return None
 
 
 def _value(path: str, *names: str) -> object:
-    """Return a value of a configuration file; None if there is none."""
+    """Return a value of a configuration file. Return None if there is none."""
     text = read(path)
     if not text or not text.strip():
         return None

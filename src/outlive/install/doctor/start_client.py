@@ -1,7 +1,7 @@
 """A trial start of a client, to see whether it calls our hooks.
 
-The client uses a local model server that refuses every request, so no data leaves the machine. The hooks of a session's
-beginning run before the first request, and settings that disable hooks apply here too.
+The client uses a local model server that refuses every request, so no data leaves the machine. The hooks at the
+beginning of a session run before the first request. Settings that disable hooks apply here too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Start = tuple[list[str], dict[str, str]]
 
 _PATIENCE_S = 60
-_ASK = "ask it anything, then `outlive session list`"
+_ASK = "send it any prompt, then run `outlive session list`"
 _PROVIDER = "outlive_doctor"
 _SHELLS_ARE_FREE = ("opencode", "openclaw", "cursor")
 _ELSEWHERE = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
@@ -39,9 +39,9 @@ def start_once(client: str, place: str, environ: Mapping[str, str]) -> str | Non
     """Start a client, wait for its end, and return why it could not be tried, or None."""
     program = shutil.which(client, path=environ.get("PATH"))
     if client == "cursor":
-        return f"nothing starts it from here; {_ASK}"
+        return f"the doctor cannot start Cursor; {_ASK}"
     if program is None:
-        return f"there is no {client} on the PATH to try it with"
+        return f"{client} is not on the PATH, so the hooks cannot be tried"
     with (
         _RefusingModel() as model,
         tempfile.TemporaryDirectory(prefix="outlive-doctor-", ignore_cleanup_errors=True) as aside,
@@ -65,7 +65,7 @@ def start_once(client: str, place: str, environ: Mapping[str, str]) -> str | Non
         except subprocess.TimeoutExpired:
             os.killpg(running.pid, signal.SIGKILL)
             running.wait()
-            return f"it was not ready within {_PATIENCE_S} s; {_ASK}"
+            return f"it did not end within {_PATIENCE_S} s; {_ASK}"
     return None
 
 
@@ -154,7 +154,7 @@ def _call_openclaw(url: str, place: str, aside: str, environ: Mapping[str, str])
 
 
 def shell_of(client: str, environ: Mapping[str, str]) -> list[str] | str | None:
-    """Return how a client's shell is sandboxed; None if no sandbox is known.
+    """Return how a client's shell is sandboxed. Return None if no sandbox is known.
 
     The result is the beginning of a command line for Codex, and the name of a setting for other clients.
     """
@@ -162,7 +162,7 @@ def shell_of(client: str, environ: Mapping[str, str]) -> list[str] | str | None:
         return None
     top = CLIENTS[client].directory(environ)
     if client == "codex":
-        import tomllib  # noqa: PLC0415 - only the doctor asks
+        import tomllib  # noqa: PLC0415 - only the doctor needs it
 
         try:
             settings = tomllib.loads(read(f"{top}/config.toml") or "")

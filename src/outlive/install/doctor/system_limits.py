@@ -28,7 +28,7 @@ def init_that_reaps_nothing() -> str | None:
     until = time.monotonic() + _LONGEST_REAPING_S
     while (fields := stat_fields(orphan)) is not None and time.monotonic() < until:
         if fields[0] == b"Z" and fields[1] not in (b"1", str(os.getpid()).encode("ascii")):
-            return None  # a subreaper between process 1 and this process has adopted it
+            return None  # a subreaper between process 1 and this process has adopted the orphan
         time.sleep(0.01)
     return None if fields is None else name_of(1)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from outlive.observe.journal import Journal
     from outlive.observe.watch.watcher import Watcher
 
-WITHOUT = "its files would be watched with `pip install 'outlive[watch]'`"
+WITHOUT = "to have its files watched, run `pip install 'outlive[watch]'`"
 
 
 class Watch:
@@ -44,7 +44,7 @@ class Watch:
             self._done.release()
 
     def _watch(self) -> None:
-        from outlive.observe.watch.baseline import Baseline  # noqa: PLC0415 - few tasks are watched
+        from outlive.observe.watch.baseline import Baseline  # noqa: PLC0415 - only watched tasks need it
         from outlive.observe.watch.watcher import Watcher, load_watcher  # noqa: PLC0415
 
         make = load_watcher()

@@ -1,7 +1,8 @@
 """Programs that could not do their work because they were observed.
 
-They gain privileges by their exec, or supervise system calls themselves. Their next launch is not observed. A program
-is recognized by its name, or by a checksum of a command's text and directory, if the text does not name the program.
+Such a program gains privileges by its exec, or supervises system calls itself. Its next launch is not observed. A
+program is recognized by its name. If the text of a command does not name the program, a checksum of the command's text
+and directory is compared instead.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def met_before(plan: Plan, what: What) -> tuple[list[str], bool]:
 
 def remember(plan: Plan, *, gaining: Collection[str], supervising: Collection[str]) -> None:
     """Store the names of the programs at these paths, and a checksum of this command."""
-    from outlive.observe.seccomp.tracer_conflicts import name_to_remember  # noqa: PLC0415 - already loaded
+    from outlive.observe.seccomp.tracer_conflicts import name_to_remember  # noqa: PLC0415 - this module is already loaded
 
     if gaining:
         _add(plan, "gaining", {path.rpartition("/")[2] for path in gaining})

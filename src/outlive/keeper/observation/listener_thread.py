@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from outlive.linux.shared_listener import SharedListener
     from outlive.observe.seccomp.observer import Observer
 
-_OTHER_NAMES = "the locale is not UTF-8: names that are not ASCII may be told wrongly"
+_OTHER_NAMES = "the locale is not UTF-8: names that are not ASCII may be shown wrongly"
 
 
 class ListenerThread:
@@ -39,7 +39,7 @@ class ListenerThread:
         self.unseen: str | None = None
         """Why no calls are observed. None if calls are observed."""
         self.is_shared = False
-        """Whether the command runs in a repository, or that is unknown."""
+        """Whether the command runs in a repository. Also True if this is unknown."""
         self._page: Any = None
         self._command = 0
         self._listener: int | None = None
@@ -50,7 +50,7 @@ class ListenerThread:
         start_new_thread(self._answer_calls, ())
 
     def take_listener(self, command: int, snapshots: TaskSnapshots) -> None:
-        """Copy the listener before the go, after which the command-to-be closes its own."""
+        """Copy the child's listener before the go, because the child then closes it."""
         self._command, self._snapshots = command, snapshots
         try:
             self._listener = self._shared_listener.of_keeper(command)
@@ -60,7 +60,7 @@ class ListenerThread:
     def answer_exec(self) -> None:
         """Let the thread answer the exec of the command, which has received its go."""
         if self._is_out_of_reach:
-            os._exit(1)  # this keeper cannot answer the command's calls, but its witness can once the keeper is gone
+            os._exit(1)  # this keeper cannot answer the command's calls, but its witness can after the keeper's death
         self._has_begun.release()
 
     def observe(self) -> None:
@@ -77,7 +77,7 @@ class ListenerThread:
         return self._is_over.locked()
 
     def wait(self) -> None:
-        """Wait until no filtered process lives, and close everything."""
+        """Wait until no filtered process lives, and close the shared page."""
         self._is_over.acquire()
         if self._page is not None:
             self._page.close()
@@ -112,7 +112,7 @@ class ListenerThread:
 
     def _answer_first(self, listener: int) -> None:
         """Let the command be executed."""
-        from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - already loaded
+        from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - this module is already loaded
 
         waiting = poll()
         waiting.register(listener, POLLIN)
@@ -120,7 +120,7 @@ class ListenerThread:
         try:
             receive(listener, self._page)
         except OSError:
-            return  # the command-to-be is gone
+            return  # the child process is gone
         let_continue(listener, received(self._page))
 
     def _load_observer(self, listener: int) -> Observer | None:
@@ -152,17 +152,17 @@ class ListenerThread:
             argv = self._plan.launch.argv
             observer.write_exec(self._journal.now(), self._command, " ".join(argv), argv[0])
         except Exception:  # noqa: BLE001 - the command must go on, even if the installation was deleted meanwhile
-            self._journal.append(self._journal.gap("the observer could not begin"))
+            self._journal.append(self._journal.gap("the observer could not be started"))
             return None
         return observer
 
     def _notify_of_overlap(self, top: str) -> None:
         """Search in a further thread for tasks that write in the same worktree."""
         try:
-            from outlive.keeper.observation.overlap_notice import notify_of_overlap  # noqa: PLC0415 - most tasks write to no shared file
+            from outlive.keeper.observation.overlap_notice import notify_of_overlap  # noqa: PLC0415 - only tasks that write to existing files need it
         except ImportError:
             return  # the installation was deleted while the task ran
         try:
             start_new_thread(notify_of_overlap, (self._plan, top))
         except RuntimeError:
-            return  # the sessions are not notified while the tasks run, but the notices of the endings mention it
+            return  # no session learns of the overlap while the tasks run, but the notices of the endings mention it

@@ -5,13 +5,13 @@ Only the object of an earlier step can make the object of a later step, so no st
 | step | thread | what happens |
 |---|---|---|
 | `PreparedObservation(...)` | keeper | opens the journal and the channel of the listener; the witness is forked next |
-| `.prepare` | keeper | starts the listener thread, and promises the command-to-be its answers |
+| `.prepare` | keeper | starts the listener thread, and tells the child process whether its calls will be answered |
 | `.start` | keeper | takes the listener, lets the command begin, and returns a `RunningObservation` |
 | | listener | answers the exec of the command |
 | `.observe_calls` | keeper | lets the listener thread go on, after the launcher was notified of the start |
 | | listener | takes the quick snapshots, loads the observer, and answers every other call |
 | `.compare_files` | keeper | takes the first snapshot of all files, in a fork, if the command runs for long enough |
-| | watch | watches the files, where no calls are observed |
+| | watch | watches the files, if no calls are observed |
 | `.record_end` | keeper | records how the command left the main paths, before any waiter is notified of the end |
 | `.finish` | keeper | records the other paths after the end is reported, and returns a `FinishedObservation` |
 | `.wait` | keeper | waits until the listener thread has answered the last process that the command left running |
@@ -44,12 +44,12 @@ _OBSERVER_WRITES_WITHIN = 0.05
 _MOST_BEFORE_IT_IS_TOLD = 200
 _FEWEST_DESCRIPTORS = 64
 _SHORT_TURN = 0.0005
-_NO_THREAD = "there was no process left for who looks at its system calls (ulimit -u)"
+_NO_THREAD = "the limit of processes (ulimit -u) left no thread to observe its system calls"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def load() -> None:
-    """Import what an observation needs. A spawner does that once for all its keepers."""
+    """Import the modules of an observation. A spawner does so once for all keepers."""
     from outlive.linux.seccomp import prepare_filter  # noqa: PLC0415
 
     prepare_filter()
@@ -63,7 +63,7 @@ class JournalFile:
         self.wall = time.time_ns() - time.monotonic_ns()
 
     def now(self) -> int:
-        """Return microseconds since 1970, whatever happens to the clock during the task."""
+        """Return microseconds since 1970. Setting the clock during the task has no effect."""
         return (self.wall + time.monotonic_ns()) // 1000
 
     def gap(self, words: str) -> str:
@@ -72,7 +72,7 @@ class JournalFile:
 
     def note(self, operation: str, *words: str) -> None:
         """Write one line with these fields."""
-        from outlive.observe.journal import escaped  # noqa: PLC0415 - already loaded
+        from outlive.observe.journal import escaped  # noqa: PLC0415 - this module is already loaded
 
         fields = "".join(f"\t{escaped(word)}" for word in words)
         self.append(f"{self.now()}\t{operation}\t0\t-{fields}\n")
@@ -107,14 +107,14 @@ class PreparedObservation:
             )
 
     def prepare(self, send: Callable[[bytes], None]) -> None:
-        """Start the listener thread, and promise its answers to the command-to-be."""
+        """Start the listener thread. Tell the child process whether it will answer."""
         if self.shared_listener is not None:
             try:
                 self._calls = ListenerThread(self._plan, self.shared_listener, self._journal)
             except RuntimeError:
                 self._unseen = _NO_THREAD
             send(NOT_PROMISED if self._calls is None else PROMISED)
-        import mmap  # noqa: F401, PLC0415 - loaded while the witness works, which then does not wait for it
+        import mmap  # noqa: F401, PLC0415 - loaded while the witness works, so that it causes no wait later
 
         import outlive.linux.seccomp  # noqa: F401, PLC0415
         from outlive.keeper.observation.task_snapshots import TaskSnapshots  # noqa: PLC0415
@@ -122,7 +122,7 @@ class PreparedObservation:
         self._snapshots = TaskSnapshots(self._plan, self._record)
 
     def start(self, command: int, let_begin: Callable[[], None]) -> RunningObservation:
-        """Let the command begin under observation. `command` is its process."""
+        """Let the command begin under observation. `command` is its pid."""
         self._snapshots.note_begin()
         running = RunningObservation(self._plan, self._journal, self._snapshots, self._calls, self._unseen)
         if self._calls is None:
@@ -166,7 +166,7 @@ class RunningObservation:
         return self._reason if self._calls is None else self._calls.unseen
 
     def snapshot_before_begin(self) -> None:
-        """Take every snapshot before the begin, where no calls are observed."""
+        """Take all snapshots before the command begins, if no calls are observed."""
         self._journal.note("unseen", self._reason or "")
         self._snapshots.take_before()
         until = time.monotonic() + _BEGINS_UNSEEN_AFTER
@@ -187,14 +187,14 @@ class RunningObservation:
             self._take_all()
 
     def _take_all(self, *, is_late: bool = True) -> None:
-        """Take a snapshot of all files. Watch them where calls are not observed."""
+        """Take a snapshot of all files. Watch them if calls are not observed."""
         unseen = self._unseen
         wants_watch = unseen is not None and self._plan.launch.observe in ("auto", "watch")
         is_taken = self._snapshots.take_all(is_all=unseen is not None, for_watching=wants_watch, is_late=is_late)
         if not is_taken or not wants_watch:
             return
         try:
-            from outlive.keeper.observation.file_watch import WITHOUT, Watch  # noqa: PLC0415 - few tasks are watched
+            from outlive.keeper.observation.file_watch import WITHOUT, Watch  # noqa: PLC0415 - only watched tasks need it
             from outlive.observe.journal import Journal  # noqa: PLC0415
             from outlive.observe.watch.watcher import is_installed  # noqa: PLC0415
 
@@ -210,14 +210,14 @@ class RunningObservation:
         """Record how the first touched paths and the repository were left.
 
         Waiters are not released before this step, because they may change the paths. If very many paths were touched,
-        `finish` records the rest. Outside of repositories, it records every path.
+        `finish` records the rest. Outside of repositories, `finish` records every path.
         """
         self._snapshots.note_end()
         self._ended_at = self._journal.now()
         try:
             self._remember_conflicts()
             until = time.monotonic() + _OBSERVER_WRITES_WITHIN
-            if self._observer is not None:  # a reader that asks at once must find what was observed
+            if self._observer is not None:  # a reader that asks at once must find the observed changes
                 self._observer.write_down(_OBSERVER_WRITES_WITHIN)
             own = [] if self._observer is None else list(self._observer.touched)
             followed = self._followed()
@@ -232,11 +232,11 @@ class RunningObservation:
             self._journal.append("".join(lines))
             if len(followed) <= _MOST_BEFORE_IT_IS_TOLD:
                 self._snapshots.take_after(followed)
-        except Exception:  # noqa: BLE001 - after any error the ending must still be settled
+        except Exception:  # noqa: BLE001 - after any error the attempt must still be settled
             return
 
     def _followed(self) -> list[str]:
-        """Return the touched paths in repositories, or all if the command runs in none."""
+        """Return the touched paths in repositories, or all if the command runs outside."""
         if self._observer is None:
             return []
         elsewhere = self._observer.elsewhere if self._snapshots.is_outside else ()
@@ -248,7 +248,7 @@ class RunningObservation:
         If the path changed after `until_ns`, the line ends with the time at which the command ended.
         """
         from outlive.observe.journal import escaped  # noqa: PLC0415
-        from outlive.observe.path_state import STAT, changed_at_ns, moments_of, state_like  # noqa: PLC0415 - already loaded
+        from outlive.observe.path_state import STAT, changed_at_ns, moments_of, state_like  # noqa: PLC0415 - this module is already loaded
 
         state = state_like(path, STAT if is_outside else before)
         written, touched = moments_of(path)
@@ -271,7 +271,7 @@ class RunningObservation:
                 continue
             if time.monotonic() > until:
                 late = len(touched) + len(elsewhere) - done
-                words = f"{late} paths are told as they were when somebody asked, not as it left them"
+                words = f"{late} paths are shown as they were when effects were read, not as it left them"
                 lines.append(self._journal.gap(words))
                 break
             is_outside = done >= len(touched)
@@ -284,34 +284,34 @@ class RunningObservation:
         return FinishedObservation(self._calls)
 
     def _remember_conflicts(self) -> None:
-        """Store which programs observing hindered, before the same command runs again."""
+        """Store the programs that observing hindered, for their next launch."""
         if self._observer is not None and (self._observer.met_gaining or self._observer.met_supervising):
-            from outlive.keeper.observation.known_conflicts import remember  # noqa: PLC0415 - few commands have a conflict
+            from outlive.keeper.observation.known_conflicts import remember  # noqa: PLC0415 - only commands with a conflict need it
 
             remember(self._plan, gaining=self._observer.met_gaining, supervising=self._observer.met_supervising)
 
     def _still_open(self, paths: Sequence[str]) -> Iterator[str]:
         """Yield a line about the files that processes left running can still write."""
-        from outlive.observe.seccomp.recheck import open_for_writing  # noqa: PLC0415 - already loaded
+        from outlive.observe.seccomp.recheck import open_for_writing  # noqa: PLC0415 - this module is already loaded
 
         still = open_for_writing(frozenset(paths), time.monotonic() + _OBSERVER_WRITES_WITHIN)
         if still is None:
-            words = "what is still open for writing is not known, nor what is written to it after its end"
+            words = "it is not known which files are still open for writing; later writes to them are not recorded"
         elif still:
             files, it = ("1 file is", "it") if len(still) == 1 else (f"{len(still):,} files are", "them")
-            words = f"{files} still open for writing: what is written to {it} after its end is not told"
+            words = f"{files} still open for writing: later writes to {it} are not recorded"
         else:
             return
         yield self._journal.gap(words)
 
 
 class FinishedObservation:
-    """The observation of a settled attempt, whose processes may live on."""
+    """The observation of a settled attempt, whose processes may still live."""
 
     def __init__(self, calls: ListenerThread | None) -> None:
         self._calls = calls
 
     def wait(self) -> None:
-        """Answer calls until no filtered process lives, and close everything."""
+        """Wait until the listener thread has answered the last filtered process."""
         if self._calls is not None:
             self._calls.wait()

@@ -1,7 +1,7 @@
 """The notice of an overlap: two running tasks that write in one tree.
 
-Every keeper checks once, right after its task's first write to a file that existed before. By then its own journal has
-that write, so the later of two tasks finds the write of the other.
+Every keeper checks once, right after its task's first write to a file that existed before. By then this write is in the
+task's own journal. So of two tasks, the task that writes later finds the write of the other.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ def _may_overlap(launch: Launch, other: Task) -> bool:
 
 
 def _attempts_to_notify(plan: Plan, other: Task) -> list[tuple[str, int]]:
-    """Return the attempts to notify: the greater id if one session launched both."""
+    """Return the attempts whose sessions are notified.
+
+    If one session launched both tasks, this is only the attempt of the task with the greater id.
+    """
     found = [(plan.launch.id, plan.files.number), (other.id, other.current.number)]
     is_one = plan.launch.session is not None and plan.launch.session == other.launch.session
     return [max(found)] if is_one else found

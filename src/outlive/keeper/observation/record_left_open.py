@@ -1,4 +1,7 @@
-"""The ledger's record of paths that a task left changed: readers need no replay."""
+"""The paths that a task left changed, recorded in the ledger.
+
+With this record, readers need not replay the task's journal.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import Task
     from outlive.keeper.plan import Plan
 
-# For a task that left more, readers replay the journal: so many rows would make the ledger slow for every process.
+# If a task left more paths changed, none is recorded, and readers replay the journal instead. So many rows would make
+# the ledger slow for every process.
 _MOST = 50_000
 
 
@@ -40,7 +44,7 @@ def record_left_open(home: Home, ledger: SqliteLedger, task: Task) -> bool:
         if all(is_bare(AttemptFiles(home.bundle(task.id), each).effects) for each in tries):
             LeftOpenPaths(ledger).record(task.id, number, ())
             return True
-        from outlive.observe.path_state import state_like  # noqa: PLC0415 - most failures changed nothing
+        from outlive.observe.path_state import state_like  # noqa: PLC0415 - only tasks that changed files need it
         from outlive.observe.replay_journal import replay_of  # noqa: PLC0415
 
         paths = replay_of(home, task, number).left_open(state_like)
@@ -53,12 +57,13 @@ def record_left_open(home: Home, ledger: SqliteLedger, task: Task) -> bool:
 
 
 def record_at_end(plan: Plan) -> None:
-    """Record what the keeper's task left changed, after all files are compared."""
+    """Record the paths that the task left changed, after all files are compared."""
     try:
         with SqliteLedger(plan.home.ledger, datetime.now(UTC), create=False) as ledger:
             task = ledger.task(plan.launch.id)
             if task is not None and task.current.number == plan.files.number:
-                # A power failure may lose these rows, which costs a replay. A sync would slow down every failure.
+                # If a power failure loses these rows, readers replay the journal. A sync would slow down the end of
+                # every failed task.
                 ledger.be_hasty()
                 record_left_open(plan.home, ledger, task)
     except OutliveError:

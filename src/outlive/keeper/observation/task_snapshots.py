@@ -1,8 +1,9 @@
 """Snapshots of the repository before, during and after a command.
 
 The snapshot before the command has only a few small files, because a launch waits for it. A fork reads all files while
-the command runs, and again after the settlement. Where no calls are observed, only the first snapshot shows what the
-command found. So the command waits for it for a short time. It counts as late if it takes longer.
+the command runs, and again after the settlement. If no calls are observed, only the first snapshot of all files shows
+the files as the command found them. So the command waits a short time for this snapshot. A snapshot that takes longer
+counts as late.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ class TaskSnapshots:
         """Directories that were in no repository when the command began."""
 
     def directories(self) -> list[str]:
-        """Return the command's directory, and the repositories that it will touch."""
+        """Return the command's directory, and the repositories that it may touch."""
         if self._known is None:
-            from outlive.observe.shell.cd_targets import goes_to  # noqa: PLC0415 - needed only for observed commands
+            from outlive.observe.shell.cd_targets import goes_to  # noqa: PLC0415 - only observed commands need it
 
             launch = self._plan.launch
             self._known = [launch.cwd]
             if named := (*launch.touches, *goes_to(launch.argv, launch.cwd)):
-                from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - few commands name another directory
+                from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - only commands that name another directory need it
                 from outlive.observe.seccomp.scope import MOST_REPOSITORIES  # noqa: PLC0415
 
                 own = find_repository(launch.cwd)
@@ -74,7 +75,7 @@ class TaskSnapshots:
     def take_before(self) -> None:
         """Take a quick snapshot before the command can have changed anything.
 
-        Outside of repositories it is not stored, because no reader needs it.
+        Outside of repositories, the snapshot is not stored, because no reader needs it.
         """
         quick = self._keep_quick(self._files.before, only_of_repositories=True)
         self._outside = frozenset(each.directory for each in quick or () if each.git is None)
@@ -87,13 +88,13 @@ class TaskSnapshots:
     def take_all(self, *, is_all: bool = False, for_watching: bool = False, is_late: bool = True) -> bool:
         """Take a snapshot of all files in a fork. Return whether there is one.
 
-        There is none outside of repositories. With `is_all`, no calls are observed, so the snapshot is completed even
-        if the command ends first.
+        Outside of repositories, no snapshot is taken. With `is_all`, no calls are observed, so the snapshot is
+        completed even if the command ends first.
         """
         if self._first is not None:
             return True
         try:
-            from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - short commands get no such snapshot
+            from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - only longer commands need it
 
             directories, outside = self.directories(), self._outside
             if all(each in outside or find_repository(each) is None for each in directories):
@@ -105,7 +106,7 @@ class TaskSnapshots:
             keep = (self._record, first) if baseline is None else (self._record, first, baseline)
 
             def work() -> None:
-                from outlive.observe.git.compare import keep_first  # noqa: PLC0415 - only the fork holds it in memory
+                from outlive.observe.git.compare import keep_first  # noqa: PLC0415 - only the fork loads it, to save memory of the keeper
 
                 keep_first(first, directories, outside, baseline, since_ns)
 
@@ -156,7 +157,7 @@ class TaskSnapshots:
         return self._work is not None and (self._work.is_done or self._is_all)
 
     def _compare_in_fork(self, first: int, quick: list[Snapshot], seen: Collection[str]) -> None:
-        from outlive.keeper.background_fork import BackgroundFork  # noqa: PLC0415 - already loaded
+        from outlive.keeper.background_fork import BackgroundFork  # noqa: PLC0415 - this module is already loaded
 
         def work() -> None:
             from outlive.observe.git.compare import compare_with_first  # noqa: PLC0415
@@ -194,7 +195,7 @@ class TaskSnapshots:
         return quick
 
     def _open_nameless(self) -> int:
-        """Open a file without a name, which is gone when it is closed."""
+        """Create a file without a name, which the kernel deletes when it is closed."""
         path = self._files.path + "/first"
         fd = os.open(path, os.O_RDWR | os.O_EXCL | _CREATE, 0o600)
         os.unlink(path)

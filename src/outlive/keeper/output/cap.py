@@ -36,7 +36,7 @@ class OutputCap:
         self.next_look: float | None = None
 
     def begin(self) -> None:
-        """Watch the output from now on. Only for long commands: a shorter one needs none."""
+        """Watch the output from now on. A command that ends soon does not need this."""
         if self.wake is not None:
             return
         self._directory = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""The copied output of a foreign process, whose own file stays as it is."""
+"""The copy of a foreign process's output. The process's own file is not changed."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ class OutputCopy:
         self._next = int(process.get("skipped", 0)) + os.fstat(held.output).st_size
         self._source: int | None = None
         self.wake: int | None = None
-        """Readable when the file has grown. None if that cannot be watched: then the file is copied at the end."""
+        """A descriptor that is readable when the file has grown.
+
+        None if the file cannot be watched. Then it is copied at the end.
+        """
         try:
-            # Opened through the process, because the file may have been renamed or deleted.
+            # Open the file through /proc, because it may have been renamed or deleted.
             path = f"/proc/{process['pid']}/fd/{process['source']}"
             self._source = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             self.wake = watch_modifications(f"/proc/self/fd/{self._source}")
@@ -33,7 +36,7 @@ class OutputCopy:
             pass
 
     def copy(self) -> None:
-        """Copy what was written since the last call."""
+        """Copy the output that was written since the last call."""
         if self.wake is not None:
             drain(self.wake)
         if self._source is None:

@@ -1,9 +1,9 @@
 """Keepers that are used again: after a short attempt, a keeper takes the next one.
 
-A new process first copies every page that it touches, which is most of what a short task costs. So a spawner, which
-launches many tasks, keeps a channel to its newest keepers, and each of these keeps a channel to its witness. A keeper
-reports that it is idle when it has no process or descriptor of its attempt left. It never has two attempts at once, nor
-rights that its spawner does not have.
+A new process first copies every memory page that it touches. This is most of the cost of a short task. So a spawner,
+which launches many tasks, keeps a channel to its newest keepers. Each of these keepers keeps a channel to its witness.
+A keeper reports that it is idle when it has no process or descriptor of its attempt left. It never has two attempts at
+once, and it never has rights that its spawner does not have.
 
 Only the spawner dismisses an idle keeper, by closing the channel. So no attempt is sent to a keeper that is about to
 exit.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _MOST_CHANNELS = 8
 _MOST_LIVES = 50  # garbage collection is off in a keeper, so its memory grows with each attempt
 _PATIENCE_S = 1.0
-_DESCRIPTORS = 32  # with fewer, the channels would use up descriptors that tasks need
+_DESCRIPTORS = 32  # with a lower limit of descriptors, the channels would use up descriptors that tasks need
 _NUMBER = 4
 _HELD = ("lock", "control", "done", "record", "output")
 
@@ -101,7 +101,7 @@ class IdleKeepers:
         self._free.pop(fd, None)
 
     def dismiss(self) -> None:
-        """Dismiss all keepers. Those that are busy exit after their attempt."""
+        """Dismiss all keepers. Busy keepers exit after their attempt."""
         for fd in list(self._channels):
             self._drop(fd)
 
@@ -124,7 +124,10 @@ def keep_repeatedly(channel: int, plan: Plan, held: HeldFiles, go: int, ready: i
 
 
 def _wait_for_next(channel: socket) -> tuple[Plan, HeldFiles, int, int]:
-    """Report idle, and wait for the next attempt. Exit if the channel is closed."""
+    """Report that this keeper is idle, and wait for the next attempt.
+
+    Exits if the channel is closed.
+    """
     try:
         channel.send(os.getpid().to_bytes(_NUMBER, "big"), MSG_NOSIGNAL)
     except OSError:

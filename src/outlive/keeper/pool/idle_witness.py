@@ -26,7 +26,7 @@ class IdleWitness:
     """The channel to a witness that waits for the next command, if there is one."""
 
     def __init__(self, not_for_it: tuple[int, ...], marker: int) -> None:
-        """Begin without a witness, which must not have the descriptors `not_for_it`."""
+        """Begin without a witness. A later witness closes the descriptors `not_for_it`."""
         self._not_for_it = not_for_it
         self._marker = marker
         self._channel: socket | None = None
@@ -93,7 +93,7 @@ class IdleWitness:
 
 
 def has_one_thread() -> bool:
-    """Return whether other Python threads are gone, after a moment to exit."""
+    """Wait briefly for other Python threads to exit. Return whether all have exited."""
     for _ in range(_GLANCES):
         if not _count():
             return True

@@ -1,7 +1,7 @@
 """The number of commits between two commits, the only task for which git is run.
 
 Git executes helpers, filters and transports that a repository configures. So git runs in an empty temporary repository
-without configuration, which borrows only the objects. No protocol is allowed, and git gets only PATH.
+without configuration, which borrows only the objects. No protocol is allowed, and git inherits only PATH.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _HEX = frozenset("0123456789abcdef")
 
 
 def measure_distance(then: GitState, now: GitState, timeout_s: float = TIMEOUT_S) -> Distance | None:
-    """Return how far the HEADs of two snapshots are apart; None if unknown."""
+    """Return how far the HEADs of two snapshots are apart. Return None if unknown."""
     old, new = then.head or "", now.head or ""
     if len(old) not in (40, 64) or len(old) != len(new) or not _HEX.issuperset(old + new):
         return None
     if old == new:
         return Distance(ahead=0, behind=0)
-    from subprocess import SubprocessError  # noqa: PLC0415 - only where HEAD has moved
+    from subprocess import SubprocessError  # noqa: PLC0415 - only needed if HEAD has moved
     from tempfile import TemporaryDirectory  # noqa: PLC0415
 
     try:

@@ -1,6 +1,6 @@
 """Comparison of all files of a task's repositories before and after the task.
 
-The first snapshot is taken while the command already runs, and is stored in an unnamed file, because it may have many
+The first snapshot is taken while the command already runs. It is stored in an unnamed file, because it may have many
 megabytes. The bundle keeps the comparison, the files that differ from the index at the end, and digests of the contents
 of all files.
 """
@@ -32,8 +32,9 @@ def keep_first(
 ) -> None:
     """Store a full snapshot of each directory's repository in a file.
 
-    A repository found later in a directory `outside` was created since. With `baseline`, another open file, also store
-    the states of the files not written since `since_ns`.
+    For a directory in `outside`, which was in no repository before the command, the snapshot is empty: a repository
+    that is found there later was created since. With `baseline`, another open file, this also stores the states of the
+    files that were not written since `since_ns`.
     """
     until = time.monotonic() + DEFAULT_BUDGET_S
     found = [
@@ -43,7 +44,7 @@ def keep_first(
         for directory in directories
     ]
     if baseline is not None:
-        from outlive.observe.watch.baseline import write_baseline  # noqa: PLC0415 - few tasks are watched
+        from outlive.observe.watch.baseline import write_baseline  # noqa: PLC0415 - only watched tasks need it
 
         write_baseline(baseline, found, since_ns)
     with open(fd, "wb", closefd=False) as file:
@@ -57,7 +58,7 @@ def compare_with_first(
 
     With `since_ns`, the command ran already when the first snapshot was taken. Paths that were `seen` to change are
     left out, and so is the `ignored` directory, to which Outlive writes. Changes after `until_ns` are only counted,
-    because waiters were notified before this check.
+    because a waiter that was already notified may have made them.
     """
     comparisons, last, trees = [], [], []
     known, until = _with_parents(seen), time.monotonic() + DEFAULT_BUDGET_S
@@ -69,7 +70,7 @@ def compare_with_first(
             then, _with_git_of(now, after), _MOST_OF_A_KIND, since_ns=since_ns, is_wanted=wanted.is_wanted
         )
         if wanted.later:
-            words = f"files: {wanted.later} changed after its end, before they were looked at"
+            words = f"files: {wanted.later} changed after the task's end, before they were compared"
             comparison = comparison.but(unknown=(*comparison.unknown, words))
         if comparison.repository != "none":
             comparisons.append(comparison)
@@ -86,14 +87,14 @@ def kept_snapshots(snapshots: Sequence[Snapshot]) -> str:
 
 
 class _Wanted:
-    """A filter for changed paths below `top`. It counts those that changed too late."""
+    """A filter for changed paths below `top`. It counts paths that changed later."""
 
     def __init__(self, top: str, known: Collection[str], ignored: str, until_ns: int) -> None:
         self._top, self._known, self._ignored, self._until_ns = top, known, ignored, until_ns
         self.later = 0
 
     def is_wanted(self, name: str) -> bool:
-        """Return whether to report a change; the name of a directory ends in a slash."""
+        """Return whether to report a change. The name of a directory ends in a slash."""
         path = f"{self._top}/{name}"
         if path.rstrip("/") in self._known or self._ignored.startswith(path) or path.startswith(self._ignored):
             return False
@@ -114,7 +115,7 @@ def _with_parents(paths: Collection[str]) -> set[str]:
 
 
 def _with_git_of(quick: Snapshot, full: Snapshot) -> Snapshot:
-    """Return the full snapshot with the state of git at the ending of the task."""
+    """Return the full snapshot with the state of git at the end of the task."""
     if quick.git is None or full.git is None or quick.git.identity != full.git.identity:
         return full
     return full.but(git=quick.git.but(staged=full.git.staged))
@@ -142,7 +143,8 @@ def _unfollowed(seen: Collection[str], files: Collection[str], snapshots: Sequen
         if each.git is not None and each.tree is not None and each.tree.stopped is None:
             top = (each.git.top or "").rstrip("/")
             left.difference_update(f"{top}/{as_text(path)}" for path in each.tree.tracked)
-    # Files of git do not count. Refs and index are compared with the snapshot, and others (ORIG_HEAD) do not matter.
+    # Git's own files do not count: refs and index are compared with the snapshot, and other files, such as ORIG_HEAD,
+    # do not matter.
     gits = tuple(f"{place}/" for each in snapshots if each.git for place in (each.git.git_dir, each.git.common_dir))
     return sum(not path.startswith(gits) for path in left)
 

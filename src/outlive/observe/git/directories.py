@@ -1,7 +1,7 @@
 """Directories below a top directory, entered one component at a time.
 
-No symbolic link is followed and no mount is crossed, so a planted link leads nowhere else, and an unreachable network
-file system does not block.
+No symbolic link is followed, so a planted link cannot lead to another directory. No mount is crossed, so an unreachable
+network file system does not block.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Directories:
         self._device = os.fstat(self._fds[0]).st_dev
 
     def enter(self, directory: bytes) -> int | None:
-        """Return a descriptor, valid until the next call; None if there is no directory.
+        """Return a descriptor of a directory, which is valid until the next call.
 
-        Raises `Barred` if the directory must not or cannot be entered.
+        Returns None if there is no directory. Raises `Barred` if the directory must not or cannot be entered.
         """
         wanted = directory.split(b"/") if directory else []
         if len(wanted) > _DEEPEST or any(name in {b"", b".", b".."} for name in wanted):

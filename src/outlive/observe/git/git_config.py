@@ -1,7 +1,7 @@
-"""The files, besides a repository's own configuration, that have settings of git.
+"""Git's configuration files outside of a repository.
 
-A condition that cannot be checked without git is assumed to hold. A waiter waits for keepers that use this module, so
-it does not import `re`.
+An include whose condition cannot be checked without git is assumed to apply. Waiters wait while a keeper uses this
+module. So the module does not import `re`, which would take time.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _holds(condition: str, git_dir: str, directory: str, home: str) -> bool:
     kind, _, pattern = condition.partition(":")
     if kind not in {"gitdir", "gitdir/i"}:
         return True
-    from fnmatch import fnmatchcase  # noqa: PLC0415 - few files have such conditions
+    from fnmatch import fnmatchcase  # noqa: PLC0415 - only includes with a condition need it
 
     pattern = _from_home(pattern, home)
     if pattern.startswith("./"):

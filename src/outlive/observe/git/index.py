@@ -67,7 +67,7 @@ class Index(Value):
 
 
 def read_index(path: str, id_bytes: int = 20, until: float | None = None) -> Index:
-    """Return the index in a file; an empty one if there is no file."""
+    """Return the index in a file. If there is no file, return an empty index."""
     content = read_regular(path, _MOST_BYTES)
     if content is None:
         return Index(version=2, id_bytes=id_bytes, entries={})
@@ -99,7 +99,7 @@ def parse_index(content: bytes, id_bytes: int = 20, until: float | None = None) 
 
 
 def _checked_id_bytes(content: bytes, told: int) -> int:
-    """Return the length of the index's object ids: by its checksum, or else `told`."""
+    """Return the length of the index's object ids. It is `told` without a checksum."""
     from hashlib import sha1, sha256  # noqa: PLC0415 - a quick snapshot does not need it
 
     if content[-20:] == bytes(20):  # index.skipHash
@@ -144,7 +144,7 @@ def _read_padded(
 def _read_compressed(
     content: bytes, count: int, end: int, id_bytes: int, until: float | None
 ) -> tuple[dict[bytes, tuple[bytes, bytes, int]], int]:
-    """Read version 4: each path as a difference to the one before, no padding."""
+    """Read version 4: each path is stored as its difference from the previous path."""
     entries: dict[bytes, tuple[bytes, bytes, int]] = {}
     at, fixed, path = _HEADER, _STAT + id_bytes, b""
     for number in range(count):
@@ -194,7 +194,7 @@ def _check_extensions(content: bytes, at: int, end: int) -> None:
             raise Unknown("a split index")
         # `sdir` is harmless: an entry may be a directory outside a sparse checkout, and such entries are skipped.
         if not b"A" <= name[:1] <= b"Z" and name != b"sdir":
-            raise Unknown("an extension that nobody here knows")
+            raise Unknown("an unknown extension")
         at += 8 + int.from_bytes(content[at + 4 : at + 8], "big")
     if at != end:
         raise Unknown("damaged")

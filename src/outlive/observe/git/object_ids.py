@@ -1,7 +1,7 @@
 """Object ids of file contents, computed from the bytes on disk without git.
 
-Git would run the programs that the repository configures as filters. Filters and conversions of line endings are not
-applied here.
+Git is not used, because it would run the programs that the repository configures as filters. So filters and conversions
+of line endings are not applied here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MASK = 0xFFFFFFFF
 
 
 def stamp_from(found: os.stat_result) -> bytes:
-    """Return the stat fields as in the index, where far times wrap around."""
+    """Return the stat fields as in the index, which keeps 32 bits of each number."""
     seconds, nanoseconds = divmod(found.st_ctime_ns, 10**9)
     written, written_ns = divmod(found.st_mtime_ns, 10**9)
     return _pack(
@@ -44,7 +44,7 @@ def _mode(mode: int) -> int:
 
 
 def content_id(name: bytes, mode: int, id_bytes: int, dir_fd: int | None = None) -> bytes | None:
-    """Return the blob id of a file or symbolic link; None if it cannot be read."""
+    """Return the blob id of a file or symbolic link. Return None if it cannot be read."""
     try:
         if S_ISREG(mode):
             content = read_regular(name, MOST_HASHED, dir_fd)

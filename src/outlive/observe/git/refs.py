@@ -25,7 +25,10 @@ _HEX = frozenset("0123456789abcdef")
 
 
 def read_head(repository: Repository) -> tuple[str, str]:
-    """Return the ref of HEAD, empty if detached, and its commit, empty if none yet."""
+    """Return the ref of HEAD, and the commit of HEAD.
+
+    The ref is empty if HEAD is detached. The commit is empty if there is none yet.
+    """
     _check_readable(repository)
     content = read_regular(repository.git_dir + "/HEAD", _REF_BYTES)
     if content is None:
@@ -38,7 +41,7 @@ def read_head(repository: Repository) -> tuple[str, str]:
 
 
 def read_refs(repository: Repository, most: int, packed_bytes: int) -> dict[str, str]:
-    """Return all shared refs; the value of a symbolic one is `ref: NAME`."""
+    """Return all shared refs. The value of a symbolic ref is `ref: NAME`."""
     _check_readable(repository)
     refs = _packed(repository, packed_bytes)
     waiting = [("refs", 0)]
@@ -81,7 +84,7 @@ def read_worktrees(repository: Repository) -> tuple[str, ...]:
 
 
 def _resolve(repository: Repository, name: str) -> str:
-    """Return the commit that a ref leads to; empty if the ref does not exist yet."""
+    """Return the commit that a ref leads to. Empty if the ref does not exist yet."""
     for _ in range(_MOST_LINKS):
         if not name.startswith("refs/") or ".." in name or "\0" in name or "\n" in name:
             raise Unknown("not the name of a ref")

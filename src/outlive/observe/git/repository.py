@@ -1,7 +1,7 @@
 """The git repository that a directory lies in, found as git finds it.
 
-Git is not run, so that nothing a repository configures can be executed. GIT_DIR and similar variables are ignored: what
-a task touched does not depend on the reader's environment. For a task's project, see
+Git is not run, so that no program that a repository configures is executed. GIT_DIR and similar variables are ignored,
+because the effects of a task do not depend on the reader's environment. For a task's project, see
 `service.tasks.launch_context.project_of`.
 """
 
@@ -22,16 +22,16 @@ class Repository(Value):
     """A repository on disk."""
 
     top: str | None
-    """The top of its worktree; None in a bare repository."""
+    """The top of the worktree. None in a bare repository."""
     git_dir: str
     common_dir: str
     """The directory of refs, objects and configuration. A linked worktree shares it with the main worktree."""
     broken: str | None = None
-    """Why the repository cannot be read; None if it can."""
+    """Why the repository cannot be read. None if it can be read."""
 
     @property
     def identity(self) -> str:
-        """Device and inode of the git directory; empty if it is gone."""
+        """Device and inode of the git directory. Empty if it is gone."""
         try:
             found = os.stat(self.git_dir)
         except (OSError, ValueError):
@@ -45,7 +45,7 @@ class Repository(Value):
 
     @property
     def roots(self) -> tuple[str, str, str]:
-        """Top, git directory and shared git directory for a journal; empty if missing.
+        """Top, git directory and shared git directory for a journal. Empty if missing.
 
         Symbolic links are resolved, because paths in the journal are resolved, too.
         """
@@ -55,7 +55,7 @@ class Repository(Value):
 def find_repository(directory: str) -> Repository | None:
     """Return the repository that a path, even a missing one, lies in.
 
-    Like git, the search passes over a damaged repository, which is returned only if no other one is found.
+    Like git, the search skips a damaged repository. It is returned only if no other repository is found.
     """
     try:
         place = os.path.realpath(directory)
@@ -113,7 +113,7 @@ def repository_at(place: str) -> Repository | None:
 
 
 def _shared_dir(path: str) -> str | None:
-    """Return the directory with the objects and refs; None if git would find none."""
+    """Return the directory with the objects and refs. None if git would find none."""
     if not os.path.lexists(path + "/HEAD"):
         return None
     try:
@@ -135,7 +135,7 @@ def _broken(top: str, git_dir: str, reason: str) -> Repository:
 
 def read_config(repository: Repository) -> tuple[str, dict[str, str]]:
     """Return an id of the repository's own configuration, and its settings."""
-    from _blake2 import blake2b  # noqa: PLC0415 - hashlib would cost four milliseconds
+    from _blake2 import blake2b  # noqa: PLC0415 - importing hashlib would take four milliseconds
 
     contents = [
         read_regular(repository.common_dir + "/config", _CONFIG_BYTES) or b"",
@@ -146,7 +146,7 @@ def read_config(repository: Repository) -> tuple[str, dict[str, str]]:
 
 
 def read_settings(path: str) -> dict[str, str]:
-    """Return the settings of one configuration file; none if it cannot be read."""
+    """Return the settings of one configuration file. Empty if it cannot be read."""
     try:
         return _settings(os.fsdecode(read_regular(path, _CONFIG_BYTES) or b""))
     except Unknown:
@@ -154,7 +154,7 @@ def read_settings(path: str) -> dict[str, str]:
 
 
 def _settings(text: str) -> dict[str, str]:
-    """Return the settings by `section.key`, reliable only without a subsection."""
+    """Return the settings by `section.key`. Settings in subsections may be wrong."""
     settings: dict[str, str] = {}
     section = ""
     for line in text.splitlines():

@@ -17,7 +17,7 @@ class Unknown(Exception):
 
 
 def read_regular(path: str | bytes, limit: int, dir_fd: int | None = None) -> bytes | None:
-    """Return the content of a regular file; None if the path does not exist."""
+    """Return the content of a regular file. Return None if the path does not exist."""
     try:
         # Opening a device can already have an effect, so check the type first. If the file is replaced after the
         # check, the flags of the open prevent following a link or blocking.
@@ -46,7 +46,7 @@ def read_regular(path: str | bytes, limit: int, dir_fd: int | None = None) -> by
 
 
 def identity_of(path: str) -> str:
-    """Return a text that changes when the file is written; empty for a missing file."""
+    """Return a text that changes when the file is written. Empty for a missing file."""
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -57,7 +57,7 @@ def identity_of(path: str) -> str:
 
 
 def names_in(path: str, most: int) -> list[os.DirEntry[str]]:
-    """Return the entries of a directory; none if it does not exist.
+    """Return the entries of a directory. Empty if it does not exist.
 
     Raises `Unknown` for a symbolic link, or for more entries than `most`.
     """

@@ -1,8 +1,8 @@
 """Snapshots of a directory and its repository: quick ones and full ones.
 
-A launch waits for a quick snapshot, which makes few small reads. A full one adds the files, within a time budget.
-Taking a snapshot starts no process, writes nothing, and does not raise: parts that cannot be read are named in
-`unknown`.
+A launch waits for a quick snapshot, so it makes only a few small reads. A full snapshot adds the files of the worktree,
+within a time budget. Taking a snapshot starts no process, writes nothing, and raises nothing: parts that cannot be read
+are named in `unknown`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_FILES = 2000
 
 
 class _Limits(Value):
-    """Limits for reading refs; beyond them, the refs are unknown."""
+    """Limits for reading refs. Beyond them, the refs are unknown."""
 
     refs: int
     packed_bytes: int
@@ -48,7 +48,7 @@ def take_quick(directory: str, paths: Iterable[str] = (), budget_s: float = DEFA
 
 
 def with_settings(snapshot: Snapshot, budget_s: float = DEFAULT_BUDGET_S) -> Snapshot:
-    """Return the snapshot with the states of files outside it that configure git."""
+    """Return the snapshot with the states of git's files outside of the repository."""
     if snapshot.git is None or not snapshot.git.identity:
         return snapshot
     try:
@@ -60,7 +60,7 @@ def with_settings(snapshot: Snapshot, budget_s: float = DEFAULT_BUDGET_S) -> Sna
 
 
 def as_left(snapshot: Snapshot, until_ns: int) -> Snapshot:
-    """Return the snapshot; named files that changed after `until_ns` count as unseen."""
+    """Return the snapshot, with named files that changed after `until_ns` as unseen."""
     from outlive.observe.path_state import changed_at_ns  # noqa: PLC0415 - a launch does not need it
 
     files = dict(snapshot.files or ())
@@ -82,8 +82,8 @@ def take_full(
 ) -> Snapshot:
     """Take a quick snapshot, and add the states of the files of the worktree.
 
-    Files that only the index of `before`, an earlier snapshot, named are inspected, too. The files in `paths` may lie
-    outside the worktree. Files for which the time does not suffice are marked as unseen.
+    `before` is an earlier snapshot. Files that only its index named are inspected, too. The files in `paths` may lie
+    outside the worktree. Files that cannot be inspected in time are marked as unseen.
     """
     until = time.monotonic() + budget_s
     quick, repository, settings = _take(directory, _FULL)
@@ -104,8 +104,8 @@ def take_full(
 
 
 def look_at_paths(paths: Iterable[str], until: float) -> dict[str, bytes]:
-    """Return the states of the first 2000 paths; unseen once `until` has passed."""
-    from outlive.observe.git.object_ids import look_at  # noqa: PLC0415 - a launch hashes nothing
+    """Return the states of the first 2000 paths. After `until`, mark paths as unseen."""
+    from outlive.observe.git.object_ids import look_at  # noqa: PLC0415 - a launch does not need it
 
     seen: dict[str, bytes] = {}
     for path in paths:
@@ -151,7 +151,7 @@ def _take(directory: str, limits: _Limits) -> tuple[Snapshot, Repository | None,
 
 
 def _known(unknown: list[str], what: str, read: Callable[[], T]) -> T | None:
-    """Return the result of `read`; None if it fails, with a reason added to `unknown`."""
+    """Return the result of `read`. None if it fails, with a reason added to `unknown`."""
     try:
         return read()
     except Unknown as reason:
@@ -165,7 +165,7 @@ def _look_inside(
     repository: Repository, settings: Mapping[str, str], until: float, before: Snapshot | None, untracked: bool
 ) -> tuple[Tree, str]:
     try:
-        from outlive.observe.git.index import read_index  # noqa: PLC0415 - a launch takes no full snapshot
+        from outlive.observe.git.index import read_index  # noqa: PLC0415 - only a full snapshot needs it
         from outlive.observe.git.worktree_files import TreeReader  # noqa: PLC0415
     except ImportError as error:
         # A background process takes this snapshot. The installation may have been removed since it started.
@@ -176,7 +176,8 @@ def _look_inside(
     if elsewhere and os.path.realpath(os.path.join(repository.git_dir, elsewhere)) != top:
         raise Unknown("core.worktree puts them elsewhere")
     path = repository.git_dir + "/index"
-    # Read the time first. If the index is replaced meanwhile, this time is too early, so fewer stamps are trusted.
+    # Read the index's time before its content. If the index is replaced in between, this time is too early. Then only
+    # fewer stamps are trusted.
     written = os.lstat(path).st_mtime_ns if os.path.lexists(path) else 0
     index = read_index(path, 32 if settings.get("extensions.objectformat", "").lower() == "sha256" else 20, until)
     also = before.tree.tracked if before and before.tree and before.git and before.git.top == top else ()

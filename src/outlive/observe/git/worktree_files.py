@@ -1,7 +1,8 @@
 """The files of a worktree, compared with the index, until time is up.
 
-First every tracked file is inspected by stat, then files whose stat differs from the index are hashed, then untracked
-files beside tracked ones are listed. Untracked directories are not entered, so a `node_modules` costs one stat.
+First, every tracked file is inspected by stat. Second, files whose stat differs from the index are hashed. Third,
+untracked files beside tracked files are listed. Untracked directories are not entered, so a `node_modules` costs one
+stat.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class TreeReader:
         self._doing = "looking at files"
 
     def look(self, also: Iterable[bytes] = (), *, untracked: bool = True) -> Tree:
-        """Return the states of the files in the index and of those in `also`.
+        """Return the states of the files in the index, and of the files in `also`.
 
         With `untracked`, the untracked files in the same directories are listed, too.
         """
@@ -111,7 +112,7 @@ class TreeReader:
                 entry = self._index.entries.get(path)
                 seen = GONE if fd is None else self._stat(fd, path)
                 if seen == GONE and entry and entry[2] & SKIP_WORKTREE:
-                    self._left_out.add(path)  # a sparse checkout left it out, so it is not deleted
+                    self._left_out.add(path)  # a sparse checkout left the file out, so it does not count as deleted
                     continue
                 if entry and mode_of(entry[0]) == GITLINK:
                     self._tracked[path] = self._submodule(path, entry[1]) if len(seen) > 1 else seen
@@ -162,7 +163,7 @@ class TreeReader:
                 self._tracked[path] = (AS_INDEXED if same else HASHED) + stamp + content
 
     def _list_untracked(self, directories: Directories) -> bool:
-        """List the untracked files up to a limit; return whether the list is complete."""
+        """List the untracked files up to a limit. Return whether the list is complete."""
         self._doing = "listing untracked files"
         known: dict[bytes, set[bytes]] = {b"": {b".git"}}
         for directory, paths in self._inside.items():

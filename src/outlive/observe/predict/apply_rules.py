@@ -32,14 +32,14 @@ _DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", 
 
 
 def touches_of(command: Simple, cwd: str) -> Iterator[Touch]:
-    """Yield what a command will change; `unknown` if the text does not show that."""
+    """Yield what a command will change. Yield `unknown` if the text does not show it."""
     found = [*_redirections(command), *_by_rules(command)]
     place = command.elsewhere
     for kind, what in found:
         if place is not None and kind != "unknown":
             yield Touch(kind=place.kind, what=_host(place.name), by=command.line)
-        # A change of a file in another place is reported as a change of that place. A database or a third machine
-        # is reported separately.
+        # If the command runs in another place, such as a container, a change of a file there is reported as a change
+        # of that place. A database or a third machine is reported separately.
         if not is_passing(what, cwd) if place is None else kind in {"database", "remote", "unknown"}:
             yield Touch(kind=kind, what=what, by=command.line)
 
@@ -81,7 +81,7 @@ def operands_for_files(command: Simple) -> list[Word]:
 def names_files_for_sure(command: Simple) -> bool:
     """Return whether an operand surely names a file, whether or not it exists.
 
-    A word that looks like an operand may be the value of a search's option.
+    If a search program gets options, a word that looks like an operand may be the value of an option.
     """
     known = find_program(program_name(command))
     if known is None or known.topic != "files" or any(each.verbs for each in known.rules):
@@ -92,7 +92,7 @@ def names_files_for_sure(command: Simple) -> bool:
 
 
 def places_of(command: Simple) -> tuple[str, ...]:
-    """Return the directories, also git's repository, in which a command works."""
+    """Return the directories in which a command works, including git's repository."""
     known = find_program(program_name(command))
     if known is None:
         return (command.directory,)
@@ -113,7 +113,7 @@ def _directory_of(command: Simple, known: Program) -> str:
 
 
 def verb_of(command: Simple) -> str:
-    """Return the first word of a command that is no option and no option's value."""
+    """Return the first word of a command that is not an option or an option's value."""
     known = find_program(program_name(command))
     _, at = take_apart(command.words[1:], known.takes if known else frozenset(), leading=True)
     return "".join(word.text for word in command.words[at + 1 : at + 2])
@@ -131,7 +131,7 @@ def files_in_text(command: Simple) -> list[str]:
     known = find_program(program_name(command))
     if known is None or known.topic != "databases":
         return []
-    from outlive.observe.predict.embedded_languages import files_in_sql  # noqa: PLC0415 - few commands need it
+    from outlive.observe.predict.embedded_languages import files_in_sql  # noqa: PLC0415 - only commands for a database need it
 
     texts = (*(word.text for word in command.words[1:]), command.stdin or "")
     return [name for text in texts for name in files_in_sql(text)]
@@ -186,15 +186,15 @@ def _taking(words: Sequence[Word], known: Program) -> frozenset[str]:
 
 
 def _deciding(command: Simple, known: Program) -> list[tuple[Rule, Call]] | None:
-    """Return the rules that fit a call, up to the first not marked `also`.
+    """Return the rules that fit a call, up to the first rule not marked `also`.
 
-    Each comes with the call without the rule's verb. None means a call for help or a version.
+    Each rule is returned with the call, without the rule's verb. Returns None if the call asks for help or a version.
     """
     words = command.words[1:]
     if known.dashless and words and not words[0].text.startswith("-"):
         words = (words[0].but(text="-" + words[0].text), *words[1:])
     call, _ = take_apart(words, _taking(words, known), clusters=known.clusters)
-    # A program that does not only read may run another one and pass `--help` on to it. Only its first word counts.
+    # A program that does more than read may run another program and pass `--help` on. So only its first word counts.
     if {word.text for word in (words if known.otherwise == READS else words[:1])} & {"--help", "--version"}:
         return None
     found = []
@@ -232,7 +232,7 @@ def _touched(rule: Rule, call: Call, command: Simple, known: Program) -> Iterato
                 yield from ((kind, each) for each in what)  # type: ignore[misc]
                 break
         else:
-            if kind != "path":  # without an operand no file is written, but a default remote is used
+            if kind != "path":  # a call without operands writes no file, but it may use a default remote
                 yield kind, program_name(command)  # type: ignore[misc]
 
 
@@ -284,7 +284,7 @@ def _mounted(call: Call) -> Iterator[str]:
 def _values(call: Call, options: list[str]) -> Sequence[Word]:
     """Return the values of options.
 
-    The word after an option that is a flag for other verbs counts as its value.
+    An option may be a flag for other verbs. If no option has a value, the word after each option counts as its value.
     """
     return call.values_of(options) or [
         following for option, following in itertools.pairwise(call.words) if option.text in options

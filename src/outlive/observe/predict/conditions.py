@@ -1,4 +1,4 @@
-"""Conditions: what a rule may require of a call besides its verb and its options.
+"""Conditions that a rule may set for a call, besides its verb and its options.
 
 A rule names public functions of this module in `asks`, joined by `&`: `is_called umount swapon`, `not is_remote`.
 Conditions on text in another language are in `embedded_languages`, which is loaded only when a rule names one of them.
@@ -67,7 +67,7 @@ def _condition(name: str) -> Condition:
         raise KeyError(name)
     found = globals().get(name)
     if found is None:
-        from outlive.observe.predict import embedded_languages  # noqa: PLC0415 - few rules need it
+        from outlive.observe.predict import embedded_languages  # noqa: PLC0415 - only rules about embedded languages need it
 
         found = vars(embedded_languages)[name]
     return found  # type: ignore[no-any-return]
@@ -107,12 +107,12 @@ def has_operands_or(call: Call, _: Simple, *options: str) -> bool:
 
 
 def names_goal(call: Call, _: Simple, *goals: str) -> bool:
-    """Return whether an operand is one of these goals; `sub:goal` counts too."""
+    """Return whether an operand is one of these goals. `sub:goal` counts too."""
     return any(word.text.rpartition(":")[2] in goals or word.text in goals for word in call.operands)
 
 
 def only_word_is(call: Call, _: Simple, *expected: str) -> bool:
-    """Return whether the call has exactly one word, and it is one of these."""
+    """Return whether the call has only one word, which is one of these words."""
     return len(call.words) == 1 and call.words[0].text in expected
 
 
@@ -122,7 +122,7 @@ def second_operand_is(call: Call, _: Simple, expected: str) -> bool:
 
 
 def second_operand_shows(call: Call, _: Simple) -> bool:
-    """Return whether the second operand is a verb that shows: `item-list`, `view`."""
+    """Return whether the second operand is a verb that only reads, such as `view`."""
     verb = "".join(word.text for word in call.operands[1:2])
     return verb.rpartition("-")[2] in _SHOWING_VERBS
 
@@ -133,7 +133,7 @@ def last_operand_starts(call: Call, _: Simple, prefix: str) -> bool:
 
 
 def last_operand_has(call: Call, _: Simple, sign: str) -> bool:
-    """Return whether the last operand contains this sign."""
+    """Return whether the last operand contains this text."""
     return bool(call.operands) and sign in call.operands[-1].text
 
 
@@ -201,7 +201,7 @@ def sends(call: Call, _: Simple) -> bool:
 
 
 def method_is_given(call: Call, _: Simple) -> bool:
-    """Return whether httpie is to change something, by its method or its fields."""
+    """Return whether the method or the fields of an httpie call change something."""
     fields = [word.text for word in call.operands[1:] if re.match(r"[\w-]+(:=|=(?!=)|@)", word.text)]
     methods = _CHANGING_METHODS | {"GET", "HEAD", "OPTIONS"}
     first = call.operands[0].text.upper() if call.operands else ""
@@ -215,7 +215,7 @@ def fetches_nothing(call: Call, _: Simple) -> bool:
 
 
 def asks_a_cloud(call: Call, _: Simple) -> bool:
-    """Return whether the verb, the first known word after nouns, only reads."""
+    """Return whether the verb of a call only reads. The verb is the first known word."""
     first_words = (word.text.removeprefix("batch-").partition("-")[0] for word in call.operands[1:4])
     return next((word for word in first_words if word in _CLOUD_READS | _CLOUD_CHANGES), "") in _CLOUD_READS
 
@@ -229,7 +229,7 @@ def edits_in_place(call: Call, _: Simple) -> bool:
 
 
 def sed_keeps_no_copy(call: Call, _: Simple) -> bool:
-    """Return whether an empty word follows `-i`, as BSD needs to keep no copy."""
+    """Return whether an empty word follows `-i`: on BSD, `sed` then keeps no copy."""
     return "-i" in call.names and [word.text for word in call.operands[:1]] == [""]
 
 
@@ -260,7 +260,7 @@ def mode_is_an_option(call: Call, _: Simple) -> bool:
 
 
 def sets_the_clock(call: Call, _: Simple) -> bool:
-    """Return whether `date` sets the clock: `+` only formats the output."""
+    """Return whether `date` sets the clock. A word with `+` only formats the output."""
     return any(not word.text.startswith("+") for word in call.operands)
 
 
@@ -275,5 +275,5 @@ def ends_own_children(call: Call, _: Simple) -> bool:
 
 
 def changes_only_this_shell(call: Call, _: Simple) -> bool:
-    """Return whether a sourced file is one that only sets up the shell."""
+    """Return whether the sourced file only sets up the shell."""
     return bool(call.operands) and call.operands[0].text.endswith(_ENVIRONMENT_FILES)

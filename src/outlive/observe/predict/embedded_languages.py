@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from outlive.observe.shell.split_options import Call
 
 
-# The time of some patterns grows with the square of the text. A longer text is assumed to write.
+# The time of some patterns grows with the square of the text's length. A longer text is assumed to write.
 _LONGEST = 8 * 1024
 _COMMENT = r"(?s)--[^\n]*|/\*.*?\*/"
 _COMMENT_OR_STRING = r"(?s)--[^\n]*|/\*.*?\*/|'[^']*'"
@@ -37,7 +37,7 @@ _SQL_TAKES = (
 _SED_SAYS = r"(?s)(?<![a-zA-Z])[sy]([^\w\s\\])(?:\\.|(?!\1)[^\\])*\1(?:\\.|(?!\1)[^\\])*\1|/(?:\\.|[^/\\\n])*/"
 _SED_WRITES = r"(^|[;{}/\d$!\n])\s*[wW]\s*\S|~[gpiIemM\d]*w\s*\S"
 _SED_RUNS = r"(^|[;{}/\d$!\n])\s*e(\s|$)|~[gpiImM\d]*e"
-# Quoted text may contain any sign. A `>` in a later statement is a comparison and writes nothing.
+# Quoted text may contain any character. A `>` in a later statement is a comparison and writes nothing.
 _AWK_WRITES = r"""print(?:"(?:\\.|[^"\\])*"|[^|;}\n"])*>\s*(?!"/dev/std)["$\w(]"""
 _AWK_RUNS = r"""(?<!\|)\|&?\s*"|\bsystem\s*\("""
 _SCRIPT_ACTS = r"\b(open|system|unlink|exec|rename|mkdir|rmdir|eval|File|IO|Dir|FileUtils|qx|fork)\b|`|>\s*[\"']"
@@ -63,7 +63,7 @@ _MONGO_CHANGES = (
 
 
 def changes_sql(call: Call, command: Simple) -> bool:
-    """Return whether the given SQL changes anything; True if the SQL is unknown."""
+    """Return whether the given SQL changes anything. Return True if it is unknown."""
     given = call.values_of(_SQL_GIVEN)
     given += [word for word in call.operands if " " in word.text or word.text.startswith(("\\", "."))]
     texts = [word.text for word in given]
@@ -125,7 +125,7 @@ def changes_redis(call: Call, command: Simple) -> bool:
 
 
 def changes_mongo(call: Call, command: Simple) -> bool:
-    """Return whether the script for MongoDB calls anything that writes."""
+    """Return whether the script for MongoDB calls a method that writes."""
     scripts = [value for name, value in call.values if name == "--eval"]
     if not scripts:
         return command.is_fed
@@ -167,7 +167,7 @@ def script_only_prints(call: Call, _: Simple) -> bool:
 
 
 def script_writes(call: Call, command: Simple) -> bool:
-    """Return whether a script writes or removes files; False if it names `/tmp`."""
+    """Return whether a script writes or removes files, and does not name `/tmp`."""
     texts = [word.text for word in call.values_of(("-c", "-e", "-E", "-r", "--eval"))] or [command.stdin or ""]
     return any(
         len(text) <= _LONGEST and "/tmp" not in text and re.search(_SCRIPT_WRITES, text)  # noqa: S108 - looked for, not used

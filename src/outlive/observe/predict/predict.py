@@ -14,7 +14,7 @@ from outlive.observe.predict.window_ahead import find_window, takes_away
 from outlive.observe.shell.commands import LONGEST_TEXT, read
 
 MOST_TOUCHES = 500
-# Programs that are set-id on some system, or that start a daemon which would inherit no_new_privs.
+# Programs that are set-user-id on some systems, or that start a daemon, which would inherit no_new_privs.
 PRIVILEGED = frozenset(
     (
         *("sudo", "sudoedit", "su", "runuser", "doas", "pkexec", "newgrp", "sg", "run0", "gosu", "setpriv"),
@@ -57,9 +57,10 @@ def declare(argv: tuple[str, ...], cwd: str) -> Declared:
 
 
 def _needs_privileges(argv: tuple[str, ...], programs: set[str], *, is_open: bool) -> bool:
-    """Return whether a privileged program is called; if `is_open`, naming it counts.
+    """Return whether a command calls a privileged program.
 
-    A wrong True only leaves the command unobserved. A wrong False breaks it.
+    If `is_open`, it is enough that a word names such a program. If this returns True by mistake, the command is only
+    not observed. If this returns False by mistake, the command fails.
     """
     if programs & PRIVILEGED:
         return True

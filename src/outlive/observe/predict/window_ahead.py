@@ -1,6 +1,7 @@
-"""Windows that a command text predicts: times in which files are taken away.
+"""Windows that the text of a command predicts.
 
-A stash takes files away, for example. The same text mostly restores them later.
+A window is a time span in which a file differs from what the task found, for example between `git stash` and
+`git stash pop`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _RESTORES = frozenset(("checkout", "restore", "stash", "reset"))
 
 
 def find_window(commands: Iterable[Simple]) -> Simple | None:
-    """Return the first command that restores files that an earlier one took away."""
+    """Return the first command that restores files which an earlier command changed."""
     state = _State()
     own = (command for command in commands if command.words and command.elsewhere is None)
     return next((command for command in own if state.closes(command)), None)

@@ -1,4 +1,4 @@
-"""What a system call is about to do: its operation, and the paths that it names."""
+"""The operation that a system call is about to do, and the paths that it names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Places = tuple[tuple[int | None, int], ...]
     Paths = Sequence[tuple[str, Look | None]]
-    """Each path with the result of `look`; None if it has not been looked at yet."""
+    """Each path with the result of `look`, or None if `look` was not called yet."""
 
 HERE = 0xFFFFFF9C  # AT_FDCWD
 FRESH = os.O_CREAT | os.O_EXCL
@@ -54,11 +54,11 @@ _OPERATIONS = {
 _DECIDING = "fanotify_init"
 # Calls whose effects cannot be followed. From such a call on, the journal has a gap.
 _GAPS = {
-    _DECIDING: "it decides itself who may open files (fanotify)",
+    _DECIDING: "it decides which processes may open files (fanotify)",
     "io_uring_setup": "it used io_uring, whose changes are not seen",
     "open_by_handle_at": "it opened files by handle, without a name",
     **{
-        name: f"it changed what paths mean ({name})"
+        name: f"it changed where paths lead ({name})"
         for name in ("mount", "umount2", "move_mount", "pivot_root", "chroot", "setns")
     },
 }
@@ -88,9 +88,10 @@ class Kind:
         self.turns = name in _TURNING
         """Whether a path may lead to another file after the call."""
         self.links = name in ("link", "linkat")
-        """Whether the call makes a hard link, which changes paths only to a symbolic link.
+        """Whether the call makes a hard link.
 
-        Git makes a hard link for every object, and clearing the cache each time would be slow.
+        Only a hard link to a symbolic link can change where paths lead. So only such a link clears the cache. Git makes
+        a hard link for every object, and clearing the cache each time would be slow.
         """
         self.supervises = name in ("seccomp", "prctl")
         """Whether the call may install a seccomp filter."""
@@ -121,7 +122,10 @@ class Calls:
         self._names.forget(at, is_turning=True)
 
     def beside(self, at: int, thread: int, address: int) -> str | None:
-        """Return the absolute path for a path in memory; None if it is not cached."""
+        """Return the absolute path for a relative path in a traced thread's memory.
+
+        Returns None if the directory of the path is not cached.
+        """
         names = self._names
         if at > names.until:
             return None
@@ -138,9 +142,9 @@ class Calls:
         return path if above in names.straight and name not in NO_NAME else None
 
     def understand(self, at: int, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> tuple[str, Paths]:
-        """Return the text to record for a call, and its paths; both empty for no change.
+        """Return the text to record for a call, and its paths. Both may be empty.
 
-        `at` is when the call was made, in microseconds of any clock.
+        `at` is the time of the call in microseconds, by any clock.
         """
         if kind.turns or at > self._names.until:
             self._names.forget(at, is_turning=kind.turns)
@@ -185,7 +189,7 @@ class Calls:
         return (name_within(thread, None if where == HERE else where, name, follows=follows),)
 
     def _paths(self, kind: Kind, thread: int, arguments: Sequence[int], flags: int) -> Paths:
-        """Return the paths of a call; its flags tell whether to follow symbolic links."""
+        """Return the paths of a call. Its flags decide whether to follow symbolic links."""
         found: list[tuple[str, Look | None]] = []
         writes_to_what_is_there = kind.operation == "write" and flags & FRESH != FRESH
         follows = writes_to_what_is_there and not flags & os.O_NOFOLLOW
@@ -215,7 +219,7 @@ class Calls:
         return "", self._socket_path(thread, inner)
 
     def _address(self, thread: int, arguments: Sequence[int]) -> str:
-        """Return the address of a `connect` call as text; empty if it ends a connection."""
+        """Return the address of a `connect` call as text. Empty if it ends a connection."""
         content = self.memory.read(thread, arguments[1], min(arguments[2] & 0xFFFFFFFF, _LONGEST_ADDRESS))
         family = int.from_bytes(content[:2], "little")
         port = int.from_bytes(content[2:4], "big")
@@ -231,7 +235,7 @@ class Calls:
         return "" if family == socket.AF_UNSPEC else f"family {family}"
 
     def _socket_path(self, thread: int, arguments: Sequence[int]) -> Paths:
-        """Return the path that a `bind` creates; none for a port or an abstract socket."""
+        """Return the path that a `bind` creates. Empty for a port or an abstract socket."""
         content = self.memory.read(thread, arguments[1], min(arguments[2] & 0xFFFFFFFF, _LONGEST_ADDRESS))
         name = content[2:].split(b"\0")[0]
         if int.from_bytes(content[:2], "little") != socket.AF_UNIX or not name:

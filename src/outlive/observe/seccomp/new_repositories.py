@@ -1,7 +1,7 @@
 """Repositories that a task enters although its command text does not name them.
 
-The task's system call waits for this check, so each directory is checked once, when something is about to change in it.
-A repository that the task creates is not reported, because its directory was checked before.
+The task's system call waits for this check. So each directory is checked only once, when a file in it is about to
+change. A repository that the task creates is not reported, because its directory was checked before.
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ class NewRepositories:
         self._too_wide = tuple(home[:at] for at in range(len(home) + 1) if home[at : at + 1] in ("", "/"))
 
     def leave_out(self, directory: str) -> None:
-        """Report no repository in a moved directory: its files are reported by old names."""
+        """Report no repository in a moved directory, whose files keep their old names."""
         if len(self._moved) < _MOST_KNOWN:
             self._moved.add(directory)
 
     def found_at(self, path: str) -> Repository | None:
-        """Return the repository of a path once for each directory, and then None."""
+        """Return the repository that a path lies in. Return None if there is none.
+
+        A directory without a repository is checked only once.
+        """
         above = path.rpartition("/")[0]
         if above in self._without or len(self._without) > _MOST_KNOWN:
             return None

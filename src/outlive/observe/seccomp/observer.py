@@ -87,7 +87,7 @@ class Observer:
         wake_on_same_processor(listener)
 
     def write_down(self, patience: float) -> None:
-        """Write the collected lines now, for another thread.
+        """Write the collected lines now. Another thread may call this.
 
         Waits up to `patience` seconds while the observer handles a call.
         """
@@ -194,9 +194,9 @@ class Observer:
         """Yield a text for each effect of a call that the journal does not record."""
         if kind.operation == "write" and not self._wrote_to_linked and _has_other_names(named[0][1]):
             self._wrote_to_linked = True
-            yield "it wrote to a file with several names (hard links): the others changed with it"
+            yield "it wrote to a file with several names (hard links): the file changed under all its names"
         if kind.name == "renameat2" and arguments[4] & _EXCHANGE and any(state[:1] == "d" for _, state, _ in seen):
-            yield "two names were exchanged, one of a directory: what is in it may be told by the other name"
+            yield "it exchanged two names, one of a directory: files in it may be shown by the other name"
 
     def _exec_fails(self, thread: int, path: str) -> bool:
         """Return whether an exec will fail, as most do while a program searches PATH."""
@@ -262,7 +262,7 @@ class Observer:
             self.met_gaining.add(path)
             self._note(at, "gap", thread, f"{path} ran without its privileges; --observe compare keeps them")
         if _namespace(thread) not in ("", self._namespace):
-            self._note(at, "gap", thread, "it saw another file system than we do")
+            self._note(at, "gap", thread, "it saw another file system than Outlive does")
 
     def _write_paths(self, at: int, thread: int, kind: Kind, seen: Sequence[Seen]) -> None:
         fields, is_anywhere = "", False
@@ -308,10 +308,10 @@ class Observer:
         answer_all(self._listener, self._page)
 
     def _record_repository(self, repository: Repository | None) -> None:
-        """Record a further repository; None stands for one beyond the limit."""
+        """Record a further repository. None stands for a repository beyond the limit."""
         at = self._journal.now()
         if repository is None:
-            words = f"it came to more than {MOST_REPOSITORIES} repositories: what it did in others has no windows"
+            words = f"it entered more than {MOST_REPOSITORIES} repositories: for the others, no windows are recorded"
             self._note(at, "gap", 0, words)
             return
         self._note(at, "further", 0, *repository.roots)
@@ -324,7 +324,9 @@ class Observer:
             (self.touched if is_in_scope else self.elsewhere)[path] = None
         elif not self._touched_more:
             self._touched_more = True
-            self._note(at, "gap", thread, f"of more than {_MOST_TOUCHED:,} paths it is not known how it left them")
+            self._note(
+                at, "gap", thread, f"it changed more than {_MOST_TOUCHED:,} paths: the end state of others is unknown"
+            )
 
     def _notice_writes(self, seen: Sequence[Seen]) -> None:
         for path, state, _ in seen:
@@ -365,7 +367,7 @@ def _has_other_names(found: Look | None) -> bool:
 
 
 def _parents(thread: int) -> tuple[str, str]:
-    """Return a thread's process and its parent; both `0` if the thread is gone."""
+    """Return a thread's process and its parent. Both `0` if the thread is gone."""
     try:
         content = read_small(f"/proc/{thread}/status").decode("utf-8", "replace")
         fields = dict(line.split(":\t", 1) for line in content.splitlines() if line.startswith(("Tgid", "PPid")))
@@ -375,7 +377,7 @@ def _parents(thread: int) -> tuple[str, str]:
 
 
 def _command_line(thread: int) -> tuple[str, ...]:
-    """Return the command line of a thread, cut to a limit; nothing if it is gone."""
+    """Return the command line of a thread, cut to a limit. Empty if it is gone."""
     try:
         words = os.fsdecode(read_small(f"/proc/{thread}/cmdline")).rstrip("\0").replace("\0", " ")
     except OSError:

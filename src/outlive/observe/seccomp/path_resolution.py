@@ -27,7 +27,7 @@ _MOMENT_US = 5_000
 
 
 def base_of(thread: int, place: int | None) -> str:
-    """Return the current directory of a thread, or the one of its descriptor `place`."""
+    """Return a thread's current directory, or the directory of its descriptor `place`."""
     found = os.readlink(f"/proc/{thread}/cwd" if place is None else f"/proc/{thread}/fd/{place}")
     # The kernel appends this mark to the path of a removed directory, in which nothing can be created.
     return found.removesuffix(_DELETED) if found.endswith(_DELETED) and not os.path.lexists(found) else found
@@ -56,10 +56,10 @@ class PathResolver:
         self.until = at + _MOMENT_US
 
     def of(self, thread: int, place: int | None, text: str, follows: bool) -> tuple[str, Look | None]:
-        """Return the path that a text means to a thread, and the result of `look` for it.
+        """Return the path that a text means to a thread, and its result of `look`.
 
-        The text is relative to the directory of the descriptor `place`, or the current one. The result is None if the
-        path was not inspected. With `follows`, a symbolic link as last name is resolved.
+        The text is relative to the directory of the descriptor `place`, or to the current directory. The result of
+        `look` is None if the path was not inspected. With `follows`, a symbolic link as last name is resolved.
         """
         if text[:1] == "/":
             path = text
@@ -122,7 +122,7 @@ def name_within(thread: int, place: int | None, text: str, *, follows: bool) -> 
 
 
 def name_of(thread: int, path: str) -> str:
-    """Resolve all of an absolute path but the last name, which most calls concern."""
+    """Resolve an absolute path except its last name, on which most calls act."""
     if path.startswith("/proc/"):
         for start in _SELF:
             if path.startswith(start):

@@ -1,7 +1,7 @@
-"""Whether a command would miss privileges that observation takes away.
+"""The check whether a command would miss privileges while it is observed.
 
-Without CAP_SYS_ADMIN, a filter costs the privileges that an exec would gain, so `sudo`, `su` and `ping` would fail. The
-command text and the scripts that it names are searched for such programs, and for programs that lost privileges in
+Without CAP_SYS_ADMIN, a process with a filter cannot gain privileges by an exec. So `sudo`, `su` and `ping` would fail.
+The command text and the scripts that it names are searched for such programs, and for programs that lost privileges in
 earlier tasks.
 """
 

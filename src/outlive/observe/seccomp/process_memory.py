@@ -35,7 +35,7 @@ class ProcessMemory:
         self.opened: dict[int, int] = {}
         """The descriptor of each thread's memory."""
         self._born: dict[int, bytes] = {}
-        """The start time of the thread that had each number. The kernel may reuse a number after some hours."""
+        """The start time of the last known thread with each number. The kernel may reuse a number after some hours."""
         self._on_stranger = on_stranger
         # The limit of descriptors is shared with the rest of the keeper, and with the files that are read.
         self._most_open = min(_MOST_OPEN, os.sysconf("SC_OPEN_MAX") // 4)
@@ -57,7 +57,7 @@ class ProcessMemory:
             os.close(fd)
 
     def read(self, thread: int, address: int, size: int) -> bytes:
-        """Return bytes of a thread's memory; fewer where the memory ends."""
+        """Return bytes of a thread's memory. Return fewer bytes if the memory ends."""
         fd = self.opened.get(thread)
         if fd is not None:
             try:
@@ -86,7 +86,7 @@ class ProcessMemory:
         return fd
 
     def text(self, thread: int, address: int) -> bytes | None:
-        """Return a text that ends with a zero byte; None for a null pointer."""
+        """Return a text that ends with a zero byte. None for a null pointer."""
         if not address:
             return None
         size = min(_GUESS, _PAGE - address % _PAGE)

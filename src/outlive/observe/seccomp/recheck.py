@@ -1,8 +1,9 @@
-"""A second check of changed paths, once the process that changed them closes them.
+"""A second check of changed paths, after their process has closed them.
 
 The result of a call is known only from a later check. By the end of the task, another process may have changed the
 file, and its change would count as the task's. So the paths are checked again when the task executes its next program.
-Paths that are still open are left out: a server that emptied its log can write without another call.
+Paths that are still open are left out, because they may change again: a server that emptied its log can write to it
+without another observed call.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class _AnyPath:
 
 
 def _opened_by(thread: int) -> Container[str]:
-    """Return the files that a thread has open; none if it is gone."""
+    """Return the files that a thread has open. Empty if it is gone."""
     here = f"/proc/{thread}/fd"
     try:
         names = os.listdir(here)
@@ -101,7 +102,7 @@ def _opened_by(thread: int) -> Container[str]:
 
 
 def open_for_writing(paths: Container[str], until: float) -> set[str] | None:
-    """Return which of the paths any process has open for writing.
+    """Return those of the paths that a process has open for writing.
 
     Returns None if there was no time to check all processes.
     """

@@ -1,4 +1,4 @@
-"""The paths whose content matters: worktrees, and small files of git directories."""
+"""The paths whose content is recorded: worktrees, and small files of git."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SMALL_IN_GIT = ("HEAD", "ORIG_HEAD", "MERGE_HEAD", "refs/", "packed-refs", "con
 
 
 class Scope:
-    """The known repositories that a task works in, and those that it enters later."""
+    """The repositories that a task is known to work in, or that it enters later."""
 
     def __init__(self, repositories: Iterable[Repository]) -> None:
         self._tops: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Scope:
             self._add(repository)
         self._further = NewRepositories()
         self.on_further: Callable[[Repository | None], None] = lambda _: None
-        """Called with each further repository when the task enters it; once with None for all beyond the limit."""
+        """Called with each further repository when the task enters it, and once with None if the limit is reached."""
 
     def _add(self, repository: Repository) -> None:
         self._room -= 1
@@ -39,7 +39,7 @@ class Scope:
         self._above = frozenset(top[:at] for top in self._tops for at in range(1, len(top)) if top[at] == "/")
 
     def tree_of(self, path: str) -> str | None:
-        """Return the worktree that a file belongs to; None for git's files and others."""
+        """Return the worktree that a file belongs to. Return None for git's own files."""
         if path.startswith(self._gits):
             return None
         return next((top for top in self._tops if path.startswith(top)), None)
@@ -50,7 +50,10 @@ class Scope:
         return frozenset(self._tops)
 
     def concerns(self, path: str) -> bool | None:
-        """Return whether to know a path's earlier content; None if it is not reported."""
+        """Return whether to record the content that a path has before a change.
+
+        Returns None if changes of the path are not reported.
+        """
         if path.startswith(self._gits):
             return True if path.startswith(self._small_in_gits) and not path.endswith(".lock") else None
         if path.startswith(self._tops) or path in self._above:

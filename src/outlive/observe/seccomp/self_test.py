@@ -1,7 +1,7 @@
 """A self-test of observation with a child process, once per boot and sandbox.
 
-An old kernel, a container or a security module may forbid observation, and an emulated kernel may accept the filter and
-do nothing. So the test compares what was observed with what the child did.
+An old kernel, a container or a security module may forbid observation. An emulated kernel may accept the filter, but
+report no call. So the test compares the observed call with the call that the child made.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PATIENCE_MS = 2000
 
 
 def can_observe(home: Home, *, keep_privileges: bool) -> bool:
-    """Run the self-test and remember its result; return whether observation works."""
+    """Run the self-test and remember its result. Return whether observation works."""
     works = is_known_machine() and _try(keep_privileges=keep_privileges)
     remember(home, works, keep_privileges=keep_privileges)
     return works
@@ -57,7 +57,7 @@ def _try(*, keep_privileges: bool) -> bool:
     finally:
         if listener is not None:
             os.close(listener)
-        os.kill(child, signal.SIGKILL)  # without the listener, its call is never answered and it would hang
+        os.kill(child, signal.SIGKILL)  # without the listener, the child's call is never answered, so it would hang
         os.waitpid(child, 0)
 
 

@@ -1,6 +1,6 @@
 """The results of self-tests since the last boot: one for each kind of confinement.
 
-A sandbox may forbid what is allowed outside it, with the same state directory.
+A sandbox may use the same state directory, but may forbid observation that is allowed outside the sandbox.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST_KNOWN = 8
 
 
 def answer_known(home: Home, *, keep_privileges: bool) -> bool | None:
-    """Return the self-test's result under the present confinement; None if unknown."""
+    """Return the self-test's result under the present confinement. None if unknown."""
     known, word = _read(home), _word(keep_privileges=keep_privileges)
     return True if f"{word}:yes" in known else False if f"{word}:no" in known else None
 

@@ -1,8 +1,8 @@
-"""Programs that supervise system calls by seccomp themselves, and what they lose.
+"""Programs that supervise system calls by seccomp themselves, and fail to do so.
 
-A process can have only one listener, and the observer has it. After the observer's answer the kernel does not ask a
-tracer, so a call that the tracer would have refused happens. Each program that requests a listener or a tracer is
-recorded. Filters that allow, refuse or kill lose nothing.
+A process can have only one listener, and the observer has it. After the observer's answer, the kernel does not ask a
+tracer. So the kernel executes a call even if the tracer would have refused it. Each program that requests a listener or
+a tracer is recorded. Filters that only allow, refuse or kill work as without observation.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 _I386 = 0x40000003
 _MOST_INSTRUCTIONS = 4096  # the kernel takes no more
 _VERDICT = 0xFFFF0000
-_KEEPS = "--observe compare lets it"
+_KEEPS = "--observe compare allows it"
 _STRICT = f"%s was refused seccomp's strict mode; {_KEEPS}"
-_LISTENER = f"%s was refused to be told of system calls, for we are; {_KEEPS}"
-_TRACER = f"%s traces system calls by seccomp, and was not asked about those that we look at; {_KEEPS}"
+_LISTENER = f"%s could not observe system calls, because Outlive does; {_KEEPS}"
+_TRACER = f"%s traces system calls by seccomp, but did not get the calls that Outlive observes; {_KEEPS}"
 _KNOWN = frozenset({"proot", "--seccomp-bpf"})
 """`--seccomp-bpf` is the option that makes strace install a filter."""
 _RECORDING = "record"
-"""The subcommand of rr that installs a filter; replaying installs none."""
+"""The subcommand of rr that installs a filter. Replaying installs no filter."""
 _MOSTLY_SOMETHING_ELSE = frozenset({*SHELLS, *("busybox", "python", "perl", "ruby", "node", "java", "php", "strace")})
 
 
@@ -55,13 +55,16 @@ def would_miss_supervising(foreseen: ProgramScan, met_before: Iterable[str] = ()
 
 
 def loss_of(memory: ProcessMemory, thread: int, machine: int, name: str, arguments: Sequence[int]) -> tuple[str, str]:
-    """Return what a filter loses, as text, and its program; both empty for no loss."""
+    """Return what a program's new seccomp filter cannot do under observation.
+
+    Returns a sentence and the path of the program. Both are empty if the filter works.
+    """
     if name == "prctl":  # the mode is one more than the operation, and there are no flags
         operation, flags, address = arguments[1] - 1, 0, arguments[2]
     else:
         operation, flags, address = arguments[:3]
     if operation == SET_MODE_STRICT:
-        # With flags or an address the call is invalid. Libraries make it to find out whether seccomp exists.
+        # With flags or an address the call is invalid. Libraries make such a call to find out whether seccomp exists.
         lost = "" if name == "seccomp" and (flags or address) else _STRICT
     elif operation != SET_MODE_FILTER:
         lost = ""
@@ -94,7 +97,7 @@ def _lost_by_filter(program: bytes, flags: int) -> str:
 
 
 def _program(memory: ProcessMemory, thread: int, machine: int, address: int) -> bytes:
-    """Return the filter that a call would install; empty if it only asks for flags."""
+    """Return the filter that a call would install. Empty if there is no valid filter."""
     if not address:
         return b""
     width = 4 if machine == _I386 else 8

@@ -1,7 +1,7 @@
 """Reading of a shell text with a full grammar, tree-sitter-bash.
 
-Importing this module fails where the grammar's packages cannot be loaded. A text that is not valid bash gives a tree
-with errors, which is walked, but the text counts as not wholly read.
+Importing this module fails if the grammar's packages cannot be loaded. A text that is not valid bash gives a tree with
+errors. This tree is read, but the text counts as not wholly read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BASH = _TREE_SITTER.Language(_binding("tree_sitter_bash").language())
 
 
 class Feed(Value):
-    """The input, files and variables of a command from the text around its words."""
+    """The input, files and variables that a command gets from the text around it."""
 
     writes: tuple[Word, ...] = ()
     reads: tuple[Word, ...] = ()
@@ -57,7 +57,7 @@ class Feed(Value):
 
 
 def parse(reader: Reader, text: str, scope: Scope, depth: int, given: Simple) -> bool:
-    """Read the text; return False if errors in its tree may hide commands."""
+    """Read the text. Return False if errors in its tree may hide commands."""
     source = text.encode("utf-8", "surrogateescape" if is_encodable(text) else "replace")
     root = _TREE_SITTER.Parser(_BASH).parse(source).root_node
     # It is unknown which of several commands reads the input, so only a single command gets it.
@@ -211,7 +211,7 @@ class _Walk:
             scope.functions[self.read_word.source_of(name)] = (self, body)
 
     def visit_for_statement(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
-        """Read the body of a loop once for each of a few literal words, else once."""
+        """Read a loop's body for each literal word, or once if a word is unknown."""
         name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
         words = [
             word for each in node.children_by_field_name("value") for word in self.read_word.words(each, scope, depth)
@@ -288,7 +288,7 @@ class _Walk:
             elif child.type == "pipeline":
                 later.append((child, Feed(is_fed=True)))
             elif child in node.children_by_field_name("argument"):
-                # The grammar also reads a here-document that begins with a backslash as arguments.
+                # If a here-document begins with a backslash, the grammar reads it as arguments, too.
                 if child.end_point.row == node.start_point.row:
                     feed = feed.but(words=(*feed.words, *self.read_word.words(child, scope, depth)))
                 else:

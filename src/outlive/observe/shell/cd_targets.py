@@ -1,7 +1,7 @@
 """The directories that a command changes into, read from its words.
 
-A launch waits for this search, so the grammar is not used. A directory too many only costs a check. `HOME` is the only
-known variable.
+A launch waits for this search, so the grammar is not used. A directory that is found by mistake only costs a check.
+`HOME` is the only known variable.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _targets(words: Sequence[str], depth: int) -> Iterator[str]:
         if option in _GOING:
             yield from (value,) if equals else words[at + 1 : at + 2]
         if depth < _DEEPEST and (" " in word or "\n" in word) and any(name in word for name in _GOING):
-            from outlive.observe.shell.split_text import pieces  # noqa: PLC0415 - few commands change the directory
+            from outlive.observe.shell.split_text import pieces  # noqa: PLC0415 - only commands that change the directory need it
 
             # A text between backticks is a command, too.
             for piece in pieces(word[:_LONGEST].replace("`", ";")):

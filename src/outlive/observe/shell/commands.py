@@ -1,8 +1,8 @@
 """Reading of a command: the simple commands that it consists of, at any depth.
 
 A text that the grammar (`bash_grammar.py`) cannot read is only split (`split_text.py`). Both pass each simple command
-to `Reader.add`, which also reads the commands that it runs (`wrappers.py`). If a limit leaves something out,
-`Reader.is_whole` is False.
+to `Reader.add`, which also reads the commands that the simple command runs (`wrappers.py`). If a limit is exceeded,
+commands may be missing and `Reader.is_whole` is False.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # The kernel accepts no longer argument, so a longer text is no command. The time to read grows with the text.
 LONGEST_TEXT = 128 * 1024
-# The grammar's time grows with the square of the here-documents in one text.
+# The grammar's time grows with the square of the number of here-documents in one text.
 MOST_HEREDOCS = 200
 MOST_TEXTS = 500
 MOST_COMMANDS = 2_000
@@ -43,7 +43,7 @@ VARIABLES_OF_GIT = PLACES_OF_GIT + PROGRAMS_OF_GIT
 
 
 class Word(Value):
-    """One word of a command; if it is not literal, `text` is the word as written."""
+    """One word of a command. If it is not literal, `text` is the word as written."""
 
     text: str
     literal: bool = True
@@ -106,7 +106,7 @@ class Scope:
         return other
 
     def enter(self, words: tuple[Word, ...]) -> None:
-        """Follow a `cd` or `pushd`; `popd` and `cd -` lead back."""
+        """Follow a `cd` or `pushd`. `popd` and `cd -` lead back."""
         targets = [word for word in words[1:] if word.text == "-" or not word.text.startswith("-")]
         if words[0].text == "popd" or (targets and targets[0].text == "-"):
             target = self.before
@@ -126,7 +126,7 @@ class Reader:
         self._steps = MOST_STEPS
 
     def may_go_on(self, depth: int) -> bool:
-        """Count one step; return False and clear `is_whole` if a limit is passed."""
+        """Count one step. Return False and clear `is_whole` if a limit is passed."""
         self._steps -= 1
         if self._steps < 0 or depth > DEEPEST or len(self.commands) >= MOST_COMMANDS:
             self.is_whole = False
@@ -150,7 +150,7 @@ class Reader:
 
     def _read_split(self, text: str, scope: Scope, depth: int) -> None:
         """Read the commands that splitting the text finds. It may miss some commands."""
-        from outlive.observe.shell.split_text import pieces, without_keywords  # noqa: PLC0415 - seldom needed
+        from outlive.observe.shell.split_text import pieces, without_keywords  # noqa: PLC0415 - only texts that the grammar cannot read need it
 
         for piece in pieces(text):
             words = tuple(map(_split_word, without_keywords(piece.words)))
@@ -166,7 +166,7 @@ class Reader:
 
     def add(self, command: Simple, scope: Scope, depth: int) -> None:
         """Add a simple command, or the commands that it runs."""
-        from outlive.observe.shell.wrappers import unwrap  # noqa: PLC0415 - they call each other
+        from outlive.observe.shell.wrappers import unwrap  # noqa: PLC0415 - the two modules import each other
 
         if not self.may_go_on(depth):
             return
@@ -188,7 +188,7 @@ def read(argv: Iterable[str], cwd: str) -> Reader:
 
 
 def program_name(command: Simple) -> str:
-    """Return the name of the program without its directory; empty if it is unknown.
+    """Return the name of the program without its directory. Empty if it is unknown.
 
     Programs of a project, like `./test` and `bin/test`, keep their paths.
     """
@@ -214,7 +214,7 @@ def one_line(text: str) -> str:
 
 
 def join(directory: str, path: str) -> str:
-    """Return a path as seen from a directory; unchanged if it begins with `~` or `$`."""
+    """Return a path as seen from a directory. Unchanged if it begins with `~` or `$`."""
     if path.startswith(("$", "`", "~", "…")):
         return path
     return posixpath.normpath(posixpath.join(directory, path))
@@ -222,9 +222,9 @@ def join(directory: str, path: str) -> str:
 
 @cache
 def _grammar() -> Callable[[Reader, str, Scope, int, Simple], bool] | None:
-    """Return the grammar's reading function; None if its packages cannot be loaded."""
+    """Return the grammar's reading function. None if its packages cannot be loaded."""
     try:
-        from outlive.observe.shell.bash_grammar import parse  # noqa: PLC0415 - heavy, and may be missing
+        from outlive.observe.shell.bash_grammar import parse  # noqa: PLC0415 - the grammar takes time to load, and may be missing
     except ImportError:
         return None
     return parse

@@ -1,4 +1,4 @@
-"""The words of a shell text: what is quoted, what is expanded, what is unknown."""
+"""The words of a shell text, without quotes and with known variables expanded."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class WordReader:
         return Word(text=text, literal=all(part.literal for part in parts))
 
     def words(self, node: Node, scope: Scope, depth: int) -> list[Word]:
-        """Return the words of an argument; an unquoted variable may become several."""
+        """Return the words of an argument. An unquoted variable may give several words."""
         word = self(node, scope, depth)
         bare = node.named_children[0] if node.type == "command_name" and node.named_children else node
         if bare.type in _EXPANSIONS and word.literal:
@@ -46,7 +46,7 @@ class WordReader:
         return [word]
 
     def source_of(self, node: Node, begin: Node | None = None) -> str:
-        """Return the text of a node; with `begin`, from that node to the end of this one."""
+        """Return the text of a node. With `begin`, the text starts at that node."""
         return self._source[(begin or node).start_byte : node.end_byte].decode("utf-8", "surrogateescape")
 
     def _parts(self, node: Node, scope: Scope, depth: int, *, quoted: bool, first: bool, level: int) -> Iterator[Word]:
@@ -95,7 +95,7 @@ class WordReader:
     def _expanded(self, node: Node, scope: Scope, depth: int) -> Word:
         """Return the value of a variable.
 
-        The value is unknown if the text does not set it, or if a default (`${name:-default}`) stands for an empty one.
+        The value is unknown if the text does not set it, or if it is empty and has a default (`${name:-default}`).
         """
         text = self.source_of(node)
         self._visit(node, scope, depth)

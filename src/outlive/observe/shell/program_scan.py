@@ -1,8 +1,8 @@
-"""The programs that a command runs by its text, and the scripts that it names.
+"""The programs and the scripts that a command's text names.
 
-A script may be of any language, in which quotes, comments and semicolons mean something else. So a word counts as a
-program wherever a command may begin. Scripts in directories of the system are not read: their programs do not depend on
-the command.
+A script may be written in any language, in which quotes, comments and semicolons may have another meaning. So a word
+counts as a program wherever a command may begin. Scripts in directories of the system are not read: their programs do
+not depend on the command.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OF_THE_SYSTEM = frozenset({"/usr/bin", "/bin", "/usr/sbin", "/sbin"})
 _SEPARATORS = frozenset(" \t\n;|&()`\"'<>{}=$")
 _BREAKS = str.maketrans(dict.fromkeys(_SEPARATORS, " "))
 _STARTING = frozenset({*OPENING_KEYWORDS, *WRAPPERS, "eval", "-c", "-lc", "-exec", "-execdir"})
-"""Words after which a command begins, with options in between."""
+"""Words after which a command begins. Options may stand in between."""
 _BEGINS = str.maketrans(dict.fromkeys(";|&`\"'", "\n"))
 _OPENINGS = ("$(", "do (", "then (", "else (")
 """Signs after which a command begins. `if (` is not among them: other languages begin a condition with it."""
@@ -41,7 +41,7 @@ class Text:
         self._words: list[str] | None = None
 
     def may_name(self, names: Iterable[str]) -> bool:
-        """Return whether a name occurs in the text: ten times faster than splitting it."""
+        """Return whether a name occurs in the text. This is faster than splitting it."""
         return any(name in self._content for name in names)
 
     @property
@@ -71,11 +71,11 @@ class ProgramScan:
         self._scripts: list[str] = []
         self._home = home
         self.programs: list[str] = []
-        """The files that the command names; some may be scripts."""
+        """The files that the command names. Some of them may be scripts."""
         self._find(cwd, environ.get("PATH", os.defpath))
 
     def texts(self) -> Iterator[Text]:
-        """Yield the command's own texts, then each script that it names, when asked for."""
+        """Yield the command's own texts. Then read and yield each script that it names."""
         yield from self._texts
         while self._scripts:
             content = _content(self._scripts.pop(0))
@@ -123,7 +123,7 @@ def _called(words: list[str]) -> Iterator[str]:
 
 
 def _content(path: str) -> str:
-    """Return the beginning of a script; empty if it is binary or cannot be read."""
+    """Return the beginning of a script. Empty if it is binary or cannot be read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

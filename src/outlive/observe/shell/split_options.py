@@ -15,14 +15,14 @@ class Call(Value):
     """The words of one call of a program."""
 
     names: frozenset[str]
-    """Every option given; for `-xzf` also -x, -z and -f."""
+    """Every option of the call. For `-xzf`, also -x, -z and -f."""
     values: tuple[tuple[str, Word], ...]
     operands: tuple[Word, ...]
     words: tuple[Word, ...]
     """All words after the program's name, in order."""
 
     def value_of(self, options: Collection[str]) -> Word | None:
-        """Return the value given last with one of these options; None if there is none."""
+        """Return the value given last with one of these options. None if there is none."""
         return next((value for name, value in reversed(self.values) if name in options), None)
 
     def values_of(self, options: Collection[str]) -> list[Word]:
@@ -72,7 +72,7 @@ def _option(
     *,
     clusters: bool,
 ) -> bool:
-    """Note one option. Return whether the following word is the option's value."""
+    """Record one option. Return whether the following word is the option's value."""
     text = word.text
     name, equals, value = text.partition("=")
     names.add(name)

@@ -30,14 +30,14 @@ class Piece(Value):
     """One simple command of a text."""
 
     words: tuple[str, ...]
-    """Its words without quotes; none if it only has redirections."""
+    """The words of the command without quotes. Empty if the command has only redirections."""
     writes: tuple[str, ...] = ()
     """The files that its redirections open for writing."""
     heredocs: tuple[str, ...] = ()
     """The here-documents of the command's line, if no other command follows on that line."""
     is_background: bool = False
     ended_by: str = ""
-    """The sign after it: one letter, `&&`, or nothing at the end of the text."""
+    """The sign after the command: one letter or `&&`. Empty at the end of the text."""
 
 
 def pieces(text: str) -> list[Piece]:
@@ -59,7 +59,7 @@ def pieces_within(text: str, depth: int = 0) -> list[Piece]:
 def program(piece: Piece) -> tuple[str, ...]:
     """Return the words of a command from its program on, without wrappers before it.
 
-    A wrapper that detaches its command, adds words or changes the place is the program.
+    A wrapper that detaches its command, adds words to it or runs it in another place counts as the program.
     """
     words = without_keywords(piece.words)
     while words:
@@ -91,13 +91,13 @@ def shell_options(words: Sequence[str]) -> tuple[str, int]:
         is_short = option[:2] != "--"
         if is_short and option[0] == "-":
             letters += option[1:]
-        # `-o pipefail` takes the next word, also as the last of several letters: `-eo pipefail`.
+        # `-o pipefail` takes the next word, even if other letters precede the `o`: `-eo pipefail`.
         at += 2 if option in _SHELL_OPTIONS_WITH_A_WORD or (is_short and option[-1] in "oO") else 1
     return letters, at + (at < len(words) and words[at] in ("-", "--"))
 
 
 def _given_text(words: tuple[str, ...]) -> str | None:
-    """Return the text that a shell runs by `-c`; None if the command gives no text."""
+    """Return the text that a shell runs by `-c`. None if the command gives no text."""
     if not words or words[0] not in SHELLS:
         return None
     letters, at = shell_options(words)
@@ -119,7 +119,7 @@ class _Splitter:
         self._words: list[str] = []
         self._writes: list[str] = []
         self._parts: list[str] = []
-        """The parts of the word that is being read; one empty part for `''`."""
+        """The parts of the word that is being read. For `''`, there is one empty part."""
         self._operator = ""
         """The redirection whose target is the next word."""
         self._delimiters: list[str] = []
@@ -183,7 +183,7 @@ class _Splitter:
         self._parts.append(_unescaped(within) if quote == '"' else within)
 
     def _end_of_arithmetic(self) -> int:
-        """Return where `$((a & b))` ends; 0 if it is no arithmetic or runs a command."""
+        """Return where `$((a & b))` ends. 0 if it is no arithmetic or runs a command."""
         if not (self._parts and self._parts[-1].endswith("$") and self._text.startswith("(", self._at)):
             return 0
         end = self._text.find("))", self._at, self._at + _LONGEST_ARITHMETIC) + 2
@@ -195,7 +195,7 @@ class _Splitter:
             self._end_command("&&")
         elif self._text.startswith(">", self._at):  # `&>file`
             self._end_word()
-        elif self._text[self._at - 2 : self._at] != "|&":  # a pipe for both outputs
+        elif self._text[self._at - 2 : self._at] != "|&":  # `|&` is a pipe for both outputs
             self._end_command("&")
 
     def _take_redirection(self, letter: str) -> None:

@@ -85,7 +85,7 @@ def _wrapper_of(name: str, words: Sequence[Word]) -> tuple[Wrapper | None, int]:
 
 
 def _read_given_text(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
-    """Read a text that a program gives to a shell; add the log of `script`, too."""
+    """Read a text that a program gives to a shell. Add the log of `script`, too."""
     call, _ = take_apart(command.words[1:], _WITH_TEXT)
     text = call.value_of(("-c", "--command"))
     if text is None or call.names & {"-u", "--user"}:
@@ -97,7 +97,7 @@ def _read_given_text(reader: Reader, command: Simple, scope: Scope, depth: int) 
 
 
 def _split(words: Sequence[Word]) -> tuple[Word, ...]:
-    """Return the words that `env -S` makes of its argument; none without `-S`."""
+    """Return the words that `env -S` makes of its argument. Empty without `-S`."""
     call, at = take_apart(words[1:], _options(WRAPPERS["env"], "takes") | {"-S", "--split-string"}, leading=True)
     text = call.value_of(("-S", "--split-string"))
     if text is None:
@@ -199,7 +199,7 @@ def _text_of_input(reader: Reader, command: Simple, scope: Scope, depth: int) ->
 
 
 def _text_of_words(reader: Reader, command: Simple, words: Sequence[Word], scope: Scope, depth: int) -> bool:
-    """Read words that a shell will run; an unknown word clears `is_whole`."""
+    """Read words that a shell will run. An unknown word clears `is_whole`."""
     if not words or not all(word.text for word in words):
         return False
     if not all(word.literal for word in words):
@@ -210,7 +210,7 @@ def _text_of_words(reader: Reader, command: Simple, words: Sequence[Word], scope
 
 
 def _find(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
-    """Read each `-exec` of a `find`; return False, so that `find` is added, too."""
+    """Read each `-exec` of a `find`. Return False, so that `find` is added, too."""
     words = command.words
     stop = next((i for i, word in enumerate(words) if i and word.text[:1] in {"-", "(", "!"}), len(words))
     starts = words[1:stop] or (Word(text="."),)

@@ -1,1 +1,1 @@
-"""File-system events, used where system calls cannot be observed."""
+"""File-system events, used if system calls cannot be observed."""

@@ -32,7 +32,7 @@ class Watched(Value):
     """The worktrees and directories to watch."""
 
     places: tuple[str, ...]
-    """Top, git directory and other shared git directory of each; empty if missing."""
+    """For each worktree its top, its git directory, and the shared git directory if that is another one, else empty."""
     directories: tuple[str, ...]
     is_whole: bool
     """Whether `directories` has all directories with tracked files."""
@@ -41,7 +41,7 @@ class Watched(Value):
 
 
 def write_baseline(fd: int, snapshots: Sequence[Snapshot], since_ns: int) -> None:
-    """Write the states of files; unknown for a file that changed since `since_ns`."""
+    """Write the states of files. A file that changed since `since_ns` is unknown."""
     states: dict[str, str] = {}
     places: list[str] = []
     directories: dict[str, None] = {}
@@ -73,7 +73,7 @@ def _line(path: str) -> bytes:
 
 
 def _git_directories(git: GitState) -> Iterator[str]:
-    """Yield the directories in which git keeps HEAD and refs, not those of objects."""
+    """Yield the directories in which git keeps HEAD and refs."""
     yield git.git_dir
     yield git.common_dir
     for number, (directory, _, _) in enumerate(os.walk(git.common_dir + "/refs")):
@@ -107,8 +107,8 @@ def _state(seen: bytes, since_ns: int, *, converts: bool) -> str:
     stamp, content = stamp_of(seen), content_of(seen)
     if not content or not S_ISREG(mode_of(stamp)) or changed_at_ns(stamp) >= since_ns:
         return UNREADABLE
-    # The id in the index is that of the converted content. It differs from the id of the bytes on disk where
-    # git converts line endings or applies a filter.
+    # The id in the index is the id of the converted content. It differs from the id of the bytes on disk if git
+    # converts line endings or applies a filter.
     is_of_bytes = seen[:1] == HASHED or (seen[:1] == AS_INDEXED and not converts)
     return "f" + content.hex() if is_of_bytes else UNREADABLE
 
@@ -119,7 +119,7 @@ class Baseline:
     def __init__(self, fd: int, *, is_late: bool = False) -> None:
         """Map a baseline file.
 
-        With `is_late`, a file that it does not have may have existed before the command.
+        With `is_late`, the command ran already. Then a file that is recorded as absent may have existed before.
         """
         self._is_late = is_late
         self._map = mmap(fd, 0, access=ACCESS_READ)
@@ -133,7 +133,7 @@ class Baseline:
         )
 
     def state(self, path: str) -> str:
-        """Return the state that a path had; `?` if it is unknown."""
+        """Return the state that a path had. `?` if it is unknown."""
         wanted = _line(path)
         at = self._find(wanted)
         if self._map[at : at + len(wanted)] == wanted:

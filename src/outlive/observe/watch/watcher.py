@@ -1,4 +1,4 @@
-"""File-system events, recorded where system calls cannot be observed.
+"""File-system events, recorded if system calls cannot be observed.
 
 An event does not show which process changed a path. A file that disappears within a tenth of a second may be missed.
 Only directories with tracked files or git's refs are watched: a `node_modules` would use up the user's inotify watches.
@@ -49,7 +49,7 @@ class Watcher:
     def __init__(self, watcher: Any, baseline: Baseline, journal: Journal, ended_ns: Callable[[], int | None]) -> None:
         """Begin to watch the directories of the baseline.
 
-        `ended_ns` returns when the task ended, or None. Later changes are not the task's.
+        `ended_ns` returns the time at which the task ended, or None. Later changes are not changes by the task.
         """
         self._make = watcher
         self._baseline = baseline
@@ -76,7 +76,8 @@ class Watcher:
     def is_set(self) -> bool:
         """Return whether to stop. `watchfiles` calls this at every step.
 
-        True discards events that `watchfiles` has not reported, so `stop` waits some steps.
+        On True, `watchfiles` discards events that it has not reported yet. So this returns True only some steps after
+        `stop`.
         """
         self._steps_since += self._is_stopping
         return self._steps_since > _STEPS_TO_THE_END
@@ -88,14 +89,15 @@ class Watcher:
         self._notify.close()
 
     def _begin(self) -> Any:
-        # `watchfiles` can ignore directories that it may not read, but would then hide an exceeded limit as well.
+        # Directories that cannot be read are left out here. `watchfiles` has an option to ignore such directories, but
+        # with this option it does not report an exceeded limit either.
         for _ in range(_TRIES):
             there = [each for each in self._baseline.watched.directories if os.access(each, os.R_OK)]
             try:
                 return self._make(there, False, False, 0, False, False)
             except (FileNotFoundError, PermissionError):
                 continue  # a directory was removed after the check
-        raise OSError("directories come and go too fast")
+        raise OSError("directories are created and removed too fast")
 
     def _record_batch(self, batch: set[tuple[int, str]] | str) -> None:
         if isinstance(batch, str):
@@ -103,13 +105,13 @@ class Watcher:
         at, until = self._journal.now(), time.monotonic() + _BATCH_TAKES_AT_MOST
         moved = [(change, path) for change, path in batch if path in self._directories]
         if any(change == _ADDED for change, _ in moved):
-            # The watch of a removed directory is gone, and a new directory of that name would not be watched.
+            # The watch of a removed directory is gone, and a new directory of that name is not watched. So begin again.
             self._notify.close()
             self._notify = self._begin()
         below = (path for _, directory in moved for path in self._baseline.below(directory))
         for number, path in enumerate(dict.fromkeys((*sorted(path for _, path in batch), *below))):
             if number >= _MOST_OF_A_BATCH or len(self._last) >= _MOST_PATHS or time.monotonic() > until:
-                self._note(at, "gap", "more changed at once than could be looked at")
+                self._note(at, "gap", "too many files changed at once to check all of them")
                 break
             self._record_change(at, path)
         self._journal.flush()

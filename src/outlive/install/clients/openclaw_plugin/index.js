@@ -1,6 +1,6 @@
 // Outlive in OpenClaw: every event goes to `outlive hook openclaw EVENT`, which decides; here is only what OpenClaw
-// tells no other program. The line above must not change, because uninstalling recognises this file by it. A failure
-// here never stops OpenClaw.
+// does not let another program see or do. The line above must not change, because uninstalling recognises this file by
+// it. A failure here never stops OpenClaw.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { spawn } from "node:child_process";
@@ -9,16 +9,16 @@ import { spawn } from "node:child_process";
 const PATIENCE_MS = 10000;
 const LONGEST_ANSWER = 1 << 20;
 const WAKE_CODE = 2;
-// How many turns in a row without notices are requested for a session. Every turn costs its owner something.
+// How many turns in a row are requested for a session that gets no notices in them. Every turn costs tokens.
 const MOST_NUDGES = 3;
 // Tools that run a command, change files or read them.
 const TOUCHING = ["exec", "write", "edit", "apply_patch", "read", "ls"];
 // The triggers of turns that no person started and that the history does not keep. Notices are presented in such a turn
 // only if this plugin requested the turn.
 const UNSEEN = ["heartbeat", "memory"];
-// The keys of sessions that were begun for one answer. They are over when there is nothing left to wait for.
+// The keys of sessions that give only one answer. Such a session ends when it has no task left to wait for.
 const ONE_ANSWER = /:(cron|hook):/;
-const NUDGE = "A background task of this session has ended: [outlive] says how. Go on with what waited for it.";
+const NUDGE = "A background task of this session has ended: see [outlive]. Continue the work that waited for it.";
 
 // OpenClaw loads this plugin several times in one process and calls any of the copies, so the state is global. Sessions
 // are stored by their key, which stays while their id changes.
@@ -78,7 +78,7 @@ function register(api) {
     if (said?.context && event.toolCallId) advice.set(event.toolCallId, said.context);
   });
 
-  // Not for Codex's own tools: a text that is added to their results never reaches the model.
+  // This leaves out Codex's own tools, because a text that is added to their results never reaches the model.
   api.registerAgentToolResultMiddleware(
     (event, ctx) =>
       calmly(api, async () => {
@@ -102,8 +102,8 @@ function register(api) {
     const one = known({ ...event, ...ctx });
     if (!one?.isBegun || isChild(one) || one.run !== ctx.runId) return;
     watch(command, api, outside, ask, one);
-    // OpenClaw does not continue a turn after tools that may have changed something, and does not report that. So no
-    // notice may be presented then. Earlier notices of the turn have been read nevertheless.
+    // After tools that may have changed something, OpenClaw does not continue a turn, and does not report this. So no
+    // notice may be presented here. The model has read the earlier notices of the turn nevertheless.
     if (one.usedTools === ctx.runId) {
       await confirm(ask, one);
       return;
@@ -224,8 +224,8 @@ function canBeWoken() {
   return process.argv.includes("gateway");
 }
 
-// Start a watcher, which exits when an idle session is owed something. Then request a turn from OpenClaw, in the same
-// way as its own webhook for wakes, and that turn gets the notices. If OpenClaw takes no turn, no notice is lost.
+// Start a watcher, which exits when notices are pending for an idle session. Then request a turn from OpenClaw, as its
+// own webhook for wakes does. That turn gets the notices. If OpenClaw takes no turn, no notice is lost.
 function watch(command, api, outside, ask, one) {
   if (one.watcher || !one.isBegun || !canBeWoken()) return;
   outside(() => {
@@ -256,7 +256,7 @@ function nudge(api, one) {
 
 // --- calling -----------------------------------------------------------------------------------------
 
-// Call a hook and return its answer; undefined if there is none.
+// Call a hook and return its answer. Return undefined if there is none.
 function call(command, event, one, fields = {}) {
   return new Promise((resolve) => {
     const child = start(command, event, one, fields, ({ code, out }) => {
