@@ -1,4 +1,4 @@
-"""The rules for a session's name, apart because every hook must load them fast."""
+"""The rules for a session's name, in a small module that every hook can load fast."""
 
 from __future__ import annotations
 

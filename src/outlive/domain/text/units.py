@@ -93,5 +93,5 @@ def show_files(count: int) -> str:
 
 
 def them(count: int) -> str:
-    """Return `it` or `them` for a number of things that were named before."""
+    """Return the pronoun `it` or `them` for a number of things."""
     return "it" if count == 1 else "them"
