@@ -1,7 +1,7 @@
-"""The end of a headless session's turn: the hook waits until no task of it runs.
+"""The end of a headless session's turn: the hook waits for the session's tasks.
 
-A client that answers one prompt exits after its turn, possibly before its tasks end. If the hook blocked the stop at
-once instead of sleeping, the model would take one turn after another without news.
+A headless client answers one prompt and exits after its turn, possibly before its tasks end. So the hook sleeps until
+no task runs. If the hook blocked the stop at once, the model would take one turn after another without news.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _SERVER_HEAD = "This session does not wait for a server."
 
 
 def sleep_and_tell(home: Home, event: Event, project: str, put: Put) -> bool:
-    """Sleep until no task runs; return whether endings were presented."""
+    """Sleep until no task of the session runs. Return whether endings were presented."""
     ceiling_s = _ceiling_s(os.environ)
     pidfd = _open(event.process)
     if pidfd is None:
         return False
-    # No client waits for a fast answer here, so remove the hook's deadline and its short limit for waits on locks.
+    # The client expects no fast answer here, so remove the hook's deadline and its short limit for waits on locks.
     signal.setitimer(signal.ITIMER_REAL, 0.0)
     stop_hurrying()
     departures = watch_departures(
@@ -78,7 +78,10 @@ def _present(home: Home, claimed: Claim, more: str, put: Put) -> None:
 
 
 def _remember_unawaited(home: Home, event: Event, wait: Gathering) -> None:
-    """Remember tasks that no later stop awaits: servers, or all after the time limit."""
+    """Remember the tasks that no later stop of this session awaits.
+
+    These are servers, or all tasks after the time limit.
+    """
     given_up = [*wait.servers, *(task.id for task in wait.awaited if wait.is_late)]
     if given_up:
         known = session_files.word(home, event.session, "unawaited").split()
@@ -108,7 +111,7 @@ def _server_text(wait: Gathering) -> str:
 
 
 def _ceiling_s(environ: Mapping[str, str]) -> float:
-    """Return how many seconds a headless session waits at most; 0 if it does not wait."""
+    """Return the seconds that a headless session waits at most; 0 if it does not wait."""
     text = environ.get(CEILING, "").strip()
     if not text:
         return _CEILING_S
