@@ -112,7 +112,7 @@ def locate(environ: Mapping[str, str]) -> str:
         base = os.path.abspath(given) + "/.local/state/outlive"
     else:
         raise Unavailable(
-            "there is no place for the state directory: HOME is not set (to an absolute path)",
+            "there is no place for the state directory: HOME is not set to an absolute path",
             "set HOME, XDG_STATE_HOME or OUTLIVE_HOME to a directory of yours",
         )
     path = f"{base}/{_machine()}"
@@ -126,7 +126,7 @@ def _check_encoding(path: str) -> None:
     name = os.fsencode(path)
     if path.encode("utf-8", "surrogatepass") != name:
         raise Unavailable(
-            f"the state directory {name.decode('ascii', 'backslashreplace')} has a name that is not UTF-8",
+            f"the state directory {name.decode('ascii', 'backslashreplace')} has a path that is not UTF-8",
             "set OUTLIVE_HOME to a directory whose path is UTF-8, in a locale that is UTF-8",
         )
 
@@ -259,7 +259,7 @@ def _check_file_system(path: str) -> None:
     name = UNSAFE_FILE_SYSTEMS.get(file_system_magic(path))
     if name:
         raise Unavailable(
-            f"the state directory {path} lies on a {name} file system, where locks cannot be relied on",
+            f"the state directory {path} lies on a {name} file system, on which locks are not reliable",
             "point OUTLIVE_HOME to a local disk",
         )
 

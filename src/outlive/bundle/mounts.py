@@ -34,13 +34,13 @@ def check_single(path: str, pinned: str) -> None:
         pid, there = found
         raise Unavailable(
             f"the state directory {path} is also reached through another mount (process {pid} uses it as {there})",
-            "use one path to it, or wait until that process has ended: the locks of two mounts do not see each other",
+            "use only one path to it, or wait until this process has ended; two mounts do not see each other's locks",
         )
     if pid_namespace() != FIRST_PID_NAMESPACE and _is_same_behind_another(signature(path), pinned):
         raise Unavailable(
-            f"the state directory {path} was used through another mount, and whether it still is cannot be seen"
-            " from this container",
-            f"end what uses it there, then delete {path}/place; or set OUTLIVE_HOME to another directory",
+            f"the state directory {path} was used through another mount, and this container cannot see"
+            " whether it still is",
+            f"end the processes that use it there, then delete {path}/place; or set OUTLIVE_HOME to another directory",
         )
 
 

@@ -43,7 +43,9 @@ __all__ = ["apsw", "be_impatient", "connect", "fold_when_long", "journal_mode", 
 
 _MIGRATIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
 SCHEMA_VERSION = 16
-_REBUILD = "what runs goes on; the next command restores the records from the tasks' files (`outlive audit --rebuild`)"
+_REBUILD = (
+    "running tasks continue; the next command restores the records from the tasks' files (`outlive audit --rebuild`)"
+)
 PATIENCE_S = 10
 _PATIENCE_TRIES = PATIENCE_S * 50
 _impatient_after: float | None = None
@@ -95,7 +97,9 @@ def file_at(path: str) -> tuple[int, int] | None:
 
 
 def _raise_busy(path: str) -> apsw.Connection:
-    raise Unavailable(f"the ledger {path} is deleted or emptied again and again", "find out by whom, then try again")
+    raise Unavailable(
+        f"the ledger {path} is deleted or emptied again and again", "find out which program does this, then try again"
+    )
 
 
 def _connect(path: str, *, create: bool) -> apsw.Connection | None:
@@ -116,15 +120,15 @@ def _connect(path: str, *, create: bool) -> apsw.Connection | None:
         connection.execute("PRAGMA synchronous=FULL")
         version = connection.pragma("user_version")
         if version == 0 and not create:
-            raise Broken(f"the ledger {path} is empty", "the exit record waits to be read")
+            raise Broken(f"the ledger {path} is empty", "the exit record is kept, and is read later")
         if version < SCHEMA_VERSION:
             if not _migrate(connection, path, place):
                 connection.close()
                 return None
         elif version > SCHEMA_VERSION:
             raise NewerLedger(
-                f"the ledger {path} has schema {version}, this Outlive knows {SCHEMA_VERSION}",
-                "upgrade this Outlive; what runs goes on, and its exit record waits to be read",
+                f"the ledger {path} has schema {version}, but this version of Outlive knows only {SCHEMA_VERSION}",
+                "upgrade this Outlive; running tasks continue, and their exit records are kept",
             )
     except BaseException:
         connection.close()
@@ -259,8 +263,8 @@ def translated(error: apsw.Error, path: str) -> OutliveError:
     """Return Outlive's error for an error of SQLite, with a hint for the user."""
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         return Unavailable(
-            f"the ledger {path} is locked by another process for longer than can be waited for",
-            "try again; if it stays so, a process that holds it may be stopped (state T in `ps`)",
+            f"the ledger {path} is locked by another process, and the wait took too long",
+            "try again; if the error stays, look for a stopped process (state T in `ps`) that has the ledger open",
         )
     if isinstance(error, apsw.FullError):
         return DiskFull(f"the disk under {path} is full", "free some space; nothing that was recorded is lost")
@@ -307,7 +311,7 @@ def damaged(path: str, error: apsw.Error) -> OutliveError:
 
     A keeper does not move the ledger aside, because then the next reader would find an empty ledger and no explanation.
     """
-    return Broken(f"the ledger {path} is damaged ({error})", "whoever is asked next will move it aside")
+    return Broken(f"the ledger {path} is damaged ({error})", "the next command moves the damaged file aside")
 
 
 def quarantine(path: str, now: datetime, error: apsw.Error) -> OutliveError:

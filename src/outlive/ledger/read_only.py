@@ -22,7 +22,7 @@ class ReadOnlyLedger(SqliteLedger):
     def __init__(self, path: str) -> None:
         # Check this first, because SQLite would also open a FIFO or a device at this path, and block.
         if not os.path.isfile(path):
-            raise Unavailable(f"there is no ledger {path}", "the first `outlive run` makes it")
+            raise Unavailable(f"there is no ledger {path}", "the first `outlive run` creates it")
         self._path = path
         self.log_pages = 0
         fork_safety.enter()
@@ -43,7 +43,10 @@ def _read_only(path: str) -> apsw.Connection:
     try:
         connection.set_busy_timeout(_PATIENCE_MS)
         if connection.pragma("user_version") != SCHEMA_VERSION:
-            raise Unavailable(f"the ledger {path} is of another version", "any other command says more")
+            raise Unavailable(
+                f"the ledger {path} is of another version",
+                "run another command, for example `outlive list`, to see the reason",
+            )
     except BaseException:
         connection.close()
         raise

@@ -135,8 +135,8 @@ class SqliteLedger(LedgerFile):
     def _check_waiting(self, attempt: Attempt) -> None:
         if attempt.started_at is None and self.select(_WAITING)[0][0] >= MOST_WAITING:
             raise TooManyWaiting(
-                f"{MOST_WAITING} tasks are waiting for their turn already, which is the most there may be",
-                "wait for some of them, or cancel some: `outlive list --all --state queued` shows them",
+                f"{MOST_WAITING} tasks are waiting for their turn already, and more are not allowed",
+                "wait for some of these tasks, or cancel some: `outlive list --all --state queued` shows them",
             )
 
     def add_attempt(self, task: str, attempt: Attempt) -> bool:

@@ -106,7 +106,7 @@ def has_executed(pid: int) -> bool | None:
 
     Returns None if there is no such process.
 
-    The process may be dead, but must not be reaped. During an exec, the kernel changes the flag in question before it
+    The process may be dead, but must not be reaped. During an exec, the kernel clears the flag PF_FORKNOEXEC before it
     closes descriptors. So when a parent sees that a pipe was closed, the parent gets the right answer, even if a signal
     killed the child at this moment.
     """

@@ -60,7 +60,7 @@ def wait_for_departure(watch: int | None, seconds: float) -> bool:
 
 
 def reader_of_output() -> int | None:
-    """Return the descriptor that shows when the reader of this process's output goes.
+    """Return the descriptor that shows when the reader of this process is gone.
 
     The descriptor is stdout, or stderr if stdout is a file. Under ssh, stderr then still shows the end of the
     connection. Returns None if neither descriptor has another end that can be closed.

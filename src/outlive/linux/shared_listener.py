@@ -32,7 +32,7 @@ PROMISED, NOT_PROMISED = b"p", b"n"
 
 Without this thread, calls would hang, so no filter is installed.
 """
-_UNOBSERVED = "its keeper died: what it did afterwards was not seen"
+_UNOBSERVED = "its keeper died: later changes were not observed"
 _UNWRITTEN_AT, _UNWRITTEN_SIZE = 2048, 8
 """The place in the page of the time of the keeper's first observation that is not in the journal yet."""
 _WRITING_TAKES_MS = 5

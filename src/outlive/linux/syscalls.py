@@ -217,8 +217,8 @@ def check_pidfd() -> None:
         if error.errno not in (ENOSYS, EPERM, EACCES):
             return  # another error, such as no free descriptor, says nothing about pidfd_open
         raise Unavailable(
-            f"pidfd_open is not allowed here ({error.strerror}), so a task's processes could not be told from others",
-            "Linux 5.3 or newer has it; in a container, its seccomp profile must allow pidfd_open",
+            f"pidfd_open is not allowed here ({error.strerror}), so Outlive cannot safely signal a task's processes",
+            "use Linux 5.3 or newer; in a container, allow pidfd_open in the seccomp profile",
         ) from error
 
 
@@ -327,7 +327,7 @@ def keep_freed_memory() -> None:
 
 
 def give_back_memory() -> None:
-    """Return freed memory to the kernel. Called before a long idle time."""
+    """Return freed memory to the kernel. This is called before a long idle time."""
     if _malloc_trim is not None:
         call_function(_malloc_trim, (0,))
 
