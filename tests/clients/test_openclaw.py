@@ -311,7 +311,7 @@ def test_reader_of_a_file_that_a_task_has_stashed_gets_a_remark(fresh: OpenClaw,
     assert "another" in other
     assert "[outlive]" not in other
     assert "as committed" in held
-    assert held.count(f"task {task} holds a.py away from how it found it") == 1
+    assert held.count(f"task {task} has changed a.py and not restored it") == 1
     go.touch()
 
 

@@ -97,7 +97,7 @@ def test_stash_is_a_window_until_the_pop(bench: Bench) -> None:
     window = window_on(bench, task, *NAMES)
     assert (window["paths"], window["closed_at"], window["restored"]) == (list(NAMES), None, None)
     assert window["by"] == "git stash push -q"
-    warning = f"task {task} holds a.py, b.py, dir/c.py away from how it found them"
+    warning = f"task {task} has changed a.py, b.py, dir/c.py and not restored them"
     assert warning in bench.ok("gate", "--session", "s-2")
     handed = begin(bench, "s-2", "--source", "compact")["hand_off"]
     assert warning in handed["text"]
@@ -135,7 +135,7 @@ def test_directories_are_not_counted_as_files(bench: Bench, repo: Path) -> None:
     assert "as before again" not in bench.ok("effects", built)
     failed = bench.launch("mkdir -p z/y; git mv a.py z/y; rm -r dir; false")
     bench.run("wait", failed)
-    assert "left a.py, dir/c.py away" in bench.ok("guard", ".")
+    assert "left a.py, dir/c.py changed" in bench.ok("guard", ".")
 
 
 @pytest.mark.usefixtures("repo")
@@ -199,7 +199,7 @@ def test_open_windows_are_unknown_when_the_task_is_not_observed(bench: Bench) ->
     for how in ("compare", "off"):
         task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q", "--observe", how)
         answer = bench.ok("effects", task, "--open")
-        assert answer.startswith("not known: nobody sees what it holds ("), how
+        assert answer.startswith("not known: its changes are not observed"), how
         assert bench.json("effects", task, "--open") == {"level": "unknown", "windows": []}
         (bench.project / "go").touch()
         bench.run("wait", task)
@@ -231,7 +231,7 @@ def test_show_names_the_files_of_each_window(bench: Bench) -> None:
     bench.run("wait", stashed, silent, "--no-ack")
     (line,) = [line for line in bench.ok("show", stashed).splitlines() if line.startswith("window ")]
     assert line.startswith("window    of 3 files, ")
-    assert line.endswith(", all as before again, by git stash push -q: a.py, b.py, dir/c.py")
+    assert line.endswith(", all restored, by git stash push -q: a.py, b.py, dir/c.py")
     assert "\nwindow " not in bench.ok("show", silent)
     text = bench.ok("inbox", "--session", "s-1")
     assert f", outlive effects {stashed}\n" in text
@@ -671,7 +671,7 @@ def test_guard_names_the_task_with_a_window_on_a_path(bench: Bench, repo: Path) 
     }
     for command, code in commands.items():
         assert bench.run("guard", "--exit-code", "--command", command).returncode == code, command
-    assert f"task {task} holds a.py, b.py, dir/c.py away" in bench.run("guard", "a.py").stdout
+    assert f"task {task} has changed a.py, b.py, dir/c.py and not restored them" in bench.run("guard", "a.py").stdout
     assert bench.run("guard", "a.py", env={"OUTLIVE_TASK": task}).stdout == "clear\n"
     (repo / "go").touch()
     bench.run("wait", task)
@@ -936,7 +936,8 @@ def test_guard_names_words_of_a_command_that_it_cannot_read(bench: Bench, repo: 
     said = bench.run("guard", "--exit-code", "--command", "cat $FILE")
     assert said.returncode == 1
     assert said.stdout.startswith(
-        f"cannot tell whether it is touched, $FILE cannot be read: task {task} holds a.py, b.py"
+        "cannot tell whether the command touches this, because $FILE cannot be interpreted:"
+        f" task {task} has changed a.py, b.py"
     )
     (repo / "go").touch()
     bench.run("wait", task)
@@ -955,7 +956,7 @@ def test_guard_holds_the_stash_of_a_task_in_every_worktree(bench: Bench, repo: P
     for command in ("git stash pop", "git -c a.b=c stash push -m x", f"cd /; git -C {linked} stash drop"):
         (holder,) = bench.json("guard", "--command", command, cwd=linked)["holders"]
         assert (holder["task"], holder["by"]) == (task, "git stash push -q"), command
-    assert f"task {task} holds the stash away from how it found it, since" in bench.ok(
+    assert f"task {task} has changed the stash and not restored it, for" in bench.ok(
         "guard", "--command", "git stash pop", cwd=linked
     )
     for words in (("--command", "git commit -am x"), ("--command", "cat *"), ("a.py",), (".",)):
@@ -979,7 +980,7 @@ def test_guard_holds_a_switched_branch_for_git_commands_only(bench: Bench, repo:
     (held,) = wait_until(lambda: bench.json("effects", task, "--open", cwd=place)["windows"], "the other branch")
     head = f"{repo}/.git/worktrees/linked/HEAD" if is_linked else ".git/HEAD"
     assert (held["scope"], held["paths"], held["by"]) == (str(place), [head], "git checkout -q -b fix")
-    assert f"task {task} holds HEAD away from how it found it, since" in bench.ok(
+    assert f"task {task} has changed HEAD and not restored it, for" in bench.ok(
         "guard", "--command", "git commit -am x", cwd=place
     )
     assert bench.ok("effects", task, "--open", cwd=place).startswith("window of HEAD, open for")
@@ -1015,7 +1016,7 @@ def test_guard_names_files_that_a_failed_task_left_changed_until_they_are_restor
     """`guard` names a task that died before `git stash pop`. It does not name a task that succeeded."""
     died = bench.launch("git stash push -q; kill -9 $$")
     bench.run("wait", died)
-    assert f"task {died} has ended and left a.py, b.py, dir/c.py away" in bench.run("guard", "a.py").stdout
+    assert f"task {died} has ended and left a.py, b.py, dir/c.py changed" in bench.run("guard", "a.py").stdout
     (holder,) = bench.json("guard", "--command", "git commit -am x")["holders"]
     assert (holder["task"], holder["left"]) == (died, True)
     git(bench, "checkout", "stash@{0}", "--", "a.py")
@@ -1055,11 +1056,11 @@ def test_window_in_another_tree_is_named_with_its_directory(bench: Bench) -> Non
     begin(bench, "s-1")
     task = bench.launch(f"cd inner; echo held > a.py; {until('../go')}; echo old > a.py", "--session", "s-1")
     window_on(bench, task, "a.py")
-    told = f"task {task} holds a.py in {inner.path} away from how it found it, since "
+    told = f"task {task} has changed a.py in {inner.path} and not restored it, for "
     asked = (bench.ok("guard", "--command", command) for command in ("git add .", "cat inner/a.py"))
     for text in (*asked, bench.ok("gate", "--session", "s-1"), bench.ok("hand-off", "--session", "s-1")):
         assert told in text
-    assert "holds a.py away from how it found it, since " in bench.ok("guard", "a.py", "--cwd", str(inner.path))
+    assert "has changed a.py and not restored it, for " in bench.ok("guard", "a.py", "--cwd", str(inner.path))
     assert bench.ok("guard", "a.py").strip() == "clear"
     (bench.project / "go").touch()
     bench.run("wait", task)
@@ -1113,7 +1114,7 @@ def test_large_file_with_equal_size_and_time_is_not_restored(bench: Bench, repo:
     assert (found["level"], found["changed"], found["restored"]) == (
         *("partial", paths(bench, "large"), paths(bench, "moved")),
     )
-    assert "1 file that could not be looked at" in found["gaps"][0]
+    assert "1 file that could not be read" in found["gaps"][0]
 
 
 @pytest.mark.usefixtures("repo")
@@ -1429,9 +1430,9 @@ def test_hand_off_counts_open_windows_that_do_not_fit(bench: Bench, repo: Path) 
         window_on(bench, task, name)
     handed = begin(bench, "s-1")["hand_off"]
     assert len(handed["open_windows"]) == 4
-    assert handed["text"].count("away from how it found it,") == 3
-    assert "and 1 more not as they were found: outlive gate" in handed["text"]
-    assert "others run 4 more in this project" in handed["text"]
+    assert handed["text"].count("and not restored it,") == 3
+    assert "and 1 more changed and not restored: outlive gate" in handed["text"]
+    assert "4 more tasks of others run in this project" in handed["text"]
     (repo / "go").touch()
     bench.run("wait", *tasks)
 
@@ -1509,7 +1510,7 @@ def test_moved_directory_is_one_entry_of_the_effects(bench: Bench, repo: Path) -
     (repo / "dir" / "d.py").write_text("old\n")
     task = bench.launch(f"git mv dir core; echo new >>core/c.py; touch done; {until('go')}; false")
     wait_until((repo / "done").exists, "the edit")
-    assert f"task {task} holds dir away" in bench.ok("guard", "dir/d.py")
+    assert f"task {task} has changed dir and not restored it" in bench.ok("guard", "dir/d.py")
     (repo / "go").touch()
     bench.run("wait", task, "--no-ack")
     found = bench.json("effects", task)

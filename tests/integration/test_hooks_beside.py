@@ -65,7 +65,7 @@ def test_hook_warns_before_a_tool_touches_a_held_file(bench: Bench, repo: Path) 
         ("Bash", {"command": "git commit -am done"}),
         ("Bash", {"command": "pytest -q"}),
     ):
-        assert f"task {task} holds a.py away from how it found it," in about_to(bench, tool, **given), given
+        assert f"task {task} has changed a.py and not restored it," in about_to(bench, tool, **given), given
     assert about_to(bench, "Edit", file_path=str(repo / "new.py")) == ""
     assert about_to(bench, "Bash", command="cat /etc/hostname") == ""
     (repo / "go").touch()
@@ -102,7 +102,7 @@ def test_hook_warns_before_a_tool_reads_a_held_file(
     assert told(given) == ""
     task = stashed(bench)
     for fields in ({}, {"agent_id": "sub"}, {"is_sub_agent": True}):
-        assert f"task {task} holds a.py away from how it found it," in told(given, **fields)
+        assert f"task {task} has changed a.py and not restored it," in told(given, **fields)
     assert told(elsewhere) == ""
     assert said(call(bench, client, BEFORE[client], "--guard", "off", tool_name=tool, tool_input=given)) == {}
     (repo / "go").touch()
@@ -116,7 +116,7 @@ def test_hook_resolves_a_search_in_the_present_directory_of_the_client(bench: Be
     task = stashed(bench)
     started = {"CLAUDE_PROJECT_DIR": str(repo / "docs")}
     about: dict[str, Any] = {"tool_name": "Grep", "tool_input": {"pattern": "one"}}
-    assert f"task {task} holds a.py" in context(said(call(bench, "claude", "PreToolUse", env=started, **about)))
+    assert f"task {task} has changed a.py" in context(said(call(bench, "claude", "PreToolUse", env=started, **about)))
     gone: dict[str, Any] = {**about, "cwd": str(repo / "docs")}
     assert said(call(bench, "claude", "PreToolUse", env={"CLAUDE_PROJECT_DIR": str(repo)}, **gone)) == {}
 
@@ -147,7 +147,7 @@ def test_hook_warns_when_a_file_in_the_command_cannot_be_determined(bench: Bench
     """`$FILE` may be the held file. A search pattern like `$P` names no file."""
     task = stashed(bench)
     told = about_to(bench, "Bash", command="cat $FILE")
-    assert f"cannot tell whether it is touched, $FILE cannot be read: task {task} holds a.py" in told
+    assert f"touches this, because $FILE cannot be interpreted: task {task} has changed a.py" in told
     assert about_to(bench, "Bash", command='grep "$P" /etc/hostname') == ""
     (repo / "go").touch()
     bench.run("wait", task, "--no-ack")
@@ -159,8 +159,8 @@ def test_hook_warns_of_a_file_that_an_ended_task_left_away_until_it_is_restored(
     task = launch(bench, "git stash push -q; kill -9 $$")
     bench.run("wait", task, "--no-ack")
     told = about_to(bench, "Edit", file_path=str(repo / "a.py"))
-    assert f"task {task} has ended and left a.py away" in told
-    assert "Nobody is going to put that back" in told
+    assert f"task {task} has ended and left a.py changed" in told
+    assert "The task will not restore the files" in told
     (repo / "a.py").write_text("two\n")
     assert about_to(bench, "Edit", file_path=str(repo / "a.py")) == ""
 
@@ -169,7 +169,7 @@ def test_hook_gives_advice_and_warning_in_one_answer(bench: Bench) -> None:
     """The answer is one JSON document, because a client reads only one per hook."""
     task = stashed(bench)
     told = about_to(bench, "Bash", command="nohup git commit -am done &")
-    assert f"task {task} holds a.py" in told
+    assert f"task {task} has changed a.py" in told
     assert "has no record" in told
 
 

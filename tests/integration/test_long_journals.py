@@ -155,7 +155,7 @@ def test_hook_opens_no_ledger_while_a_task_changes_only_other_files(
         told, loaded = hook(bench, tool, **given)
         assert (told, loaded & QUIET) == ("", set()), tool
     told, _ = hook(bench, "Edit", file_path=str(repo / "src/f7"))
-    assert (f"task {task} holds" in told) is not is_quiet
+    assert (f"task {task} has changed" in told) is not is_quiet
 
 
 def test_hook_opens_no_ledger_for_a_command_that_reads_one_file_after_a_failure(bench: Bench, repo: Path) -> None:
@@ -167,5 +167,5 @@ def test_hook_opens_no_ledger_for_a_command_that_reads_one_file_after_a_failure(
     assert (told, loaded & QUIET) == ("", set())
     told, loaded = hook(bench, "Bash", command="sed -n 1,5p other.py")
     assert (told, "outlive.ledger.sqlite" in loaded) == ("", False)
-    assert "left src/f7 away" in hook(bench, "Bash", command="cat src/f7")[0]
-    assert "left src/f7 away" in hook(bench, "Bash", command="git status", session="s-2")[0]
+    assert "left src/f7 changed" in hook(bench, "Bash", command="cat src/f7")[0]
+    assert "left src/f7 changed" in hook(bench, "Bash", command="git status", session="s-2")[0]

@@ -84,8 +84,8 @@ class LedgerIncomplete(Unavailable):
     def at(cls, path: str) -> LedgerIncomplete:
         """Return the error for the ledger at this path."""
         return cls(
-            f"the ledger {path} lacks tasks whose files are there: it was moved away, deleted or replaced",
-            "`outlive audit --rebuild` restores their records; what runs goes on",
+            f"the ledger {path} lacks tasks whose files exist: the ledger was moved away, deleted or replaced",
+            "`outlive audit --rebuild` restores their records; running tasks continue",
         )
 
 

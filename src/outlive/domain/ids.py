@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outlive.domain.errors import UserError
 
-# The letters have no vowels, so that no id is a word. 0, 1 and l are left out, because they look alike.
+# The letters have no vowels, so that no id is a word. 0, 1 and l are left out, so that an id can be read aloud.
 _ALPHABET = "23456789bcdfghjkmnpqrstvwxyz"
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 LENGTH = 8
@@ -39,7 +39,7 @@ def check_prefix(text: str) -> str:
     if not text or len(text) > LONGEST or not _ALLOWED.issuperset(text):
         raise UserError(
             f"{text[:60]!r} is not a task id",
-            "an id is letters and digits, as `outlive list` prints it; any unique prefix will do",
+            "an id has letters and digits, as `outlive list` prints it; a unique prefix is enough",
         )
     return text
 

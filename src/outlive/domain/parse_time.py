@@ -21,7 +21,8 @@ def moment_of(given: object) -> datetime:
     found = _moment(given)
     if found is None:
         raise UserError(
-            f"{str(given)[:60]!r} is not a moment", "seconds or milliseconds since 1970, or 2026-06-21T13:58:02Z"
+            f"{str(given)[:60]!r} is not a time",
+            "give seconds or milliseconds since 1970, or a text as 2026-06-21T13:58:02Z",
         )
     return found
 

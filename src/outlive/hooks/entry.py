@@ -62,19 +62,19 @@ def main(words: list[str]) -> int:
 def _listen(words: list[str], response: Response) -> tuple[Event, str, str]:
     client, name, *rest = words if len(words) >= 2 else ("", "")
     if client not in CLIENTS or (rest and (rest[0] != "--guard" or len(rest) != 2 or rest[1] not in GUARDS)):
-        raise UserError("hook takes a client and an event", f"outlive hook {'|'.join(CLIENTS)} EVENT")
+        raise UserError("`outlive hook` needs a client and an event", f"write: outlive hook {'|'.join(CLIENTS)} EVENT")
     guard = rest[1] if rest else "advise"
     module: Any = __import__(f"outlive.hooks.clients.{client}", fromlist=["read"])
     if name not in module.KINDS:
-        raise UserError(f"{client} has no event {name}", f"one of: {', '.join(module.KINDS)}")
+        raise UserError(f"{client} has no event {name}", f"give one of: {', '.join(module.KINDS)}")
     _set_deadline(_DEADLINE_S, response)
     payload = _parse(_read_payload())
     if not isinstance(payload, dict):
-        raise UserError("the payload is no JSON object", "a client gives it on stdin")
+        raise UserError("the payload is no JSON object", "a client must send a JSON object on stdin")
     event: Event = module.read(name, payload, os.environ)
     check_name(event.session)
     if len(event.cwd) > _LONGEST_PATH:
-        raise UserError("the cwd is longer than a path can be", f"at most {_LONGEST_PATH} characters")
+        raise UserError("the cwd is too long for a path", f"give at most {_LONGEST_PATH} characters")
     return event, name, guard
 
 
@@ -89,7 +89,7 @@ def _read_payload() -> str:
         if length <= _LONGEST_PAYLOAD:
             parts.append(part)
     if length > _LONGEST_PAYLOAD:
-        raise UserError("the payload is longer than 4 MB", "what it tells of is not noted")
+        raise UserError("the payload is longer than 4 MB", "the event is not recorded")
     return b"".join(parts).decode("utf-8", "surrogateescape")
 
 
@@ -111,7 +111,7 @@ def _set_deadline(seconds: float, response: Response) -> None:
 
     def give_up(_: int, __: FrameType | None) -> None:
         try:
-            response.report("no answer in time; going on without")
+            response.report("the hook had no answer in time; the client continues without one")
         finally:
             os._exit(0)
 
@@ -133,7 +133,7 @@ def _keep_from_stopping(event: Event, response: Response) -> None:
         response.put(
             Answer(
                 block="The records of this session's background tasks are being restored, because their ledger was "
-                "lost. Run `outlive list`, which finishes that, before you stop."
+                "lost. Before you stop, run `outlive list`, which restores the rest."
             )
         )
     except OSError:

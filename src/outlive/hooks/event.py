@@ -145,7 +145,7 @@ def as_told(client: str, kind: Kind, payload: Mapping[str, Any], shell: str) -> 
     tool = text(payload, "tool_name") or ""
     session = text(payload, "session_id")
     if session is None:
-        raise UserError("the payload names no session", "a client names it in `session_id`, as text")
+        raise UserError("the payload names no session", "a client must give its name in `session_id`, as text")
     return Event(
         client=client,
         kind=kind,

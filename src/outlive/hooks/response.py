@@ -39,7 +39,7 @@ class Response:
         assert self._event is not None  # noqa: S101 - a hook answers only after it has read an event
         # If stdout or stderr was closed when this process began, its descriptor number may now belong to another file.
         if (sys.__stderr__ if answer.wake else sys.__stdout__) is None:
-            raise OSError(EBADF, "nobody reads the answer")
+            raise OSError(EBADF, "the output is closed, so no process reads the answer")
         if answer.wake:
             _write_all(2, answer.wake.encode("utf-8", "backslashreplace") + b"\n")
             self.code = WAKE_CODE

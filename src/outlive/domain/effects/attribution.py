@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from outlive.domain.git.comparison import Comparison, Move
     from outlive.domain.git.snapshot import GitState, Snapshot
 
-LATE = "what happened in its first moments"
+LATE = "changes in its first moments"
 _MOST_NAMED, _WIDEST_NAME = 6, 80
 
 
@@ -88,8 +88,8 @@ def _lies_in(path: str, directories: Collection[str]) -> bool:
 
 def _but_for_its_own(effects: Effects, before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot]:
     """Return the two snapshots without the task's own changes of git's state."""
-    # If the task moved the repository, the journal does not record changes in it as changes of git's state. So nothing
-    # is compared then: otherwise the task's own changes would be reported as drift.
+    # If the task moved the repository, the journal does not record changes in it as changes of git's state. So git's
+    # state counts as unchanged then. Otherwise the task's own changes would be reported as drift.
     took_along = _took_along(before.git, effects.changed)
     git = before.git if took_along else but_for(_seen_in(effects), before.git, after.git)
     after = after.but(git=git, files=None, dirty=None)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from outlive.domain.effects.effects import Effects, Window
 
-_WHO, _BRIEF = "nobody knows who did it", "what lasted less than 0.1 s may be missed"
+_WHO, _BRIEF = "nobody knows who did it", "changes of less than 0.1 s may be missing"
 _MOST_NAMED = 3
 _MANY = 20
 _WIDEST_NAME = 80
@@ -28,7 +28,7 @@ def summary_of(effects: Effects, now: datetime) -> str:
     """Return one sentence that describes all effects of a task."""
     if effects.level == "unknown":
         why = _why_unknown(effects)
-        return "what it touched is not known" + (f": {why}" if why else "")
+        return "its effects are not known" + (f": {why}" if why else "")
     if effects.level == "compared":
         return _compared(effects)
     words = [*_windows(effects, now), *_net(effects), *_rewritten(effects), *_in_further_trees(effects)]
@@ -38,9 +38,9 @@ def summary_of(effects: Effects, now: datetime) -> str:
     if effects.level == "watched":
         words += unattributed_words(effects)
         unsure = (_WHO if words else "", _BRIEF, effects.why_unseen, *effects.gaps[:1])
-        said = "; ".join(words or [_nothing(effects, "nothing tracked was touched")])
+        said = "; ".join(words or [_nothing(effects, "no tracked file was touched")])
         return f"{said} (watched only: {'; '.join(word for word in unsure if word)})"
-    said = "; ".join((*(words or ["nothing shared was touched"]), *unattributed_words(effects)))
+    said = "; ".join((*(words or ["no effects were observed"]), *unattributed_words(effects)))
     return f"{said} (a lower bound: {effects.gaps[0]})" if effects.gaps else said
 
 
@@ -62,7 +62,7 @@ def window_words(window: Window, now: datetime, *, is_now: bool) -> str:
     since the end.
     """
     span = how_long(window, now)
-    how = f"open for {span} now" if window.is_open else f"{span}, all as before again"
+    how = f"open for {span} now" if window.is_open else f"{span}, all restored"
     if window.is_left and not is_now:
         how = "left open"
     return f"window of {_count(window.paths)}, {how}"
@@ -71,9 +71,10 @@ def window_words(window: Window, now: datetime, *, is_now: bool) -> str:
 def none_open(effects: Effects) -> str:
     """Return the sentence that no window is open, or that this is not known."""
     if effects.level in ("unknown", "compared"):
-        return f"not known: nobody sees what it holds ({_why_unknown(effects) or 'nobody looks'})"
+        why = _why_unknown(effects)
+        return "not known: its changes are not observed" + (f" ({why})" if why else "")
     if effects.outside and not effects.is_in_repository:
-        return "not known: what files hold is looked at in repositories only, and it works in none"
+        return "not known: files are compared only in repositories, and it works in none"
     return "no window is open now"
 
 
@@ -120,8 +121,8 @@ def _compared(effects: Effects) -> str:
     words += [f"{show_files(more)} more not as before"] * (more > 0)
     unsure = ["its files were not compared" if found is None else _WHO if words else ""]
     unsure += [effects.why_unseen or "", *effects.gaps[:1]]
-    words = words or [_nothing(effects, "what is tracked is as before")]
-    return f"{'; '.join(words)} (compared only: {'; '.join(word for word in unsure if word) or 'two looks'})"
+    words = words or [_nothing(effects, "the tracked files are as before")]
+    return f"{'; '.join(words)} (compared only: {'; '.join(word for word in unsure if word) or 'by two snapshots'})"
 
 
 def _nothing(effects: Effects, certain: str) -> str:

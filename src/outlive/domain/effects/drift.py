@@ -25,7 +25,8 @@ _MOST_NAMED = 3
 _WIDEST_NAME = 80
 STILL = "HEAD, all tracked files and what it touched in the project are as they were"
 STILL_OUTSIDE = (
-    "what it touched beside temporary files is as it was; it ran in no repository, and what it read is not known"
+    "the files that it touched, except temporary ones, are as they were; it ran in no repository, and the files that it"
+    " read are not known"
 )
 
 
@@ -81,7 +82,7 @@ def drift(
         if now.git is None or not now.git.identity:
             found.append("the repository it ran in is gone" if is_own else "the repository is gone")
         elif (then.git.git_dir, then.git.identity) != (now.git.git_dir, now.git.identity):
-            found.append(f"another repository lies {'where it ran' if is_own else 'there'}")
+            found.append(f"there is another repository {'where it ran' if is_own else 'in its place'}")
         else:
             found += _git_drift(then.git, now.git, distance, is_own=is_own, is_meanwhile=is_meanwhile)
             found += _settings_drift(then, now, unknown)
@@ -202,7 +203,7 @@ def _file_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
     if unsure:
         unknown.append(f"files it touched: {unsure} could not be compared")
     if then.unfollowed:
-        unknown.append(f"files it touched: {then.unfollowed} are more than are followed")
+        unknown.append(f"files it touched: {then.unfollowed} were too many to be followed")
     told = [f"{named(refs)}, which it moved, moved again since"] if refs else []
     if changed:
         files = "1 file it touched" if len(changed) == 1 else f"{len(changed)} files it touched"
@@ -216,7 +217,7 @@ def _tracked_drift(then: Snapshot, now: Snapshot, ended_ns: int | None, unknown:
     if then.git is None or now.git is None or (then.dirty is None and now.tree is None):
         return []
     if now.tree is None:
-        unknown.append("files: nobody looked at them now")
+        unknown.append("files: they were not read now")
         return []
     same_index = then.git.staged is not None and then.git.staged == now.git.staged
     same_head = then.git.head == now.git.head
@@ -224,7 +225,7 @@ def _tracked_drift(then: Snapshot, now: Snapshot, ended_ns: int | None, unknown:
     if found.unsure:
         unknown.append(f"files: {found.unsure} could not be compared")
     if then.contents is None and same_head and then.git.index != now.git.index:
-        unknown.append("index: written since, and nobody knows which files were tracked then")
+        unknown.append("index: written since, so the files that were tracked then are not known")
     told = []
     if count := len(found.changed) + found.more:
         files = "1 tracked file" if count == 1 else f"{count} tracked files"

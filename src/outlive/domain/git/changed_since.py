@@ -57,7 +57,7 @@ def compare_tracked(
     }
     clean = {path: seen for path, seen in tracked.items() if path not in was_dirty}
     if same_index or now.stopped is not None:
-        # If the index has not changed, a clean file that differs from the index now has changed.
+        # If the index has not changed, a file that was equal to the index and now differs from it has changed.
         return _told(answers | {path: True if same_index else None for path, seen in clean.items() if _is_dirty(seen)})
     differ = marks_that_differ(then.contents, contents_of({**clean, **was_dirty}))
     suspects: dict[int, list[bytes]] = {mark: [] for mark in differ}
@@ -89,7 +89,7 @@ def _told(answers: Mapping[bytes, bool | None]) -> TrackedDrift:
 
 
 def _may_have_changed(seen: bytes, ended_ns: int | None, *, same_head: bool) -> bool:
-    """Return whether a file may have changed that was equal to the index before."""
+    """Return whether a file that was equal to the index may have changed."""
     stamp = stamp_of(seen)
     is_recent = not any(stamp) or ended_ns is None or changed_at_ns(stamp) >= ended_ns - KERNELS_CLOCK_LAGS_NS
     if not same_head:

@@ -83,7 +83,7 @@ class Comparison(Value):
     late: bool = False
     """Whether the command began before the first snapshot was complete.
 
-    Then changes may be missing that it made before the snapshot read the files.
+    Then changes from before the snapshot may be missing.
     """
     unknown: tuple[str, ...] = ()
 
@@ -124,9 +124,9 @@ def compare(
     if before.tree is None or after.tree is None:
         return found.but(unknown=(*unknown, "files: not in both snapshots"))
     if not (before.tree.all_untracked and after.tree.all_untracked):
-        unknown.append("untracked files: not all were looked at")
+        unknown.append("untracked files: not all were read")
     if before.tree.has_submodules or after.tree.has_submodules:
-        unknown.append("submodules: what is in them was not looked at")
+        unknown.append("submodules: the files in them were not read")
     counts: dict[str, int] = {}
     listed: list[PathChange] = []
     for change in _compare_files(before.tree, after.tree, since_ns):

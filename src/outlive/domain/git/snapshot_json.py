@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_KEPT = 2 << 20
 _MOST_UNPACKED = 256 << 20
 _MOST_FILES_KEPT = MOST_KEPT // 50  # more files would not fit, and it takes long to pack them in vain
-_UNKEPT = "files: too many to be kept"
+_UNKEPT = "files: too many to be stored"
 
 
 def to_json(snapshot: Snapshot) -> str:

@@ -127,8 +127,8 @@ def write_digest(digest: HandOffText, mark: str, now: datetime) -> str:
     parts: list[str] = []
     left = shown
     for head, lines, more in (
-        ("lost, nobody saw how it ended", digest.lost, digest.more_lost),
-        ("ended, and you have not been told", digest.ended, digest.more_ended),
+        ("lost, the end was not observed", digest.lost, digest.more_lost),
+        ("ended, and not yet reported to you", digest.ended, digest.more_ended),
         ("still running", digest.running, digest.more_running),
     ):
         if not lines:
@@ -139,20 +139,20 @@ def write_digest(digest: HandOffText, mark: str, now: datetime) -> str:
             parts.append(f"  and {rest} more: outlive list")
         left = max(0, left - len(lines))
     if digest.earlier:
-        parts.append(f"ended, of sessions that are over ({len(digest.earlier) + digest.earlier_more}):")
+        parts.append(f"ended, launched by sessions that are over ({len(digest.earlier) + digest.earlier_more}):")
         parts += [_line(line, _EARLIER_LINE, now) for line in digest.earlier]
         parts += _rest_of_earlier(digest)
     if digest.told:
-        parts.append("ended within the last hour, and told before the summary:")
+        parts.append("ended within the last hour, and reported before the summary:")
         parts += [_line(line, _TOLD_LINE, now) for line in digest.told]
     if digest.elsewhere:
-        parts.append(f"others run {digest.elsewhere} more in this project: outlive list")
+        parts.append(f"{digest.elsewhere} more tasks of others run in this project: outlive list")
         parts += [_line(line, _BESIDE_LINE, now) for line in digest.beside[:_MOST_BESIDE]]
     parts += _foreign_lines(digest, now)
     parts += [held_line(task, window, now, digest.tree) for task, window in digest.windows[:_MOST_WINDOWS]]
     parts += [unsure_line(task) for task in digest.windows_unsure[:_MOST_WINDOWS]]
     if (more := len(digest.windows) + digest.windows_more - _MOST_WINDOWS) > 0:
-        parts.append(f"and {more} more not as they were found: outlive gate")
+        parts.append(f"and {more} more changed and not restored: outlive gate")
     parts.append("more: outlive show ID; outlive output ID --tail 20; outlive wait ID; outlive result ID")
     return frame(mark, "Hand-off of background tasks; it replaces every earlier hand-off.", parts)
 
@@ -164,9 +164,9 @@ def _foreign_lines(digest: HandOffText, now: datetime) -> list[str]:
     """
     parts = []
     for head, found, width in (
-        ("not kept by Outlive, but by the client itself", digest.foreign, _FOREIGN_LINE),
+        ("run by the client itself, not by Outlive", digest.foreign, _FOREIGN_LINE),
         (
-            "kept by the clients of other sessions in this project; what they write is not known",
+            "run by the clients of other sessions in this project; what they write is not known",
             digest.foreign_elsewhere,
             _BESIDE_LINE,
         ),
@@ -185,7 +185,7 @@ def _rest_of_earlier(digest: HandOffText) -> list[str]:
     if not digest.earlier_more:
         return []
     failed = f" ({digest.earlier_more_failed} without success)" if digest.earlier_more_failed else ""
-    return [f"  and {digest.earlier_more} more{failed}, which nobody is told again: outlive list"]
+    return [f"  and {digest.earlier_more} more{failed}, which are not reported again: outlive list"]
 
 
 def maybe_held_line(  # noqa: PLR0917 - each argument is a part of the line
@@ -199,9 +199,8 @@ def maybe_held_line(  # noqa: PLR0917 - each argument is a part of the line
     line = held_line(task, window, now, tree, unchecked)
     if not unread:
         return line
-    return (
-        f"cannot tell whether it is touched, {', '.join(one_line(word, 40) for word in unread)} cannot be read: {line}"
-    )
+    words = ", ".join(one_line(word, 40) for word in unread)
+    return f"cannot tell whether the command touches this, because {words} cannot be interpreted: {line}"
 
 
 def held_line(task: str, window: Window, now: datetime, tree: str | None, unchecked: int = 0) -> str:
@@ -216,16 +215,18 @@ def held_line(task: str, window: Window, now: datetime, tree: str | None, unchec
     is_shared = all(path.endswith("/refs/stash") for path in paths)  # all worktrees share one stash
     if tree not in (None, window.scope) and not is_shared:
         names += f" in {one_line(window.scope, _WIDEST_PLACE)}"
-    since, found = how_long(window, now), f"found {them(len(paths))}"
+    span, found = how_long(window, now), them(len(paths))
     if not window.is_attributed:
-        return f"{names} not as task {task} {found}, since {since} (watched: nobody knows who did it)"
-    does = "has ended and left" if window.is_left else "holds"
-    return f"task {task} {does} {names} away from how it {found}, since {since} ({one_line(window.by, 60)})"
+        return f"{names} not as task {task} found {found}, for {span} (watched: nobody knows who did it)"
+    by = one_line(window.by, 60)
+    if window.is_left:
+        return f"task {task} has ended and left {names} changed, for {span} ({by})"
+    return f"task {task} has changed {names} and not restored {found}, for {span} ({by})"
 
 
 def unsure_line(task: str) -> str:
     """Return the warning about a task whose changes were not all compared."""
-    return f"cannot tell whether task {task} holds something here: it changed too much to compare all of it"
+    return f"cannot tell whether task {task} has changed files here: it changed too many to compare all"
 
 
 def foreign_line(one: ClientTask, now: datetime) -> str:
@@ -233,14 +234,16 @@ def foreign_line(one: ClientTask, now: datetime) -> str:
     words = {
         "running": "runs",
         "unknown": "may run, or have ended",
-        "lost": "has ended, nobody saw how (exit code unknown)",
+        "lost": "has ended, exit code unknown",
     }
     where = f" in {one_line(one.seen.cwd, 60)}" if one.seen.cwd else ""
     where += f", output in {one_line(one.seen.output, 100)}" if one.seen.output else ""
     if one.state != "running" and one.written_at is not None:
         where += f", last written {show_duration(now - one.written_at)} ago"
     ago = show_duration(now - one.seen_at)
-    return f"  {one_line(one.seen.id, 40)} {words[one.state]}, told {ago} ago: {one_line(one.seen.command, 80)}{where}"
+    return (
+        f"  {one_line(one.seen.id, 40)} {words[one.state]}, reported {ago} ago: {one_line(one.seen.command, 80)}{where}"
+    )
 
 
 def _line(line: Line, width: int, now: datetime) -> str:

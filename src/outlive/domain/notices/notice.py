@@ -14,7 +14,7 @@ OPEN = ("pending", "claimed", "presented")
 _ENDINGS = ("ended", "lost", "retrying")
 # A notice is presented once, and at most twice more at later boundaries, until it is acknowledged.
 MOST_PRESENTATIONS = 3
-# The number of seconds that a wake may wait for related endings, and the number that it may wait for a busy target.
+# The number of seconds that a wake may wait for related endings, and for a busy target.
 COALESCE_S = 0.25
 DEFERRAL_CEILING_S = 60.0
 # If a session's history is summarised, endings of at most this age that were delivered before are repeated after the
@@ -131,7 +131,7 @@ def may_wait(kind: str, state: str, remaining: int) -> bool:
 
 
 def needs_answer(kind: str, state: str | None, *, is_failure_urgent: bool) -> bool:
-    """Return whether a notice is delivered at once, even to a session that collects."""
+    """Return whether a notice is delivered at once to a session that collects notices."""
     if kind in ("stalled", "input_required"):
         return True
     return is_failure_urgent and (kind == "lost" or (kind == "ended" and state in ("failed", "timed_out", "lost")))

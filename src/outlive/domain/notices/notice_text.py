@@ -38,7 +38,7 @@ _WHO = {
     "requested": "a cancel",
     "timeout": "its time limit",
     "idle_timeout": "its idle limit",
-    "queue_timeout": "its limit of waiting",
+    "queue_timeout": "its time limit in the queue",
     "dependency_failed": "a task that it depended on",
     "output_limit": "its output limit",
     "session_ended": "the end of its session",
@@ -211,7 +211,7 @@ def adopted_line(launch: Launch) -> str:
     """Return the line about a task whose process Outlive adopted and did not start."""
     copied = launch.adopted_output
     output = "its output cannot be read" if copied is None else f"its output is copied from {one_line(copied, _WIDE)}"
-    return f"adopted: process {launch.adopted_pid}, started by somebody else and not observed; {output}"
+    return f"adopted: process {launch.adopted_pid}, not started by Outlive and not observed; {output}"
 
 
 def when_it_ran(attempt: Attempt) -> str:
@@ -329,10 +329,10 @@ def _who_ended(attempt: Attempt) -> str:
     if attempt.detail == UNANSWERED and attempt.state != "lost":
         return "calls that failed, or itself"
     if attempt.reason == EXIT_UNKNOWN:
-        return "nobody knows whom"
+        return "an unknown cause"
     if attempt.signal is not None:
         return f"signal {attempt.signal}"
-    return "nobody knows whom" if attempt.state == "lost" else "itself"
+    return "an unknown cause" if attempt.state == "lost" else "itself"
 
 
 def when_it_ended(attempt: Attempt, now: datetime) -> str:

@@ -19,7 +19,7 @@ def lost_clause(attempt: Attempt) -> str:
 
     The words also say if the attempt had not begun.
     """
-    cause = _CAUSES.get(attempt.reason or "", "nobody was left to see its end")
+    cause = _CAUSES.get(attempt.reason or "", "no process was left to observe its end")
     if attempt.started_at is None:
         return f"{cause} before it began"
     return f"{cause}, so its exit code is not known"

@@ -100,7 +100,7 @@ def slots(text: str) -> Claim:
     """Return the claim of `--slots NAME=N`; raise `UserError` if it is not valid."""
     name, equals, number = text.rpartition("=")
     if not equals or not number.isascii() or not number.isdecimal() or not 0 < int(number[:9]) <= _MOST_ROOM:
-        raise UserError(f"--slots cannot be {text!r}", f"NAME=N, with N from 1 to {_MOST_ROOM}")
+        raise UserError(f"--slots cannot be {text!r}", f"write NAME=N, with N from 1 to {_MOST_ROOM}")
     return Claim(name="slots:" + _checked(name), room=int(number))
 
 
@@ -111,5 +111,5 @@ def lock(name: str) -> Claim:
 
 def _checked(name: str) -> str:
     if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable() or name != name.strip():
-        raise UserError(f"{name!r} is no name for slots or a lock", f"1 to {_LONGEST_NAME} printable characters")
+        raise UserError(f"{name!r} is no name for slots or a lock", f"use 1 to {_LONGEST_NAME} printable characters")
     return name

@@ -52,13 +52,13 @@ def pause_after(tries: int) -> float:
 def check_sink(sink: Sink) -> Sink:
     """Return the sink; raise `UserError` if its configuration can never work."""
     if not 0 < len(sink.name) <= _LONGEST_NAME or not sink.name.replace("-", "").replace("_", "").isalnum():
-        raise UserError(f"{sink.name[:60]!r} is not a name for a sink", "letters, digits, - and _, at most 40")
+        raise UserError(f"{sink.name[:60]!r} is not a name for a sink", "use at most 40 letters, digits, - and _")
     if not sink.target.strip() or "\0" in sink.target:
-        raise UserError("the sink has no target", "--run COMMAND, --webhook URL or --apprise URL")
+        raise UserError("the sink has no target", "give --run COMMAND, --webhook URL or --apprise URL")
     if sink.kind == "webhook" and not sink.target.startswith(("https://", "http://")):
-        raise UserError(f"{sink.target[:60]!r} is not a web address", "it begins with https:// (or http://)")
+        raise UserError(f"{sink.target[:60]!r} is not a web address", "a web address begins with https:// or http://")
     if sink.secret is not None and sink.kind != "webhook":
-        raise UserError("only a webhook is signed", "leave out --secret-file")
+        raise UserError("only a webhook can be signed", "leave out --secret-file")
     return sink
 
 

@@ -29,19 +29,19 @@ _FINDERS = ("pgrep", "pidof")
 _LOOPS = ("while", "until", "for")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _RUN = (
-    "`outlive run --description TEXT -- CMD` runs it so that it survives this session, and its ending is told to this"
-    " session or its successor"
+    "`outlive run --description TEXT -- CMD` runs the command so that it survives this session, and tells this session"
+    " or its successor how it ended"
 )
 ADVICE = {
-    "background": f"What the client keeps in its background ends with the session. {_RUN}.",
-    "detached": f"A process detached by hand has no record: nobody is told how it ends. {_RUN}.",
+    "background": f"A command in the background of the client ends with the session. {_RUN}.",
+    "detached": f"A process detached by hand has no record, and no session is told how it ends. {_RUN}.",
     "polling": (
-        "Sleeping and looking again costs turns. `outlive run` tells this session when a command ends; `outlive wait"
-        " ID` blocks until then, `outlive wait ID --until PATTERN` until its output says so."
+        "Sleeping and then checking costs turns. `outlive run` tells this session when a command ends; `outlive wait"
+        " ID` blocks until then, and `outlive wait ID --until PATTERN` until its output matches."
     ),
     "broad_kill": (
-        "Killing by name also ends other sessions' processes. `outlive cancel ID` ends one task with all it started;"
-        " `outlive list` shows which there are."
+        "Killing by name also ends other sessions' processes. `outlive cancel ID` ends one task with every process that"
+        " it started; `outlive list` shows the tasks."
     ),
 }
 _ORDER = tuple(ADVICE)

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from outlive.service.effects.open_windows import OpenWindows
 
 _MOST = 3
-# The deadline of the hook when a warning is likely. Clients wait for five seconds, and only a busy machine needs so
-# long.
+# The deadline of the hook when a warning is likely. Only a busy machine needs this time. Clients wait for five seconds.
 _ANSWERING_S = 3.0
 
 
@@ -187,7 +186,7 @@ def _news(home: Home, event: Event, answer: Answer) -> str:
         return ""
     session_files.set_word(home, event.session, kind, " ".join((*told, *(each.task for each in coming))))
     said = "; ".join(each.words() for each in coming[:_MOST])
-    return f"Soon: {said}. Save and commit what you need before that, or wait for it (`outlive wait ID`)."
+    return f"Soon: {said}. Save and commit what you need before that, or wait for the task (`outlive wait ID`)."
 
 
 def _words(answer: Answer, directory: str) -> str:
@@ -199,11 +198,13 @@ def _words(answer: Answer, directory: str) -> str:
 
     lines = answer_lines(answer, utc_now(), project_of(directory))
     more = f" and {len(lines) - _MOST} more tasks" if len(lines) > _MOST else ""
-    advice = "What is there now is not how it was, and may be put back: wait for it (`outlive wait ID`) or ask first."
+    advice = (
+        "The files are not as they were, and the task may restore them: wait for it (`outlive wait ID`) or ask first."
+    )
     if not answer.holders and answer.unknown and all(each.client is not None for each in answer.unknown):
-        advice = "What is there now may not be how it was: ask first, or wait until its client says that it has ended."
+        advice = "The files may not be as they were: ask first, or wait until its client says that it has ended."
     elif not answer.holders:
-        advice = "What is there now may not be how it was: wait for it (`outlive wait ID`) or ask first."
+        advice = "The files may not be as they were: wait for the task (`outlive wait ID`) or ask first."
     elif not answer.unknown and all(each.window.is_left for each in answer.holders):
-        advice = "Nobody is going to put that back: see what it did (`outlive effects ID`) before you build on it."
+        advice = "The task will not restore the files: see what it did (`outlive effects ID`) before you use them."
     return f"{'; '.join(lines[:_MOST])}{more}. {advice}"

@@ -71,7 +71,7 @@ def hear(home: Home, event: Event, put: Put, deliver: Callable[[Home, Event, Put
     # may be presenting the notices now.
     is_stale = event.keeps_messages or session_files.word(home, event.session, "missed") == mark
     if not told and is_stale:
-        put(Answer(block="outlive: what this was about has been told already"))
+        put(Answer(block="outlive: this session has received the notices already"))
 
 
 def _send(path: str, token: str | None, text: str) -> bool:

@@ -103,9 +103,9 @@ def _server_text(wait: Gathering) -> str:
         _SERVER_HEAD,
         (
             *lines,
-            f"it runs on after this session; end it: outlive cancel {ids}",
-            f"if it is no server, and you need its ending: outlive wait {ids}",
-            "a server that is launched with `outlive run --notify failure` is never waited for",
+            f"it continues after this session; to end it: outlive cancel {ids}",
+            f"if it is no server, and you need its result: outlive wait {ids}",
+            "no session waits for a server that is launched with `outlive run --notify failure`",
         ),
     )
 
@@ -118,7 +118,9 @@ def _ceiling_s(environ: Mapping[str, str]) -> float:
     try:
         return 0.0 if text == "0" else parse_duration(text).total_seconds()
     except UserError as error:
-        raise UserError(f"{CEILING}: {error.message}", "write it as 90s, 10m or 1h; 0 means not to wait") from error
+        raise UserError(
+            f"{CEILING}: {error.message}", "write a duration such as 90s, 10m or 1h; 0 means no wait"
+        ) from error
 
 
 def _open(process: int | None) -> int | None:

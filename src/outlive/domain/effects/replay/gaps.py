@@ -25,9 +25,9 @@ def doubts_of(histories: Collection[PathHistory], unseen: int, late: int) -> Ite
         yield f"{show_files(found)} too large to be compared: written, perhaps with the same content"
     untold = sum(history.untold for history in histories if history.baseline != ABSENT)
     if untold:
-        yield f"{untold:,} more windows, of files that were away and back very often"
+        yield f"{untold:,} more windows of files that were changed and restored very often"
     if unseen:
-        yield f"{show_files(unseen)} that could not be looked at: changed, perhaps to the same content"
+        yield f"{show_files(unseen)} that could not be read: written, perhaps with the same content"
     if late:
         them = "it" if late == 1 else "them"
-        yield f"of {show_files(late)} it is not known how it left {them}: somebody changed {them} right after its end"
+        yield f"it is not known how it left {show_files(late)}: another process changed {them} right after its end"

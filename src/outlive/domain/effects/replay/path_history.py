@@ -109,7 +109,7 @@ class PathHistory:
 
     @property
     def windows(self) -> list[Span]:
-        """The spans in which the path had another state, each with the process."""
+        """The spans in which the path differed, each with the process that began it."""
         still: list[Span] = [] if self.opened_at is None else [(self.opened_at, None, self.opened_by)]
         return [*self.closed, *still]
 

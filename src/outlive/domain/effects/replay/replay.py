@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from outlive.domain.effects.replay.path_history import Look, Span
 
 UNSEEN = "-"
-_TOUCHED_OUTSIDE = "a directory came back that was changed outside of the tree: what is in it is not known"
+_TOUCHED_OUTSIDE = "a directory was changed outside of the tree and moved back into it: its content is not known"
 
 
 class Replay:
@@ -118,7 +118,7 @@ class Replay:
                 history = self._histories[path]
                 history.found(self._between.as_left(path, history.last_at, state)[0])
         if is_observed and self._why_unseen is not None:
-            self._gaps[f"an earlier attempt was not seen: {self._why_unseen}"] = None
+            self._gaps[f"an earlier attempt was not observed: {self._why_unseen}"] = None
 
     def _operation(self, at: int, operation: str, by: int, fields: list[str]) -> None:
         if operation == "make":
@@ -150,7 +150,9 @@ class Replay:
         if not is_move:
             return
         if self._moves.count == MOST_MOVES:
-            self._gaps[f"more than {MOST_MOVES} directories were moved: what was in the others is not followed"] = None
+            self._gaps[f"more than {MOST_MOVES} directories were moved: the files in the others are not followed"] = (
+                None
+            )
             if stays and self._histories[target].baseline == ABSENT:
                 self._moves.add_unfollowed(at, by, target)
         elif not stays:
@@ -196,7 +198,7 @@ class Replay:
         elif operation == "unseen":
             self._why_unseen = word
             if self._is_observed:
-                self._gaps[f"a later attempt was not seen: {word}"] = None
+                self._gaps[f"a later attempt was not observed: {word}"] = None
         else:
             self._gaps[word] = None
             if operation == "unobserved":
