@@ -22,7 +22,7 @@ def moment_of(given: object) -> datetime:
     if found is None:
         raise UserError(
             f"{str(given)[:60]!r} is not a time",
-            "give seconds or milliseconds since 1970, or a text as 2026-06-21T13:58:02Z",
+            "give seconds or milliseconds since 1970, or a text such as 2026-06-21T13:58:02Z",
         )
     return found
 

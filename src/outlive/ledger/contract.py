@@ -19,7 +19,7 @@ else:
 
 
 class Selection(Value):
-    """A selection of tasks: those that match every given field."""
+    """A selection of tasks: the tasks that match every given field."""
 
     project: str | None = None
     session: str | None = None

@@ -101,7 +101,7 @@ class LeftOpenPaths:
         return [_from(row) for row in found]
 
     def tasks_below(self, tasks: Sequence[str], directory: str, *others: str) -> list[str]:
-        """Return those of the given tasks that left a path below a directory changed.
+        """Return the given tasks that left a path below a directory changed.
 
         A task that left one of the paths `others` changed is returned as well. The result has the reverse order of
         `tasks`.

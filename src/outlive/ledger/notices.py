@@ -132,7 +132,7 @@ class Notices:
     def parts_of(self, whole: Notice, origins: Sequence[int], tasks: Sequence[str], when: When) -> list[Notice]:
         """Return the open notices of a group's members from before the group's notice.
 
-        Notices of other sessions and tasks than the given ones are left out, because they may be for another session.
+        Only notices of the given sessions and tasks are returned. Other notices may be for another session.
         """
         inside, named = ", ".join(str(int(origin)) for origin in origins), ", ".join("?" * len(tasks))
         query = f"""

@@ -1,4 +1,4 @@
-"""Sentences that describe what a task touched."""
+"""Sentences that describe the effects of a task."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _open(window: Window, now: datetime) -> str:
 
 def _net(effects: Effects) -> Iterator[str]:
     left = {path for each in effects.windows if each.is_open for path in each.paths}
-    # The sentence already names the paths of open windows and the removed paths elsewhere.
+    # Other parts of the sentence name the paths of open windows and the removed paths.
     changed = [path for path in effects.changed if path not in left.union(effects.gone)]
     gone = without_filled(effects.gone, effects.whole)
     for paths, what in ((changed, "changed"), (gone, "removed"), (effects.created, "created")):

@@ -70,7 +70,7 @@ class Effects(Value):
     created: tuple[str, ...] = ()
     """New paths. A directory is listed only if no path was created in it, or if it was moved here with its content."""
     whole: frozenset[str] = frozenset()
-    """Removed or created directories that stand for everything in them."""
+    """Removed or created directories that stand for all paths in them."""
     restored: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     """Paths that were written, but had the same content as before at every check."""

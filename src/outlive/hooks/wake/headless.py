@@ -89,7 +89,7 @@ def _remember_unawaited(home: Home, event: Event, wait: Gathering) -> None:
 
 
 def _server_text(wait: Gathering) -> str:
-    """Return the text about tasks that turned out to be servers; empty if none did."""
+    """Return the text about tasks that are servers; empty if there are none."""
     if not wait.servers:
         return ""
     commands = {task.id: one_line(task.launch.command, 60) for task in wait.launched}
