@@ -130,6 +130,6 @@ def test_ending_of_an_mcp_task_is_reported_once_when_the_client_was_killed_and_r
     go.touch()
     wait_until(lambda: claude.notices(task) == {"ended": "acked"}, "the acknowledgement")
     told = at_rest(claude).all
-    assert told.count("ended, and you have not been told (1)") == ends_meanwhile, "by the hand-off"
+    assert told.count("ended, and not yet reported to you (1)") == ends_meanwhile, "by the hand-off"
     assert told.count("\n  directory: ") == (not ends_meanwhile), "at length"
     assert told.count("This ending was reported before.") <= 1, "by a client that asks when somebody else was faster"

@@ -181,7 +181,7 @@ def test_hand_off_names_a_sub_agent_that_died_with_its_client(opencode: OpenCode
     opencode.finish(opencode.ask("carry on", "-s", session))
     told = opencode.model.asked[-1].all
     assert f"{task} failed (exit 3)" in told
-    assert "not kept by Outlive, but by the client itself (1):" in told
+    assert "run by the client itself, not by Outlive (1):" in told
     assert "may run, or have ended" in told
     assert "look around" in told
 

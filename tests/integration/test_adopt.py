@@ -86,7 +86,7 @@ def test_adopted_process_is_listed_copied_and_reported(bench: Bench, start: Star
     assert (shown["state"], shown["settled_by"]) == ("failed", "adopter")
     assert (shown["exit_code"], shown["reason"]) in {(3, None), (None, EXIT_UNKNOWN)}, "by what the kernel tells"
     [notice] = bench.json("inbox", "--session", "s-1")["notices"]
-    assert "started by somebody else and not observed" in notice["text"]
+    assert "not started by Outlive and not observed" in notice["text"]
     assert log.read_text() == "before\nafter\n", "the file itself is left as it is"
 
 

@@ -129,7 +129,7 @@ def test_guard_answers_for_unknown_programs_and_missing_directories(bench: Bench
     ):
         (holder,) = bench.json("guard", "--command", command)["holders"]
         assert [each.rpartition("/")[2] for each in holder["unread"]] == [word.rpartition("/")[2]], command
-        assert "cannot tell whether it is touched" in bench.run("guard", "--command", command).stdout
+        assert "cannot tell whether the command touches this" in bench.run("guard", "--command", command).stdout
     for command in ("make", "ls", "rg word", "ls a.py"):
         (holder,) = bench.json("guard", "--command", command)["holders"]
         assert holder["unread"] == [], command

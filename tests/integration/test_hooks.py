@@ -804,7 +804,7 @@ def test_resumed_session_gets_client_commands_in_its_hand_off(bench: Bench) -> N
     batch = {"tool_name": "Bash", "tool_input": {"command": "npm run dev"}, "tool_response": shell}
     said(call(bench, "claude", "PostToolBatch", tool_calls=[batch]))
     told = context(said(call(bench, "claude", "SessionStart", source="resume")))
-    assert "not kept by Outlive, but by the client itself (1)" in told
+    assert "run by the client itself, not by Outlive (1)" in told
     assert "npm run dev" in told
 
 

@@ -147,7 +147,7 @@ def test_hook_warns_when_a_file_in_the_command_cannot_be_determined(bench: Bench
     """`$FILE` may be the held file. A search pattern like `$P` names no file."""
     task = stashed(bench)
     told = about_to(bench, "Bash", command="cat $FILE")
-    assert f"cannot tell whether it is touched, $FILE cannot be read: task {task} has changed a.py" in told
+    assert f"touches this, because $FILE cannot be interpreted: task {task} has changed a.py" in told
     assert about_to(bench, "Bash", command='grep "$P" /etc/hostname') == ""
     (repo / "go").touch()
     bench.run("wait", task, "--no-ack")
@@ -159,8 +159,8 @@ def test_hook_warns_of_a_file_that_an_ended_task_left_changed_until_it_is_restor
     task = launch(bench, "git stash push -q; kill -9 $$")
     bench.run("wait", task, "--no-ack")
     told = about_to(bench, "Edit", file_path=str(repo / "a.py"))
-    assert f"task {task} ended and left a.py changed" in told
-    assert "No task will restore this" in told
+    assert f"task {task} has ended and left a.py changed" in told
+    assert "The task will not restore the files" in told
     (repo / "a.py").write_text("two\n")
     assert about_to(bench, "Edit", file_path=str(repo / "a.py")) == ""
 

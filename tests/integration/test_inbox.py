@@ -469,7 +469,7 @@ def test_hand_off_names_running_ended_and_lost_tasks_to_a_successor(bench: Bench
     clients.kill(process)
     text = bench.ok("session", "begin", "--session", "s-2", "--source", "resume")
     for part in (
-        *(running, failed, lost, "still running (1)", "lost, nobody saw how it ended (1)", "exit 3", "half way"),
+        *(running, failed, lost, "still running (1)", "lost, the end was not observed (1)", "exit 3", "half way"),
         *(str(bench.project), "outlive show ID", "it replaces every earlier hand-off"),
     ):
         assert part in text, part

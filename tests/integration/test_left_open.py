@@ -118,7 +118,7 @@ def test_hook_and_guard_find_left_files_when_the_journal_is_empty(bench: Bench, 
     """The ledger has the answer for a path, a directory, a pattern and a whole tree."""
     task = failed(bench, "echo two | tee a.py b.py; exit 1")
     forget_journal(bench, task)
-    line = f"task {task} ended and left a.py, b.py changed"
+    line = f"task {task} has ended and left a.py, b.py changed"
     assert line in hook(bench, "Edit", file_path=str(repo / "a.py"))[0]
     assert line in hook(bench, "Grep", pattern="one")[0]
     assert line in hook(bench, "Bash", command="cat [ab].py", session="s-2")[0]
@@ -136,11 +136,11 @@ def test_hook_warns_a_command_of_left_files_once(bench: Bench, repo: Path) -> No
     task = failed(bench, "echo two > a.py; exit 1")
     settle_in_the_past(bench)
     hook(bench, "Edit", file_path=str(repo / "other.py"))
-    assert f"task {task} ended and left a.py changed" in hook(bench, "Bash", command="git status")[0]
+    assert f"task {task} has ended and left a.py changed" in hook(bench, "Bash", command="git status")[0]
     told, loaded = hook(bench, "Bash", command="make -j4 test")
     assert (told, "outlive.ledger.sqlite" in loaded) == ("", False)
     for command in ("cat a.py", "ls .", f"git -C {repo} status", "cat ./*.py", "GIT_DIR=.git git status"):
-        assert f"task {task} ended and left a.py changed" in hook(bench, "Bash", command=command)[0], command
+        assert f"task {task} has ended and left a.py changed" in hook(bench, "Bash", command=command)[0], command
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     told, loaded = hook(bench, "Bash", cwd=elsewhere, command="git status")

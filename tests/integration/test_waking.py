@@ -394,7 +394,7 @@ def test_watcher_reports_the_ending_itself_when_its_message_is_not_taken(
     assert getrusage(RUSAGE_CHILDREN).ru_nvcsw - before < 150, "somebody looks every few milliseconds"
     assert f"n{task}01ended" in told
     late = said(call(bench, "claude", "UserPromptSubmit", prompt=message))
-    assert late == {"decision": "block", "reason": "outlive: what this was about has been told already"}
+    assert late == {"decision": "block", "reason": "outlive: this session has received the notices already"}
     assert said(call(bench, "claude", "UserPromptSubmit", prompt="[outlive wakes nobody] says a person")) == {}
 
 

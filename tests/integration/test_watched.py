@@ -76,7 +76,7 @@ def test_watching_reports_the_window_of_a_stash(bench: Bench) -> None:
     assert window["duration_s"] >= 0.8
     assert {"index", "stash"} <= {each["what"] for each in found["git"]}
     assert "3 files changed and restored" in found["summary"]
-    assert "watched only: nobody knows who did it; what lasted less than 0.1 s may be missed" in found["summary"]
+    assert "watched only: nobody knows who did it; changes of less than 0.1 s may be missing" in found["summary"]
     assert [each["path"] for each in found["unattributed"]] == []
 
 
@@ -176,7 +176,7 @@ def test_untracked_file_has_no_window_when_its_first_content_is_unknown(bench: B
     tree.write("notes", "mine\n")
     found = seen(bench, watched(bench, "echo x > notes; sleep 1; echo mine > notes"))
     assert (found["changed"], found["windows"], found["restored"]) == (paths(bench, "notes"), [], [])
-    assert "changed, perhaps to the same content" in found["summary"]
+    assert "written, perhaps with the same content" in found["summary"]
 
 
 @pytest.mark.usefixtures("tree")

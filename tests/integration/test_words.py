@@ -320,7 +320,7 @@ def test_invalid_since_gets_a_hint_with_valid_values(bench: Bench) -> None:
     """The hint names durations first, because people use them most."""
     done = bench.run("list", "--since", "yesterday")
     assert done.returncode == 2
-    assert "hint: write it as 90s, 15m, 2h or 7d; or seconds" in done.stderr
+    assert "hint: write it as 90s, 15m, 2h or 7d; or give seconds" in done.stderr
 
 
 def test_help_accepts_its_own_name(bench: Bench) -> None:

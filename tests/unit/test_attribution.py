@@ -96,7 +96,9 @@ def test_unattributed_names_tracked_files_first() -> None:
 
 def test_summary_says_how_sure_it_is_when_a_comparison_found_nothing() -> None:
     """Tracked files are called "as before" only if the snapshot was in time."""
-    assert summary_of(with_comparisons(Effects(), [comparison()], None), NOW).startswith("what is tracked is as before")
+    assert summary_of(with_comparisons(Effects(), [comparison()], None), NOW).startswith(
+        "the tracked files are as before"
+    )
     late = summary_of(with_comparisons(Effects(), [comparison(late=True)], None), NOW)
     assert late.startswith("nothing is known to have changed")
 
@@ -104,7 +106,7 @@ def test_summary_says_how_sure_it_is_when_a_comparison_found_nothing() -> None:
 def test_summary_says_how_sure_it_is_when_watching_found_nothing() -> None:
     """Tracked files are called untouched only if the snapshot was in time."""
     watched = Effects(level="watched")
-    assert summary_of(with_comparisons(watched, [comparison()], None), NOW).startswith("nothing tracked was touched")
+    assert summary_of(with_comparisons(watched, [comparison()], None), NOW).startswith("no tracked file was touched")
     late = summary_of(with_comparisons(watched, [comparison(late=True)], None), NOW)
     assert late.startswith("nothing is known to have changed")
 
@@ -349,4 +351,4 @@ def test_summary_separates_rewritten_files_from_changed_ones() -> None:
         ),
     ):
         found = with_comparisons(Effects(level="observed"), [comparison(paths=paths, counts=counts)], None)
-        assert summary_of(found, NOW) == f"nothing shared was touched; {told}"
+        assert summary_of(found, NOW) == f"no effects were observed; {told}"

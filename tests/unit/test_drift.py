@@ -69,7 +69,7 @@ def test_drift_reports_a_missing_directory_and_a_replaced_repository() -> None:
     there = seen(git_state())
     gone = Snapshot(directory="/r", is_present=False)
     assert drift(there, gone).details == ("the directory it ran in is gone", "the repository it ran in is gone")
-    assert drift(there, seen(git_state(identity="2"))).summary == "another repository lies where it ran"
+    assert drift(there, seen(git_state(identity="2"))).summary == "there is another repository where it ran"
     assert drift(seen(), there).moved
 
 

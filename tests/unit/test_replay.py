@@ -41,8 +41,8 @@ def test_summary_names_a_keeper_that_died_before_it_observed() -> None:
     replayed.read([["1000000", "unobserved", "0", "-", "its keeper died"]])
     found = replayed.effects(lambda *_: A)
     assert found.level == "unknown"
-    assert summary_of(found, from_micros(2000000)) == "what it touched is not known: its keeper died"
-    assert none_open(found) == "not known: nobody sees what it holds (its keeper died)"
+    assert summary_of(found, from_micros(2000000)) == "its effects are not known: its keeper died"
+    assert none_open(found) == "not known: its changes are not observed (its keeper died)"
 
 
 def test_window_of_a_watched_path_ends_at_the_final_check() -> None:
@@ -100,7 +100,7 @@ def test_changed_path_that_cannot_be_read_is_changed_and_a_gap() -> None:
         found = observed(*lines)
         assert (found.level, found.changed, found.windows) == ("partial", ("/r/x",), ())
         assert (found.restored, found.rewritten) == ((), ())
-        assert found.gaps == ("1 file that could not be looked at: changed, perhaps to the same content",)
+        assert found.gaps == ("1 file that could not be read: written, perhaps with the same content",)
     found = observed("9000000 write 9 ? /r/x", f"9000004 final 0 {A} /r/x 3 3")
     assert (found.level, found.changed) == ("observed", ())
 
@@ -166,7 +166,7 @@ def test_effects_count_the_windows_that_are_not_kept() -> None:
     found = replayed.effects(lambda *_: A)
     assert (len(found.windows), found.level) == (16, "partial")
     assert found.windows[-1].closed_at == from_micros(59)
-    assert found.gaps == ("13 more windows, of files that were away and back very often",)
+    assert found.gaps == ("13 more windows of files that were changed and restored very often",)
 
 
 def test_new_file_that_is_created_and_removed_often_is_no_gap() -> None:

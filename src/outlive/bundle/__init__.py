@@ -1,1 +1,1 @@
-"""The files and locks of one task, in its bundle, without the ledger."""
+"""The files and locks of one task in its bundle (the task's directory)."""

@@ -1,6 +1,6 @@
-"""Files that are replaced as a whole: a temporary file is written, then renamed.
+"""Atomic replacement of files: a temporary file is written, and then renamed.
 
-A temporary name has a random part, because two threads of one process may replace the same file.
+The name of a temporary file has a random part, because two threads of one process may replace the same file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def temporary_name(path: str) -> str:
 
 
 def write_whole(path: str, content: bytes, *, mode: int = 0o600, is_durable: bool = False) -> None:
-    """Replace a file atomically, so that no reader finds a part of the content.
+    """Replace a file atomically, so that a reader finds the old or the new content.
 
     The umask does not change `mode`. With `is_durable`, the content is synced before the rename.
     """

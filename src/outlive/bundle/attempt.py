@@ -1,18 +1,19 @@
 """The directory of one attempt, and the locks that show that the attempt is alive.
 
-    attempts/N/lock     locked (flock) by every process that can still finish the attempt: keeper and witness
-    attempts/N/control  a FIFO for messages to the keeper; its flock belongs to the process that keeps or reconciles
-    attempts/N/done     a FIFO that only the keeper has open: when the keeper closes it or dies, every waiter wakes
-    attempts/N/turn     a FIFO of a queued attempt, open until the command begins: wakes the next task of the queue
+    attempts/N/lock     locked (flock) by the keeper and the witness, the processes that can finish the attempt
+    attempts/N/control  a FIFO for messages to the keeper; locked by the keeper or by a process that reconciles
+    attempts/N/done     a FIFO that only the keeper keeps open: its closing or the keeper's death wakes every waiter
+    attempts/N/turn     a FIFO of a queued attempt: it is closed when the command begins, which wakes the next task
     attempts/N/record   exit, intent, process, hole and owner (see `record`)
     attempts/N/output   the output of the command, which writes it directly
     attempts/N/input    a FIFO that the command reads, if it takes input; deleted at the end of the input
     attempts/N/effects  the observed changes (see `observe.journal`)
     attempts/N/before   and `after`: quick snapshots of the repository (see `observe.git.take_snapshot`)
-    attempts/N/compared all changes in between, by any process (see `observe.git.compare`)
+    attempts/N/compared all changes between the two snapshots, by any process (see `observe.git.compare`)
 
-The lock of `lock` proves that a process lives, and nothing else. No process waits for this lock, because a waiter that
-had it for a moment would be taken for a keeper. No process unlocks the file explicitly: its holders close it.
+The lock of `lock` proves that the keeper or the witness lives, and proves nothing else. No process waits for this lock,
+because a waiter that got the lock for a moment would be taken for a keeper. No process unlocks the file explicitly. A
+process gives up the lock by closing the file.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class AttemptFiles:
         self.output = self.path + "/output"
 
     def read_slot(self, slot: record.Slot) -> dict[str, str] | None:
-        """Return one fact of the record; None if the record or the fact is missing."""
+        """Return one fact of the record; None if the record or this fact is missing."""
         try:
             fd = record.open_record(self.record)
         except FileNotFoundError:
@@ -59,14 +60,14 @@ class AttemptFiles:
 
 
 class HeldFiles:
-    """The open, locked files of an attempt, which a keeper inherits."""
+    """The open and locked files of an attempt, which a keeper inherits."""
 
     def __init__(
         self, *, lock: int | None, control: int, done: int, record: int, output: int, turn: int | None = None
     ) -> None:
-        # None for a new keeper of a task whose witness lives, because the witness has the lock.
+        # None if this is a later keeper of a task whose witness lives, because then the witness has the lock.
         self.lock = lock
-        # None once the command has begun, and None for a command that was never queued.
+        # None after the command has begun, and None for a command that was never queued.
         self.turn = turn
         self.control = control
         self.done = done
@@ -79,9 +80,9 @@ class HeldFiles:
         return tuple(fd for fd in held if fd is not None)
 
     def let_go(self) -> None:
-        """Close all files that other processes wait for, but keep the record open.
+        """Close all files that other processes wait for. Keep the record open.
 
-        An open record shows other keepers that this process is a keeper, and not a process of their task.
+        By the open record, other keepers see that this process is a keeper and does not belong to their task.
         """
         for fd in (self.lock, self.control, self.done, self.turn):
             if fd is not None:
@@ -94,13 +95,19 @@ class HeldFiles:
             self.turn = None
 
     def close(self) -> None:
-        """Close all files, the lock first: a waiter that `done` wakes must find it free."""
+        """Close all files.
+
+        The lock is closed first, because a waiter that wakes from `done` must find the lock free.
+        """
         for fd in self.fds():
             os.close(fd)
 
 
 def fill_bundle(path: str, spec: str) -> None:
-    """Write the spec (`spec.json`), unsynced: it is read only if the ledger is lost."""
+    """Write the spec (`spec.json`).
+
+    The file is not synced, because it is read only if the ledger is lost.
+    """
     os.mkdir(path + "/attempts", 0o700)
     fd = os.open(path + "/spec.json", os.O_WRONLY | _CREATE, 0o600)
     try:
@@ -110,7 +117,7 @@ def fill_bundle(path: str, spec: str) -> None:
 
 
 def create_attempt(files: AttemptFiles, *, in_line: bool = False) -> HeldFiles:
-    """Create and lock the files of an attempt that the ledger does not have yet."""
+    """Create and lock the files of an attempt that is not in the ledger yet."""
     opened: list[int] = []
     try:
         os.mkdir(files.path, 0o700)
@@ -136,7 +143,10 @@ def create_attempt(files: AttemptFiles, *, in_line: bool = False) -> HeldFiles:
 
 
 def reopen_attempt(files: AttemptFiles, lock: int | None, control: int) -> HeldFiles:
-    """Open the files of an attempt that continues, with its locked descriptors."""
+    """Open the files of a running attempt for a new keeper.
+
+    `lock` and `control` are descriptors that are locked already.
+    """
     opened: list[int] = []
     try:
         opened.append(os.open(files.done, os.O_RDWR | _OPEN))
@@ -152,7 +162,7 @@ def reopen_attempt(files: AttemptFiles, lock: int | None, control: int) -> HeldF
 def discard_bundle(path: str) -> None:
     """Remove a bundle that has no row in the ledger.
 
-    A keeper that was asked to exit may add or remove files meanwhile. `sweep` removes files that are left.
+    A keeper that was asked to exit may add or remove files meanwhile. If files are left, `sweep` removes them later.
     """
     for _ in range(_MOST_WALKS):
         try:
@@ -168,9 +178,11 @@ def discard_bundle(path: str) -> None:
 
 
 def take(files: AttemptFiles, which: str = "lock") -> int | None:
-    """Return the locked descriptor of `lock` or `control`; None if another has it.
+    """Lock `lock` or `control`, and return the descriptor.
 
-    If `lock` is free, no process lives that can finish the attempt. If `control` is free, the keeper is gone. Raises
+    Returns None if another process has locked the file.
+
+    If `lock` was free, no process lives that can finish the attempt. If `control` was free, the keeper is gone. Raises
     OSError for a missing or unreadable file. Then the caller must not change the attempt.
     """
     path = files.lock if which == "lock" else files.control
@@ -202,19 +214,19 @@ def poke(files: AttemptFiles, message: str) -> bool:
 
 
 def open_done(files: AttemptFiles) -> int:
-    """Open the reading end of `done`: a hang-up means that no process has it open."""
+    """Open the reading end of `done`. A hang-up means that the keeper is gone."""
     return os.open(files.done, os.O_RDONLY | os.O_NONBLOCK | _OPEN)
 
 
 def open_turn(files: AttemptFiles) -> int:
-    """Open the reading end of `turn`: a hang-up means that the attempt waits no more."""
+    """Open the reading end of `turn`. It hangs up when the attempt leaves the queue."""
     return os.open(files.turn, os.O_RDONLY | os.O_NONBLOCK | _OPEN)
 
 
 def has_writer(done: int) -> bool:
     """Return whether a process has the done FIFO open for writing at this moment.
 
-    poll() never reports a hang-up if the writers were gone before this process opened the FIFO.
+    poll() cannot answer this: it reports no hang-up if the last writer was gone before this process opened the FIFO.
     """
     try:
         return os.read(done, 1) != b""
@@ -223,7 +235,7 @@ def has_writer(done: int) -> bool:
 
 
 def keeper_lives(files: AttemptFiles) -> bool:
-    """Return whether the attempt has a keeper, or a launcher that will fork a keeper."""
+    """Return whether a keeper lives, or a launcher that will fork a keeper."""
     done = open_done(files)
     try:
         return has_writer(done)

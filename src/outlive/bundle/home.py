@@ -1,8 +1,8 @@
-"""The state directory: its path, and whether its locks can be relied on.
+"""The state directory: its path, and the checks that its locks are reliable.
 
-The path is `$OUTLIVE_HOME`, or else the XDG state directory. It contains one directory per machine, because locks and
-process ids mean nothing on another machine. It must be closed to other users, and its file system must show locks to
-every process of this machine.
+The path is `$OUTLIVE_HOME`, or else the XDG state directory. In this directory, each machine has a directory of its
+own, because locks and process ids mean nothing on another machine. Other users must have no access to the state
+directory, and its file system must show locks to every process of this machine.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# On such a file system, two mounts of one directory see neither each other's locks nor each other's pages, so that
-# SQLite loses rows. In a test, only 135 of 400 acknowledged rows were left, and integrity_check reported ok.
+# On such a file system, a process that uses one mount of a directory sees neither the locks nor the new pages of a
+# process that uses another mount. So SQLite loses rows: in a test, only 135 of 400 acknowledged rows were left, and
+# integrity_check reported ok.
 UNSAFE_FILE_SYSTEMS = {
     0x6969: "NFS",
     0x517B: "SMB",
@@ -46,7 +47,7 @@ class Home:
     def __init__(self, path: str, *, can_punch: bool = True) -> None:
         self.path = path
         self.can_punch = can_punch
-        """Whether the file system can free blocks in the middle of an output."""
+        """Whether the file system can free blocks in the middle of a file."""
         self.tasks = path + "/tasks"
         self.ledger = path + "/ledger.sqlite"
         self.leases = path + "/leases"
@@ -67,7 +68,7 @@ class Home:
     def _check_room(self) -> None:
         disk = os.statvfs(self.path)
         free = disk.f_bavail * disk.f_frsize
-        # A file system in plain memory (ramfs) reports no blocks at all, which does not mean that it is full.
+        # ramfs, a file system in memory, reports that it has 0 blocks. This does not mean that it is full.
         if disk.f_blocks and free < FREE_SPACE_FLOOR:
             raise DiskFull(
                 f"only {free >> 20} MB are free in {self.path}, {FREE_SPACE_FLOOR >> 20} MB are needed",
@@ -111,7 +112,7 @@ def locate(environ: Mapping[str, str]) -> str:
         base = os.path.abspath(given) + "/.local/state/outlive"
     else:
         raise Unavailable(
-            "there is no place for the state directory: HOME is not set (to an absolute path)",
+            "there is no place for the state directory: HOME is not set to an absolute path",
             "set HOME, XDG_STATE_HOME or OUTLIVE_HOME to a directory of yours",
         )
     path = f"{base}/{_machine()}"
@@ -121,17 +122,20 @@ def locate(environ: Mapping[str, str]) -> str:
 
 
 def _check_encoding(path: str) -> None:
-    """Raise Unavailable if the path is not UTF-8: SQLite would open another file."""
+    """Raise Unavailable if the path is not UTF-8, as SQLite would open another file."""
     name = os.fsencode(path)
     if path.encode("utf-8", "surrogatepass") != name:
         raise Unavailable(
-            f"the state directory {name.decode('ascii', 'backslashreplace')} has a name that is not UTF-8",
+            f"the state directory {name.decode('ascii', 'backslashreplace')} has a path that is not UTF-8",
             "set OUTLIVE_HOME to a directory whose path is UTF-8, in a locale that is UTF-8",
         )
 
 
 def open_home(environ: Mapping[str, str]) -> Home:
-    """Return the state directory, created if missing, or raise Unavailable if unsafe."""
+    """Return the state directory. Create it if it is missing.
+
+    Raises Unavailable if the directory is not safe to use.
+    """
     home = Home(locate(environ))
     base = os.path.dirname(home.path)
     try:
@@ -160,7 +164,10 @@ def _make(path: str, mode: int) -> None:
 
 
 def _begin_fingerprint(path: str) -> None:
-    """Write a new directory's fingerprint, so that its ledger does not count as lost."""
+    """Write the fingerprint of a new directory.
+
+    The fingerprint states that there is no ledger yet, so that the ledger does not count as lost.
+    """
     try:
         fd = os.open(path + "/fingerprint", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileExistsError:
@@ -172,7 +179,7 @@ def _begin_fingerprint(path: str) -> None:
 
 
 def _check_owner(path: str, forbidden: int) -> int:
-    """Return a directory's device; raise Unavailable if it is a link or not private."""
+    """Return a directory's device. Raise Unavailable if it is a link or not private."""
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode):
         what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "not a directory"
@@ -191,10 +198,12 @@ def _check_owner(path: str, forbidden: int) -> int:
 
 
 def _check_place(path: str, device: int) -> bool:
-    """Check the file system once per boot and mount; return if it can punch holes.
+    """Check the file system, once per boot and mount.
 
-    Raises Unavailable if two mounts of the directory are in use at once, because their locks do not see each other. If
-    the earlier mount is no longer in use, the new one is recorded in `place`.
+    Returns whether the file system can free blocks in the middle of a file.
+
+    Raises Unavailable if processes use two mounts of the directory at once, because they do not see each other's locks.
+    If the earlier mount is no longer in use, the new mount is recorded in the file `place`.
     """
     here = f"{boot_id()} {device}"
     text = _read_pin(path)
@@ -205,13 +214,13 @@ def _check_place(path: str, device: int) -> bool:
     if not boot or boot != boot_id():
         return _pin(path, here)
     from outlive.bundle.atomic_file import write_whole  # noqa: PLC0415
-    from outlive.bundle.mounts import check_single  # noqa: PLC0415 - needed only when the device number has changed
+    from outlive.bundle.mounts import check_single  # noqa: PLC0415 - imported here, because it is needed only when the device number has changed
 
     check_single(path, signature)
     can_punch = _pin(path, here)
     try:
-        # Check again, now that `place` names this mount. A process that read `place` before the change may have begun
-        # to use the earlier mount after the first check, and then both mounts would be in use.
+        # Check again, because `place` names this mount only now. A process that read `place` before may have begun to
+        # use the earlier mount after the first check. Then both mounts would be in use.
         check_single(path, signature)
     except Unavailable:
         write_whole(path + "/place", f"{text}\n".encode("ascii"))
@@ -220,7 +229,10 @@ def _check_place(path: str, device: int) -> bool:
 
 
 def _read_pin(path: str) -> str:
-    """Return the line of `place`: boot, device, hole support and signature, or ""."""
+    """Return the line of the file `place`, or an empty text.
+
+    The line has the boot, the device, whether blocks can be freed, and the signature.
+    """
     try:
         text = read_small(path + "/place").decode("ascii")
     except (FileNotFoundError, ValueError):
@@ -230,7 +242,7 @@ def _read_pin(path: str) -> str:
 
 def _pin(path: str, here: str) -> bool:
     from outlive.bundle.atomic_file import temporary_name  # noqa: PLC0415
-    from outlive.bundle.mounts import signature  # noqa: PLC0415 - once per boot
+    from outlive.bundle.mounts import signature  # noqa: PLC0415 - imported here, because it is needed once per boot
 
     fresh = temporary_name(path + "/place")
     fd = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -247,7 +259,7 @@ def _check_file_system(path: str) -> None:
     name = UNSAFE_FILE_SYSTEMS.get(file_system_magic(path))
     if name:
         raise Unavailable(
-            f"the state directory {path} lies on a {name} file system, where locks cannot be relied on",
+            f"the state directory {path} lies on a {name} file system, on which locks are not reliable",
             "point OUTLIVE_HOME to a local disk",
         )
 

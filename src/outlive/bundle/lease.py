@@ -1,4 +1,4 @@
-"""Leases: names that are valid only while the process that took them lives.
+"""Leases: names that are valid only while the process that made them lives.
 
 A lease is a locked file. The kernel frees the lock when the process dies, so no timeout is needed.
 """
@@ -20,7 +20,7 @@ _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Lease:
-    """A lease that is held until it is released or its process ends."""
+    """A lease, valid until it is released or its process ends."""
 
     def __init__(self, home: Home) -> None:
         self.name = os.urandom(8).hex()
@@ -30,11 +30,11 @@ class Lease:
         except FileNotFoundError:
             os.makedirs(home.leases, 0o700, exist_ok=True)
             self._fd = os.open(self._path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
-        # No other process can have locked the file, because no other process knows its name yet.
+        # Without waiting: no other process can have locked the file, because no other process knows its name yet.
         flock(self._fd, LOCK_EX | LOCK_NB)
 
     def let_go(self) -> None:
-        """Release the lease. Everything that was claimed with its name becomes free."""
+        """Release the lease. All claims in its name end."""
         os.unlink(self._path)
         os.close(self._fd)
 
@@ -46,7 +46,10 @@ class Lease:
 
 
 def clear_leases(home: Home) -> None:
-    """Delete lease files whose owner died; recent files may not be locked yet."""
+    """Delete the files of leases whose process has died.
+
+    Recent files are kept, because they may not be locked yet.
+    """
     try:
         names = os.listdir(home.leases)
     except FileNotFoundError:
@@ -60,14 +63,15 @@ def clear_leases(home: Home) -> None:
 
 
 def is_held(home: Home, name: str) -> bool:
-    """Return whether a living process holds the lease. If none does, delete its file."""
+    """Return whether the process of a lease lives. If not, delete the lease's file."""
     path = f"{home.leases}/{name}"
     try:
         fd = os.open(path, _FLAGS)
     except FileNotFoundError:
         return False
     try:
-        # With a shared lock, two processes that check at the same time do not take each other for the holder.
+        # The lock is shared: with exclusive locks, two processes that check at the same time would take each other for
+        # the owner.
         flock(fd, LOCK_SH | LOCK_NB)
     except BlockingIOError:
         return True

@@ -1,9 +1,9 @@
-"""The check whether a state directory is in use through two mounts at once.
+"""The check that a state directory is not in use through two mounts at once.
 
-The locks of two mounts of one directory do not see each other, so records would be lost. A new device number proves no
-second mount: the root of a restarted container gets one. The proof is a living process that has a file of this
-directory open on another device, and that also sees a probe file made in this directory. This module is loaded only
-when the device number has changed.
+Processes that use two mounts of one directory do not see each other's locks, so records would be lost. A new device
+number does not prove that there is a second mount, because the root of a restarted container also gets a new number.
+The proof is a living process that has a file of this directory open on another device, and that also sees a probe file
+made in this directory. This module is loaded only when the device number has changed.
 """
 
 from __future__ import annotations
@@ -25,33 +25,34 @@ def signature(path: str) -> str:
 def check_single(path: str, pinned: str) -> None:
     """Raise Unavailable if the directory may be in use through another mount.
 
-    `pinned` is the recorded signature of the earlier mount, or an empty text. In a container, not all processes can be
-    seen. There the error is also raised if the signatures show that the earlier mount may still be in use.
+    `pinned` is the recorded signature of the earlier mount, or an empty text. In a container, not all processes are
+    visible. So in a container, the error is also raised if the signatures show that the earlier mount may still be in
+    use.
     """
     found = _user_elsewhere(path)
     if found is not None:
         pid, there = found
         raise Unavailable(
             f"the state directory {path} is also reached through another mount (process {pid} uses it as {there})",
-            "use one path to it, or wait until that process has ended: the locks of two mounts do not see each other",
+            "use only one path to it, or wait until this process has ended; two mounts do not see each other's locks",
         )
     if pid_namespace() != FIRST_PID_NAMESPACE and _is_same_behind_another(signature(path), pinned):
         raise Unavailable(
-            f"the state directory {path} was used through another mount, and whether it still is cannot be seen"
-            " from this container",
-            f"end what uses it there, then delete {path}/place; or set OUTLIVE_HOME to another directory",
+            f"the state directory {path} was used through another mount, and this container cannot see"
+            " whether it still is",
+            f"end the processes that use it there, then delete {path}/place; or set OUTLIVE_HOME to another directory",
         )
 
 
 def _is_same_behind_another(here: str, pinned: str) -> bool:
-    """Return whether one directory is seen through two file systems, such as overlay."""
+    """Return whether two file systems, such as an overlay, show the same directory."""
     type_here, *directory_here = here.split()
     type_there, *directory_there = pinned.split() or [""]
     return type_here != type_there and directory_here == directory_there and directory_here[1] != "0"
 
 
 def _user_elsewhere(path: str) -> tuple[int, str] | None:
-    """Return a process that uses the directory on another device, and by which path."""
+    """Return a process that uses the directory on another device, and its path there."""
     name, device = os.path.basename(path), os.lstat(path).st_dev
     probe = temporary_name(f"{path}/probe")
     os.close(os.open(probe, _MAKE, 0o600))

@@ -1,7 +1,7 @@
-"""The output of an attempt: one file that the command writes directly, with a cap.
+"""The output of an attempt: one file of limited size, which the command writes.
 
-Byte offsets never change. When the file grows beyond its cap, a hole is punched in the middle, which frees the blocks.
-The hole is recorded first, so that no reader takes its zeros for output.
+When the file takes more space than its cap, a hole is punched: blocks in the middle are freed, and no byte offset
+changes. The hole is recorded before it is punched, so that no reader takes its zeros for output.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SMALLEST_CAP = 16 * _BLOCK
 
 
 class Piece(Value):
-    """A span of output: its offset, its bytes, and how many bytes before it are lost."""
+    """A span of output: its offset, its bytes, and the number of lost bytes before it."""
 
     start: int
     content: bytes
     dropped_before: int = 0
     restarted: bool = False
-    """Whether the command has truncated its output, so that the earlier output is lost."""
+    """Whether the command has truncated the file. Then the earlier output is lost."""
 
     @property
     def end(self) -> int:
@@ -39,14 +39,14 @@ class Piece(Value):
 
 
 class Hole(Value):
-    """The span of the output that was deleted to keep the cap."""
+    """The span of the output that was deleted to keep the file below its cap."""
 
     start: int = 0
     end: int = 0
 
 
 def head_of(cap: int) -> int:
-    """Return how many bytes at the output's beginning are kept: an eighth of the cap."""
+    """Return the number of bytes to keep at the beginning: an eighth of the cap."""
     return max(_BLOCK, min(cap // 8, 1 << 20) // _BLOCK * _BLOCK)
 
 
@@ -83,7 +83,7 @@ def read_piece(files: AttemptFiles, start: int, limit: int) -> Piece:
         content = os.pread(fd, limit, start)
     finally:
         os.close(fd)
-    # The hole is read after the bytes. If it was widened meanwhile, some of the bytes may be its zeros.
+    # Read the hole after the bytes. If the hole was widened meanwhile, some of the bytes may be zeros of the hole.
     hole = read_hole(files)
     if hole.start <= start < hole.end:
         after = read_piece(files, hole.end, limit)
@@ -99,7 +99,7 @@ def read_tail(files: AttemptFiles, limit: int) -> Piece:
 
 
 def size_of(files: AttemptFiles) -> int:
-    """Return how many bytes the command has written, including those in the hole."""
+    """Return how many bytes the command has written, including the deleted bytes."""
     try:
         return os.stat(files.output).st_size
     except FileNotFoundError:
@@ -107,9 +107,9 @@ def size_of(files: AttemptFiles) -> int:
 
 
 def has_writers(path: str) -> bool:
-    """Return whether any process has a file open for writing; False if not known.
+    """Return whether a process has a file open for writing; False if not known.
 
-    The kernel refuses a read lease on such a file, even for a process of another PID namespace.
+    The kernel refuses a read lease on such a file, even if the writing process is in another PID namespace.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -1,8 +1,8 @@
-"""The attempt's record: five small facts in one preallocated file.
+"""The record of an attempt: five small facts in one preallocated file.
 
-Each fact is overwritten in place in its own disk sector, called its slot, so this works on a full disk. With its
-checksum, a partly written fact counts as missing. If keeper and witness are both dead, the exit slot decides how the
-task ended.
+Each fact has its own disk sector, called its slot, and is overwritten in place. So a fact can be written on a full
+disk. Each fact has a checksum, so that a partly written fact counts as missing. If the keeper and the witness are both
+dead, the exit slot decides how the task ended.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SLOTS: tuple[Slot, ...] = ("exit", "intent", "process", "hole", "owner")
 
 
 def preallocate(path: str) -> int:
-    """Create the record with real blocks on disk, and return its descriptor."""
+    """Create the record with allocated disk blocks, and return its descriptor."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         # Zeros are written and synced, because fallocate() is not enough. On some file systems, the first write into
@@ -43,7 +43,10 @@ def open_record(path: str, *, write: bool = False) -> int:
 
 
 def text_of_slot(slot: Slot, **fields: object) -> bytes:
-    """Return a fact, padded to its slot's size, or raise ValueError if too long."""
+    """Return a fact as bytes, padded to the size of its slot.
+
+    Raises ValueError if the fact is too long for the slot.
+    """
     line = " ".join(f"{name}={value}" for name, value in fields.items()).encode("ascii")
     size = _EXIT_SIZE if slot == "exit" else _SECTOR
     text = line + b" crc=%08x\n" % crc32(line)
@@ -53,7 +56,7 @@ def text_of_slot(slot: Slot, **fields: object) -> bytes:
 
 
 def write_slot(fd: int, slot: Slot, *, durable: bool = True, **fields: object) -> None:
-    """Write a fact into its slot, and sync it if it is `durable`."""
+    """Write a fact into its slot. With `durable`, also sync the file."""
     os.pwrite(fd, text_of_slot(slot, **fields), _OFFSETS[slot])
     if durable:
         os.fdatasync(fd)

@@ -1,4 +1,4 @@
-"""Input for a running command: sending bytes, and ending the input."""
+"""The input of a running command: sending bytes, and ending the input."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def feed(files: AttemptFiles, content: bytes, patience_s: float) -> int:
 
 
 def end_input(witness: Identity) -> bool:
-    """Let the command's input end after all sent bytes; False if no witness lives."""
+    """End the command's input after the bytes sent. Return False without a witness."""
     fd = open_verified(witness)
     if fd is None:
         return False

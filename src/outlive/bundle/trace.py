@@ -1,6 +1,7 @@
-"""The trace: every decision about a session, one line each, for debugging.
+"""The trace: a log for debugging, with one line for each decision about a session.
 
-The trace is off unless `OUTLIVE_TRACE` is set or `--trace` is given. A session's file of 1 MiB is renamed to `.older`.
+The trace is off unless `OUTLIVE_TRACE` is set or `--trace` is given. When a session's file has reached 1 MiB, it is
+renamed to `.older`.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ def trace(home: Home, session: str | None, decision: str, **why: object) -> None
 
 
 def path_of(home: Home, session: str) -> str:
-    """Return the trace file of a session, with a harmless name."""
+    """Return the path of a session's trace file. The file's name is harmless."""
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in session)[:80]
     if name != session:
-        from zlib import crc32  # noqa: PLC0415 - hooks rarely need it: most names are harmless
+        from zlib import crc32  # noqa: PLC0415 - imported here, because most names are harmless and need no checksum
 
         # Two names that differ only in the replaced characters must not share a file.
         name += f"-{crc32(session.encode('utf-8', 'surrogateescape')):08x}"

@@ -1,1 +1,1 @@
-"""Pure values and decisions, without input, output, clock or other packages."""
+"""Pure values and decisions, without input, output, a clock or other packages."""

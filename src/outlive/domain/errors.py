@@ -2,7 +2,7 @@
 
 There are four base classes: `UserError` (correct the call), `Conflict` (the state has changed: read it again),
 `Unavailable` (try again) and `Broken` (an invariant of Outlive, or the disk, is broken). Only `NotStarted` has none of
-them. Every error has a message, which states the fact, and a hint. The base class sets the exit code.
+these base classes. Every error has a message, which states the fact, and a hint. The base class sets the exit code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TOO_MANY_FILES = "too many files are open: close some, or raise the limit (`ulim
 def hint_after(error: OSError, otherwise: str) -> str:
     """Return the hint for a failed system call.
 
-    If the call failed at a limit of open files, the hint is about this limit. Otherwise the hint is `otherwise`.
+    If the call failed because too many files are open, the hint says so. Otherwise the hint is `otherwise`.
     """
     return TOO_MANY_FILES if error.errno in (EMFILE, ENFILE) else otherwise
 
@@ -47,7 +47,7 @@ class Conflict(OutliveError):
 
 
 class Unavailable(OutliveError):
-    """Something outside of Outlive prevents the call for now."""
+    """A condition outside of Outlive prevents the call at the moment."""
 
     code = "unavailable"
     exit_code = 3
@@ -60,7 +60,7 @@ class TooManyWaiting(Unavailable):
 
 
 class TooDeep(UserError):
-    """The chain of tasks that launched tasks has reached its greatest depth."""
+    """A task cannot launch another task, because the chain of launches is too deep."""
 
     code = "too_deep"
 
@@ -75,7 +75,7 @@ class Broken(OutliveError):
 class LedgerIncomplete(Unavailable):
     """The ledger lacks tasks whose files exist.
 
-    It was moved away, deleted or replaced.
+    The ledger was moved away, deleted or replaced.
     """
 
     code = "ledger_incomplete"
@@ -84,8 +84,8 @@ class LedgerIncomplete(Unavailable):
     def at(cls, path: str) -> LedgerIncomplete:
         """Return the error for the ledger at this path."""
         return cls(
-            f"the ledger {path} lacks tasks whose files are there: it was moved away, deleted or replaced",
-            "`outlive audit --rebuild` restores their records; what runs goes on",
+            f"the ledger {path} lacks tasks whose files exist: the ledger was moved away, deleted or replaced",
+            "`outlive audit --rebuild` restores their records; running tasks continue",
         )
 
 
@@ -108,7 +108,7 @@ class KeyTaken(Conflict):
 
 
 class TriedAgain(Conflict):
-    """Another process was first to start a new attempt of the task, or deleted it."""
+    """Another process has already started a new attempt, or deleted the task."""
 
     code = "tried_again"
 

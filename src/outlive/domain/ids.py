@@ -1,10 +1,10 @@
-"""Ids of tasks and lineages: short to type, safe in a path, unlikely to collide."""
+"""Ids of tasks and lineages: short, safe in a path and unlikely to collide."""
 
 from __future__ import annotations
 
 from outlive.domain.errors import UserError
 
-# No vowels, so that no id spells a word. No 0, 1 or l, so that an id can be read aloud.
+# The letters have no vowels, so that no id is a word. 0, 1 and l are left out, so that an id can be read aloud.
 _ALPHABET = "23456789bcdfghjkmnpqrstvwxyz"
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 LENGTH = 8
@@ -32,11 +32,14 @@ def letters(random: bytes, length: int) -> str:
 
 
 def check_prefix(text: str) -> str:
-    """Return the beginning of an id, which is safe in a path, or raise `UserError`."""
+    """Return a text that can be the beginning of an id, or raise `UserError`.
+
+    The returned text is safe in a path.
+    """
     if not text or len(text) > LONGEST or not _ALLOWED.issuperset(text):
         raise UserError(
             f"{text[:60]!r} is not a task id",
-            "an id is letters and digits, as `outlive list` prints it; any unique prefix will do",
+            "an id has letters and digits, as `outlive list` prints it; a unique prefix is enough",
         )
     return text
 

@@ -1,7 +1,7 @@
-"""The conversion of times that clients send into `datetime`.
+"""The conversion of clients' times, which have many formats, into `datetime`.
 
-A client sends a number, an ISO text, or an object that contains one of these. A number counts seconds, milliseconds,
-microseconds or nanoseconds since 1970. Texts for the same time may differ.
+A client sends a number, an ISO text, or an object that contains one of them. A number counts seconds, milliseconds,
+microseconds or nanoseconds since 1970. Clients may write the same time as different texts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from outlive.domain.errors import UserError
 from outlive.domain.text.sanitize import from_json
 from outlive.domain.timestamps import UTC, datetime, from_micros
 
-# The ranges of the units do not overlap for moments of this century.
+# The size of a number shows its unit: for times of this century, the ranges of the units do not overlap.
 _UNITS = ((1e11, 1_000_000.0), (1e14, 1_000.0), (1e17, 1.0), (1e20, 0.001))
 _FIRST_YEAR, _LAST_YEAR = 1900, 9000
 _HOLDERS = ("created", "created_at", "timestamp", "time", "at")
@@ -21,7 +21,8 @@ def moment_of(given: object) -> datetime:
     found = _moment(given)
     if found is None:
         raise UserError(
-            f"{str(given)[:60]!r} is not a moment", "seconds or milliseconds since 1970, or 2026-06-21T13:58:02Z"
+            f"{str(given)[:60]!r} is not a time",
+            "give seconds or milliseconds since 1970, or a text such as 2026-06-21T13:58:02Z",
         )
     return found
 

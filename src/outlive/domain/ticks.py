@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def seconds_since(earlier: str | None, now: str) -> float | None:
-    """Return how many seconds ago a tick was; None without one of this boot."""
+    """Return the seconds since the tick `earlier`; None if it is not of this boot."""
     if earlier is None:
         return None
     boot, _, then = earlier.partition(" ")

@@ -1,6 +1,7 @@
-"""The conversion of times: `datetime`, the ledger's microseconds and ISO text.
+"""The conversion of times between `datetime`, the ledger's numbers and ISO text.
 
-Other modules import `datetime` and `timedelta` from here: importing the public module slows down every launch.
+Other modules import `datetime` and `timedelta` from here, because importing the public module would slow down every
+launch.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def to_micros(moment: datetime) -> int:
-    """Return microseconds since 1970, which sort by time; ISO texts may not."""
+    """Return microseconds since 1970. These numbers sort by time; ISO texts may not."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
 def from_micros(micros: int) -> datetime:
-    """Return the aware datetime of a stored number."""
+    """Return the time for a stored number, with the time zone UTC."""
     return _EPOCH + micros * _MICROSECOND
 
 
 def iso(moment: datetime | None) -> str | None:
-    """Return a moment as `2026-06-21T13:58:02.113Z`; None stays None."""
+    """Return a time as `2026-06-21T13:58:02.113Z`, and None for None."""
     if moment is None:
         return None
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,7 +1,8 @@
 """Immutable values without the cost of `dataclasses`.
 
-Importing `dataclasses` takes longer than starting a second interpreter, because it imports `inspect`. `Value` gives
-construction by keyword, equality, a repr, and no assignment. Type checkers treat a `Value` as a frozen dataclass.
+Importing `dataclasses` takes longer than starting a second interpreter, because `dataclasses` imports `inspect`. A
+`Value` is made with keyword arguments, can be compared, has a repr, and does not allow assignment. Type checkers treat
+a `Value` as a frozen dataclass.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_: object) -> object:
-        """Return a decorator that changes nothing, because only type checkers use it."""
+        """Return a decorator without effect, because only type checkers use it."""
         return lambda cls: cls
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Value:
-    """A frozen record whose fields are its annotations, in order."""
+    """A frozen record. Its fields are its annotations, in order."""
 
     _fields: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        cls._fields = (*cls._fields, *cls.__dict__.get("__annotations__", ()))  # noqa: RUF063 - not without importing inspect
+        cls._fields = (*cls._fields, *cls.__dict__.get("__annotations__", ()))  # noqa: RUF063 - the alternative would import `inspect`
 
     def __init__(self, **given: Any) -> None:
         own = self.__dict__

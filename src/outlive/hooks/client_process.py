@@ -1,4 +1,4 @@
-"""The client process that called a hook, and detached processes of a hook."""
+"""The client process that called a hook, and the detached processes of a hook."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _FARTHEST = 8
-# The major device numbers of terminals: consoles, serial lines, /dev/tty, pseudo-terminals. /dev/null has another one.
+# The major device numbers of terminals: consoles, serial lines, /dev/tty, pseudo-terminals. /dev/null has another
+# number.
 _TERMINALS = (4, 5, 204, *range(136, 144))
 
 
 def nearest_client() -> int | None:
-    """Return the nearest ancestor process that is not a shell; None if there is none."""
+    """Return the nearest ancestor process that is not a shell, or None."""
     pid = os.getppid()
     for _ in range(_FARTHEST):
         if pid <= 1:
@@ -33,7 +34,10 @@ def nearest_client() -> int | None:
 
 
 def mark(pid: int | None) -> str | None:
-    """Return the text that identifies a client's process; None if it cannot be seen."""
+    """Return the text that identifies a client's process.
+
+    Returns None if the process cannot be inspected.
+    """
     try:
         return None if pid is None else mark_of(pid)
     except UserError:
@@ -52,7 +56,7 @@ def lacks_terminal(pid: int) -> bool:
 def _is_terminal(pid: int, fd: int) -> bool:
     try:
         found = os.stat(f"/proc/{pid}/fd/{fd}")
-    except OSError:  # the descriptor is closed: Node closes a pipe after reading it to its end
+    except OSError:  # the descriptor is closed: Node closes a pipe after it has read the end of the pipe
         return False
     return S_ISCHR(found.st_mode) and os.major(found.st_rdev) in _TERMINALS
 
@@ -68,8 +72,8 @@ def detach(function: Callable[[], None]) -> None:
         return
     try:
         os.setsid()
-        # Close the client's pipes before the second fork. On a busy machine the new process may wait for the CPU, and
-        # the client would wait with it.
+        # Close the client's pipes before the second fork. Otherwise, on a busy machine, the client would wait until the
+        # new process gets the CPU and closes the pipes.
         null = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1, 2):
             os.dup2(null, fd)

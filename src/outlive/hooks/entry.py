@@ -1,6 +1,6 @@
 """The entry point of every hook: reads the client's payload and answers it.
 
-A failure never stops the client: the exit code is 0, and one line on stderr reports the cause.
+A failure of the hook never stops the client: the exit code is still 0, and one line on stderr reports the cause.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ if TYPE_CHECKING:
 
 CLIENTS = ("claude", "codex", "gemini", "opencode", "openclaw", "cursor")
 GUARDS = ("advise", "rewrite", "off")
-# The largest tool result that a client passes on is shorter. The JSON parser cannot be interrupted by a deadline, and
-# it would take longer than a client should wait for a longer payload of nothing but brackets.
+# A longer payload is refused. No client passes on a tool result this large. A deadline cannot interrupt the JSON
+# parser, and a larger payload of nothing but brackets would keep the parser busy for longer than a client should wait.
 _LONGEST_PAYLOAD = 4 << 20
 _LONGEST_PATH = 4096  # the kernel's own limit
-# A client waits for its hook, so a hook exits without an answer after _DEADLINE_S. A wait for a lock is shorter
-# (PATIENCE_S). A hook that has something to report gets _TELLING_S. The hook that watches an idle session has no
-# deadline, because the client does not wait for it.
+# A client waits for its hook, so a hook exits without an answer after _DEADLINE_S. A hook waits for a lock for a
+# shorter time (PATIENCE_S). A hook that has notices to deliver gets _TELLING_S. The hook that watches an idle session
+# (`wake`) has no deadline, because the client does not wait for it.
 _DEADLINE_S, _TELLING_S = 0.45, 4.0
 _DEADLINES_S = {"begin": 5.0, "wake": 0.0}
-# A hook restores the tasks of a lost ledger for this long. The next hook continues with the remaining tasks.
+# A hook restores the tasks of a lost ledger for at most this time. The next hook continues with the remaining tasks.
 _RESTORING_S = 2.0
 PATIENCE_S = 0.25
-# A command without any of these texts has no habit that `guard/advice.py` advises against, and does not call `outlive`.
+# `guard/advice.py` has no advice about a command without any of these texts, and such a command does not call
+# `outlive`.
 _SIGNS = ("&", "sleep", "kill", "nohup", "setsid", "disown", "outlive")
 
 
@@ -61,26 +62,26 @@ def main(words: list[str]) -> int:
 def _listen(words: list[str], response: Response) -> tuple[Event, str, str]:
     client, name, *rest = words if len(words) >= 2 else ("", "")
     if client not in CLIENTS or (rest and (rest[0] != "--guard" or len(rest) != 2 or rest[1] not in GUARDS)):
-        raise UserError("hook takes a client and an event", f"outlive hook {'|'.join(CLIENTS)} EVENT")
+        raise UserError("`outlive hook` needs a client and an event", f"write: outlive hook {'|'.join(CLIENTS)} EVENT")
     guard = rest[1] if rest else "advise"
     module: Any = __import__(f"outlive.hooks.clients.{client}", fromlist=["read"])
     if name not in module.KINDS:
-        raise UserError(f"{client} has no event {name}", f"one of: {', '.join(module.KINDS)}")
+        raise UserError(f"{client} has no event {name}", f"give one of: {', '.join(module.KINDS)}")
     _set_deadline(_DEADLINE_S, response)
     payload = _parse(_read_payload())
     if not isinstance(payload, dict):
-        raise UserError("the payload is no JSON object", "a client gives it on stdin")
+        raise UserError("the payload is no JSON object", "a client must send a JSON object on stdin")
     event: Event = module.read(name, payload, os.environ)
     check_name(event.session)
     if len(event.cwd) > _LONGEST_PATH:
-        raise UserError("the cwd is longer than a path can be", f"at most {_LONGEST_PATH} characters")
+        raise UserError("the cwd is too long for a path", f"give at most {_LONGEST_PATH} characters")
     return event, name, guard
 
 
 def _read_payload() -> str:
     """Return the payload on stdin; raise `UserError` if it is too long.
 
-    A long payload is read to its end too, because the client would otherwise get a broken pipe.
+    A payload that is too long is read to its end too, because the client would otherwise get a broken pipe.
     """
     parts, length = [], 0
     while part := os.read(0, 1 << 20):
@@ -88,12 +89,12 @@ def _read_payload() -> str:
         if length <= _LONGEST_PAYLOAD:
             parts.append(part)
     if length > _LONGEST_PAYLOAD:
-        raise UserError("the payload is longer than 4 MB", "what it tells of is not noted")
+        raise UserError("the payload is longer than 4 MB", "the event is not recorded")
     return b"".join(parts).decode("utf-8", "surrogateescape")
 
 
 def _parse(text: str) -> object:
-    """Parse the payload without garbage collection, which takes longer than parsing."""
+    """Parse the payload. Garbage collection is off, as it takes longer than parsing."""
     gc.disable()
     try:
         return from_json(text)
@@ -105,12 +106,12 @@ def _parse(text: str) -> object:
 def _set_deadline(seconds: float, response: Response) -> None:
     """Set the time after which this process exits without an answer; 0 means no limit.
 
-    Without the limit, a disk that hangs or a stdin that stays open would block the client.
+    Without this limit, a disk that hangs or a stdin that stays open would block the client.
     """
 
     def give_up(_: int, __: FrameType | None) -> None:
         try:
-            response.report("no answer in time; going on without")
+            response.report("the hook had no answer in time; the client continues without one")
         finally:
             os._exit(0)
 
@@ -123,7 +124,7 @@ def _set_deadline(seconds: float, response: Response) -> None:
 
 
 def _keep_from_stopping(event: Event, response: Response) -> None:
-    """Block a stop while the ledger is incomplete, so that the endings are not missed."""
+    """Block a stop while the ledger is incomplete, so that no ending is missed."""
     if event.kind != "stop" or event.is_again or event.is_sub_agent:
         return
     from outlive.hooks.event import Answer
@@ -132,7 +133,7 @@ def _keep_from_stopping(event: Event, response: Response) -> None:
         response.put(
             Answer(
                 block="The records of this session's background tasks are being restored, because their ledger was "
-                "lost. Run `outlive list`, which finishes that, before you stop."
+                "lost. Before you stop, run `outlive list`, which restores the rest."
             )
         )
     except OSError:
@@ -151,7 +152,7 @@ def _restore_within_time(event: Event, response: Response) -> None:
         from outlive.service.maintenance.rebuild import restore_incomplete, restored_sentences
 
         until = None
-        if signal.getitimer(signal.ITIMER_REAL)[0]:  # no client waits for a hook without a deadline
+        if signal.getitimer(signal.ITIMER_REAL)[0]:  # without a deadline, no client waits for this hook
             _set_deadline(_TELLING_S, response)
             until = time.monotonic() + _RESTORING_S
         if restored := restore_incomplete(ledger, until):
@@ -174,7 +175,7 @@ def _act(event: Event, guard: str, response: Response) -> None:
 
             advise(event, guard, response.put, warning)
     elif event.kind != "begin" and not has_ledger(home):
-        return  # no task was ever launched here
+        return  # no task was ever launched with this state directory
     else:
         _handle_session_event(event, response)
     if not response.code:
@@ -182,13 +183,13 @@ def _act(event: Event, guard: str, response: Response) -> None:
 
 
 def _may_need_advice(event: Event) -> bool:
-    """Return whether a command has a sign of a habit and needs the slow advice module."""
+    """Return whether a command may need advice, so that the slow module is loaded."""
     text = (event.command or "").replace("&&", "").replace(">&", "")
     return event.is_background or any(sign in text for sign in _SIGNS)
 
 
 def _handle_session_event(event: Event, response: Response) -> None:
-    """Handle an event other than a tool call, and import only what the event needs."""
+    """Handle an event other than a tool call. Import only the modules that it needs."""
     from outlive.bundle.home import open_home
 
     home = open_home(os.environ)
@@ -246,7 +247,7 @@ def _start_detached_work(home: Home, event: Event, project: str, response: Respo
     try:
         check_writable(home, PATIENCE_S)
     except Unavailable as error:
-        # The detached process can wait longer than a client, so it is started anyway.
+        # The ledger may be only busy. The detached process can wait longer than a client, so it is started anyway.
         response.report_failure(error.message)
     if event.kind == "end":
         from outlive.hooks.events.session_end import end
@@ -261,7 +262,7 @@ def _start_detached_work(home: Home, event: Event, project: str, response: Respo
 def _find_warning(home: Home, event: Event, guard: str, response: Response) -> str:
     """Return the warning about files that a task has changed and not restored.
 
-    A failure is reported and not raised, because the advice can be given without the ledger.
+    A failure is reported and not raised, because the hook can still give advice without the ledger.
     """
     try:
         if guard == "off" or (event.command is None and not event.edits and not event.reads):
@@ -278,7 +279,7 @@ def _find_warning(home: Home, event: Event, guard: str, response: Response) -> s
 
 
 def _record_activity(home: Home, event: Event, response: Response) -> None:
-    """Record the client's edits and background tasks; report a failure, raise none."""
+    """Record the client's edits and background tasks. Report a failure, raise none."""
     from outlive.hooks.events.record_activity import is_worth_noting, note
     from outlive.ledger.connection import hurry
     from outlive.service.tasks.launch_context import project_of
@@ -294,7 +295,10 @@ def _record_activity(home: Home, event: Event, response: Response) -> None:
 
 
 def _deliver_pending(home: Home, event: Event, put: Put) -> None:
-    """Deliver the session's notices, if a commit may have added some since a check."""
+    """Deliver the session's notices, unless the ledger is unchanged since a check.
+
+    If the ledger has not changed since a check that found no notices, there are still none.
+    """
     from outlive.hooks.state.session_files import word
     from outlive.hooks.state.unchanged import is_quiet, stamp_of
 
@@ -314,7 +318,7 @@ def _deliver_pending(home: Home, event: Event, put: Put) -> None:
     project = project_of(event.cwd)
     seen = "unbegun" if begins else find_pending(home, event, project, stamp)
     if seen != "nothing":
-        # The ledger can be read and there are notices to deliver, so extend the deadline of this hook.
+        # The ledger could be read, and there are notices to deliver. So extend the deadline of this hook.
         signal.setitimer(signal.ITIMER_REAL, _TELLING_S)
     if event.kind == "stop" and seen != "nothing":
         from outlive.hooks.events.stop import stop

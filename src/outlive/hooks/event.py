@@ -44,28 +44,40 @@ class Event(Value):
     session: str
     cwd: str
     is_sub_agent: bool = False
-    """Whether a sub-agent caused the event. It shares its parent's session, but gets and confirms no notices."""
+    """Whether a sub-agent caused the event.
+
+    A sub-agent shares its parent's session, but gets and confirms no notices.
+    """
     is_turn: bool = False
     """Whether the event shows that the model has read every notice that was presented before the event."""
     source: Source = "startup"
     is_unheard: bool = False
-    """Whether the client does not pass the answer to its model. The hand-off is then given at the next prompt."""
+    """Whether the client does not pass the answer to its model. Then the hand-off is given at the next prompt."""
     continues: str | None = None
-    """The client's name of the session that this session continues."""
+    """The client's name for the session that this session continues."""
     reason: str | None = None
     transcript: str | None = None
     summary_mark: bytes = b""
-    """The text that the client writes to its transcript at a compaction. Empty if an event reports compactions."""
+    """The text that the client writes to its transcript at a compaction.
+
+    Empty if the client reports compactions by an event.
+    """
     kept: str | None = None
-    """The notices in the session's history. Only used if the client has no transcript file that Outlive can read."""
+    """The notices in the session's history.
+
+    This is used only if the client has no transcript file that Outlive can read.
+    """
     process: int | None = None
     """The process id of the client."""
     shares_process: bool = False
     """Whether the client's process may have several sessions at a time, each with its own name."""
     lets_go: bool = False
-    """Whether an `end` event counts only if the client's process exits. If it does not, the session continues."""
+    """Whether an `end` event counts only if the client's process exits.
+
+    If the process goes on, the session continues.
+    """
     is_again: bool = False
-    """Whether the turn goes on because a hook blocked its previous stop."""
+    """Whether this turn continues because a hook blocked its previous stop."""
     most_blocks: int = 8
     """How many stops in a row a hook may block in this client."""
     woken_by: WokenBy = "nobody"
@@ -77,7 +89,7 @@ class Event(Value):
     - `nobody`: not possible, because the session ends with its turn or the client has no way to be woken.
     """
     is_headless: bool = False
-    """Whether the client is known to exit after this turn, so that nobody waits to enter another prompt."""
+    """Whether the client is known to exit after this turn, without another prompt."""
     waits_itself: bool = False
     """Whether the client runs `outlive wait` in its own background, and notifies its model when that command ends."""
     keeps_messages: bool = False
@@ -91,13 +103,13 @@ class Event(Value):
     is_background: bool = False
     """Whether the client is asked to run `command` in its own background."""
     edits: tuple[str, ...] = ()
-    """Files that the client's own tools have changed, or are about to change if the kind is `tool`."""
+    """Files that the client's own tools have changed. If the kind is `tool`, files that they are about to change."""
     reads: tuple[str, ...] = ()
-    """Files and directories that the client's own tools are about to read. Empty for all other kinds of events."""
+    """Files and directories that the client's own tools are about to read. Only events of the kind `tool` have them."""
     foreign: tuple[ClientReport, ...] = ()
     """Tasks that the client runs in its own background."""
     foreign_are_all: bool = False
-    """Whether `foreign` is complete, so that a task of the client that it does not name has ended."""
+    """Whether `foreign` is complete. Then a known task of the client that is not in `foreign` has ended."""
     asks_nobody: bool = False
     """Whether the client runs every command without asking the person for permission."""
 
@@ -110,11 +122,11 @@ class Answer(Value):
     block: str = ""
     """The reason why the session must not stop. The model reads it."""
     tool_input: Mapping[str, Any] | None = None
-    """The input with which the client calls the tool in place of the model's input."""
+    """The input for the tool. The client uses it instead of the model's input."""
     note: str = ""
     """One line that the client shows to the person."""
     wake: str = ""
-    """A text for the model of an idle session. It starts a turn."""
+    """A text for the model of an idle session. The text starts a turn."""
 
 
 def cut(text: str) -> str:
@@ -123,7 +135,7 @@ def cut(text: str) -> str:
 
 
 def as_told(client: str, kind: Kind, payload: Mapping[str, Any], shell: str) -> Event:
-    """Return an event with the fields whose names are the same in all clients.
+    """Return an event with the fields that have the same names in all clients.
 
     `shell` is the client's name for its shell tool. A field of the wrong type counts as missing. A payload without a
     directory gets the hook's working directory. Raises `UserError` if the payload names no session.
@@ -133,7 +145,7 @@ def as_told(client: str, kind: Kind, payload: Mapping[str, Any], shell: str) -> 
     tool = text(payload, "tool_name") or ""
     session = text(payload, "session_id")
     if session is None:
-        raise UserError("the payload names no session", "a client names it in `session_id`, as text")
+        raise UserError("the payload names no session", "a client must give its name in `session_id`, as text")
     return Event(
         client=client,
         kind=kind,
@@ -151,15 +163,17 @@ def as_told(client: str, kind: Kind, payload: Mapping[str, Any], shell: str) -> 
 
 
 def _command(tool_input: Mapping[str, Any]) -> str | None:
-    """Return the shell command of a tool call; None if the call has none or no text."""
+    """Return the shell command of a tool call; None if the call has no command text."""
     given = tool_input.get("command")
     return given if isinstance(given, str) else None
 
 
 def reads_of(event: Event, readers: tuple[str, ...], *names: str) -> tuple[str, ...]:
-    """Return the path that a tool call is about to read; empty for other events.
+    """Return the path that a tool call is about to read.
 
-    A tool of `readers` without one of the fields `names` reads the directory in which it runs.
+    The result is empty for other events.
+
+    If a tool of `readers` gets none of the fields `names`, it reads the directory in which it runs.
     """
     if event.kind != "tool" or event.tool not in readers:
         return ()
@@ -168,7 +182,10 @@ def reads_of(event: Event, readers: tuple[str, ...], *names: str) -> tuple[str, 
 
 
 def as_read(name: str, answer: Answer, tool_input: str) -> dict[str, object]:
-    """Convert an answer to Claude Code's JSON; `tool_input` names the input's field."""
+    """Convert an answer to Claude Code's JSON.
+
+    `tool_input` is the name of the field for a changed tool input.
+    """
     document: dict[str, object] = {}
     if answer.block:
         document.update(decision="block", reason=cut(answer.block))
@@ -185,5 +202,8 @@ def as_read(name: str, answer: Answer, tool_input: str) -> dict[str, object]:
 
 
 def as_reason(answer: Answer) -> Answer:
-    """Turn context into a block, because Codex and Gemini CLI need one to continue."""
+    """Change context into a block.
+
+    Codex and Gemini CLI continue a turn only if the hook blocks the stop.
+    """
     return answer.but(block=answer.context, context="") if answer.context else answer

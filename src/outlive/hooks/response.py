@@ -1,4 +1,4 @@
-"""The answer and the diagnosis of one hook, each written at most once."""
+"""The output of one hook: an answer and a line of diagnosis, each at most once."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Response:
     def put(self, answer: Answer) -> None:
         """Write the whole answer to the client.
 
-        Raises `OSError` if the answer cannot be written. The caller must not count the notices as presented then.
+        Raises `OSError` if the answer cannot be written. Then the caller must not count the notices as presented.
         """
-        assert self._event is not None  # noqa: S101 - only a hook with an event answers
+        assert self._event is not None  # noqa: S101 - a hook answers only after it has read an event
         # If stdout or stderr was closed when this process began, its descriptor number may now belong to another file.
         if (sys.__stderr__ if answer.wake else sys.__stdout__) is None:
-            raise OSError(EBADF, "nobody reads the answer")
+            raise OSError(EBADF, "the output is closed, so no process reads the answer")
         if answer.wake:
             _write_all(2, answer.wake.encode("utf-8", "backslashreplace") + b"\n")
             self.code = WAKE_CODE
@@ -50,11 +50,11 @@ class Response:
             _write_all(1, to_json(document).encode("ascii") + b"\n")
 
     def report_failure(self, why: str) -> None:
-        """Report a failure on stderr, and at the session's beginning to the person too."""
+        """Report a failure on stderr. At a session's beginning, also tell the person."""
         self.code = 0
         line = self.report(why)
         if self._event is not None and self._event.kind == "begin" and not self._has_answered:
-            from outlive.hooks.event import Answer  # noqa: PLC0415 - for failures only
+            from outlive.hooks.event import Answer  # noqa: PLC0415 - imported here, because only a failure needs it
 
             try:
                 self.put(Answer(note=line))
@@ -62,9 +62,9 @@ class Response:
                 pass
 
     def report(self, why: str) -> str:
-        """Return a line of diagnosis, and write it to stderr if it is the first.
+        """Return a line of diagnosis, and write the first such line to stderr.
 
-        Later failures have the same cause. A failure to write is ignored.
+        Later lines are not written, because they have the same cause. A failure to write is ignored.
         """
         line = f"outlive: {one_line(why, 400)}"
         if not self._has_reported:

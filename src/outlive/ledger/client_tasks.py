@@ -1,4 +1,4 @@
-"""Background tasks that clients run themselves, as each client last reported them."""
+"""Commands in clients' own background, as each client last reported them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ClientTasks:
     def newest(self) -> list[tuple[str, str, ClientTask]]:
         """Return the client tasks that run or have a known end, newest first.
 
-        Their starts are known. Each comes with its session and that session's project.
+        Tasks without a recorded start are left out. Each task comes with its session and the session's project.
         """
         found = self._ledger.select(_NEWEST, (_MOST,))
         return [(rows.from_text(row[-2]), rows.from_text(row[-1]), _from_row(row[:-2])) for row in found]
@@ -85,7 +85,7 @@ class ClientTasks:
         return one.seen.output is not None and bool(self._ledger.select(_ADOPTED, (rows.text(one.seen.output),)))
 
     def close(self, ones: Sequence[ClientTask], state: str, now: datetime) -> None:
-        """Record that client tasks `ended` or are `lost`; they are not checked any more."""
+        """Record that client tasks have `ended` or are `lost`. They are not checked again."""
         with self._ledger.write():
             for one in ones:
                 self._ledger.db.execute(_CLOSE, (state, to_micros(now), one.seq))
@@ -96,7 +96,7 @@ class ClientTasks:
             self._ledger.db.execute(_FORGET, (to_micros(before),))
 
     def set_absent(self, one: ClientTask, since: str | None) -> None:
-        """Record since when no process of a client task is found; None if one is found."""
+        """Record since when a client task has been absent; None if it is present again."""
         with self._ledger.write():
             self._ledger.db.execute("UPDATE foreign_task SET absent = ? WHERE seq = ?", (since, one.seq))
 

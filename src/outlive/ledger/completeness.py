@@ -1,11 +1,12 @@
 """The check that a ledger has all tasks of its state directory.
 
-A ledger that was moved away, deleted, or overwritten by another copy is readable, but lacks tasks. So each ledger has a
-name and a count of all attempts ever recorded, and the file `fingerprint` in its directory has both as well. A ledger
-with another name or a smaller count than the file is incomplete.
+If a ledger was moved away, deleted, or overwritten by another copy, the file in its place can be read, but lacks tasks.
+So each ledger contains a name and a count of all attempts ever recorded. The file `fingerprint` in its directory
+contains both as well. If the ledger's name differs from the name in this file, or its count is smaller, the ledger is
+incomplete.
 
-The file is written before the commit that it counts. A process killed in between leaves a count that is one too high:
-the next process that opens the ledger reads all bundles once and corrects the count.
+A new count is written to the file before the attempt is committed. If the process is killed in between, the count is
+one too high. Then the next process that opens the ledger reads all bundles once and corrects the count.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def file_of(ledger: str) -> str:
 def read_fingerprint(ledger: str) -> str:
     """Return the text of the fingerprint: `NAME COUNT`, `new`, or empty if unknown.
 
-    `new` means that no ledger was made yet. A missing file means `new` if there is no directory of tasks either.
+    `new` means that no ledger was made yet. If the file is missing and there is no directory of tasks, the result is
+    also `new`.
     """
     try:
         return read_small(file_of(ledger)).decode("ascii", "replace").strip()
@@ -53,13 +55,16 @@ def had_ledger(ledger: str) -> bool:
 
 
 def is_complete(ledger: str, name: str, attempts: int) -> bool:
-    """Return whether this ledger has all recorded attempts; True without any tasks."""
+    """Return whether this ledger has all recorded attempts.
+
+    A ledger is also complete if no task was recorded yet.
+    """
     known, count = _parse(read_fingerprint(ledger))
     return (known == name and count <= attempts) or not os.path.isdir(os.path.dirname(ledger) + "/tasks")
 
 
 def begin_fingerprint(ledger: str, name: str, attempts: int) -> None:
-    """Write a new fingerprint, which declares the ledger of this name complete."""
+    """Write a new fingerprint, by which the ledger of this name is complete."""
     fd = os.open(file_of(ledger), _FLAGS | os.O_CREAT, 0o600)
     try:
         _write(fd, name, attempts)
@@ -70,9 +75,10 @@ def begin_fingerprint(ledger: str, name: str, attempts: int) -> None:
 def count_attempt(ledger: str, name: str, attempts: int) -> None:
     """Write the new count of attempts, in the transaction that records the attempt.
 
-    An older copy of the ledger does not lower the count. A ledger of another name makes the fingerprint unknown,
-    because one of the two lacks this attempt. If the file cannot be written, the fingerprint stays unknown or one too
-    low, which is safe, and the commit reports the failure of the disk.
+    An older copy of the ledger does not lower the count. If the ledger has another name than the fingerprint, the
+    fingerprint becomes unknown, because one of the two ledgers lacks this attempt. If the file cannot be written, the
+    fingerprint stays unknown or its count is one too low. Both are safe, and the commit reports the failure of the
+    disk.
     """
     try:
         fd = os.open(file_of(ledger), _FLAGS)
@@ -92,14 +98,14 @@ def count_attempt(ledger: str, name: str, attempts: int) -> None:
 
 def restore_by(restorer: Callable[[str], object] | None) -> None:
     """Set the function that this process calls with the path of an incomplete ledger."""
-    global _restorer  # noqa: PLW0603 - a fact about this process
+    global _restorer  # noqa: PLW0603 - the variable applies to the whole process
     _restorer = restorer
 
 
 def restore(ledger: str) -> bool:
-    """Restore the ledger; return False if this process cannot restore it now.
+    """Restore the ledger. Return False if this process cannot restore it now.
 
-    Returns False without a restorer, or if this thread already restores the ledger and would wait for itself.
+    Returns False if no restorer is set, or if this thread is already restoring the ledger and would wait for itself.
     """
     if _restorer is None or is_restoring():
         return False
@@ -108,7 +114,10 @@ def restore(ledger: str) -> bool:
 
 
 def is_restoring() -> bool:
-    """Return whether this thread restores the ledger, and may use it while incomplete."""
+    """Return whether this thread is restoring the ledger.
+
+    Such a thread may use the ledger while it is incomplete.
+    """
     return _restoring_thread == get_ident()
 
 
@@ -124,7 +133,7 @@ class Restoring:
         self._fd = os.open(file_of(ledger), _FLAGS | os.O_CREAT, 0o600)
 
     def __enter__(self) -> Self:
-        global _restoring_thread  # noqa: PLW0603 - the lock lets one thread through
+        global _restoring_thread  # noqa: PLW0603 - only the thread that has the lock sets this variable
         try:
             self._lock()
         except BaseException:
@@ -161,5 +170,8 @@ def _parse(text: str) -> tuple[str, int]:
 
 
 def _write(fd: int, name: str, attempts: int) -> None:
-    """Write a text of fixed length, so that no reader sees digits of an older count."""
+    """Write the fingerprint.
+
+    The text has a fixed length, so that no reader sees digits of an older count.
+    """
     os.pwrite(fd, f"{name} {attempts:019d}\n".encode("ascii"), 0)

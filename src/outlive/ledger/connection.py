@@ -1,4 +1,4 @@
-"""One open ledger file: reading, write transactions and closing."""
+"""An open ledger file: reading, write transactions and closing."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _kept: LedgerFile | None = None
 
 
 def hurry(patience_s: float) -> None:
-    """Keep the ledger open, and limit the wait for locks, in this process.
+    """Keep the ledger open and limit the wait for locks, in this process.
 
-    For a process that a client waits for: only one of its threads may use the ledger. `patience_s` is the time to wait
-    for other processes' locks, in total. `stop_hurrying` ends both, and so does a fork in the child.
+    This is for a process that a client waits for. Only one of its threads may use the ledger. `patience_s` is the total
+    time to wait for other processes' locks. `stop_hurrying` ends both. A fork also ends both in the child.
     """
-    global _is_hurrying  # noqa: PLW0603 - a fact about this process
+    global _is_hurrying  # noqa: PLW0603 - the variable applies to the whole process
     _is_hurrying = True
     open_ledger.be_impatient(patience_s)
 
@@ -40,7 +40,7 @@ def stop_hurrying() -> None:
     open_ledger.be_impatient(None)
 
 
-# A forked child may run for days, and no client waits for it, so it may wait for locks as usual. The fork has
+# No client waits for a forked child, which may run for days. So the child waits for locks as usual. The fork has
 # already closed the kept ledger.
 os.register_at_fork(after_in_child=stop_hurrying)
 
@@ -50,15 +50,15 @@ class LedgerFile:
 
     db: apsw.Connection
     _lender: LedgerFile | None = None
-    """The kept ledger whose connection this ledger shares; None if it has its own."""
+    """The kept ledger whose connection this ledger shares. None if this ledger has its own connection."""
     _uses = 1
-    """How many open ledgers use this ledger's own connection."""
+    """The number of open ledgers that use this ledger's own connection."""
 
     def __init__(self, path: str, now: datetime, *, create: bool = True) -> None:
         """Open the ledger, and restore it first if it is incomplete.
 
-        A keeper passes `create=False`, because a new ledger would not have the keeper's row. An incomplete ledger then
-        raises `LedgerIncomplete`, as it does without a restorer.
+        A keeper passes `create=False`, because a new ledger would not contain the keeper's task. With `create=False`,
+        or if no restorer is set, an incomplete ledger raises `LedgerIncomplete`.
         """
         self._path = path
         self._now = now
@@ -89,8 +89,8 @@ class LedgerFile:
         global _kept  # noqa: PLW0603
         fork_safety.enter()
         try:
-            # Read the file's identity before opening. If the file is replaced in between, the connection counts as one
-            # to the old file, and the ledger is opened again.
+            # Read the file's identity before opening the file. If the file is replaced in between, the connection
+            # counts as a connection to the old file, and the ledger is opened again.
             self._place = _place_of(self._path)
             self.db = open_ledger.connect(self._path, self._now, create=self._may_create)
             self.db.set_wal_hook(self._committed)
@@ -111,14 +111,15 @@ class LedgerFile:
         try:
             if completeness.is_complete(self._path, *open_ledger.fingerprint_in(self.db)):
                 return True
-            # Another process may have counted an attempt that it has not committed yet. The write lock excludes that.
+            # Compare again under the write lock: another process may have counted an attempt that it had not committed
+            # yet.
             with self.write():
                 return completeness.is_complete(self._path, *open_ledger.fingerprint_in(self.db))
         except apsw.Error as error:
             raise self.failure(error) from error
 
     def declare_complete(self) -> None:
-        """Give the ledger a new name, so that no older copy of it counts as complete."""
+        """Give the ledger a new name, so that no older copy counts as complete."""
         with self.write():
             self.db.execute("UPDATE fingerprint SET name = lower(hex(randomblob(8)))")
             completeness.begin_fingerprint(self._path, *open_ledger.fingerprint_in(self.db))
@@ -131,15 +132,21 @@ class LedgerFile:
             raise self.failure(error) from error
 
     def write(self) -> Write:
-        """Return a context that is one write transaction, or part of the one around it."""
+        """Return a context for a write transaction, or for a part of the one around it."""
         return Write(self)
 
     def be_hasty(self) -> None:
-        """Use synchronous=NORMAL: only a power loss can undo commits, and never in part."""
+        """Set synchronous=NORMAL.
+
+        Then only a power loss can undo commits, and it never undoes a part of a commit.
+        """
         self.db.execute("PRAGMA synchronous=NORMAL")
 
     def failure(self, error: apsw.Error) -> Exception:
-        """Return SQLite's failure as an error; with `create`, move a damaged file aside."""
+        """Return Outlive's error for SQLite's error.
+
+        If the ledger was opened with `create`, a damaged file is moved aside.
+        """
         if open_ledger.is_damage(error):
             self.db.close()
             (self._lender or self).log_pages = 0
@@ -153,11 +160,11 @@ class LedgerFile:
         return apsw.SQLITE_OK
 
     def close(self) -> None:
-        """End this use of the ledger; the last use closes the connection or lets it rest."""
+        """End this use of the ledger. The last use closes the connection or lets it rest."""
         (self._lender or self).end_use()
 
     def lend(self, path: str) -> bool:
-        """Count one more use; return False if this connection cannot serve the path."""
+        """Count one more use. Return False if this connection cannot be used for the path."""
         if path != self._path:
             return False
         if self._uses:
@@ -168,7 +175,7 @@ class LedgerFile:
         return True
 
     def end_use(self) -> None:
-        """Count one use less; after the last one, close the connection or let it rest."""
+        """Count one use less. After the last use, close the connection or let it rest."""
         self._uses -= 1
         if self._uses:
             fork_safety.leave()
@@ -183,14 +190,14 @@ class LedgerFile:
             self._disconnect()
 
     def _disconnect(self) -> None:
-        """Close the connection, and let other threads use the ledger even if interrupted."""
+        """Close the connection and let other threads use the ledger."""
         try:
             self.discard()
         finally:
             fork_safety.leave()
 
     def discard(self) -> None:
-        """Close the connection; only now checkpoint a long log, because no process waits."""
+        """Close the connection. Checkpoint a long log now, when no process waits for it."""
         self._fold()
         self.db.close()
 
@@ -199,17 +206,18 @@ class LedgerFile:
         self.log_pages = 0
 
     def rest(self) -> None:
-        """Stop using the ledger but keep it open until `resume`."""
+        """Stop using the ledger, but keep its connection open until `resume`."""
         try:
             self._fold()
         finally:
             fork_safety.rest(self)
 
     def resume(self, now: datetime | None = None) -> bool:
-        """Use a resting ledger again; close it and return False if that is not possible.
+        """Use a resting ledger again. If this is not possible, close it and return False.
 
-        It is not possible after a fork, if another file has replaced the ledger, or if its schema has changed: a write
-        to the file that was moved aside would never be read, and this version must not write to a newer schema.
+        A ledger cannot be used again after a fork. It cannot be used if another file has replaced it, because a write
+        to the old file would never be read. It cannot be used if its schema has changed, because this version must not
+        write to a newer schema.
         """
         if not fork_safety.resume(self):
             return False
@@ -226,10 +234,10 @@ class LedgerFile:
 
     def _has_our_schema(self) -> bool:
         try:
-            self.db.execute("PRAGMA synchronous=FULL")  # the use before may have set NORMAL
+            self.db.execute("PRAGMA synchronous=FULL")  # the last use may have set NORMAL
             return bool(self.db.pragma("user_version") == SCHEMA_VERSION)
         except apsw.Error:
-            return False  # opening the ledger anew reports the failure
+            return False  # the caller opens the ledger again, which reports the failure
 
     def __enter__(self) -> Self:
         return self
@@ -237,14 +245,14 @@ class LedgerFile:
     def __exit__(self, *error: object) -> None:
         global _kept  # noqa: PLW0603
         if any(error) and (self._lender or self) is _kept:
-            _kept = None  # a later use must not find an unfinished transaction
+            _kept = None  # after an error, a transaction may be unfinished, so no later use may get this connection
         self.close()
 
 
 def _place_of(path: str) -> tuple[tuple[int, int] | None, ...]:
     """Return the identities of the ledger's file, its log and the log's index.
 
-    A connection that uses another index would overwrite the writes of other processes.
+    The index counts too, because a connection that uses another index would overwrite the writes of other processes.
     """
     return tuple(open_ledger.file_at(path + suffix) for suffix in ("", "-wal", "-shm"))
 
@@ -252,8 +260,8 @@ def _place_of(path: str) -> tuple[tuple[int, int] | None, ...]:
 class Write:
     """One write transaction, begun with BEGIN IMMEDIATE.
 
-    A deferred transaction that reads first can fail to upgrade with SQLITE_BUSY at once, whatever the timeout is,
-    because its snapshot is stale.
+    A deferred transaction that reads first may have a stale snapshot when it writes. Then it fails at once with
+    SQLITE_BUSY, whatever the timeout is.
     """
 
     def __init__(self, ledger: LedgerFile) -> None:
@@ -288,4 +296,4 @@ class Write:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
         except apsw.Error:
-            pass  # the connection is closed, which undoes the transaction; the caller raises the first error
+            pass  # closing the connection undoes the transaction; the caller raises the first error

@@ -19,12 +19,12 @@ else:
 
 
 class Selection(Value):
-    """A selection of tasks: those that match every given field."""
+    """A selection of tasks: the tasks that match every given field."""
 
     project: str | None = None
     session: str | None = None
     origin: int | None = None
-    """The number of the session that launched the tasks; names repeat across projects."""
+    """The number of the session that launched the tasks. Names of sessions repeat across projects."""
     group: str | None = None
     states: tuple[str, ...] = ()
     since: datetime | None = None
@@ -34,39 +34,40 @@ class Selection(Value):
 class Ledger(Protocol):
     """The durable record of tasks. Its methods are domain verbs.
 
-    Every write is one transaction, durable when the method returns. A method that raises may still have written, so the
-    caller must read again before trying again.
+    Every write is one transaction, which is durable when the method returns. A method that raises may still have
+    written, so the caller must read again before it tries again.
     """
 
     def enqueue(self, launch: Launch, attempt: Attempt) -> Task:
         """Record a new task as queued, with its first attempt.
 
-        An attempt with a start time is recorded as running as well, and the history has both moves. If the project
-        already has a task with this key, nothing is written and that task is returned: of several callers that race,
-        exactly one gets its own id back. An attempt with claims joins the queue in the order of recording, unless its
-        task depends on other tasks. Raises `TooManyWaiting` if the maximum number of tasks is queued already.
+        An attempt with a start time is recorded as queued and then as running, and the history has both moves. If the
+        project already has a task with this key, this method writes nothing and returns that task. So of several
+        callers that race, exactly one gets its own id back. Attempts with claims join the queue in the order of
+        recording, except if the task depends on other tasks. Raises `TooManyWaiting` if the maximum number of tasks is
+        queued already.
         """
 
     def add_attempt(self, task: str, attempt: Attempt) -> bool:
         """Record a further attempt of a task whose newest attempt has ended.
 
-        Returns False, and writes nothing, if the newest attempt has not ended, or if its number is not the one before
-        the new attempt's. In the second case another process was first to retry the task.
+        Returns False, and writes nothing, if the newest attempt has not ended. Also returns False if the number of the
+        new attempt is not the next number, because then another process has retried the task first.
         """
 
     def start(self, task: str, attempt: int, now: datetime) -> bool:
-        """Move an attempt from queued to running; return False if it is not queued."""
+        """Move an attempt from queued to running. Return False if it is not queued."""
 
     def set_condition(self, task: str, attempt: int, condition: Condition | None) -> None:
-        """Set or clear the condition of an attempt; an ended attempt is unchanged."""
+        """Set or clear the condition of an attempt. Do not change an ended attempt."""
 
     def settle(self, settlement: Settlement, again: Attempt | None = None) -> bool:
-        """End an attempt: state, notice and retention, or none of them.
+        """End an attempt: write its state, notice and retention, or none of these.
 
-        `again` is the next attempt of a retried task. The same transaction records it, so that the task never looks
-        ended. Returns False, and only adds the evidence to the record, if the attempt had already ended or a newer one
-        has started. Losing that race is normal (a late keeper, a second reconciler), so it is an answer, not an
-        exception.
+        `again` is the next attempt of a retried task. The same transaction records this attempt, so that the task never
+        looks ended. Returns False, and only adds the evidence to the record, if the attempt had already ended or a
+        newer attempt has started. Such a race is normal, for example with a late keeper or a second reconciler. So the
+        result is False and not an exception.
         """
 
     def add_evidence(self, task: str, attempt: int, evidence: Evidence, now: datetime) -> None:
@@ -82,10 +83,13 @@ class Ledger(Protocol):
         """Return the task that has this key in a project; None if no task has it."""
 
     def tasks(self, selection: Selection) -> Sequence[Task]:
-        """Return the selected tasks, the last recorded first, whatever the clocks said."""
+        """Return the selected tasks.
+
+        The task that was recorded last is the first, whatever the clocks showed.
+        """
 
     def children(self, parents: Sequence[str]) -> Sequence[str]:
-        """Return the ids of the tasks that were launched from inside these tasks."""
+        """Return the ids of the tasks that were launched inside these tasks."""
 
     def unsettled(self) -> Sequence[Task]:
         """Return every task whose newest attempt has not ended."""

@@ -1,8 +1,9 @@
-"""The rule that this process does not fork while the ledger is in use.
+"""The guard that prevents a fork of this process while the ledger is in use.
 
-A forked child would trust its copy of SQLite's table of the parent's open files and locks, and a mutex that another
-thread holds stays locked in the child forever. So one thread at a time uses the ledger, a fork waits until the ledger
-is not in use, and the fork closes a resting ledger, which is kept open for its next use.
+SQLite has a table of this process's open files and locks. A forked child would rely on its copy of this table, which is
+wrong in the child. A mutex that another thread has locked would also stay locked in the child forever. So only one
+thread at a time uses the ledger, and a fork waits until the ledger is not in use. A fork also closes a resting ledger,
+which is kept open for its next use.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _resting: list[_Closable] = []
 
 
 def enter() -> None:
-    """Begin to use a ledger in this thread; wait while another thread uses one."""
+    """Begin to use a ledger in this thread. Wait while another thread uses a ledger."""
     _gate.acquire()
 
 
@@ -34,13 +35,13 @@ def leave() -> None:
 
 
 def rest(ledger: _Closable) -> None:
-    """Keep a ledger open without using it; a fork may close it from now on."""
+    """Keep a ledger open without using it. From now on, a fork may close it."""
     _resting.append(ledger)
     leave()
 
 
 def resume(ledger: _Closable) -> bool:
-    """Use a resting ledger again; return False if a fork has closed it."""
+    """Use a resting ledger again. Return False if a fork has closed it."""
     enter()
     if ledger in _resting:
         _resting.remove(ledger)
@@ -56,7 +57,7 @@ def _before() -> None:
 
 
 def _in_child() -> None:
-    global _gate  # noqa: PLW0603 - the parent's lock belongs to a thread that the child lacks
+    global _gate  # noqa: PLW0603 - the parent's lock may belong to a thread that does not exist in the child
     _gate = RLock()
 
 

@@ -1,4 +1,4 @@
-"""A ledger that stays open between two uses, because opening it is expensive."""
+"""A ledger that stays open between two uses, because opening a ledger is slow."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ if TYPE_CHECKING:
 
 
 class KeptOpenLedger:
-    """A ledger that is opened at its first use and kept open, for several threads.
+    """A ledger that is opened at its first use and then kept open.
 
-    It stays open until `close`, until this object is deleted, or until a fork closes it.
+    Several threads may use this object.
+
+    The ledger stays open until `close` is called, until this object is deleted, or until a fork closes the ledger.
     """
 
     _ledger: SqliteLedger | None = None
@@ -22,7 +24,7 @@ class KeptOpenLedger:
         self._may_create = create
 
     def take(self, now: datetime) -> SqliteLedger:
-        """Return the ledger; the caller must close the ledger or put it back."""
+        """Return the ledger. The caller must close the ledger or put it back."""
         ledger, self._ledger = self._ledger, None
         if ledger is not None and ledger.resume(now):
             return ledger
@@ -36,7 +38,7 @@ class KeptOpenLedger:
         ledger.rest()
 
     def use(self, now: datetime) -> Use:
-        """Return a context in which the ledger may be used; an error closes the ledger."""
+        """Return a context in which the ledger may be used. An error closes the ledger."""
         return Use(self, now)
 
     def close(self) -> None:
@@ -46,7 +48,10 @@ class KeptOpenLedger:
         self._ledger = None
 
     def __del__(self) -> None:
-        """Close the kept ledger, so that many clients do not use up the file descriptors."""
+        """Close the kept ledger.
+
+        Otherwise a program that makes many of these objects would use up its file descriptors.
+        """
         self.close()
 
 

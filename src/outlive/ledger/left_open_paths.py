@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from outlive.ledger import rows
     from outlive.ledger.sqlite import SqliteLedger
 
-# Select newest attempts that failed and have a notice made since the first moment, or since the second moment if a
-# session has not acknowledged the notice. Only the newest notices are searched, so that the cost does not grow with
-# the ledger.
+# Select the newest attempts of tasks that ended without success and whose notice was made since the first moment. If a
+# session has not acknowledged the notice, the second moment counts instead. Only the newest notices are searched, so
+# that the cost does not grow with the ledger.
 _FAILED = f"""
     SELECT newest.task, newest.left_known,
         EXISTS (SELECT 1 FROM left_path WHERE left_path.task = newest.task)
@@ -33,8 +33,7 @@ _MOST_ENDINGS = 300
 _ALL_ARE_KNOWN = """
     UPDATE attempt SET left_known = 1 WHERE task = ?1 AND number = ?2 AND settled_at IS NOT NULL
     AND number = (SELECT task.attempt FROM task WHERE task.id = ?1)"""
-# If two tasks left one path changed, the task that began its change later is named, because it changed the path
-# last.
+# If two tasks left the same path changed, only the task that changed the path later is recorded.
 _SUPERSEDE = "DELETE FROM left_path WHERE path = ? AND task <> ? AND opened_at < ?"
 _COLUMNS = "path, name, scope, is_stash, opened_at, command, found, left, must_be_same, written"
 _ADD = f"INSERT INTO left_path (task, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -49,19 +48,22 @@ class FailedTask(Value):
 
     task: str
     is_known: bool
-    """Whether all paths that the task left changed are in the ledger."""
+    """Whether the ledger has all paths that the task left changed."""
     has_left: bool
-    """Whether the ledger has any path that the task left changed."""
+    """Whether the ledger has at least one path that the task left changed."""
 
 
 class LeftOpenPaths:
-    """The part of the ledger that records what ended tasks left changed."""
+    """The part of the ledger that records the paths that ended tasks left changed."""
 
     def __init__(self, ledger: SqliteLedger) -> None:
         self._ledger = ledger
 
     def record(self, task: str, attempt: int, paths: Sequence[LeftPath]) -> None:
-        """Record all paths that an attempt left changed, unless a newer attempt has begun."""
+        """Record all paths that an attempt left changed.
+
+        Nothing is recorded if the task has a newer attempt.
+        """
         with self._ledger.write():
             self._ledger.db.execute(_ALL_ARE_KNOWN, (task, attempt))
             if not self._ledger.db.changes():
@@ -74,7 +76,8 @@ class LeftOpenPaths:
     def failed(self, recent: datetime, untold: datetime) -> list[FailedTask]:
         """Return the tasks that ended without success since `recent`.
 
-        If a session has not acknowledged the notice of such a task, `untold` counts instead of `recent`.
+        If a session has not acknowledged the notice of such a task, the earlier moment `untold` counts instead of
+        `recent`.
         """
         found = self._ledger.select(_FAILED, (_MOST_ENDINGS, to_micros(recent), to_micros(untold)))
         return [FailedTask(task=task, is_known=bool(known), has_left=bool(left)) for task, known, left in found]
@@ -87,7 +90,10 @@ class LeftOpenPaths:
         return [(row[0], _from(row[1:])) for row in self._ledger.select(query, tuple(cells))]
 
     def below(self, task: str, directory: str, after: str | None = None, limit: int | None = None) -> list[LeftPath]:
-        """Return the paths that a task left below a directory, sorted, from `after` on."""
+        """Return the sorted paths that a task left changed below a directory.
+
+        With `after`, only the paths that sort after it are returned.
+        """
         first = os.fsencode(directory.rstrip("/") + "/")
         query = f"SELECT {_COLUMNS} FROM left_path WHERE task = ? AND path > ? AND path < ? ORDER BY path LIMIT ?"
         begin = first if after is None else os.fsencode(after)
@@ -95,9 +101,10 @@ class LeftOpenPaths:
         return [_from(row) for row in found]
 
     def tasks_below(self, tasks: Sequence[str], directory: str, *others: str) -> list[str]:
-        """Return the tasks of a list that left a path changed below a directory.
+        """Return the given tasks that left a path below a directory changed.
 
-        A task that left one of `others` changed is returned as well. The result is in reverse order of `tasks`.
+        A task that left one of the paths `others` changed is returned as well. The result has the reverse order of
+        `tasks`.
         """
         if not tasks:
             return []
@@ -114,7 +121,7 @@ class LeftOpenPaths:
         return [str(task) for (task,) in found]
 
     def count(self, task: str) -> int:
-        """Return how many paths a task left changed that are not known to be restored."""
+        """Return the number of a task's paths that are recorded as left changed."""
         return int(self._ledger.select("SELECT count(*) FROM left_path WHERE task = ?", (task,))[0][0])
 
     def names(self) -> list[bytes]:
@@ -122,13 +129,13 @@ class LeftOpenPaths:
         return [row[0] for row in self._ledger.select("SELECT DISTINCT path FROM left_path")]
 
     def restore(self, task: str, paths: Iterable[LeftPath]) -> None:
-        """Forget paths that are not in the state any more in which the task left them."""
+        """Delete paths that have changed again since the task left them."""
         with self._ledger.write():
             cells = [(task, os.fsencode(each.path)) for each in paths]
             self._ledger.db.executemany("DELETE FROM left_path WHERE task = ? AND path = ?", cells)
 
     def forget(self, before: datetime) -> None:
-        """Forget the paths of tasks that ended before a moment."""
+        """Delete the paths of tasks that ended before a moment."""
         with self._ledger.write():
             self._ledger.db.execute(_FORGET, (to_micros(before),))
 

@@ -23,8 +23,8 @@ _NOTICE = """
     SELECT notice.seq, notice.id, notice.task, notice.attempt, kind, notice.origin, state, notice.created_at, claimer,
         tries, presented_to, last_error, is_quiet
     FROM notice"""
-# Conditions for notices that may be presented at a boundary, at other moments, or by waking a session. `ever` selects
-# all notices that are not acknowledged.
+# The SQL conditions for notices that may be presented at a boundary, at another moment (`now`), or by waking a session.
+# `ever` selects all open notices.
 _WHEN = {
     "ever": "1",
     "boundary": f"(state <> 'presented' OR tries < {MOST_PRESENTATIONS})",
@@ -46,18 +46,19 @@ _PRESENT_ALL = """
     UPDATE notice SET state = 'presented', claimer = NULL, tries = tries + 1, presented_to = ?, presented_at = ?,
         last_error = NULL
     WHERE state = 'claimed' AND claimer = ?"""
-# Reading a task's result acknowledges all its open notices: its ending, the end of its group, and earlier ones.
+# A session that reads a task's result acknowledges all open notices of the task: the ending, the end of the group, and
+# earlier notices.
 _READ = f"UPDATE notice SET state = 'acked', claimer = NULL, closed_at = ? WHERE task = ? AND {OPEN} RETURNING id"
 _SHOWN_TO = f"""
     SELECT DISTINCT shown.task, task.origin FROM shown JOIN task ON task.id = shown.task
     WHERE shown.session IN ({{}}) AND task.origin IS NOT NULL AND (
         EXISTS (SELECT 1 FROM notice WHERE notice.task = task.id AND notice.{OPEN})
         OR EXISTS (SELECT 1 FROM attempt WHERE attempt.task = task.id AND settled_at IS NULL))"""
-# The ending of a task's newest attempt, and the ending of a group if the task was the last of it.
+# The notice of a task's newest ending, and the notice of its group's ending if this task was the last of the group.
 _ENDING = """
     JOIN task ON task.id = notice.task AND task.attempt = notice.attempt
     WHERE notice.task = ? AND kind IN ('ended', 'lost', 'group_ended') ORDER BY notice.seq"""
-# Endings of tasks that the session's lineage launched, and endings of other sessions' tasks presented to the
+# Endings of tasks that the session's lineage launched, and endings of other sessions' tasks that were presented to the
 # lineage.
 _TOLD_SINCE = """
     SELECT task.id FROM task JOIN attempt newest ON newest.task = task.id AND newest.number = task.attempt
@@ -75,7 +76,7 @@ _SPANS = f"""
     WHERE task.notify IN {AWAITED} AND task.origin IN (
         SELECT kin.seq FROM session own JOIN session kin ON kin.lineage = own.lineage WHERE own.seq = ?)
     ORDER BY task.seq DESC LIMIT ?"""
-# The newest tasks of a long batch are enough. Counting all would make a notice cost more with each task.
+# The newest tasks of a long batch are enough. If all tasks were counted, each task would make a notice slower.
 _MOST_SPANS = 400
 _ORIGIN = """
     SELECT task.origin, session.lineage, task.boundary FROM task JOIN session ON session.seq = task.origin
@@ -129,9 +130,9 @@ class Notices:
         return {row[0] for row in self._ledger.select(query, tuple(tasks))}
 
     def parts_of(self, whole: Notice, origins: Sequence[int], tasks: Sequence[str], when: When) -> list[Notice]:
-        """Return the open notices of a group's members made before the group's notice.
+        """Return the open notices of a group's members from before the group's notice.
 
-        The members' other notices are left out, because they may belong to another session.
+        Only notices of the given sessions and tasks are returned. Other notices may be for another session.
         """
         inside, named = ", ".join(str(int(origin)) for origin in origins), ", ".join("?" * len(tasks))
         query = f"""
@@ -140,17 +141,17 @@ class Notices:
         return self._notices(query, (whole.seq, whole.task, *tasks))
 
     def told_since(self, origins: Sequence[int], kin: Collection[int], since: datetime, limit: int) -> list[str]:
-        """Return the newest tasks whose ending was acknowledged.
+        """Return the newest tasks whose endings were acknowledged.
 
-        These are tasks of `origins` that ended since `since`, and others whose ending a session of `kin` was shown
-        since then.
+        These are tasks of `origins` that ended since `since`, and other tasks whose endings were presented to a session
+        of `kin` since then.
         """
         inside, told = (", ".join(str(int(one)) for one in each) for each in (origins, kin))
         found = self._ledger.select(_TOLD_SINCE.format(origins=inside, kin=told), (to_micros(since), limit))
         return [row[0] for row in found]
 
     def presented_to(self, session: int, limit: int) -> list[Notice]:
-        """Return the newest notices presented to a session that it has not confirmed."""
+        """Return the newest notices that a session was shown and has not confirmed."""
         query = f"{_NOTICE} WHERE presented_to = ? AND state = 'presented' ORDER BY seq DESC LIMIT ?"
         return self._notices(query, (session, limit))
 
@@ -161,9 +162,10 @@ class Notices:
                 self._ledger.db.execute("INSERT OR IGNORE INTO shown (task, session) VALUES (?, ?)", (task, session))
 
     def tasks_shown_to(self, sessions: Collection[int]) -> list[tuple[str, int]]:
-        """Return the tasks that one of the given sessions was shown as running.
+        """Return the tasks that were shown to one of the given sessions as running.
 
-        Each comes with the session that launched it. Only tasks that still run or have an open notice are returned.
+        Each task comes with the session that launched it. Only tasks that still run or have an open notice are
+        returned.
         """
         inside = ", ".join(str(int(session)) for session in sessions)
         return [(row[0], row[1]) for row in self._ledger.select(_SHOWN_TO.format(inside))]
@@ -180,11 +182,14 @@ class Notices:
         return [row[0] for row in self._ledger.select(query, (task,))]
 
     def find(self, prefix: str) -> list[Notice]:
-        """Return at most two notices whose id begins with a prefix; two mean an ambiguity."""
+        """Return at most two notices whose ids begin with a prefix.
+
+        Two notices mean that the prefix is ambiguous.
+        """
         return self._notices(f"{_NOTICE} WHERE id >= ? AND id < ? ORDER BY id LIMIT 2", (prefix, prefix + "{"))
 
     def claim(self, notices: Sequence[Notice], claimer: str) -> None:
-        """Claim notices in the name of a lease that is held."""
+        """Claim notices in the name of a valid lease."""
         with self._ledger.write():
             for notice in notices:
                 self._ledger.db.execute(_CLAIM, (claimer, notice.id))
@@ -212,15 +217,15 @@ class Notices:
             return [row[0] for row in self._ledger.select(_CONFIRM, (to_micros(now), session))]
 
     def acknowledge(self, notices: Sequence[Notice], now: datetime) -> list[str]:
-        """Acknowledge notices; return the ids of those that were open."""
+        """Acknowledge notices. Return the ids of the notices that were open until now."""
         return self._each(notices, _CLOSE, lambda notice: ("acked", to_micros(now), notice.id))
 
     def dismiss(self, notices: Sequence[Notice], now: datetime) -> list[str]:
-        """Dismiss notices; return the ids of those that were open."""
+        """Dismiss notices. Return the ids of the notices that were open until now."""
         return self._each(notices, _CLOSE, lambda notice: ("dismissed", to_micros(now), notice.id))
 
     def read(self, task: str, now: datetime) -> list[str]:
-        """Acknowledge the open notices of a task whose result was read; return their ids."""
+        """Acknowledge the open notices of a task whose result was read. Return their ids."""
         with self._ledger.write():
             return [row[0] for row in self._ledger.select(_READ, (to_micros(now), task))]
 
@@ -232,17 +237,26 @@ class Notices:
         return self._notices(_NOTICE + _ENDING, (task,))
 
     def reserved_by(self, task: str) -> str | None:
-        """Return the lease that an ending is reserved for, even a released one, or None."""
+        """Return the lease for which a task's ending is reserved, or None.
+
+        The lease may have been released already.
+        """
         found = self._ledger.select("SELECT reserved_by FROM task WHERE id = ?", (task,))
         return found[0][0] if found else None
 
     def reserve(self, task: str, claimer: str) -> None:
-        """Reserve a task's ending for a lease, which claims the notice from the start."""
+        """Reserve a task's ending for a lease.
+
+        When the task ends, its notice is claimed at once in the name of this lease.
+        """
         with self._ledger.write():
             self._ledger.db.execute("UPDATE task SET reserved_by = ? WHERE id = ?", (claimer, task))
 
     def members_of(self, task: str) -> frozenset[str]:
-        """Return the tasks of a task's group, including the task; empty without a group."""
+        """Return the tasks of a task's group, including the task itself.
+
+        The result is empty if the task has no group.
+        """
         return frozenset(row[0] for row in self._ledger.select(MEMBERS, (task,)))
 
     def remaining(self, task: str) -> int:
@@ -252,8 +266,8 @@ class Notices:
     def running_of_session(self, origin: int) -> tuple[int, int]:
         """Return how many tasks of a session's lineage run, and the size of their batch.
 
-        The batch is the tasks launched since the lineage last had no running task. Tasks that no session waits for do
-        not count.
+        The batch consists of the tasks that were launched since the lineage last had no running task. Tasks that no
+        session waits for do not count.
         """
         newest = self._ledger.select(_SPANS, (origin, _MOST_SPANS))
         return count_running([(row[0], row[1]) for row in reversed(newest)])

@@ -18,8 +18,8 @@ from outlive.domain.errors import (
     hint_after,
 )
 
-# apsw imports `collections.abc`, which would load all of `collections`. That takes a tenth of an interpreter's start.
-# apsw keeps only one class and not the package, so a stand-in is enough.
+# apsw imports `collections.abc`, which would load all of `collections`. This import takes a tenth of an interpreter's
+# start. apsw keeps only one class and not the package, so a temporary replacement of the package is enough.
 if "collections" not in sys.modules:
     import _collections_abc
 
@@ -43,21 +43,26 @@ __all__ = ["apsw", "be_impatient", "connect", "fold_when_long", "journal_mode", 
 
 _MIGRATIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
 SCHEMA_VERSION = 16
-_REBUILD = "what runs goes on; the next command restores the records from the tasks' files (`outlive audit --rebuild`)"
+_REBUILD = (
+    "running tasks continue; the next command restores the records from the tasks' files (`outlive audit --rebuild`)"
+)
 PATIENCE_S = 10
 _PATIENCE_TRIES = PATIENCE_S * 50
 _impatient_after: float | None = None
 _DESCRIPTORS = 6  # the file, its log, its index, their directory, and two spare ones
 
-# Usually no other process has the ledger open, so SQLite's defaults do not fit. The last process to close would
-# checkpoint the log at every launch, which costs three syncs. With that switched off, SQLite forgets how much was
-# checkpointed, and the log grows without limit. So Outlive checkpoints a log of this length. The next process to
-# open the ledger reads a log of this length in well under a millisecond.
+# The length in pages at which Outlive checkpoints the log. SQLite's defaults do not fit, because usually no other
+# process has the ledger open. By default, the last process that closes the ledger checkpoints the log, so every launch
+# would cost three more syncs. If this is switched off, SQLite forgets how much was checkpointed, and the log grows
+# without limit. A process that opens the ledger reads a log of this length in well under a millisecond.
 _LONGEST_LOG = 100
 
 
 def journal_mode(version: tuple[int, ...]) -> str:
-    """Return the journal mode: WAL only if this SQLite does not silently lose commits."""
+    """Return the journal mode for a version of SQLite.
+
+    WAL is used only if this version does not silently lose commits in this mode.
+    """
     mended = version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
     return "wal" if mended else "truncate"
 
@@ -65,7 +70,8 @@ def journal_mode(version: tuple[int, ...]) -> str:
 def connect(path: str, now: datetime, *, create: bool = True) -> apsw.Connection:
     """Return a connection to a ledger of the current schema.
 
-    A damaged file is moved aside, and an error reports that. Without `create` it stays, and a missing file is an error.
+    A damaged file is moved aside, and an error reports this. Without `create`, a damaged file stays in place, and a
+    missing file is an error.
     """
     try:
         return _connect(path, create=create) or _connect(path, create=create) or _raise_busy(path)
@@ -82,7 +88,7 @@ def connect(path: str, now: datetime, *, create: bool = True) -> apsw.Connection
 
 
 def file_at(path: str) -> tuple[int, int] | None:
-    """Return device and inode of the file at a path; None if no file is there."""
+    """Return the device and inode of the file at a path; None if there is no file."""
     try:
         found = os.stat(path)
     except OSError:
@@ -91,11 +97,16 @@ def file_at(path: str) -> tuple[int, int] | None:
 
 
 def _raise_busy(path: str) -> apsw.Connection:
-    raise Unavailable(f"the ledger {path} is deleted or emptied again and again", "find out by whom, then try again")
+    raise Unavailable(
+        f"the ledger {path} is deleted or emptied again and again", "find out which program does this, then try again"
+    )
 
 
 def _connect(path: str, *, create: bool) -> apsw.Connection | None:
-    """Return a connection; None if the ledger was replaced and must be opened again."""
+    """Return a connection.
+
+    Returns None if the ledger was replaced and must be opened again.
+    """
     if create:
         _create_private(path)
     # Read the file's identity before opening. If the file is replaced in between, the connection counts as one to the
@@ -109,15 +120,15 @@ def _connect(path: str, *, create: bool) -> apsw.Connection | None:
         connection.execute("PRAGMA synchronous=FULL")
         version = connection.pragma("user_version")
         if version == 0 and not create:
-            raise Broken(f"the ledger {path} is empty", "the exit record waits to be read")
+            raise Broken(f"the ledger {path} is empty", "the exit record is kept, and is read later")
         if version < SCHEMA_VERSION:
             if not _migrate(connection, path, place):
                 connection.close()
                 return None
         elif version > SCHEMA_VERSION:
             raise NewerLedger(
-                f"the ledger {path} has schema {version}, this Outlive knows {SCHEMA_VERSION}",
-                "upgrade this Outlive; what runs goes on, and its exit record waits to be read",
+                f"the ledger {path} has schema {version}, but this version of Outlive knows only {SCHEMA_VERSION}",
+                "upgrade this Outlive; running tasks continue, and their exit records are kept",
             )
     except BaseException:
         connection.close()
@@ -126,10 +137,10 @@ def _connect(path: str, *, create: bool) -> apsw.Connection | None:
 
 
 def _wait_a_little(tries: int) -> bool:
-    """Sleep before the next try for a lock; return False once ten seconds are over.
+    """Sleep before the next try for a lock. Return False if the time is over.
 
-    `be_impatient` sets a lower limit. The first sleep is 0.2 ms, because a transaction takes about a millisecond, and
-    SQLite's own handler begins with one or two.
+    The time limit is ten seconds, or shorter after `be_impatient`. The first sleep is 0.2 ms, because a transaction
+    takes about 1 ms. SQLite's own handler would begin with a sleep of 1 or 2 ms.
     """
     time.sleep(min(0.0002 * 2 ** min(tries, 7), 0.02))
     if _impatient_after is not None and time.monotonic() > _impatient_after:
@@ -138,25 +149,25 @@ def _wait_a_little(tries: int) -> bool:
 
 
 def be_impatient(seconds: float | None) -> None:
-    """Limit this process's wait for locks, in total; None restores the usual limit."""
-    global _impatient_after  # noqa: PLW0603 - a fact about this process
+    """Limit this process's total wait for locks. None restores the usual limit."""
+    global _impatient_after  # noqa: PLW0603 - the variable applies to the whole process
     _impatient_after = None if seconds is None else time.monotonic() + seconds
 
 
 def fold_when_long(connection: apsw.Connection, log_pages: int) -> None:
-    """Copy a long log into the file (a checkpoint), unless another process reads it."""
+    """Copy a long log into the file (a checkpoint), unless a process reads it."""
     if log_pages > _LONGEST_LOG:
         connection.set_busy_timeout(0)
         try:
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error:
-            pass  # the commits are safe in the log; the next commit tries again
+            pass  # the commits are safe in the log, and the checkpoint is tried again later
         finally:
             connection.set_busy_handler(_wait_a_little)
 
 
 def _create_private(path: str) -> None:
-    """Create the ledger's file with mode 0600; SQLite would use the umask."""
+    """Create the ledger's file with mode 0600. SQLite would use the umask instead."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     except FileExistsError:
@@ -166,8 +177,8 @@ def _create_private(path: str) -> None:
 class _Alone:
     """The lock under which a process creates, upgrades or moves the ledger's file.
 
-    SQLite's own locks are not enough: switching to WAL fails at once while other processes connect, and a file that is
-    moved aside takes its locks with it.
+    SQLite's own locks are not enough. Switching to WAL fails at once while other processes connect. If a file is moved
+    aside, its locks move with it, and do not protect the new file.
     """
 
     def __init__(self, path: str) -> None:
@@ -183,10 +194,11 @@ class _Alone:
 
 
 def _migrate(connection: apsw.Connection, path: str, place: tuple[int, int] | None) -> bool:
-    """Create or upgrade the schema; return False if the ledger must be opened again.
+    """Create or upgrade the schema. Return False if the ledger must be opened again.
 
-    Returns False if another process has replaced the file, or if a former ledger is empty because it was deleted or its
-    log is damaged. Then its remaining files are moved aside and never overwritten.
+    Returns False if another process has replaced the file. Also returns False if the file is empty but a ledger existed
+    before, because the ledger was deleted or its log is damaged. Then the remaining files are moved aside and never
+    overwritten.
     """
     with _Alone(path):
         if place is None or file_at(path) != place:
@@ -200,9 +212,10 @@ def _migrate(connection: apsw.Connection, path: str, place: tuple[int, int] | No
 
 
 def _replace_emptied(path: str) -> None:
-    """Replace an emptied ledger by a new one with nothing but the schema.
+    """Replace an emptied ledger by a new ledger that has only the schema.
 
-    A process that opened the emptied file earlier holds a lock on it, and would block all others as long as it lives.
+    The emptied file itself is not used again. A process that opened the file earlier has a lock on it, and would block
+    all other processes as long as it lives.
     """
     if _has_remains(path):
         _move_aside(path, "empty")
@@ -250,8 +263,8 @@ def translated(error: apsw.Error, path: str) -> OutliveError:
     """Return Outlive's error for an error of SQLite, with a hint for the user."""
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         return Unavailable(
-            f"the ledger {path} is locked by another process for longer than can be waited for",
-            "try again; if it stays so, a process that holds it may be stopped (state T in `ps`)",
+            f"the ledger {path} is locked by another process, and the wait took too long",
+            "try again; if the error stays, look for a stopped process (state T in `ps`) that has the ledger open",
         )
     if isinstance(error, apsw.FullError):
         return DiskFull(f"the disk under {path} is full", "free some space; nothing that was recorded is lost")
@@ -270,8 +283,11 @@ def translated(error: apsw.Error, path: str) -> OutliveError:
 
 
 def _is_short_of_descriptors() -> bool:
-    """Return whether a lack of descriptors may be the cause, which SQLite conceals."""
-    from resource import RLIMIT_NOFILE, getrlimit  # noqa: PLC0415 - only when something is wrong
+    """Return whether too few free file descriptors may be the cause of an error.
+
+    SQLite does not report this cause.
+    """
+    from resource import RLIMIT_NOFILE, getrlimit  # noqa: PLC0415 - imported here, because it is needed only after an error
 
     try:
         return getrlimit(RLIMIT_NOFILE)[0] - len(os.listdir("/proc/self/fd")) < _DESCRIPTORS
@@ -282,8 +298,8 @@ def _is_short_of_descriptors() -> bool:
 def is_damage(error: apsw.Error) -> bool:
     """Return whether an error means that the ledger will never be readable again.
 
-    SQLite's I/O error for a short log counts: the log was deleted or emptied while open, and the error lasts as long as
-    the longest task.
+    SQLite's I/O error for a log that is too short counts as well. Then the log was deleted or emptied while processes
+    had it open, and the error lasts until the last task has ended.
     """
     if isinstance(error, apsw.IOError):
         return getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_SHORT_READ
@@ -293,15 +309,18 @@ def is_damage(error: apsw.Error) -> bool:
 def damaged(path: str, error: apsw.Error) -> OutliveError:
     """Return the error for a damaged ledger that stays in place.
 
-    If a keeper moved the ledger aside, the next reader would find an empty ledger and no explanation.
+    A keeper does not move the ledger aside, because then the next reader would find an empty ledger and no explanation.
     """
-    return Broken(f"the ledger {path} is damaged ({error})", "whoever is asked next will move it aside")
+    return Broken(f"the ledger {path} is damaged ({error})", "the next command moves the damaged file aside")
 
 
 def quarantine(path: str, now: datetime, error: apsw.Error) -> OutliveError:
-    """Move a damaged ledger aside, never to be changed, and return the error for it."""
+    """Move a damaged ledger aside, and return the error that reports it.
+
+    The file that was moved aside is never changed.
+    """
     with _Alone(path):
-        # Another process may have moved the file and created a new one during the wait for the lock.
+        # During the wait for the lock, another process may have moved the damaged file and created a new ledger.
         if not _is_damaged(path):
             return Unavailable(
                 f"the ledger {path} was found damaged ({error}) and has been replaced by another process meanwhile",
@@ -312,12 +331,12 @@ def quarantine(path: str, now: datetime, error: apsw.Error) -> OutliveError:
 
 
 def _has_remains(path: str) -> bool:
-    """Return whether the ledger's file or its log, not the log's index, has content."""
+    """Return whether the ledger's file or its log, without the index, has content."""
     return any(os.path.exists(path + suffix) and os.path.getsize(path + suffix) for suffix in ("", "-wal"))
 
 
 def _move_aside(path: str, when: str) -> str:
-    from outlive.bundle.atomic_file import temporary_name  # noqa: PLC0415 - only for a broken ledger
+    from outlive.bundle.atomic_file import temporary_name  # noqa: PLC0415 - imported here, because only a damaged ledger needs it
 
     aside = temporary_name(f"{path}.broken-{when}")
     for suffix in ("-wal", "-shm", ""):

@@ -1,4 +1,4 @@
-"""The queue in the ledger: which attempts are ahead of a queued one."""
+"""The queue in the ledger: the attempts that are ahead of a queued attempt."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.queueing import Claim
     from outlive.ledger.sqlite import SqliteLedger
 
-# Few attempts are live, and each has few claims, so this search needs no index on names.
+# Few attempts are queued or running, and each has few claims. So this search needs no index on the claims' names.
 _AHEAD = """
     SELECT attempt.task, attempt.number, attempt.state = 'running'
     FROM attempt INDEXED BY attempt_unsettled JOIN task ON task.id = attempt.task
@@ -26,7 +26,7 @@ class QueueOrder:
         self._ledger = ledger
 
     def join(self, task: str, attempt: int) -> None:
-        """Draw a ticket for an attempt whose dependencies are met, unless it has one."""
+        """Draw a ticket for an attempt whose dependencies are met, if it has no ticket."""
         with self._ledger.write():
             self._ledger.db.execute(DRAW_TICKET, (task, attempt))
 
@@ -36,8 +36,8 @@ class QueueOrder:
         if found is None or found.state != "queued":
             return None
         pending, failed = [], []
-        # A dependency that was met once stays met. So dependencies are checked only if no earlier attempt of the task
-        # has started.
+        # A dependency that was met stays met. So if an earlier attempt of the task has started, the dependencies are
+        # not checked again.
         has_begun = any(attempt.started_at is not None for attempt in found.attempts[:-1])
         for dependency in () if has_begun else found.launch.after:
             other = self._ledger.task(dependency.task)

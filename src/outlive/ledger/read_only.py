@@ -1,7 +1,7 @@
-"""The ledger opened for reading only, for shell completion.
+"""A read-only view of the ledger, for shell completion.
 
-A completion cannot report that it created, upgraded or moved a ledger. So this module changes nothing, waits at most
-100 ms, and raises an error if it cannot read the ledger.
+A completion cannot show a message, for example that it created, upgraded or moved a ledger. So this module changes no
+file, waits at most 100 ms, and raises an error if it cannot read the ledger.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _PATIENCE_MS = 100
 
 
 class ReadOnlyLedger(SqliteLedger):
-    """The ledger as it is on disk now, opened for reading only."""
+    """The ledger as it is on disk now, opened only for reading."""
 
     def __init__(self, path: str) -> None:
-        # SQLite would open a FIFO or a device at this path, and block.
+        # Check this first, because SQLite would also open a FIFO or a device at this path, and block.
         if not os.path.isfile(path):
-            raise Unavailable(f"there is no ledger {path}", "the first `outlive run` makes it")
+            raise Unavailable(f"there is no ledger {path}", "the first `outlive run` creates it")
         self._path = path
         self.log_pages = 0
         fork_safety.enter()
@@ -33,7 +33,7 @@ class ReadOnlyLedger(SqliteLedger):
             raise
 
     def failure(self, error: apsw.Error) -> Exception:
-        """Return the error with a hint for the user; leave a damaged ledger in place."""
+        """Return the error with a hint for the user. Leave a damaged ledger in place."""
         return translated(error, self._path)
 
 
@@ -43,7 +43,10 @@ def _read_only(path: str) -> apsw.Connection:
     try:
         connection.set_busy_timeout(_PATIENCE_MS)
         if connection.pragma("user_version") != SCHEMA_VERSION:
-            raise Unavailable(f"the ledger {path} is of another version", "any other command says more")
+            raise Unavailable(
+                f"the ledger {path} is of another version",
+                "run another command, for example `outlive list`, to see the reason",
+            )
     except BaseException:
         connection.close()
         raise

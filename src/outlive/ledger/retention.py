@@ -1,8 +1,8 @@
 """The rules that say which ended tasks may be deleted.
 
 A task may be deleted if it has ended, its notices need no more delivery, and its deletion date has passed. If the
-output of all tasks is too large, the oldest may be deleted earlier. A task that a queued task depends on is never
-deleted, nor one with a notice that a session is still owed.
+output of all tasks is too large, the oldest tasks may be deleted earlier. A task is never deleted while a queued task
+depends on it, or while one of its notices must still be delivered to a session.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from outlive.ledger.sqlite import SqliteLedger
 
-# A notice is owed if it is open, belongs to a session, and was not yet presented the maximum number of times.
+# A notice must still be delivered (is "owed") if it is open, belongs to a session, and was not yet presented the
+# maximum number of times.
 _OWED = f"state IN ('pending', 'claimed', 'presented') AND session IS NOT NULL AND tries < {MOST_PRESENTATIONS}"
 _MAY_GO = f"""
     newest.settled_at IS NOT NULL
@@ -64,9 +65,9 @@ class Retention:
         self._ledger = ledger
 
     def last_but_one_launch(self, now: datetime) -> datetime:
-        """Return when the task before the newest was launched, or `now` without one.
+        """Return the launch time of the second newest task, or `now` without such a task.
 
-        The caller compares this time with `now`, to detect a clock that has leapt ahead.
+        The caller compares this time with `now`, to detect a clock that was set forward by mistake.
         """
         rows = self._ledger.select("SELECT created_at FROM task ORDER BY seq DESC LIMIT 1 OFFSET 1")
         return from_micros(rows[0][0]) if rows else now
@@ -85,7 +86,10 @@ class Retention:
         return [_deletable(row) for row in self._ledger.select(_OLDEST, (to_micros(settled_by), limit))]
 
     def delete(self, tasks: Sequence[str]) -> list[str]:
-        """Delete the tasks that may still be deleted, not their files; return their ids."""
+        """Delete the records of the tasks that may still be deleted. Return their ids.
+
+        The files of the tasks are not deleted.
+        """
         gone = []
         with self._ledger.write():
             for task in tasks:

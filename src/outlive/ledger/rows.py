@@ -31,7 +31,7 @@ ATTEMPT_COLUMNS = (
 
 
 def text(given: str | None) -> str | bytes | None:
-    """Return free text as a cell: a blob if it has bytes that are not UTF-8."""
+    """Return free text as a cell. The cell is a blob if the text is not valid UTF-8."""
     if given is None:
         return None
     try:
@@ -42,7 +42,7 @@ def text(given: str | None) -> str | bytes | None:
 
 
 def sentence(given: str | None) -> str | None:
-    """Return a text of Outlive as a cell; escape a name's bytes that are not UTF-8."""
+    """Return a sentence as a cell. Escape bytes of names that are not valid UTF-8."""
     return given if given is None else given.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -163,7 +163,7 @@ def launch_from(row: Row) -> Launch:
 def _dependencies(cell: str) -> tuple[Dependency, ...]:
     if cell == "[]":
         return ()
-    from outlive.domain.tasks.queueing import Dependency  # noqa: PLC0415 - most tasks wait for nothing
+    from outlive.domain.tasks.queueing import Dependency  # noqa: PLC0415 - imported here, because most tasks have no dependency
 
     return tuple(Dependency(task=task, any_ending=any_ending) for task, any_ending in _array(cell))
 
@@ -171,7 +171,7 @@ def _dependencies(cell: str) -> tuple[Dependency, ...]:
 def _claims(cell: str) -> tuple[Claim, ...]:
     if cell == "[]":
         return ()
-    from outlive.domain.tasks.queueing import Claim  # noqa: PLC0415 - most tasks wait for nothing
+    from outlive.domain.tasks.queueing import Claim  # noqa: PLC0415 - imported here, because most tasks have no claim
 
     return tuple(Claim(name=name, room=room) for name, room in _array(cell))
 
@@ -225,7 +225,10 @@ def left_running_text(left: Iterable[LeftRunning]) -> str:
 
 
 def _left_running(cells: list[Any]) -> LeftRunning:
-    """Return one process left running; old records lack its start time and inode."""
+    """Return a process that was left running.
+
+    Old records lack the process's start time and inode.
+    """
     pid, command, start, inode = (*cells, 0, 0)[:4]
     return LeftRunning(pid=pid, command=command, start=start, inode=inode)
 
@@ -276,7 +279,7 @@ def notice_from(row: Row) -> NoticeRow:
 
 
 def _array(cell: str) -> list[Any]:
-    # Usually the cell is empty. Parsing it would import `json`, which is slow on a hot path.
+    # Usually the array is empty. Then it is not parsed, because parsing would import `json`, which is slow.
     if cell == "[]":
         return []
     parsed = from_json(cell)

@@ -17,13 +17,13 @@ _NOTE = "INSERT INTO edit (origin, project, path, at) VALUES (?, ?, ?, ?)"
 _BETWEEN = """
     SELECT session.id, edit.path, edit.at FROM edit JOIN session ON session.seq = edit.origin
     WHERE edit.at BETWEEN ? AND ? ORDER BY edit.at LIMIT ?"""
-# Every ending has a notice, so the newest such notice is found fast, however many attempts there are.
+# Every ending has a notice. The newest notice of an ending is found fast, even if there are many attempts.
 _LAST_ENDED = "SELECT created_at FROM notice WHERE kind IN ('ended', 'lost', 'retrying') ORDER BY seq DESC LIMIT 1"
 _MOST = 10_000
 
 
 class SessionEdits:
-    """The part of the ledger that records edits."""
+    """The part of the ledger that records the files that sessions edited."""
 
     def __init__(self, ledger: SqliteLedger) -> None:
         self._ledger = ledger
@@ -35,14 +35,15 @@ class SessionEdits:
                 self._ledger.db.execute(_NOTE, (origin, rows.text(project), rows.text(path), to_micros(at)))
 
     def may_matter(self, since: datetime) -> bool:
-        """Return whether any task that may have changed the files has run since a moment."""
+        """Return whether edits since a moment may matter, because a task ran since then."""
         ended = self._ledger.select(_LAST_ENDED)
         return bool(self._ledger.unsettled()) or any(at >= to_micros(since) for (at,) in ended)
 
     def between(self, since: datetime, until: datetime) -> list[Edit]:
-        """Return the edits of sessions in a span of time, at most the first 10,000.
+        """Return the sessions' edits in a span of time, at most the first 10,000.
 
-        Edits in all projects count: a task in a submodule may overlap with edits made from the repository around it.
+        Edits in all projects count, because a task in a submodule may overlap with edits that a session made from the
+        repository around the submodule.
         """
         span = (to_micros(since), to_micros(until), _MOST)
         return [

@@ -37,7 +37,8 @@ _NEXT_RANK = "(SELECT coalesce(max(rank), 0) + 1 FROM session newer WHERE newer.
 _INSERT = f"""
     INSERT INTO session (id, project, lineage, created_at, rank)
     VALUES (?1, ?2, ?3, ?4, {_NEXT_RANK.format("?2")})"""
-# Compacting does not change the client's process, even if the client does not name the process again.
+# A compaction does not change the client's process. So the recorded process is kept if the client does not name the
+# process again.
 _BEGIN = f"""
     UPDATE session SET client = coalesce(:client, client), source = :source, boundary = boundary + 1,
         begun_at = :at, begun_tick = :tick, begun_by = :lease,
@@ -49,7 +50,7 @@ _BEGIN = f"""
 _SET_PARENT = """
     UPDATE session SET parent = (SELECT origin FROM task WHERE id = ?1 AND origin <> ?2)
     WHERE seq = ?2 AND parent IS NULL"""
-# The sessions that tasks of the given sessions launched, directly or not, if a condition holds for them.
+# The sessions that were launched by tasks of the given sessions, directly or not, and that meet a condition.
 _DESCENDANTS = """
     WITH RECURSIVE below (seq) AS (
         SELECT seq FROM session WHERE parent IN ({})
@@ -80,9 +81,11 @@ class Sessions:
         self._ledger = ledger
 
     def heard_of(self, session: str, project: str, now: datetime) -> tuple[int, int]:
-        """Return the number and boundary of a session that launches; record a new session.
+        """Return the number and boundary of a session that launches a task.
 
-        A session with a name made by its client is the same session in every directory.
+        A session that is not in the ledger yet is recorded.
+
+        If the client, and not a person, made the session's name, the name means the same session in every directory.
         """
         name, place = rows.text(session), rows.text(project)
         found = self._ledger.select(_HEARD_OF, (place, name))
@@ -108,7 +111,7 @@ class Sessions:
                 self._ledger.db.execute(_SET_PARENT, (task, seq))
 
     def has_acted(self, seq: int) -> None:
-        """Record that a session has acted: its next beginning is then another boundary."""
+        """Record that a session has acted, so that its next beginning is a new boundary."""
         with self._ledger.write():
             self._ledger.db.execute(_ACTED, (seq,))
 
@@ -118,7 +121,10 @@ class Sessions:
             self._ledger.db.execute("UPDATE session SET begun_by = NULL WHERE seq = ? AND begun_by = ?", (seq, lease))
 
     def find(self, session: str, project: str) -> Session | None:
-        """Return the session of this name, from any project if its client made the name."""
+        """Return the session of this name.
+
+        If the client, and not a person, made the name, the session may be in any project.
+        """
         name = rows.text(session)
         found = self._sessions(f"{_SESSION} WHERE project = ? AND id = ?", (rows.text(project), name))
         if not found and is_minted(session):
@@ -130,8 +136,9 @@ class Sessions:
     ) -> tuple[Session, Session | None, str | None]:
         """Record that a session begins, or continues after a boundary.
 
-        `is_over` returns whether a session has ended, and `is_held` whether a lease is held. Returns the session, the
-        session that it continues, and the evidence for that. A boundary that a client reports twice is recorded once.
+        `is_over` returns whether a session has ended, and `is_held` whether the process of a lease lives. Returns the
+        session, the session that it continues, and the evidence for this. A boundary that a client reports twice is
+        recorded once.
         """
         with self._ledger.write():
             known = self.find(begun.id, begun.project)
@@ -168,13 +175,13 @@ class Sessions:
         return [*named, *self.of_project(begun.project, _RECENT)]
 
     def end(self, seq: int, reason: str | None, now: datetime) -> bool:
-        """Record that a session has ended; return False if its end was recorded before."""
+        """Record that a session has ended. Return False if its end was recorded before."""
         with self._ledger.write():
             self._ledger.db.execute(_END, (to_micros(now), rows.sentence(reason), seq))
             return self._ledger.db.changes() == 1
 
     def lineage(self, lineage: str) -> Lineage:
-        """Return the sessions of a lineage and which session continues which."""
+        """Return the sessions of a lineage, and the sessions that continue each one."""
         sessions = self._sessions(f"{_SESSION} WHERE lineage = ? ORDER BY seq", (lineage,))
         heirs: dict[int, list[int]] = {}
         for before, heir in self._ledger.select(_HEIRS, (lineage,)):
@@ -182,22 +189,24 @@ class Sessions:
         return Lineage(sessions={session.seq: session for session in sessions}, heirs=heirs)
 
     def descendants(self, seqs: Collection[int]) -> list[int]:
-        """Return the busy sessions launched by tasks of the given ones, in any depth.
+        """Return the busy sessions that tasks of the given sessions launched.
 
-        A session is busy if it has a running task or an open ending.
+        This includes sessions that were launched indirectly, by tasks of such sessions.
+
+        A session is busy if it has a task that has not ended, or an open notice.
         """
         inside = ", ".join(str(int(seq)) for seq in seqs)
         found = self._ledger.select(_DESCENDANTS.format(inside, _IS_BUSY.format("below")))
         return [row[0] for row in found if row[0] not in seqs]
 
     def are_busy(self, seqs: Collection[int]) -> bool:
-        """Return whether one of some sessions has a running task or an open ending."""
+        """Return whether one of the sessions has a task that runs, or an open notice."""
         inside = ", ".join(str(int(seq)) for seq in seqs)
         is_busy = f"SELECT 1 FROM session WHERE seq IN ({inside}) AND {_IS_BUSY.format('session')} LIMIT 1"
         return bool(seqs and self._ledger.select(is_busy))
 
     def of_project(self, project: str, limit: int) -> list[Session]:
-        """Return the sessions of a project; the session that began last is the first."""
+        """Return the sessions of a project. The session that began last is the first."""
         query = f"{_SESSION} WHERE project = ? ORDER BY rank DESC LIMIT ?"
         return self._sessions(query, (rows.text(project), limit))
 
@@ -206,7 +215,7 @@ class Sessions:
         return self._sessions(f"{_SESSION} ORDER BY seq DESC LIMIT ?", (limit,))
 
     def run_their_own(self, project: str) -> bool:
-        """Return whether a client in a project was last known to run a task of its own."""
+        """Return whether a client in a project was last known to run its own commands."""
         return bool(self._ledger.select(_FOREIGN, (rows.text(project),)))
 
     def boundary_of(self, seq: int) -> int:
@@ -214,12 +223,12 @@ class Sessions:
         return int(self._ledger.select("SELECT boundary FROM session WHERE seq = ?", (seq,))[0][0])
 
     def gated(self, seq: int) -> str | None:
-        """Return since when the gate asks a session to wait; None if it does not."""
+        """Return since when the gate has asked a session to wait; None if it does not."""
         found = self._ledger.select("SELECT gated FROM session WHERE seq = ?", (seq,))
         return found[0][0] if found else None
 
     def set_gated(self, seq: int, since: str | None) -> None:
-        """Record since when the gate asks a session to wait; None if it does not any more."""
+        """Record since when the gate asks a session to wait; None if it no longer does."""
         with self._ledger.write():
             self._ledger.db.execute(
                 "UPDATE session SET gated = ? WHERE seq = ? AND gated IS NOT ?", (since, seq, since)

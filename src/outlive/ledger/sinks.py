@@ -31,7 +31,7 @@ class Sinks:
         self._ledger = ledger
 
     def add(self, sink: Sink, now: datetime) -> bool:
-        """Record a sink; return False if another sink has its name."""
+        """Record a sink. Return False if another sink has the same name."""
         cells = (
             sink.name,
             sink.kind,
@@ -46,7 +46,7 @@ class Sinks:
             return self._ledger.db.changes() == 1
 
     def remove(self, name: str) -> bool:
-        """Delete a sink and its deliveries; return False if no sink has this name."""
+        """Delete a sink and its deliveries. Return False if no sink has this name."""
         with self._ledger.write():
             self._ledger.db.execute("DELETE FROM sink WHERE name = ?", (name,))
             return self._ledger.db.changes() == 1
@@ -75,7 +75,7 @@ class Sinks:
         ]
 
     def record(self, deliveries: Sequence[Delivery], outcome: Outcome, error: str | None, now: datetime) -> None:
-        """Record the outcome of a delivery to a sink; `busy` does not count as a try."""
+        """Record the outcome of deliveries to a sink. `busy` does not count as a try."""
         counts = 0 if outcome == "busy" else 1
         with self._ledger.write():
             for each in deliveries:

@@ -1,4 +1,4 @@
-"""The ledger in SQLite, with named statements."""
+"""The implementation of the ledger in SQLite."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _ENQUEUE = f"INSERT INTO task ({rows.TASK_COLUMNS}) VALUES ({_MARKS})"
 _ADD_ATTEMPT = """
     INSERT INTO attempt (task, number, boot, pid_namespace, created_at, not_before, automatic)
     VALUES (?, ?, ?, ?, ?, ?, ?)"""
-# An attempt joins the queue when its row is inserted, unless it has to wait for another task or for a time first.
+# An attempt joins the queue when its row is inserted, except if it first has to wait for another task or until a
+# certain time.
 DRAW_TICKET = """
     UPDATE attempt SET ticket = (SELECT coalesce(max(ticket), 0) + 1 FROM attempt)
     WHERE task = ? AND number = ? AND ticket IS NULL
@@ -49,8 +50,7 @@ _SETTLE = """
     WHERE task = ? AND number = ? AND settled_at IS NULL
         AND number = (SELECT task.attempt FROM task WHERE task.id = attempt.task)"""
 _ORIGIN = "UPDATE task SET session = ?, origin = ?, boundary = ? WHERE id = ?"
-# If a client has reserved the ending of a task, the notice is claimed from the start, in the name of the client's
-# lease.
+# If a client has reserved the ending of a task, the notice is claimed at once in the name of the client's lease.
 _NOTICE = """
     INSERT INTO notice (id, task, attempt, kind, state, created_at, claimer, session, origin, project, is_quiet)
     SELECT ?1, id, ?2, ?3, iif(reserved, 'claimed', ?4), ?5, iif(reserved, reserved_by, NULL), session, origin,
@@ -74,13 +74,14 @@ _NOTICE_OF_CONDITION = """
     INSERT OR IGNORE INTO notice (id, task, attempt, kind, state, created_at, session, origin, project)
     SELECT ?, id, ?, ?, 'pending', ?, session, origin, (SELECT project FROM session WHERE seq = origin)
     FROM task WHERE id = ? AND notify = 'all'"""
-# An attempt that has ended meanwhile gets no notice of an overlap, because its ending reports the overlap.
+# An attempt that has ended meanwhile gets no notice of an overlap, because the notice of its ending reports the
+# overlap.
 _NOTICE_OF_OVERLAP = """
     INSERT OR IGNORE INTO notice (id, task, attempt, kind, state, created_at, session, origin, project)
     SELECT ?1, id, ?2, 'overlap', 'pending', ?3, session, origin, (SELECT project FROM session WHERE seq = origin)
     FROM task WHERE id = ?4 AND notify <> 'never' AND EXISTS
     (SELECT 1 FROM attempt WHERE attempt.task = task.id AND number = ?2 AND settled_at IS NULL)"""
-# Sinks receive a notice too, but only if its session is to receive it.
+# Sinks receive a notice too, but only if the session is to receive the notice.
 _DELIVERIES = """
     INSERT INTO delivery (notice, sink, state)
     SELECT ?1, name, 'pending' FROM sink
@@ -109,7 +110,7 @@ _SETTLEMENT = (("BEGIN IMMEDIATE", 0), (_EVIDENCE, 11), (_SETTLE, 15), (_NOTICE,
 
 
 class SqliteLedger(LedgerFile):
-    """The ledger of one machine; `contract.Ledger` says what each method promises."""
+    """The ledger of one machine. `contract.Ledger` describes the methods."""
 
     def enqueue(self, launch: Launch, attempt: Attempt) -> Task:
         with self.write():
@@ -125,7 +126,7 @@ class SqliteLedger(LedgerFile):
         return Task(launch=launch, attempts=(attempt,))
 
     def set_session(self, launch: Launch) -> None:
-        """Make the session of a launch, if it has one, the one notified of the task."""
+        """Make the session of a launch, if any, the session that is notified of the task."""
         if launch.session is not None:
             origin = Sessions(self).heard_of(launch.session, launch.session_project or launch.project, self._now)
             Sessions(self).set_parent(origin[0], launch.parent)
@@ -134,8 +135,8 @@ class SqliteLedger(LedgerFile):
     def _check_waiting(self, attempt: Attempt) -> None:
         if attempt.started_at is None and self.select(_WAITING)[0][0] >= MOST_WAITING:
             raise TooManyWaiting(
-                f"{MOST_WAITING} tasks are waiting for their turn already, which is the most there may be",
-                "wait for some of them, or cancel some: `outlive list --all --state queued` shows them",
+                f"{MOST_WAITING} tasks are waiting for their turn already, and more are not allowed",
+                "wait for some of these tasks, or cancel some: `outlive list --all --state queued` shows them",
             )
 
     def add_attempt(self, task: str, attempt: Attempt) -> bool:
@@ -185,7 +186,7 @@ class SqliteLedger(LedgerFile):
                     self.db.execute(_DELIVERIES, (name, task, condition, "running"))
 
     def note_overlap(self, task: str, attempt: int) -> None:
-        """Record an attempt's overlap with another's writes; notify its session once."""
+        """Record that another task writes in the same tree. Notify the session once."""
         with self.write():
             name = notice_id(task, attempt, "overlap")
             self.db.execute(_NOTICE_OF_OVERLAP, (name, attempt, to_micros(self._now), task))
@@ -243,12 +244,14 @@ class SqliteLedger(LedgerFile):
         return bool(self.select("SELECT 1 FROM delivery WHERE state = 'pending' LIMIT 1"))
 
     def get_ready_to_settle(self) -> None:
-        """Compile the statements of a settlement, which takes longer than executing them.
+        """Compile the statements of a settlement before the settlement.
 
-        The connection's cache keeps the compiled statements. The connection's other memory is released.
+        Compiling the statements takes longer than executing them.
+
+        The connection's cache keeps the compiled statements. The other memory of the connection is freed.
         """
         cursor = self.db.cursor()
-        cursor.exec_trace = lambda *_: False  # called after compiling; False stops the execution
+        cursor.exec_trace = lambda *_: False  # called when a statement is compiled; False prevents its execution
         for statement, cells in _SETTLEMENT:
             try:
                 cursor.execute(statement, (None,) * cells)
@@ -270,7 +273,8 @@ class SqliteLedger(LedgerFile):
         return found[0] if found else None
 
     def matching(self, prefix: str, limit: int) -> Sequence[str]:
-        # No character of an id is above `z`, so this range is the prefix, and the index serves it.
+        # `{` is the character after `z`, and an id has no greater character. So the range contains exactly the ids with
+        # this prefix, and SQLite can use the index.
         query = "SELECT id FROM task WHERE id >= ? AND id < ? ORDER BY seq DESC LIMIT ?"
         return [row[0] for row in self.select(query, (prefix, prefix + "{", limit))]
 
@@ -312,14 +316,14 @@ class SqliteLedger(LedgerFile):
         return self._tasks(_UNSETTLED, ())
 
     def running_of(self, origins: Sequence[int], tasks: Sequence[str] = ()) -> list[Task]:
-        """Return the live tasks of these sessions, and those of `tasks`, oldest first."""
+        """Return the live tasks of the sessions, and those of `tasks`; oldest first."""
         inside = ", ".join(str(int(origin)) for origin in origins)
         named = ", ".join("?" * len(tasks))
         query = f"{_TASK} WHERE {_LIVE} AND (origin IN ({inside}) OR id IN ({named})) ORDER BY seq"
         return self._tasks(query, tuple(tasks))
 
     def running_in(self, project: str, origins: Sequence[int]) -> list[tuple[str, int | None]]:
-        """Return the ids and origins of live tasks of a project or of these sessions."""
+        """Return the ids and origins of the live tasks of a project or of these sessions."""
         inside = ", ".join(str(int(origin)) for origin in origins)
         query = f"SELECT id, origin FROM task WHERE {_LIVE} AND (project = ? OR origin IN ({inside})) ORDER BY seq"
         return [(row[0], row[1]) for row in self.select(query, (rows.text(project),))]
@@ -350,7 +354,7 @@ class SqliteLedger(LedgerFile):
         return [rows.notice_from(row) for row in found]
 
     def check_integrity(self) -> list[str]:
-        """Return the problems that SQLite finds in the file; empty if it finds none."""
+        """Return the problems that SQLite finds in the file; empty if there are none."""
         return [row[0] for row in self.select("PRAGMA integrity_check", ()) if row[0] != "ok"]
 
     def _tasks(self, query: str, cells: tuple[rows.Cell, ...]) -> list[Task]:

@@ -1,4 +1,7 @@
-"""The endings of a project that no living session receives, told to the next one."""
+"""The endings of a project that no living session receives.
+
+They are reported to the next session of the project that begins.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
     from outlive.ledger.sqlite import SqliteLedger
 
 _OPEN = "notice.state IN ('pending', 'claimed', 'presented')"
-# An attempt that was retried is not the ending of its task any more.
+# Only the newest attempt counts: after a retry, the end of the earlier attempt is not the ending of the task any more.
 _ENDINGS = """
     FROM notice JOIN task ON task.id = notice.task AND task.attempt = notice.attempt
     JOIN attempt ON attempt.task = notice.task AND attempt.number = notice.attempt
@@ -22,19 +25,19 @@ _ENDINGS = """
 
 
 class UnheardEnding(Value):
-    """The endings of a project that may be reported to a session that begins."""
+    """A selection of endings of a project that may be reported to a new session."""
 
     project: str
     origins: tuple[int, ...]
     """The sessions that no living session continues."""
     kept: tuple[str, ...] = ()
-    """Tasks of the sessions in `origins` whose endings another living session receives."""
+    """Tasks of the sessions in `origins` whose endings another living session receives. They are left out."""
     claimers: tuple[str, ...] = ()
-    """Leases that are held now. Notices that are claimed in their name are being delivered."""
+    """Leases whose processes live. Notices that are claimed in their names are being delivered now."""
     others: tuple[int, ...] = ()
-    """Living sessions that some of the endings were presented to."""
+    """Living sessions to which some of the endings were presented."""
     only: tuple[int, ...] | None = None
-    """If given, only endings that were presented to one of these sessions and that it has not confirmed."""
+    """If given, only endings are selected that were presented to one of these sessions and not confirmed."""
 
 
 class UnheardEndings:
@@ -57,21 +60,27 @@ class UnheardEndings:
         return self._distinct("claimer", project, origins)
 
     def shown(self, origins: Collection[int]) -> list[str]:
-        """Return these sessions' unacknowledged tasks that another session saw as running."""
+        """Return these sessions' tasks that another session was shown as running.
+
+        Only tasks with an open notice are returned.
+        """
         query = f"""
             SELECT DISTINCT shown.task FROM shown JOIN notice ON notice.task = shown.task
             WHERE notice.origin IN ({_listed(origins)}) AND {_OPEN}"""
         return [row[0] for row in self._ledger.select(query)]
 
     def count(self, unheard: UnheardEnding) -> tuple[int, int]:
-        """Return how many selected endings there are, and how many without success."""
+        """Return the number of selected endings, and how many of them are without success."""
         where, cells = _where(unheard)
         query = f"SELECT count(*), coalesce(sum(attempt.state <> 'succeeded'), 0) {_ENDINGS} AND {where}"
         ended, failed = self._ledger.select(query, cells)[0]
         return ended, failed
 
     def first(self, unheard: UnheardEnding, limit: int) -> list[str]:
-        """Return the first `limit` tasks, those without success first, then the newest."""
+        """Return at most `limit` tasks of the selected endings.
+
+        Tasks without success come first. Then newer tasks come before older tasks.
+        """
         where, cells = _where(unheard)
         order = "ORDER BY attempt.state = 'succeeded', notice.seq DESC LIMIT ?"
         return [
@@ -79,7 +88,7 @@ class UnheardEndings:
         ]
 
     def claim(self, unheard: UnheardEnding, claimer: str) -> None:
-        """Claim all selected notices in the name of a lease that is held."""
+        """Claim all selected notices in the name of a valid lease."""
         where, cells = _where(unheard)
         with self._ledger.write():
             self._ledger.db.execute(

@@ -1,4 +1,4 @@
-"""Passing of file descriptors between processes, with a note on their use."""
+"""Passing of file descriptors between processes, each time with a note (bytes)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ _MOST = 32
 
 
 def give(channel: socket, note: bytes, descriptors: Sequence[int]) -> None:
-    """Send a note with descriptors, which stay open; raise OSError if it fails."""
+    """Send a note with descriptors. Raise OSError if this fails.
+
+    The descriptors stay open in this process.
+    """
     numbers = b"".join(fd.to_bytes(_NUMBER, sys.byteorder) for fd in descriptors)
     channel.sendmsg([len(note).to_bytes(_HEAD, "big")], [(SOL_SOCKET, SCM_RIGHTS, numbers)], MSG_NOSIGNAL)
     channel.sendall(note, MSG_NOSIGNAL)
 
 
 def take(channel: socket) -> tuple[bytes, list[int]] | None:
-    """Wait for a note with descriptors, which belong to this process from then on.
+    """Wait for a note with descriptors. This process must close the descriptors.
 
     Returns None if the other end is closed, or if this process has too few free descriptors.
     """
@@ -33,7 +36,7 @@ def take(channel: socket) -> tuple[bytes, list[int]] | None:
         return None
     note = read_exactly(channel.fileno(), int.from_bytes(head, "big")) if len(head) == _HEAD else None
     if not note or not rights or flags & MSG_CTRUNC:
-        return None  # MSG_CTRUNC: this process has too few free descriptors, so the kernel dropped some of those sent
+        return None  # MSG_CTRUNC: this process has too few free descriptors, so the kernel dropped some
     numbers = rights[0][2]
     return note, [int.from_bytes(numbers[at : at + _NUMBER], sys.byteorder) for at in range(0, len(numbers), _NUMBER)]
 

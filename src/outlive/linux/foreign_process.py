@@ -28,17 +28,17 @@ class ForeignProcess(Value):
     started_s: float
     """When the process was started, in seconds since the epoch."""
     output: str | None
-    """The regular file that standard output, or else standard error, goes to. None if neither goes to a file."""
+    """The regular file to which standard output goes, or else standard error. None if neither goes to a file."""
     output_fd: int | None
     output_size: int
     goes_to: str
-    """The file, pipe or terminal that standard output is connected to, as the link in /proc names it."""
+    """The file, pipe or terminal of standard output, as the link in /proc names it."""
 
 
 def observe_process(pid: int) -> ForeignProcess | None:
     """Return the facts about a process; None if it does not exist or has ended.
 
-    Raises PermissionError if this process may not inspect the other one.
+    Raises PermissionError if this process may not inspect the other process.
     """
     try:
         pidfd = os.pidfd_open(pid)
@@ -46,7 +46,7 @@ def observe_process(pid: int) -> ForeignProcess | None:
         return None
     try:
         found = _observe(pid)
-        # If the process has ended meanwhile, the facts may be about a new process with the same number.
+        # If the process has ended meanwhile, the facts may describe a new process with the same pid.
         return None if has_exited(pidfd) else found
     except (FileNotFoundError, ProcessLookupError):
         return None
@@ -72,7 +72,10 @@ def _observe(pid: int) -> ForeignProcess:
 
 
 def _output(pid: int) -> tuple[int | None, os.stat_result | None]:
-    """Return a process's output descriptor that goes to a file, and its stat, or None."""
+    """Return a process's output descriptor that goes to a file, and the file's stat.
+
+    Both are None if neither standard output nor standard error goes to a file.
+    """
     for number in (_STDOUT, _STDERR):
         try:
             found = os.stat(f"/proc/{pid}/fd/{number}")

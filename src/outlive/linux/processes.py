@@ -1,7 +1,7 @@
-"""Process identities that survive the reuse of a process id.
+"""Process identities that stay unique when a process id is reused.
 
-The inode of a pidfd (kernel 6.9) is never given twice in one boot. For older kernels, an identity contains the start
-time as well. A signal is sent only through a pidfd whose identity was verified after it was opened.
+From kernel 6.9 on, the inode of a pidfd is unique until the next boot. For older kernels, an identity contains the
+start time as well. A signal is sent only through a pidfd whose identity was verified after the pidfd was opened.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 KEEPER_NAME, WITNESS_NAME = "outlive-keeper", "outlive-witness"
 _MARKER = "outlive-own"
 _STOPPED = (b"T", b"Z", b"X")
-_FORKED_ONLY = 0x40  # PF_FORKNOEXEC, which the kernel clears at the point of no return of an exec
-_MOST_DESCRIPTORS = 1 << 30  # one call closes a whole range, however many numbers it has
+_FORKED_ONLY = 0x40  # PF_FORKNOEXEC: the kernel clears this flag when an exec cannot fail any more
+_MOST_DESCRIPTORS = 1 << 30  # larger than any descriptor; one call closes a range of any size
 
 
 def close_all_but(keep: tuple[int, ...]) -> None:
-    """Close every descriptor except the first three, `keep` and those of code copies."""
-    # A process that uses a copy has loaded `outlive.code_copy`. Other processes need not import it here.
+    """Close every descriptor except 0 to 2, `keep` and the descriptors of code copies."""
+    # A process that uses a copy of our code has loaded `outlive.code_copy` already. Other processes need not import
+    # this module here.
     copied = sys.modules.get("outlive.code_copy")
     kept = sorted({2, *keep, *(() if copied is None else copied.carried_fds())})
     for before, after in zip(kept, (*kept[1:], _MOST_DESCRIPTORS), strict=True):
@@ -35,7 +36,7 @@ def close_all_but(keep: tuple[int, ...]) -> None:
 
 
 class Identity(Value):
-    """One process, distinguished from every other that had or will have its pid."""
+    """One process, distinguished from all earlier and later processes with its pid."""
 
     pid: int
     inode: int
@@ -45,7 +46,10 @@ class Identity(Value):
 
 
 def identify(pid: int) -> Identity:
-    """Return the identity of this process or its child, whose pid cannot be reused."""
+    """Return the identity of this process or of an unreaped child.
+
+    The pid of such a process cannot be reused meanwhile.
+    """
     pidfd = os.pidfd_open(pid)
     try:
         return Identity(
@@ -60,7 +64,7 @@ def identify(pid: int) -> Identity:
 
 
 def open_verified(identity: Identity) -> int | None:
-    """Return a pidfd of exactly the identified process or zombie; None if it is gone."""
+    """Return a pidfd of the identified process or zombie; None if it is gone."""
     if identity.boot != boot_id() or identity.namespace != pid_namespace():
         return None
     try:
@@ -74,7 +78,7 @@ def open_verified(identity: Identity) -> int | None:
 
 
 def has_exited(pidfd: int) -> bool:
-    """Return whether the process behind a pidfd has ended, reaped or not."""
+    """Return whether the process of a pidfd has ended, reaped or not."""
     waiting = poll()
     waiting.register(pidfd, POLLIN)
     return bool(waiting.poll(0))
@@ -87,7 +91,10 @@ def start_ticks(pid: int) -> int | None:
 
 
 def stat_fields(pid: int) -> list[bytes] | None:
-    """Return the fields of /proc/PID/stat after the name; None for no such process."""
+    """Return the fields of /proc/PID/stat after the name.
+
+    Returns None if there is no such process.
+    """
     try:
         return read_small(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
@@ -95,32 +102,38 @@ def stat_fields(pid: int) -> list[bytes] | None:
 
 
 def has_executed(pid: int) -> bool | None:
-    """Return whether a process has executed a program; None for no such process.
+    """Return whether a process has executed a program since its fork.
 
-    The process may be dead, but must not be reaped. During an exec, the kernel clears the flag before it closes
-    descriptors. So a parent that sees the end of a pipe gets the right answer, even if a signal killed the child then.
+    Returns None if there is no such process.
+
+    The process may be dead, but must not be reaped. During an exec, the kernel clears the flag PF_FORKNOEXEC before it
+    closes descriptors. So when a parent sees that a pipe was closed, the parent gets the right answer, even if a signal
+    killed the child at this moment.
     """
     fields = stat_fields(pid)
     return None if fields is None else not int(fields[6]) & _FORKED_ONLY
 
 
 def open_marker() -> int:
-    """Open a marker that shows that a process without a task belongs to Outlive."""
+    """Open a marker file, which shows that a process without a task is Outlive's own."""
     return os.memfd_create(_MARKER)
 
 
 def has_marker(opened: Iterable[str]) -> bool:
-    """Return whether one of a process's open files is the marker of `open_marker`."""
+    """Return whether a process's open files include the marker of `open_marker`."""
     return any(path.startswith(f"/memfd:{_MARKER}") for path in opened)
 
 
 def is_stopped(pid: int) -> bool:
-    """Return whether a process is stopped or dead; False if a tracer has stopped it."""
+    """Return whether a process is stopped or dead.
+
+    Returns False if a tracer has stopped the process.
+    """
     return (stat_fields(pid) or [b"X"])[0] in _STOPPED
 
 
 def opened_by(pid: int) -> list[str]:
-    """Return all files that a process has open; raise OSError if that is forbidden."""
+    """Return all files that a process has open. Raise OSError if this is forbidden."""
     found = []
     for fd in os.listdir(f"/proc/{pid}/fd"):
         try:
@@ -131,7 +144,10 @@ def opened_by(pid: int) -> list[str]:
 
 
 def is_held_open(path: str) -> bool:
-    """Return whether another process that this one may inspect has a file open."""
+    """Return whether another process has a file open.
+
+    Only processes that this process may inspect are checked.
+    """
     try:
         wanted = os.stat(path)
     except OSError:
@@ -152,7 +168,7 @@ def is_held_open(path: str) -> bool:
 
 
 def name_of(pid: int) -> str:
-    """Return the kernel's short name of a process; empty if there is no such process."""
+    """Return the kernel's short name of a process; empty if the process is gone."""
     try:
         return read_small(f"/proc/{pid}/comm").strip().decode("utf-8", "backslashreplace")
     except OSError:
@@ -160,7 +176,7 @@ def name_of(pid: int) -> str:
 
 
 def words_of(pid: int) -> list[str]:
-    """Return a process's arguments; empty if it is gone or shows none."""
+    """Return a process's arguments; empty if the process is gone or has none."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return [os.fsdecode(word) for word in file.read().split(b"\0")]
@@ -169,7 +185,10 @@ def words_of(pid: int) -> list[str]:
 
 
 def setting_of(pid: int, name: str) -> str:
-    """Return a variable that a process was started with; empty if it cannot be read."""
+    """Return an environment variable with which a process was started.
+
+    Returns an empty text if the variable is missing or cannot be read.
+    """
     try:
         words = read_proc(f"/proc/{pid}/environ").split(b"\0")
     except OSError:
@@ -179,7 +198,7 @@ def setting_of(pid: int, name: str) -> str:
 
 
 def command_line(pid: int) -> str:
-    """Return a process's command line, or its short name in brackets, for people."""
+    """Return a process's command line for people, or its short name in brackets."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read(4096).rstrip(b"\0").split(b"\0")

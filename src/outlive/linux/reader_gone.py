@@ -1,7 +1,7 @@
-"""The detection of departures: the reader of a waiting process's output has gone.
+"""The detection of departures: the reader of a waiting process's output is gone.
 
 For example, the reader closes its pipe or terminal, or an ssh connection breaks. One epoll descriptor becomes readable
-at the first of these events. Every wait polls it together with its other descriptors.
+at the first of these events. Every wait polls this descriptor together with its other descriptors.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ def watch_departures(
     processes: Iterable[int] = (),
     changes: Iterable[int | None] = (),
 ) -> int:
-    """Return a descriptor that becomes readable at the first departure or change.
+    """Return a descriptor that becomes readable at the first departure or file change.
 
-    `ends` are this process's ends of pipes, sockets and terminals, which depart when the other end is closed. `inputs`
-    are descriptors that are only read, and depart when no more input will come. `processes` are pidfds. `changes` are
-    inotify descriptors. Regular files are left out, because they have no other end.
+    `ends` are this process's ends of pipes, sockets and terminals. An end departs when its other end is closed.
+    `inputs` are descriptors that are only read. An input departs when no more input will come. `processes` are pidfds,
+    and `changes` are inotify descriptors. Regular files are left out, because they have no other end.
     """
     watch = epoll()
-    # The kernel reports a hang-up and an error even if no event is requested.
+    # For `ends`, no event is requested: the kernel always reports a hang-up and an error.
     wanted = [*((fd, 0) for fd in ends), *((fd, EPOLLRDHUP) for fd in inputs)]
     wanted += [(fd, EPOLLIN) for fd in (*processes, *changes)]
     for fd, events in wanted:
@@ -47,12 +47,12 @@ def watch_departures(
 
 
 def has_departed(watch: int | None) -> bool:
-    """Return whether a watched reader has gone; False if no reader is watched."""
+    """Return whether a watched reader is gone; False if no reader is watched."""
     return watch is not None and wait_for_departure(watch, 0.0)
 
 
 def wait_for_departure(watch: int | None, seconds: float) -> bool:
-    """Wait for the first departure until the time is over; return if there was one."""
+    """Wait at most `seconds` for a departure. Return whether there was one."""
     waiting = poll()
     if watch is not None:
         waiting.register(watch, POLLIN)
@@ -60,19 +60,19 @@ def wait_for_departure(watch: int | None, seconds: float) -> bool:
 
 
 def reader_of_output() -> int | None:
-    """Return the descriptor that shows when the reader of this process has gone.
+    """Return the descriptor that shows when the reader of this process is gone.
 
-    The descriptor is stdout, or stderr if stdout is a file: under ssh, stderr still shows the end of the connection.
-    Returns None if neither descriptor has another end that can close.
+    The descriptor is stdout, or stderr if stdout is a file. Under ssh, stderr then still shows the end of the
+    connection. Returns None if neither descriptor has another end that can be closed.
     """
     return next((fd for fd in (1, 2) if _has_other_end(fd)), None)
 
 
 def open_input_of(pid: int) -> int | None:
-    """Return a copy of a process's stdin, to detect a hang-up.
+    """Return a copy of a process's stdin, with which a hang-up can be detected.
 
-    Returns None if stdin cannot hang up, or if this process may not copy it. Where a process may trace only its own
-    children, a pipe can still be opened by its path in /proc, but a socket cannot.
+    Returns None if stdin cannot hang up, or if this process may not copy it. On a system where a process may trace only
+    its own children, a pipe can still be opened by its path in /proc, but a socket cannot.
     """
     copy = borrow_descriptor(pid, 0)
     if copy is None:

@@ -1,4 +1,4 @@
-"""The check whether the end of a sandbox would kill the tasks started in it."""
+"""The check whether a sandbox kills the tasks in it when it ends."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _FARTHEST = 8
 def killing_sandbox() -> str | None:
     """Return the name of the sandbox that kills all its processes when it ends.
 
-    Returns None if no such sandbox is known. A container is none, because its first process is meant to run for long.
-    But a PID namespace whose first process is the launching command itself ends with this command.
+    Returns None if no such sandbox is known. A container does not count, because its first process is meant to run for
+    long. A PID namespace counts if its first process is the launching command itself, because it ends with this
+    command.
     """
     if pid_namespace() == FIRST_PID_NAMESPACE:
         return None
@@ -28,9 +29,9 @@ def killing_sandbox() -> str | None:
 def _is_made_for_us(first: str) -> bool:
     """Return whether the PID namespace was made for the command that launches.
 
-    Its first process is then this process, or a shell with a script (`sh -c`) that contains this process.
+    If so, its first process is this process, or a shell with a script (`sh -c`) that runs this process.
     """
-    from outlive.domain.tasks.shells_and_wrappers import SHELLS  # noqa: PLC0415 - only inside a PID namespace
+    from outlive.domain.tasks.shells_and_wrappers import SHELLS  # noqa: PLC0415 - imported here, because it is needed only inside a PID namespace
 
     shells = (*SHELLS, "busybox")
     is_given = first in shells and any(word[:1] == "-" and "c" in word[1:] for word in words_of(1)[1:2])

@@ -1,8 +1,9 @@
 """The seccomp filter that reports some system calls before they happen.
 
-The filter reports calls that change names, contents or what a path means, exec and connect, and calls that install
-another filter. Reads run at full speed. Every answer is "continue". If no process has the listener open, the reported
-calls fail. So two processes have it open, and share a page with the id of the last call.
+The kernel sends the reported calls to a descriptor, the listener, and each call waits for an answer. The filter reports
+calls that change names, contents or the meaning of a path, calls of exec and connect, and calls that install another
+filter. Other calls, such as reads, run at full speed. Every answer is "continue". If no process has the listener open,
+the reported calls fail. So two processes have the listener open. They share a memory page with the id of the last call.
 """
 
 from __future__ import annotations
@@ -138,10 +139,10 @@ CHANGING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _LOAD, _EQUAL, _ANY_BIT, _ALLOW = 0x20, 0x15, 0x45, 0x7FFF0000
 _NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16
 _PR_SET_NO_NEW_PRIVS = 38
-_DECIDING = 4 | 8  # FAN_CLASS_CONTENT, FAN_CLASS_PRE_CONTENT: other processes wait for the answers of such a listener
-# Calls that are reported only for some arguments: which argument, how it is tested, and against which values. An open
-# is reported if it could change a file. Older 32-bit programs use one call, socketcall, for all socket operations, and
-# only its operations bind and connect are reported.
+_DECIDING = 4 | 8  # FAN_CLASS_CONTENT, FAN_CLASS_PRE_CONTENT: other processes wait for such a group's answers
+# Calls that are reported only for some arguments. A row has the number of the argument, the kind of test, and the
+# values for the test. An open is reported if it could change a file. Older 32-bit programs use one call, socketcall,
+# for all socket operations. Only its operations bind and connect are reported.
 _ONLY: dict[str, tuple[int, int, tuple[int, ...]]] = {
     "open": (1, _ANY_BIT, (CHANGING_FLAGS,)),
     "openat": (2, _ANY_BIT, (CHANGING_FLAGS,)),
@@ -184,7 +185,7 @@ def assemble(machine: str) -> bytes:
 
 
 def _block(calls: dict[str, int]) -> list[bytes]:
-    """Return the instructions for one machine; the last two allow or report a call."""
+    """Return the instructions for one machine. The last two allow or report a call."""
     sometimes = [(calls[name], *test) for name, test in _ONLY.items() if name in calls]
     always = [number for name, number in calls.items() if name not in _ONLY]
     allow = 1 + sum(2 + len(values) for *_, values in sometimes) + len(always)
@@ -204,7 +205,7 @@ def _block(calls: dict[str, int]) -> list[bytes]:
 
 
 def prepare_filter() -> bytes:
-    """Return the filter, assembled once, which forked processes inherit."""
+    """Return the filter. It is assembled only once, and forked processes inherit it."""
     machine = os.uname().machine
     if machine not in _assembled:
         _assembled[machine] = assemble(machine)
@@ -215,11 +216,11 @@ def install(*, keep_privileges: bool) -> int | None:
     """Install the filter in this process and all its descendants.
 
     Returns the listener, or None if the kernel refuses the filter. Unless `keep_privileges` is set, no exec can gain
-    privileges afterwards, which the kernel requires without CAP_SYS_ADMIN.
+    privileges afterwards. The kernel requires this from a process without CAP_SYS_ADMIN.
     """
     machine = os.uname().machine
     program = prepare_filter()
-    # The address of the content of a bytes object, which follows the header of the object.
+    # The address of the content of the bytes object: the content follows the object's header.
     address = id(program) + bytes.__basicsize__ - 1
     fprog = _FPROG.pack(len(program) // INSTRUCTION.size, address)
     if not keep_privileges:
@@ -233,7 +234,7 @@ def install(*, keep_privileges: bool) -> int | None:
 
 
 def wake_on_same_processor(listener: int) -> None:
-    """Let the caller and the answerer share a processor, from Linux 6.6 on.
+    """Let the calling and the answering process share a processor (from Linux 6.6 on).
 
     No time is lost, because each of the two processes sleeps while the other one runs.
     """
@@ -246,7 +247,8 @@ def wake_on_same_processor(listener: int) -> None:
 def receive(listener: int, page: mmap) -> None:
     """Wait for the next call, which the kernel writes into the shared page.
 
-    The call is in the page before any code of this process runs, so it is not lost if the process dies.
+    The kernel writes the call into the page before any code of this process runs. So the call is not lost if this
+    process dies.
     """
     page[: CALL.size] = _EMPTY
     ioctl(listener, _RECEIVE, page)
@@ -259,8 +261,8 @@ def received(page: mmap) -> int:
 
 def let_continue(listener: int, call: int) -> bool:
     """Let a call happen. Return False if the calling process is gone."""
-    # The answer is a bytearray, which is faster: for a buffer that cannot be written to, `ioctl` first makes an
-    # exception and discards it.
+    # A bytearray is faster than bytes: for a buffer that cannot be written to, `ioctl` first makes an exception and
+    # discards it.
     answer = bytearray(_ANSWER.pack(call, 0, 0, _CONTINUE))
     try:
         ioctl(listener, _SEND, answer)

@@ -1,11 +1,12 @@
-"""The listener of a command's system calls, which keeper and witness share.
+"""The listener of a command's system calls, shared by keeper and witness.
 
-The forked child that becomes the command (the command-to-be) installs the filter in itself. Keeper and witness both get
-a copy of the listener, so that either may die. The keeper receives calls into a memory page that it shares with the
-witness. If the keeper dies, the witness lets every call continue without inspection.
+The command-to-be is the forked child before it executes the command. It installs the filter of `seccomp` in itself. The
+keeper and the witness both get a copy of the listener, so that either of them may die. The keeper receives calls into a
+memory page that it shares with the witness. If the keeper dies, the witness lets every call continue without
+inspection.
 
-Every launch makes a `SharedListener`, so this module imports little. Where a process may not copy a descriptor (Docker
-forbids this without the right to trace), the listener is sent through a socket.
+Every launch makes a `SharedListener`, so this module imports little. If a process may not copy a descriptor of another
+process, the listener is sent through a socket. Docker, for example, forbids the copy without the right to trace.
 """
 
 from __future__ import annotations
@@ -27,16 +28,22 @@ _PAGE = 4096
 _REFUSED = b"n"
 _TAKEN = b"t"
 PROMISED, NOT_PROMISED = b"p", b"n"
-"""Whether the sender has a thread that answers calls. Without it, calls would hang, so no filter is installed."""
-_UNOBSERVED = "its keeper died: what it did afterwards was not seen"
+"""Whether the sender has a thread that answers calls.
+
+Without this thread, calls would hang, so no filter is installed.
+"""
+_UNOBSERVED = "its keeper died: later changes were not observed"
 _UNWRITTEN_AT, _UNWRITTEN_SIZE = 2048, 8
-"""Where the page has the time of the keeper's first observation that is not in the journal yet."""
+"""The place in the page of the time of the keeper's first observation that is not in the journal yet."""
 _WRITING_TAKES_MS = 5
 _DESCRIPTORS = ("_journal", "_page", "_keeper", "_to_keeper", "_witness", "_to_witness", "_is_taken", "_taken")
 
 
 class SharedListener:
-    """The channels and the page to share a listener, made before the witness's fork."""
+    """The channels and the page for sharing a listener.
+
+    They are made before the witness is forked.
+    """
 
     def __init__(self, journal: int, wall: int, *, keep_privileges: bool) -> None:
         """Open the page and the channels.
@@ -58,16 +65,16 @@ class SharedListener:
         self._taken: int | None = taken
 
     def _channel(self) -> tuple[int, int]:
-        """Open the channel of the listener or its number. Return its reading end first."""
+        """Open a channel for the listener or its number. Return its reading end first."""
         if not self._sends:
             return os.pipe()
-        from _socket import socketpair  # noqa: PLC0415 - few sandboxes need it
+        from _socket import socketpair  # noqa: PLC0415 - imported here, because few sandboxes need it
 
         reading, writing = socketpair()
         return reading.detach(), writing.detach()
 
     def page(self) -> mmap:
-        """Map the shared page that calls are received into."""
+        """Map the shared page into which calls are received."""
         from mmap import mmap  # noqa: PLC0415
 
         return mmap(self._page, _PAGE)
@@ -75,11 +82,12 @@ class SharedListener:
     def open(self, parent: int, keeper: int | None = None) -> int | None:
         """Install the filter in the command-to-be, if both sides promise to answer.
 
-        Called in the command-to-be, a child of `parent`. Returns its own listener, or None if it is not observed. The
-        keeper's promise comes through `keeper`. The kernel kills the command-to-be if its parent dies, because without
-        an answer it would sleep in the kernel forever. Before an exec, `let_go` revokes this.
+        The two sides are the keeper and the witness. This is called in the command-to-be, which is a child of `parent`.
+        Returns its own listener, or None if the command-to-be is not observed. The keeper's promise comes through
+        `keeper`. From now on the kernel kills the command-to-be if its parent dies, because without an answer the
+        command-to-be would sleep in the kernel forever. `let_go` undoes this before the exec.
         """
-        from outlive.linux.seccomp import install  # noqa: PLC0415 - already loaded in the witness
+        from outlive.linux.seccomp import install  # noqa: PLC0415 - costs nothing, because the witness has loaded the module already
 
         if not die_with(parent):
             raise ChildProcessError(ECHILD, "the parent is dead")
@@ -105,8 +113,9 @@ class SharedListener:
     def let_go(listener: int | None) -> None:
         """Close the command-to-be's own listener, right before its exec.
 
-        If keeper and witness die, a call that no process can answer fails. With its own listener, the exec would wait
-        forever for an answer from itself. From now on, the command-to-be also survives its parent.
+        If the keeper and the witness die, a call fails, because no process has the listener open. If the command-to-be
+        kept its own listener open, its exec would wait forever for its own answer. From now on, the command-to-be also
+        survives its parent.
         """
         if listener is not None:
             os.close(listener)
@@ -115,8 +124,8 @@ class SharedListener:
     def of_keeper(self, command: int) -> int | None:
         """Return the keeper's copy of the listener; None if no filter is installed.
 
-        Called in the keeper. Raises OSError if the keeper cannot get the listener. Then the witness must answer the
-        calls.
+        This is called in the keeper. Raises OSError if the keeper cannot get the listener. Then the witness must answer
+        the calls.
         """
         for unused in (self._to_keeper, self._witness, self._to_witness, self._is_taken):
             os.close(unused)
@@ -125,7 +134,7 @@ class SharedListener:
         return self._listener_from(self._keeper, command)
 
     def as_parts(self) -> tuple[dict[str, int], tuple[int, ...]]:
-        """Return the facts and descriptors from which another process can rebuild this."""
+        """Return the facts and descriptors from which another process rebuilds the object."""
         facts = {"_wall": self._wall, "keep_privileges": self.keep_privileges, "_sends": self._sends}
         return facts, tuple(getattr(self, name) for name in _DESCRIPTORS)
 
@@ -137,54 +146,63 @@ class SharedListener:
         return shared_listener
 
     def stand_in(self, keeper: int) -> ListenerFallback:
-        """Return the fallback that takes over when the keeper's pipe hangs up.
+        """Return the fallback, which answers calls after the keeper's pipe hangs up.
 
-        Called in the witness, before it forks the command-to-be.
+        This is called in the witness, before it forks the command-to-be.
         """
-        import outlive.linux.seccomp  # noqa: F401, PLC0415 - the command-to-be inherits it
+        import outlive.linux.seccomp  # noqa: F401, PLC0415 - loaded before the fork, because the command-to-be inherits loaded modules
 
         os.close(self._keeper)
         return ListenerFallback(self, keeper)
 
     def note_unwritten(self, since: int) -> None:
-        """Write into the page since when observations are not in the journal, or 0.
+        """Write into the page the time of the first unwritten observation, or 0.
 
-        Called in the keeper, whose death would lose these observations.
+        This is called in the keeper. If the keeper dies, the observations since this time are lost.
         """
         os.pwrite(self._page, since.to_bytes(_UNWRITTEN_SIZE, "little"), _UNWRITTEN_AT)
 
     def unwritten_since(self) -> int:
-        """Return, in the witness, since when the keeper has unwritten observations, or 0."""
+        """Return the time of the keeper's first unwritten observation, or 0.
+
+        This is called in the witness.
+        """
         return int.from_bytes(os.pread(self._page, _UNWRITTEN_SIZE, _UNWRITTEN_AT), "little")
 
     def note_taking_over(self) -> None:
-        """Write into the journal that no calls are observed from now on.
+        """Write into the journal that calls are no longer observed.
 
-        Called in the witness. The time is that of the first observation which the dead keeper lost, if any.
+        This is called in the witness. If the dead keeper lost observations, the line in the journal has the time of the
+        first of them.
         """
         at = self.unwritten_since() or (self._wall + time.monotonic_ns()) // 1000
         try:
-            # If the keeper was killed while it wrote a line, that line is incomplete. The NUL ends that line and makes
-            # it invalid, so that it is not taken for a complete one.
+            # If the keeper was killed while it wrote a line, this line is incomplete. The NUL makes the incomplete line
+            # invalid, so that it is not taken for a complete line.
             os.write(self._journal, f"\0\n{at}\tunobserved\t0\t-\t{_UNOBSERVED}\n".encode("ascii"))
         except OSError:
             pass  # the disk is full
 
     def take(self, command: int) -> int | None:
-        """Return the witness's copy of the listener, if any; let the command-to-be go on."""
+        """Return the witness's copy of the listener, if any.
+
+        This lets the command-to-be continue.
+        """
         for unused in (self._to_keeper, self._to_witness, self._is_taken):
             os.close(unused)
         try:
             return self._listener_from(self._witness, command)
         except OSError:
-            return None  # then the witness cannot answer for the keeper
+            return None  # without the listener, the witness cannot answer for the keeper
         finally:
             self.acknowledge()
 
     def _listener_from(self, channel: int, command: int) -> int | None:
-        """Return a copy of the command-to-be's listener; None if it has none or died.
+        """Return a copy of the command-to-be's listener.
 
-        Raises OSError if it has a listener that this process cannot get.
+        Returns None if the command-to-be has no listener, or has died.
+
+        Raises OSError if this process cannot get the listener.
         """
         if self._sends:
             has_one, listener = _receive_from(channel)
@@ -200,11 +218,11 @@ class SharedListener:
         return listener
 
     def promise(self) -> None:
-        """Promise, in the witness, to answer if the keeper dies."""
+        """Promise to answer calls if the keeper dies. This is called in the witness."""
         self._tell(PROMISED)
 
     def acknowledge(self) -> None:
-        """Let the command-to-be go on."""
+        """Let the command-to-be continue."""
         self._tell(_TAKEN)
         if self._taken is not None:
             os.close(self._taken)
@@ -236,7 +254,7 @@ class ListenerFallback:
         self._done.acquire()
         try:
             start_new_thread(self._stand_in, (command,))
-        except RuntimeError:  # the limit of processes allows no thread; without the promise no filter is installed
+        except RuntimeError:  # the limit on processes allows no new thread; without the promise, no filter is installed
             self._shared_listener.acknowledge()
             self._done.release()
         else:
@@ -265,7 +283,8 @@ class ListenerFallback:
             if ready.get(listener, 0) & POLLHUP:
                 is_over = True
                 waiting.unregister(listener)
-            # The keeper may still die before it has written its last observations, which would then be missing.
+            # Go on until the keeper has written its last observations. If the keeper dies before, they are missing in
+            # the journal.
             if is_over and not self._shared_listener.unwritten_since():
                 return
         self._shared_listener.note_taking_over()
@@ -274,17 +293,18 @@ class ListenerFallback:
 
 
 def let_continue_what_waits(listener: int, page: mmap) -> None:
-    """Let the last and every later call continue when no process can answer them."""
-    from outlive.linux.seccomp import let_continue, received  # noqa: PLC0415 - already loaded
+    """Let the last call and every later call continue, after the keeper's death."""
+    from outlive.linux.seccomp import let_continue, received  # noqa: PLC0415 - costs nothing, because this process has loaded the module already
 
-    # If the received call was answered already, this does nothing. If it was not, no other process would answer it.
+    # If the last received call was answered already, this does nothing. If the call was not answered, no other process
+    # would answer it.
     let_continue(listener, received(page))
     answer_all(listener, page)
 
 
 def answer_all(listener: int, page: mmap) -> None:
     """Let every call continue until no filtered process lives."""
-    from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - already loaded
+    from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - costs nothing, because this process has loaded the module already
 
     waiting = poll()
     waiting.register(listener, POLLIN)
@@ -300,14 +320,14 @@ def answer_all(listener: int, page: mmap) -> None:
 
 
 def _may_ask(command: int) -> bool:
-    """Return whether the command-to-be may be alive; True if its pid is unknown."""
+    """Return whether the command-to-be may be alive. True if its pid is unknown."""
     fields = stat_fields(command) if command else None
     return not command or (fields is not None and fields[0] not in b"ZX")
 
 
 def _send(channel: int, descriptor: int) -> None:
-    """Send a descriptor through a socket. Both stay open."""
-    from _socket import socket  # noqa: PLC0415 - few sandboxes need it
+    """Send a descriptor through a socket. The descriptor and the socket stay open."""
+    from _socket import socket  # noqa: PLC0415 - imported here, because few sandboxes need it
 
     from outlive.linux.fd_passing import give  # noqa: PLC0415
 
@@ -319,8 +339,11 @@ def _send(channel: int, descriptor: int) -> None:
 
 
 def _receive_from(channel: int) -> tuple[bool, int | None]:
-    """Return if a descriptor was sent, and its number; None if none was free."""
-    from _socket import MSG_PEEK, socket  # noqa: PLC0415 - few sandboxes need it
+    """Return whether a descriptor was sent, and its number here.
+
+    The number is None if this process had no free descriptor.
+    """
+    from _socket import MSG_PEEK, socket  # noqa: PLC0415 - imported here, because few sandboxes need it
 
     from outlive.linux.fd_passing import take  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
 """Kernel calls that Python's standard library lacks, each as one plain function.
 
 Every launch loads this module. The public modules `signal` and `ctypes` are slow to import (ADR 0004), so this module
-imports the C modules behind them. Functions that only viewers need import `ctypes` when they are called.
+imports the C modules behind them. Functions that a launch does not need import `ctypes` when they are called.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ __all__ = [
 
 SYS_ADMIN = 21
 FIRST_PID_NAMESPACE = 0xEFFFFFFC
-"""The fixed number of the kernel's first PID namespace, in which every process of the machine is visible."""
+"""The fixed inode number of the kernel's first PID namespace.
+
+In this namespace, every process of the machine is visible.
+"""
 _PR_SET_CHILD_SUBREAPER, _PR_SET_NAME, _PR_SET_PDEATHSIG = 36, 15, 1
 _PUNCH_HOLE_KEEP_SIZE = 0x02 | 0x01
 _PIDFD_GET_INFO = (3 << 30) | (64 << 16) | (0xFF << 8) | 11
@@ -64,7 +67,7 @@ _AT_SYMLINK_NOFOLLOW, _STATX_BTIME, _STATX_BYTES = 0x100, 0x800, 256
 
 
 class _Long(_SimpleCData):  # type: ignore[type-arg]
-    """A 64-bit argument. Plain integers are passed as 32 bits."""
+    """A 64-bit argument of a call. Plain integers are passed as 32 bits."""
 
     _type_ = "l"
 
@@ -100,13 +103,14 @@ try:
 except OSError:
     _mallopt = _malloc_trim = None  # a C library other than glibc
 _M_TRIM_THRESHOLD = -1
-_PIDFD_GETFD = 438  # the number of this system call on every architecture
+_PIDFD_GETFD = 438  # pidfd_getfd has this number on every architecture
 _syscall_with_errno = _Call(_syscall)
 _OPENAT2, _HERE = _Long(437), _Long(-100)
-# The argument of openat2: flags (O_PATH, O_NOFOLLOW, O_CLOEXEC), no mode, and RESOLVE_NO_SYMLINKS, in 64 bits each.
+# The argument of openat2 for `open_straight`, in 64 bits each: flags (O_PATH, O_NOFOLLOW, O_CLOEXEC), no mode, and
+# RESOLVE_NO_SYMLINKS.
 _STRAIGHT = b"".join(n.to_bytes(8, "little") for n in (os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, 0, 4))
 _HOW_SIZE = _Long(len(_STRAIGHT))
-# Another argument of openat2: flags (O_PATH, O_DIRECTORY, O_CLOEXEC), no mode, and RESOLVE_IN_ROOT.
+# The argument of openat2 for `open_within`: flags (O_PATH, O_DIRECTORY, O_CLOEXEC), no mode, and RESOLVE_IN_ROOT.
 _WITHIN = b"".join(n.to_bytes(8, "little") for n in (os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0, 16))
 
 
@@ -135,7 +139,7 @@ def name_process(name: str) -> None:
 
 
 def borrow_descriptor(pid: int, number: int) -> int | None:
-    """Return a copy of another process's descriptor; None if that is not possible."""
+    """Return a copy of another process's descriptor; None if this is not possible."""
     try:
         pidfd = os.pidfd_open(pid)
     except OSError:
@@ -168,7 +172,10 @@ def has_limited_cpu_time() -> bool:
 
 
 def confinement() -> str:
-    """Return this process's no_new_privs flag and seccomp filters, to compare them."""
+    """Return this process's no_new_privs flag and seccomp filters as one text.
+
+    Callers compare two of these texts.
+    """
     wanted = (b"NoNewPrivs:", b"Seccomp:", b"Seccomp_filters:")
     found = [line.split()[1] for line in read_small("/proc/self/status").splitlines() if line.startswith(wanted)]
     return b"-".join(found).decode("ascii")
@@ -181,17 +188,20 @@ def punch_hole(fd: int, start: int, length: int) -> bool:
 
 
 def open_straight(path: bytes) -> int:
-    """Open a path without symbolic links, except as its last name, for inspection.
+    """Open a path for inspection, if only its last name may be a symbolic link.
 
-    A last link is not followed. Returns the descriptor, or the negative errno, because missing files are too common for
-    an exception. ENOENT also shows that the path has no link before the missing name.
+    A link at the last name is not followed. Returns the descriptor, or the negative errno, because missing files are
+    too common for an exception. ENOENT also shows that there is no link before the missing name.
     """
     found = int(_syscall_with_errno(_OPENAT2, _HERE, path, _STRAIGHT, _HOW_SIZE))
     return found if found >= 0 else -get_errno()
 
 
 def open_within(root: int, path: bytes) -> int:
-    """Return a directory's descriptor in the root `root`, or the negative errno."""
+    """Open a directory as seen from the root directory `root`.
+
+    Returns the descriptor, or the negative errno.
+    """
     found = int(_syscall_with_errno(_OPENAT2, _Long(root), path, _WITHIN, _HOW_SIZE))
     return found if found >= 0 else -get_errno()
 
@@ -199,7 +209,7 @@ def open_within(root: int, path: bytes) -> int:
 def check_pidfd() -> None:
     """Raise Unavailable where the kernel, or a filter, forbids pidfd_open.
 
-    Without pidfd_open, a later process with the same number might be killed instead of a task's process.
+    Without pidfd_open, a later process with the same pid might be killed instead of a task's process.
     """
     try:
         os.close(os.pidfd_open(os.getpid()))
@@ -207,13 +217,13 @@ def check_pidfd() -> None:
         if error.errno not in (ENOSYS, EPERM, EACCES):
             return  # another error, such as no free descriptor, says nothing about pidfd_open
         raise Unavailable(
-            f"pidfd_open is not allowed here ({error.strerror}), so a task's processes could not be told from others",
-            "Linux 5.3 or newer has it; in a container, its seccomp profile must allow pidfd_open",
+            f"pidfd_open is not allowed here ({error.strerror}), so Outlive cannot safely signal a task's processes",
+            "use Linux 5.3 or newer; in a container, allow pidfd_open in the seccomp profile",
         ) from error
 
 
 def born_at(path: bytes) -> int:
-    """Return when a file was created, in nanoseconds since 1970, or 0 if unknown.
+    """Return the time of a file's creation in nanoseconds since 1970; 0 if unknown.
 
     The inode alone does not identify a file: a new directory may get the inode of a deleted one.
     """
@@ -230,8 +240,8 @@ def born_at(path: bytes) -> int:
 
 
 def file_system_magic(path: str) -> int:
-    """Return the type of the file system of a path, as statfs(2) numbers it."""
-    import ctypes  # noqa: PLC0415 - once per boot
+    """Return the type number of a path's file system, as in statfs(2)."""
+    import ctypes  # noqa: PLC0415 - imported here, because it is needed once per boot
 
     buffer = ctypes.create_string_buffer(256)
     _checked(ctypes.CDLL(None, use_errno=True).statfs(os.fsencode(path), buffer))
@@ -241,10 +251,10 @@ def file_system_magic(path: str) -> int:
 def watch_modifications(path: str) -> int | None:
     """Return a descriptor that becomes readable when a file is written to.
 
-    Returns None if that is not possible. Only viewers may use this: a user has 128 inotify instances by default, too
-    few for many keepers, which use `F_NOTIFY`.
+    Returns None if this is not possible. Only processes that wait or display may use this function, and no keeper. By
+    default, a user has only 128 inotify instances, which are too few for many keepers. Keepers use `F_NOTIFY` instead.
     """
-    import ctypes  # noqa: PLC0415 - only viewers need it
+    import ctypes  # noqa: PLC0415 - imported here, because a launch does not need it
 
     libc = ctypes.CDLL(None, use_errno=True)
     fd = int(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
@@ -257,7 +267,7 @@ def watch_modifications(path: str) -> int | None:
 
 
 def drain(watch: int) -> None:
-    """Read all pending events, so that only the next write makes `watch` readable."""
+    """Read all pending events, so that only a later write makes `watch` readable."""
     try:
         while os.read(watch, 1 << 16):
             pass
@@ -275,7 +285,10 @@ def _checked(result: int) -> int:
 
 
 def exit_status_of(pidfd: int) -> int | None:
-    """Return the wait status of another's ended child; None before Linux 6.15."""
+    """Return the wait status of an ended process that is not this process's child.
+
+    Returns None before Linux 6.15.
+    """
     info = bytearray(64)
     info[0:8] = _PIDFD_INFO_EXIT.to_bytes(8, sys.byteorder)
     try:
@@ -308,23 +321,23 @@ def read_proc(path: str) -> bytes:
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep freed memory, to avoid page faults at later requests."""
+    """Let the C library keep freed memory, to avoid page faults in later allocations."""
     if _mallopt is not None:
         call_function(_mallopt, (_M_TRIM_THRESHOLD, 1 << 20))
 
 
 def give_back_memory() -> None:
-    """Return freed memory to the kernel, before this process is idle for a long time."""
+    """Return freed memory to the kernel. This is called before a long idle time."""
     if _malloc_trim is not None:
         call_function(_malloc_trim, (0,))
 
 
 def take_short_turns() -> None:
-    """Ask for short, early time slices, because observed calls wait for this thread."""
+    """Request short, early time slices, because observed calls wait for this thread."""
     policy, machine = os.sched_getscheduler(0), os.uname().machine
     if policy != os.SCHED_OTHER or machine not in _SET_SCHEDULING:
         return
-    from _struct import Struct  # noqa: PLC0415 - only an observing keeper needs it
+    from _struct import Struct  # noqa: PLC0415 - imported here, because only an observing keeper needs it
 
     form, nice = Struct("<IIQiIQQQ"), os.getpriority(os.PRIO_PROCESS, 0)
     wanted = form.pack(form.size, policy, 0, nice, 0, _SHORTEST_TURN_NS, 0, 0)
@@ -342,7 +355,7 @@ def boot_id() -> str:
 
 
 def pid_namespace() -> int:
-    """Return the PID namespace in which this process's ids are valid, or 0 if unknown.
+    """Return the PID namespace of this process's ids, or 0 if unknown.
 
     The result is not cached: a forked child may be in another namespace.
     """

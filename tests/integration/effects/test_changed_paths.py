@@ -275,7 +275,7 @@ def test_large_file_with_equal_size_and_time_is_not_restored(bench: Bench, repo:
     assert (found["level"], found["changed"], found["restored"]) == (
         *("partial", paths(bench, "large"), paths(bench, "moved")),
     )
-    assert "1 file that could not be looked at" in found["gaps"][0]
+    assert "1 file that could not be read" in found["gaps"][0]
 
 
 def test_files_removed_by_the_caller_after_the_ending_are_not_gone(bench: Bench, repo: Path) -> None:

@@ -144,7 +144,7 @@ def test_guard_names_files_that_a_failed_task_left_changed_until_they_are_restor
     """`guard` names a task that died before `git stash pop`. It does not name a task that succeeded."""
     died = bench.launch("git stash push -q; kill -9 $$")
     bench.run("wait", died)
-    assert f"task {died} ended and left a.py, b.py, dir/c.py changed" in bench.run("guard", "a.py").stdout
+    assert f"task {died} has ended and left a.py, b.py, dir/c.py changed" in bench.run("guard", "a.py").stdout
     (holder,) = bench.json("guard", "--command", "git commit -am x")["holders"]
     assert (holder["task"], holder["left"]) == (died, True)
     git(bench, "checkout", "stash@{0}", "--", "a.py")

@@ -118,7 +118,7 @@ def test_open_windows_are_unknown_when_the_task_is_not_observed(bench: Bench) ->
     for how in ("compare", "off"):
         task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q", "--observe", how)
         answer = bench.ok("effects", task, "--open")
-        assert answer.startswith("not known: nobody sees what it holds ("), how
+        assert answer.startswith("not known: its changes are not observed"), how
         assert bench.json("effects", task, "--open") == {"level": "unknown", "windows": []}
         (bench.project / "go").touch()
         bench.run("wait", task)
@@ -150,7 +150,7 @@ def test_show_names_the_files_of_each_window(bench: Bench) -> None:
     bench.run("wait", stashed, silent, "--no-ack")
     (line,) = [line for line in bench.ok("show", stashed).splitlines() if line.startswith("window ")]
     assert line.startswith("window    of 3 files, ")
-    assert line.endswith(", all as before again, by git stash push -q: a.py, b.py, dir/c.py")
+    assert line.endswith(", all restored, by git stash push -q: a.py, b.py, dir/c.py")
     assert "\nwindow " not in bench.ok("show", silent)
     text = bench.ok("inbox", "--session", "s-1")
     assert f", outlive effects {stashed}\n" in text
@@ -293,7 +293,7 @@ def test_hand_off_counts_open_windows_that_do_not_fit(bench: Bench, repo: Path) 
     assert len(handed["open_windows"]) == 4
     assert handed["text"].count(" and not restored ") == 3
     assert "and 1 more not as they were found: outlive gate" in handed["text"]
-    assert "others run 4 more in this project" in handed["text"]
+    assert "4 more tasks of others run in this project" in handed["text"]
     (repo / "go").touch()
     bench.run("wait", *tasks)
 

@@ -1,1 +1,1 @@
-"""Effects: what a task changed, with drift and overlaps, as values."""
+"""Effects: a task's changes, and changes by others during or after its run."""

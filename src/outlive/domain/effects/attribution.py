@@ -1,4 +1,4 @@
-"""Attribution: which of the changes during a task's run the task made itself.
+"""Attribution: which changes during a task's run were made by the task itself.
 
 A change that a comparison of two snapshots shows, but the task's journal does not, is reported as unattributed: another
 process made it, or the task made it unobserved.
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from outlive.domain.git.comparison import Comparison, Move
     from outlive.domain.git.snapshot import GitState, Snapshot
 
-LATE = "what happened in its first moments"
+LATE = "changes in its first moments"
 _MOST_NAMED, _WIDEST_NAME = 6, 80
 
 
 def with_comparisons(
     effects: Effects, comparisons: Sequence[Comparison], quick: tuple[Snapshot, Snapshot] | None
 ) -> Effects:
-    """Return the effects, with the changes that only comparisons show."""
+    """Return the effects, extended by the changes that only the comparisons show."""
     snapshots = None if quick is None else _but_for_its_own(effects, *quick)
     known = None if quick is None or quick[0].git is None or quick[1].git is None else quick[0].git.top
     further = [each for each in comparisons if known is None or each.top != known]
@@ -41,10 +41,10 @@ def with_comparisons(
     if comparisons:
         effects = effects.but(uncompared=_uncompared(comparisons))
     if any(each.has_files for each in comparisons):
-        # Leave out paths that the journal attributes to the task. A process that the task left running may have
-        # changed such a path after the comparison began.
+        # Leave out paths that the journal attributes to the task. The comparison may show such a path as changed,
+        # because a process that the task left running can change the path after the comparison has begun.
         seen = frozenset((*effects.changed, *effects.created, *effects.restored, *effects.rewritten))
-        away = frozenset((*effects.changed, *effects.restored))  # a moved directory moves the paths in it
+        away = frozenset((*effects.changed, *effects.restored))  # the paths in a moved directory have moved too
         found = [each for comparison in comparisons for each in _unattributed(comparison)]
         unseen = tuple(each for each in found if each.path not in seen and not _came_along(each, away))
         in_all = sum(count for each in comparisons for count in each.counts.values())
@@ -69,7 +69,7 @@ def with_comparisons(
 
 
 def _as_called_in(project: str | None, change: Unattributed) -> Unattributed:
-    """Return a change, named by its path in the project or by its full path."""
+    """Name a change by its path in the project, or by its full path outside of it."""
     is_own = project is not None and change.path == f"{project.rstrip('/')}/{change.name}"
     return change if is_own else change.but(name=change.path)
 
@@ -88,8 +88,8 @@ def _lies_in(path: str, directories: Collection[str]) -> bool:
 
 def _but_for_its_own(effects: Effects, before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot]:
     """Return the two snapshots without the task's own changes of git's state."""
-    # If the task moved the repository, the journal does not record changes in it as changes of git's state.
-    # Without this rule the task's own changes would be reported as drift.
+    # If the task moved the repository, the journal does not record changes in it as changes of git's state. So git's
+    # state counts as unchanged then. Otherwise the task's own changes would be reported as drift.
     took_along = _took_along(before.git, effects.changed)
     git = before.git if took_along else but_for(_seen_in(effects), before.git, after.git)
     after = after.but(git=git, files=None, dirty=None)
@@ -103,20 +103,20 @@ def _seen_in(effects: Effects) -> frozenset[str]:
 
 
 def _moves(effects: Effects, snapshots: tuple[Snapshot, Snapshot] | None) -> Iterator[str]:
-    """Yield sentences about changes of git's state that do not count as drift."""
+    """Yield a sentence for each change of git's state that does not count as drift."""
     then, now = (None, None) if snapshots is None else (snapshots[0].git, snapshots[1].git)
     if then is not None and now is not None and then.identity == now.identity:
         yield from _moves_of_git(then, now, _seen_in(effects))
 
 
 class _Seen:
-    """The parts of a further repository that the task was seen changing, by any name."""
+    """The parts of a further repository that the task was seen changing."""
 
     def __init__(self, parts: Collection[str], top: str, known: str | None) -> None:
         self._parts = parts
         self.of = of_repository(top)
-        # A repository inside the task's own repository may have its git directory in the git directory of the
-        # task's repository. Then its parts are named by submodule or worktree, and not by path.
+        # A repository inside the task's own repository may be a submodule or a worktree. Its git directory then lies in
+        # the git directory of the task's repository, and the journal names its parts by submodule or worktree.
         is_inside = known is not None and top.startswith(known.rstrip("/") + "/")
         self._ends = (of_repository(top), *([""] if known is None else ()))
         self._begins = (" of submodule ", " of worktree ") if is_inside else (" of worktree ",)
@@ -128,13 +128,13 @@ class _Seen:
 
 
 def _refs_moved(quick: tuple[Snapshot, Snapshot]) -> Collection[Move]:
-    """Return the moved refs of the own repository, which further worktrees share."""
+    """Return the moved refs of the task's repository, which all worktrees share."""
     then, now = quick[0].git, quick[1].git
     return () if then is None or now is None else compare_refs(then, now)[0]
 
 
 def _moves_of_further(found: Comparison, seen: _Seen, shared: Collection[Move]) -> tuple[list[str], list[str]]:
-    """Return sentences about a further repository: its drift, and its other changes."""
+    """Return sentences about a further repository: its drift, then other changes."""
     refs = [each for each in found.refs if each not in shared]
     # If HEAD is on a branch, it moves with that branch. A detached HEAD moves alone.
     is_detached = found.head is not None and all(each.after != found.head.after for each in found.refs)
@@ -152,13 +152,13 @@ def _moves_of_further(found: Comparison, seen: _Seen, shared: Collection[Move]) 
 
 
 def _part_of(ref: Move, seen: _Seen) -> str | None:
-    """Return the name under which a moved ref is reported; None if it is left out."""
+    """Return the name under which a moved ref is reported; None if it is not reported."""
     part = part_of_git(ref.name, is_own=True)
     return None if part == "stash" or (not ref.after and "packed-refs" in seen) else part
 
 
 def _moves_of_git(then: GitState, now: GitState, seen: Collection[str]) -> Iterator[str]:
-    """Yield sentences about moved refs, worktrees and a changed stash, without drift."""
+    """Yield sentences about refs, worktrees and a stash, but not about drift."""
     refs = [each.name for each in compare_refs(then, now)[0] if then.head == now.head or each.name != now.branch]
     known = (part_of_git(name, is_own=True) for name in refs)
     parts = [part for part in known if part is not None and not part.startswith(("remote branch ", "stash"))]
@@ -186,7 +186,7 @@ def _took_along(git: GitState | None, changed: Collection[str]) -> bool:
 
 
 def _unattributed(comparison: Comparison) -> list[Unattributed]:
-    """Return the changes, tracked files first, because a sentence names only a few."""
+    """Return the changes. Tracked files come first, as a sentence names only a few."""
     top = (comparison.top or "").rstrip("/")
     ordered = sorted(comparison.paths, key=lambda change: not change.was_tracked)
     return [

@@ -1,4 +1,4 @@
-"""Sentences that describe what a task touched."""
+"""Sentences that describe the effects of a task."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from outlive.domain.effects.effects import Effects, Window
 
-_WHO, _BRIEF = "nobody knows who did it", "what lasted less than 0.1 s may be missed"
+_WHO, _BRIEF = "nobody knows who did it", "changes of less than 0.1 s may be missing"
 _MOST_NAMED = 3
 _MANY = 20
 _WIDEST_NAME = 80
-# The words for files that were written, but that have the same content or may have it. Every other file is called
+# The words for files that were written and whose content is the same, or may be the same. Every other file is called
 # "changed".
 _WRITTEN = {"rewritten": "written with the same content", "touched": "written, nobody knows whether changed,"}
 
@@ -28,7 +28,7 @@ def summary_of(effects: Effects, now: datetime) -> str:
     """Return one sentence that describes all effects of a task."""
     if effects.level == "unknown":
         why = _why_unknown(effects)
-        return "what it touched is not known" + (f": {why}" if why else "")
+        return "its effects are not known" + (f": {why}" if why else "")
     if effects.level == "compared":
         return _compared(effects)
     words = [*_windows(effects, now), *_net(effects), *_rewritten(effects), *_in_further_trees(effects)]
@@ -38,9 +38,9 @@ def summary_of(effects: Effects, now: datetime) -> str:
     if effects.level == "watched":
         words += unattributed_words(effects)
         unsure = (_WHO if words else "", _BRIEF, effects.why_unseen, *effects.gaps[:1])
-        said = "; ".join(words or [_nothing(effects, "nothing tracked was touched")])
+        said = "; ".join(words or [_nothing(effects, "no tracked file was touched")])
         return f"{said} (watched only: {'; '.join(word for word in unsure if word)})"
-    said = "; ".join((*(words or ["nothing shared was touched"]), *unattributed_words(effects)))
+    said = "; ".join((*(words or ["no effects were observed"]), *unattributed_words(effects)))
     return f"{said} (a lower bound: {effects.gaps[0]})" if effects.gaps else said
 
 
@@ -50,7 +50,7 @@ def _why_unknown(effects: Effects) -> str:
 
 
 def how_long(window: Window, now: datetime) -> str:
-    """Return how long a window was open, or has been open so far."""
+    """Return how long a window was open, or how long it has been open until now."""
     span = window.lasted(now)
     return "an unknown time (the clock was set back)" if span is None else show_duration(span)
 
@@ -58,26 +58,28 @@ def how_long(window: Window, now: datetime) -> str:
 def window_words(window: Window, now: datetime, *, is_now: bool) -> str:
     """Return a window in words: `window of 3 files, open for 12s now`.
 
-    Without `is_now`, a window that an ended task left is called `left open`: its paths were not checked since.
+    Without `is_now`, a window that an ended task left open is called `left open`, because its paths were not checked
+    since the end.
     """
     span = how_long(window, now)
-    how = f"open for {span} now" if window.is_open else f"{span}, all as before again"
+    how = f"open for {span} now" if window.is_open else f"{span}, all restored"
     if window.is_left and not is_now:
         how = "left open"
     return f"window of {_count(window.paths)}, {how}"
 
 
 def none_open(effects: Effects) -> str:
-    """Return a sentence that no window is open now, or that this is not known."""
+    """Return the sentence that no window is open, or that this is not known."""
     if effects.level in ("unknown", "compared"):
-        return f"not known: nobody sees what it holds ({_why_unknown(effects) or 'nobody looks'})"
+        why = _why_unknown(effects)
+        return "not known: its changes are not observed" + (f" ({why})" if why else "")
     if effects.outside and not effects.is_in_repository:
-        return "not known: what files hold is looked at in repositories only, and it works in none"
+        return "not known: files are compared only in repositories, and it works in none"
     return "no window is open now"
 
 
 def few_names(paths: Sequence[str], tree: str, scopes: Mapping[str, str] = {}) -> str:
-    """Return words for some paths: the first names, and the number of the others."""
+    """Return the first names of some paths, and the number of the other paths."""
     names = [one_line(_name_of(path, tree, scopes.get(path, tree)), _WIDEST_NAME) for path in paths[:_MOST_NAMED]]
     more = len(paths) - len(names)
     return ", ".join(names) + (f" and {more} more" if more > 0 else "")
@@ -91,7 +93,7 @@ def _name_of(path: str, tree: str, scope: str) -> str:
 
 
 def unattributed_words(effects: Effects) -> Iterator[str]:
-    """Yield words about the changes that no process was seen making."""
+    """Yield descriptions of the changes that no process was seen making."""
     who = "by somebody else, or unseen" if effects.is_attributed else "unseen"
     listed: dict[str, list[str]] = {}
     for each in effects.unattributed or ():
@@ -109,7 +111,7 @@ def unattributed_words(effects: Effects) -> Iterator[str]:
 
 
 def _compared(effects: Effects) -> str:
-    """Return a sentence about effects that are known from two snapshots only."""
+    """Return words for effects that are known only from two snapshots."""
     found = effects.unattributed
     words = [effects.moved] if effects.moved else []
     words += [*_net(effects), *_rewritten(effects)]
@@ -119,12 +121,12 @@ def _compared(effects: Effects) -> str:
     words += [f"{show_files(more)} more not as before"] * (more > 0)
     unsure = ["its files were not compared" if found is None else _WHO if words else ""]
     unsure += [effects.why_unseen or "", *effects.gaps[:1]]
-    words = words or [_nothing(effects, "what is tracked is as before")]
-    return f"{'; '.join(words)} (compared only: {'; '.join(word for word in unsure if word) or 'two looks'})"
+    words = words or [_nothing(effects, "the tracked files are as before")]
+    return f"{'; '.join(words)} (compared only: {'; '.join(word for word in unsure if word) or 'by two snapshots'})"
 
 
 def _nothing(effects: Effects, certain: str) -> str:
-    """Return words for a task without known changes: `certain` if all was compared."""
+    """Return the words for no known change: `certain` if all files were compared."""
     return "nothing is known to have changed" if effects.unattributed is None or effects.uncompared else certain
 
 
@@ -134,8 +136,8 @@ def _windows(effects: Effects, now: datetime) -> Iterator[str]:
             yield _open(window, now)
     closed = [window for window in effects.windows if window.closed_at is not None]
     were_away = {path for window in closed for path in window.paths}
-    # Leave out paths without a closed window, such as a directory that was removed and made again: the paths in it
-    # show whether its content is restored.
+    # Leave out paths without a closed window, such as a directory that was removed and created again. The windows of
+    # the paths in this directory show whether its content is restored.
     if restored := [path for path in effects.restored if path in were_away]:
         span = sum((w.closed_at - w.opened_at for w in closed if w.closed_at is not None), timedelta())
         yield f"{_count(restored)} changed and restored, window {show_duration(span)}"
@@ -145,9 +147,9 @@ def _windows(effects: Effects, now: datetime) -> Iterator[str]:
 
 
 def _open(window: Window, now: datetime) -> str:
-    """Return words for an open window: its files, how long, and by which command.
+    """Return words for an open window: the files, the duration and the command.
 
-    Another process may have restored the files that an ended task left changed.
+    For an ended task, the words name the state at its end, because another process may have restored the files since.
     """
     count = len(without_filled(window.paths))
     other = f"{show_files(count)} not as it found {them(count)}"
@@ -159,7 +161,7 @@ def _open(window: Window, now: datetime) -> str:
 
 def _net(effects: Effects) -> Iterator[str]:
     left = {path for each in effects.windows if each.is_open for path in each.paths}
-    # Paths of open windows and removed paths are named elsewhere in the sentence.
+    # Other parts of the sentence name the paths of open windows and the removed paths.
     changed = [path for path in effects.changed if path not in left.union(effects.gone)]
     gone = without_filled(effects.gone, effects.whole)
     for paths, what in ((changed, "changed"), (gone, "removed"), (effects.created, "created")):
@@ -169,7 +171,7 @@ def _net(effects: Effects) -> Iterator[str]:
 
 
 def _rewritten(effects: Effects) -> Iterator[str]:
-    """Yield how many files were rewritten unchanged: builds take them for changed."""
+    """Yield the number of files that were written with the same content."""
     told = {path for window in effects.possible for path in window.paths}
     count = sum(path not in told for path in effects.rewritten)
     if count:
@@ -177,7 +179,7 @@ def _rewritten(effects: Effects) -> Iterator[str]:
 
 
 def _in_further_trees(effects: Effects) -> Iterator[str]:
-    """Yield how many of the touched files lie in each tree outside of the project."""
+    """Yield the number of touched files in each further tree outside of the project."""
     touched = {*effects.changed, *effects.created, *effects.restored, *effects.rewritten}
     for tree in effects.further:
         count = sum(path.startswith(tree) for path in touched)
@@ -186,7 +188,7 @@ def _in_further_trees(effects: Effects) -> Iterator[str]:
 
 
 def _count(paths: Sequence[str]) -> str:
-    """Return words for the number of files, without directories that contain others."""
+    """Return the number of files in words. Do not count a directory with its files."""
     kept = [name for path in paths if (name := name_in_git(path))]
     files = len(without_filled(paths)) - len(kept)
     return " and ".join((*([show_files(files)] if files or not kept else ()), *kept))
@@ -197,6 +199,6 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _where(paths: Sequence[str]) -> str:
-    """Return words for the directory of most paths; empty for a few paths."""
+    """Name the directory that has most of the paths; return "" for a few paths."""
     most = largest(fold(paths, _MANY)) if len(paths) > _MANY else None
     return "" if most is None else f" ({most.count:,} below {'/'.join(most.path.split('/')[-3:])})"

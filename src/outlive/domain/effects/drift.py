@@ -1,8 +1,8 @@
-"""Drift: what changed in the world between a task's run and now.
+"""Drift: the changes between a task's run and now.
 
-A session may read a notice long after its task ran. "The tests passed" matters only if the tested files are unchanged.
-It is not known which files a task read. So a change of any tracked file in the task's repositories counts as drift. A
-change of another file counts only if the task was seen changing this file.
+A session may read a notice long after its task ran. Then "the tests passed" is useful only if the tested files are
+still the same. Outlive does not know which files a task read. So a change of any tracked file in the task's
+repositories counts as drift. A change of another file counts only if the task was seen changing this file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _MOST_NAMED = 3
 _WIDEST_NAME = 80
 STILL = "HEAD, all tracked files and what it touched in the project are as they were"
 STILL_OUTSIDE = (
-    "what it touched beside temporary files is as it was; it ran in no repository, and what it read is not known"
+    "the files that it touched, except temporary ones, are as they were; it ran in no repository, and the files that it"
+    " read are not known"
 )
 
 
@@ -33,17 +34,17 @@ class Distance(Value):
     """The distance between two commits."""
 
     ahead: int
-    """Commits that only the later snapshot has."""
+    """The number of commits that only the later HEAD has."""
     behind: int
-    """Commits that only the earlier snapshot has."""
+    """The number of commits that only the earlier HEAD has."""
 
 
 class Drift(Value):
-    """The drift of one task; `moved` is None if no change is known, nor excluded."""
+    """The drift of one task. `moved` is None if a change is possible but not known."""
 
     moved: bool | None
     summary: str
-    """One sentence: the most important change if there are several."""
+    """One sentence about the most important change."""
     details: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     meanwhile: tuple[str, ...] = ()
@@ -51,7 +52,7 @@ class Drift(Value):
 
     @property
     def later(self) -> tuple[str, ...]:
-        """The details about changes after the task's end, or what could not be compared."""
+        """The details about changes after the end, or the parts that were not compared."""
         found = tuple(each for each in self.details if each not in self.meanwhile)
         return found or ((_not_known(self.unknown),) if self.unknown else ())
 
@@ -65,12 +66,12 @@ def drift(
     is_own: bool = True,
     is_meanwhile: bool = False,
 ) -> Drift:
-    """Return what changed between the snapshots `then` and `now`.
+    """Return the drift between the snapshots `then` and `now`.
 
-    `distance` is the distance of the two HEADs, if it was counted. `is_own` is False for a further repository. With
-    `is_meanwhile`, `then` is the beginning of the task and `now` its end.
+    `distance` is the distance between the two HEADs, if it was counted. `is_own` is False for a repository that is not
+    the task's own. With `is_meanwhile`, the two snapshots are those of the task's beginning and end.
 
-    All tracked files are compared only if `now` has `tree` and `then` has `dirty` and `contents`, which were read
+    All tracked files are compared only if `now` has `tree` and `then` has `dirty` and `contents`. These two were read
     shortly after the task's end (`ended_ns`).
     """
     found: list[str] = []
@@ -81,7 +82,7 @@ def drift(
         if now.git is None or not now.git.identity:
             found.append("the repository it ran in is gone" if is_own else "the repository is gone")
         elif (then.git.git_dir, then.git.identity) != (now.git.git_dir, now.git.identity):
-            found.append(f"another repository lies {'where it ran' if is_own else 'there'}")
+            found.append(f"there is another repository {'where it ran' if is_own else 'in its place'}")
         else:
             found += _git_drift(then.git, now.git, distance, is_own=is_own, is_meanwhile=is_meanwhile)
             found += _settings_drift(then, now, unknown)
@@ -95,7 +96,7 @@ def drift(
 
 
 def with_further(own: Drift, further: Sequence[tuple[str, Drift]]) -> Drift:
-    """Return the drift of the task's own repository and of further repositories."""
+    """Join the drift of the task's own repository and of further repositories."""
     places = [(f"in {one_line(top, _WIDEST_NAME)}: ", found) for top, found in further]
     details = (f"{place}{each}" for place, found in places for each in found.details)
     unknown = (f"{place}{each}" for place, found in places for each in found.unknown)
@@ -103,9 +104,10 @@ def with_further(own: Drift, further: Sequence[tuple[str, Drift]]) -> Drift:
 
 
 def with_meanwhile(own: Drift, effects: Effects) -> Drift:
-    """Return the drift, with changes that other processes made while the task ran.
+    """Return the drift, extended by unattributed changes from while the task ran.
 
-    The task may have read a file before another process changed it. Unattributed changes may be its own.
+    A change that is not attributed to the task may still be the task's own. If another process made the change, the
+    task may have read the file before.
     """
     if not effects.is_attributed:
         return own
@@ -201,7 +203,7 @@ def _file_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
     if unsure:
         unknown.append(f"files it touched: {unsure} could not be compared")
     if then.unfollowed:
-        unknown.append(f"files it touched: {then.unfollowed} are more than are followed")
+        unknown.append(f"files it touched: {then.unfollowed} were too many to be followed")
     told = [f"{named(refs)}, which it moved, moved again since"] if refs else []
     if changed:
         files = "1 file it touched" if len(changed) == 1 else f"{len(changed)} files it touched"
@@ -211,11 +213,11 @@ def _file_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
 
 
 def _tracked_drift(then: Snapshot, now: Snapshot, ended_ns: int | None, unknown: list[str]) -> list[str]:
-    """Return the drift of tracked files that the task was not seen touching."""
+    """Return the drift of the tracked files that the task was not seen touching."""
     if then.git is None or now.git is None or (then.dirty is None and now.tree is None):
         return []
     if now.tree is None:
-        unknown.append("files: nobody looked at them now")
+        unknown.append("files: they were not read now")
         return []
     same_index = then.git.staged is not None and then.git.staged == now.git.staged
     same_head = then.git.head == now.git.head
@@ -223,7 +225,7 @@ def _tracked_drift(then: Snapshot, now: Snapshot, ended_ns: int | None, unknown:
     if found.unsure:
         unknown.append(f"files: {found.unsure} could not be compared")
     if then.contents is None and same_head and then.git.index != now.git.index:
-        unknown.append("index: written since, and nobody knows which files were tracked then")
+        unknown.append("index: written since, so the files that were tracked then are not known")
     told = []
     if count := len(found.changed) + found.more:
         files = "1 tracked file" if count == 1 else f"{count} tracked files"
@@ -238,7 +240,7 @@ def _tracked_drift(then: Snapshot, now: Snapshot, ended_ns: int | None, unknown:
 def _is_ref_changed(then: Snapshot, now: Snapshot, name: str) -> bool | None:
     """Return whether a ref moved; None if that is not known.
 
-    The ref's own file proves nothing, because git may move refs into `packed-refs` at any time.
+    A missing file of the ref proves nothing, because git may move refs into `packed-refs` at any time.
     """
     if then.git is None or now.git is None or then.git.refs is None or now.git.refs is None:
         return None
@@ -258,6 +260,6 @@ def _at(ref: str) -> str:
 
 
 def named(names: list[str]) -> str:
-    """Return words for some names: the first ones, and the number of the others."""
+    """Return the first of some names, and the number of the other names."""
     shown = ", ".join(one_line(name, _WIDEST_NAME) for name in names[:_MOST_NAMED])
     return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED} more"

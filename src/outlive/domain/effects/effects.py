@@ -1,4 +1,4 @@
-"""Effects as values: windows, net changes, and how certain they are."""
+"""Effects as values: windows, net changes, and how certain this knowledge is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOMEBODY = "somebody"
 
 
 class Window(Value):
-    """A span of time in which shared paths were not as the task found them."""
+    """A span of time in which paths differed from how the task found them."""
 
     scope: str
     paths: tuple[str, ...]
@@ -27,17 +27,17 @@ class Window(Value):
     closed_at: datetime | None
     by: str
     is_left: bool = False
-    """Whether the task has ended, so that it will not restore anything any more."""
+    """Whether the task has ended with the window open, so that the task will not restore the paths."""
     uncompared: int = 0
-    """The number of the task's further paths that were not compared, so that they may belong to the window."""
+    """The number of further paths that were not compared. Each may belong to the window."""
 
     @property
     def is_open(self) -> bool:
-        """Whether the paths still differ from how the task found them."""
+        """Whether the paths still differ from the state in which the task found them."""
         return self.closed_at is None
 
     def lasted(self, now: datetime) -> timedelta | None:
-        """Return how long the window was open; None if the clock was set back since."""
+        """Return how long the window was open; None if the clock has been set back."""
         span = (self.closed_at or now) - self.opened_at
         return span if span >= timedelta() else None
 
@@ -48,36 +48,39 @@ class Window(Value):
 
 
 class Unattributed(Value):
-    """A path that changed while the task ran; no process was seen changing it."""
+    """A path that changed while the task ran, but no process was seen changing it."""
 
     path: str
     name: str
-    """The path below the project's top; the whole path if it lies elsewhere."""
+    """The path relative to the project, or the whole path if it lies outside of the project."""
     how: How
     was_tracked: bool = True
 
 
 class Effects(Value):
-    """What a task touched, as far as it is known."""
+    """The known effects of a task."""
 
     level: Level = "unknown"
     gaps: tuple[str, ...] = ()
     windows: tuple[Window, ...] = ()
     changed: tuple[str, ...] = ()
-    """Paths of the project with another content than at the start."""
+    """Paths of the project whose content differs from the content at the start."""
     gone: tuple[str, ...] = ()
     """The changed paths that do not exist any more."""
     created: tuple[str, ...] = ()
-    """New paths. A directory is listed only if nothing was created in it, or if it came with its content."""
+    """New paths. A directory is listed only if no path was created in it, or if it was moved here with its content."""
     whole: frozenset[str] = frozenset()
-    """Removed or created directories that stand for everything in them."""
+    """Removed or created directories that stand for all paths in them."""
     restored: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
-    """Paths that were written and had the same content as before at every check."""
+    """Paths that were written, but had the same content as before at every check."""
     possible: tuple[Window, ...] = ()
-    """Files that were being written for a while, with unknown content, and are the same before and after."""
+    """Files that were the same before and after, but that a process was writing for a while.
+
+    Their content in that time is not known.
+    """
     git: tuple[tuple[datetime, str, str], ...] = ()
-    """Changes of git's own state: when, what, and by which command."""
+    """Changes of git's own state: the time, the changed part and the command."""
     outside: tuple[str, ...] = ()
     """Paths outside of the project and of temporary directories."""
     remotes: tuple[str, ...] = ()
@@ -85,31 +88,34 @@ class Effects(Value):
     why_unseen: str | None = None
     """Why the task's system calls were not observed."""
     moved: str | None = None
-    """The changes of git's state while the task ran that no process was seen making, in words."""
+    """The changes of git's state while the task ran that no process was seen making, as a sentence."""
     meanwhile: tuple[str, ...] = ()
-    """The part of `moved` that would count as drift after the end: HEAD, configuration and the like."""
+    """The part of `moved` that would count as drift after the end, such as a change of HEAD or of the configuration."""
     unattributed: tuple[Unattributed, ...] | None = None
-    """None if nothing was compared. The list may be shortened. `unattributed_in_all` counts all changes."""
+    """The changes that no process was seen making.
+
+    None if no snapshots were compared. The list may be shortened, but `unattributed_in_all` counts all changes.
+    """
     unattributed_in_all: int = 0
     uncompared: tuple[str, ...] = ()
-    """Words for the parts that the comparison may have missed."""
+    """The parts that the comparison may have missed, in words."""
     further: tuple[str, ...] = ()
     """Further worktrees, outside of the project, in which the task worked as well."""
     is_in_repository: bool = True
-    """Whether the task works in a repository: outside of one, contents are not compared."""
+    """Whether the task works in a repository. Outside of a repository, contents are not compared."""
 
     @property
     def is_outside_of(self) -> str:
-        """The words for the place that the `outside` paths lie outside of."""
+        """The words that say where the `outside` paths are."""
         return "outside of the project" if self.is_in_repository else "outside of any repository"
 
     @property
     def is_attributed(self) -> bool:
-        """Whether it is known that the task itself made the changes."""
+        """Whether the observation shows which changes the task itself made."""
         return self.level in ("observed", "partial")
 
     @property
     def is_empty(self) -> bool:
-        """Whether the task is not known to have touched anything shared."""
+        """Whether no effect of the task is known outside of temporary directories."""
         files = self.windows or self.changed or self.created or self.rewritten
         return not (files or self.git or self.outside or self.remotes)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class LeftPath(Value):
-    """One path that is not as the task found it."""
+    """One path that is not in the state in which the task found it."""
 
     path: str
     name: str
@@ -24,25 +24,25 @@ class LeftPath(Value):
     """The top of the tree that the path belongs to."""
     is_stash: bool
     opened_at: int
-    """Since when the path differs from how the task found it, in microseconds since 1970."""
+    """The time since which the path differs from the state in which the task found it, in microseconds since 1970."""
     by: str
-    """The command that changed the path then."""
+    """The command that changed the path at this time."""
     found: str
     """The state in which the task found the path."""
     left: str
     """The state in which the task left the path."""
     must_be_same: bool
-    """Whether another directory of the same name does not count as restored."""
+    """Whether a new directory under the same name does not count as restored."""
     written: int
-    """When the file had been written last when the task ended. 0 if that is not known or does not matter."""
+    """The time of the file's last write before the task ended. 0 if this time is not known or does not matter."""
 
     def is_left(self, look: Look, written_at: Callable[[str], int]) -> bool:
-        """Return whether the path is still as the task left it."""
+        """Return whether the path is still in the state in which the task left it."""
         now = look(self.path, self.found)
         if is_as_found(now, self.found, must_be_same=self.must_be_same):
             return False
-        # The second `look` reads the file again, so it comes last. It is needed only if git gave the left state
-        # in another form of id.
+        # The second `look` comes last, because it reads the file again. It is needed only if `left` has git's own id of
+        # the content and `now` has an id of another form.
         is_same = self.left == now or UNREADABLE in (now, self.left) or self.left == look(self.path, self.left)
         if not is_same:
             return False
@@ -53,12 +53,12 @@ class LeftPath(Value):
 
 
 def can_be_left(found: str) -> bool:
-    """Return whether a path is known to have existed, so that it counts if changed."""
+    """Return whether a path is known to have existed, so that it can be left changed."""
     return found not in (UNREADABLE, "s", ABSENT)
 
 
 def windows_left(paths: Iterable[LeftPath]) -> tuple[Window, ...]:
-    """Return the open windows of some paths: one for each tree and each stash."""
+    """Join some paths to open windows: one window for each tree and each stash."""
     groups: dict[tuple[str, bool], list[LeftPath]] = {}
     for each in paths:
         groups.setdefault((each.scope, each.is_stash), []).append(each)

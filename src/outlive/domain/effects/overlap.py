@@ -25,24 +25,33 @@ class Edit(Value):
 
 
 class Overlap(Value):
-    """Activity of another task, a session or a client in a task's tree while it ran."""
+    """Activity of another task, a session or a client in a task's tree during its run."""
 
     task: str | None
     session: str | None = None
-    """The session that made the edits, or whose client ran the command. None if it was a task."""
+    """The session that made the edits, or whose client ran the command. None if a task was active."""
     paths: tuple[str, ...]
-    """Paths that both changed. Empty if both wrote in one tree, but not to the same files so far."""
+    """Paths that both changed. Empty if both wrote in the same tree, but not to the same files until now."""
     since: datetime
     until: datetime | None
-    """When the first of the two ended, or the time of the last edit. None if both still run."""
+    """The end of the overlap: when the first of two tasks ended, or when the last edit was made.
+
+    None if both still run.
+    """
     foreign: ClientTask | None = None
     """The command that a client ran in its own background. What the command wrote is not known."""
     windows: tuple[Window, ...] = ()
-    """Windows of the other task that were open while this task ran. This task may have read the changed content."""
+    """Spans in which files that the other task had changed were not yet restored, while this task ran.
+
+    This task may have read the changed content.
+    """
 
 
 def shared_span(one: Task, other: Task) -> Span | None:
-    """Return when two tasks, with all their retries, ran at the same time, or None."""
+    """Return the span in which two tasks ran at the same time, with all their retries.
+
+    Returns None if the two tasks did not run at the same time.
+    """
     starts = [start for task in (one, other) if (start := task.first_try(task.current.number).started_at) is not None]
     if len(starts) < 2:
         return None
@@ -57,7 +66,7 @@ def _end(attempt: Attempt) -> datetime | None:
 
 
 def shared_tree(one: str, other: str) -> str | None:
-    """Return the tree that two projects share: the inner one; None if they share none."""
+    """Return the inner of two projects if one contains the other, else None."""
     outer, inner = sorted((one.rstrip("/") + "/", other.rstrip("/") + "/"), key=len)
     return inner if inner.startswith(outer) else None
 
@@ -68,9 +77,10 @@ def lie_in(tree: str, paths: Iterable[str]) -> bool:
 
 
 def changed_paths(effects: Effects, span: Span | None = None) -> frozenset[str]:
-    """Return every path that a task changed, even if the task restored it.
+    """Return every path that a task changed, even if the task restored the path.
 
-    With a `span`, only changes that existed during the span count. The result is empty for unattributed changes.
+    With a `span`, only changes that existed during the span count. The result is empty if it is not known which changes
+    the task itself made.
     """
     if not effects.is_attributed:
         return frozenset()
@@ -94,9 +104,10 @@ def _meet(windows: Sequence[Window], span: Span) -> bool:
 
 
 def windows_meanwhile(task: Task, other: Task, effects: Effects) -> tuple[Window, ...]:
-    """Return the windows of another task that were open while a task ran.
+    """Return the windows of the task `other` that were open while `task` ran.
 
-    `effects` are those of the other task. The changes that a succeeded task has left are its result and do not count.
+    `effects` are the effects of `other`. If `other` has succeeded, the changes that it left are its result and do not
+    count.
     """
     span = shared_span(task, other)
     tree = task.launch.project.rstrip("/") + "/"
@@ -109,14 +120,14 @@ def windows_meanwhile(task: Task, other: Task, effects: Effects) -> tuple[Window
         if window.opened_at <= (until or window.opened_at)
         and (window.closed_at is None or window.closed_at > since)
         and not (window.is_left and other.state == "succeeded")
-        # The path of a HEAD may lie in another worktree's git directory, so its scope is compared as well.
-        # A submodule is a tree of its own.
+        # The scope is compared as well, because the file of a HEAD may lie in the git directory of another worktree. A
+        # submodule is a tree of its own.
         and (lie_in(tree, window.paths) or window.scope.rstrip("/") + "/" == tree)
     )
 
 
 def restored_since(effects: Effects, ended_at: datetime) -> Iterator[tuple[str, datetime]]:
-    """Yield each path that a task changed and restored after `ended_at`, and when."""
+    """Yield each path that a task restored after `ended_at`, with the time."""
     if effects.is_attributed:
         for window in effects.windows:
             if window.closed_at is not None and window.opened_at >= ended_at:
@@ -129,7 +140,7 @@ def in_both(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
 
 
 def by_hand(mine: frozenset[str], edits: Iterable[Edit]) -> list[Overlap]:
-    """Return the overlaps of a task's paths with edits, one for each session."""
+    """Return one overlap for each session that edited the paths of a task."""
     found: dict[str, list[Edit]] = {}
     for edit in edits:
         if edit.path in mine:

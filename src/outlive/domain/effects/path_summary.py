@@ -1,8 +1,8 @@
 """Summaries of many paths as directories with counts.
 
-A reader who learns that a task made 20,000 files needs to know where they are. As long as the summary stays short
-enough, a directory is replaced by its entries, beginning with the directory that has the fewest. So three source files
-are named next to `node_modules`.
+If a task made 20,000 files, a reader needs to know where these files are. As long as the summary stays short enough, a
+directory is replaced by its entries. The directory with the fewest entries is replaced first. So a summary can name
+three source files next to `node_modules`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Summary(Value):
 
 
 def fold(paths: Sequence[str], most: int) -> list[Summary]:
-    """Return the paths, each in exactly one of at most `most` sorted entries."""
+    """Return at most `most` sorted entries, which together contain each path once."""
     if len(paths) <= most:
         return [Summary(path=path) for path in sorted(paths)]
     whole = _below(sorted(paths))
@@ -43,7 +43,7 @@ def fold(paths: Sequence[str], most: int) -> list[Summary]:
 
 
 def without_filled(paths: Iterable[str], whole: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the paths without the directories that contain others of the paths.
+    """Return the paths without each directory that contains another of the paths.
 
     A directory in `whole` is kept instead of the paths in it.
     """
@@ -53,7 +53,7 @@ def without_filled(paths: Iterable[str], whole: Collection[str] = ()) -> tuple[s
 
 
 def told_as(path: str, whole: Collection[str]) -> str:
-    """Return the outermost directory in `whole` around a path, or the path itself."""
+    """Return the outermost directory of `whole` around a path, or the path itself."""
     found = above = path
     while above := above.rpartition("/")[0]:
         if above in whole:
@@ -62,12 +62,12 @@ def told_as(path: str, whole: Collection[str]) -> str:
 
 
 def largest(folds: Sequence[Summary]) -> Summary | None:
-    """Return the directory that stands for the most paths; None if there is none."""
+    """Return the directory with the most paths; None if no entry is a directory."""
     return max((entry for entry in folds if entry.count > 1), key=lambda entry: entry.count, default=None)
 
 
 def _below(paths: list[str]) -> Summary:
-    """Return the deepest directory that contains all of the sorted paths."""
+    """Return the deepest directory that contains all of the paths, which are sorted."""
     first, last = paths[0].split("/"), paths[-1].split("/")
     shared = 0
     while shared < len(first) - 1 and shared < len(last) - 1 and first[shared] == last[shared]:
@@ -76,7 +76,7 @@ def _below(paths: list[str]) -> Summary:
 
 
 def _wait(waiting: list[tuple[int, str, list[list[str]]]], directory: str, paths: list[str]) -> None:
-    """Add a directory to the queue, with its paths grouped by entry of the directory."""
+    """Add a directory to the queue. Group its paths by the directory's entries."""
     parts: dict[str, list[str]] = {}
     for path in paths:
         name, slash, _ = path[len(directory) :].partition("/")

@@ -1,4 +1,4 @@
-"""What a command is going to touch, as far as its text shows."""
+"""The changes that a command is going to make, as far as its text shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     TouchKind = Literal["path", "git", "packages", "container", "database", "remote", "service", "unknown"]
     DeclaredLevel = Literal["declared", "unknown"]
 
-# A text without any of these strings opens no window, so it need not be parsed.
+# A command without any of these strings is not expected to change files of others, so its text need not be parsed.
 _LETTERS = (
     *("stash", "checkout", "switch", "restore", "bisect", "rebase", "reset", "abort", "apply", "patch", "clean"),
     *("mv ", "cp ", "ln "),
@@ -21,44 +21,50 @@ TOUCH_KINDS = ("path", "git", "packages", "container", "database", "remote", "se
 
 
 class Touch(Value):
-    """One thing that a simple command is going to change; `unknown` may be anything."""
+    """One predicted change by a simple command."""
 
     kind: TouchKind
     what: str
-    """The absolute path, or the word as written (`$DIR/x`); else the name of a host, remote, container or tool."""
+    """The absolute path, or the word as written (`$DIR/x`).
+
+    Instead of a path, this may name a host, remote, container or tool.
+    """
     by: str
-    """The simple command on one line, as it was written. It must be masked before it is shown."""
+    """The simple command on one line, as it was written. Its secrets must be masked before it is shown."""
 
 
 class Declared(Value):
-    """What a command is going to touch according to its text, and perhaps not all."""
+    """The predicted changes of a command. The list may be incomplete."""
 
     touches: tuple[Touch, ...] = ()
     level: DeclaredLevel = "unknown"
-    """`declared` if the whole text was understood. With `unknown`, the command may touch more than is listed."""
-    needs_privileges: bool = False
-    """Whether the text names a program that fails under no_new_privs, or a daemon that would inherit no_new_privs."""
-    opens_window: bool = False
-    """Whether the command changes something shared and is meant to restore it."""
-    taken_away: tuple[Touch, ...] = ()
-    """The commands that change files of others, such as a stash or a checkout, in the order of the text.
+    """`declared` if the whole text was understood.
 
-    `what` is the directory. `opens_window` is True if the command is meant to restore the files.
+    With `unknown`, the command may make more changes than the list shows.
+    """
+    needs_privileges: bool = False
+    """Whether the text names a program that fails under no_new_privs, or a daemon that would inherit this flag."""
+    opens_window: bool = False
+    """Whether the command changes shared files and is meant to restore them."""
+    taken_away: tuple[Touch, ...] = ()
+    """The commands that change files that they did not write, such as a stash or a checkout, in the order of the text.
+
+    In each entry, `what` is the directory, and `opens_window` is True if the command is meant to restore the files.
     """
 
     @property
     def is_flagged(self) -> bool:
-        """Whether the text names something that is certainly going to change."""
+        """Whether the text names a path or resource that will certainly change."""
         return any(touch.kind != "unknown" for touch in self.touches)
 
     @property
     def is_open(self) -> bool:
-        """Whether the command may do more than its text says."""
+        """Whether the command may change more than its text shows."""
         return self.level == "unknown" or any(touch.kind == "unknown" for touch in self.touches)
 
 
 def may_take_away(text: str) -> bool:
-    """Return whether a command's text may change files that the command did not write.
+    """Return whether a command may change files that the command itself did not write.
 
     The text is only searched for certain strings, because parsing it would take much longer.
     """

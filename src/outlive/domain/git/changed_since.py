@@ -1,7 +1,7 @@
 """The tracked files that changed since a task ended, committed or not.
 
 The snapshot at the task's end has the content ids of the files that differed from the index. All other files are
-compared by the digests of `content_digest`, so later changes of the index do not matter.
+compared by the digests of `content_digest`. So the result does not depend on later changes of the index.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ KERNELS_CLOCK_LAGS_NS = 20_000_000
 
 
 class TrackedDrift(Value):
-    """The known and possible changes of tracked files."""
+    """The tracked files that have changed or may have changed."""
 
     changed: tuple[str, ...] = ()
     more: int = 0
-    """The number of groups of files in which at least one file changed, but it is not known which file."""
+    """The number of groups (see `content_digest`) in which at least one file changed, but it is not known which one."""
     unsure: int = 0
     """The number of files that may have changed."""
     is_other: bool = False
@@ -45,7 +45,7 @@ def compare_tracked(
 ) -> TrackedDrift:
     """Return how the tracked files differ from those of a stored snapshot.
 
-    Files that the task touched, and files whose change was committed, are reported elsewhere.
+    Leave out files that the task touched and files whose change was committed, because they are reported elsewhere.
     """
     top = None if then.git is None else then.git.top
     tracked = without_touched(now.tracked, top, then.files)
@@ -57,7 +57,7 @@ def compare_tracked(
     }
     clean = {path: seen for path, seen in tracked.items() if path not in was_dirty}
     if same_index or now.stopped is not None:
-        # If the index is the same, a file that differs from the index has changed.
+        # If the index has not changed, a file that was equal to the index and now differs from it has changed.
         return _told(answers | {path: True if same_index else None for path, seen in clean.items() if _is_dirty(seen)})
     differ = marks_that_differ(then.contents, contents_of({**clean, **was_dirty}))
     suspects: dict[int, list[bytes]] = {mark: [] for mark in differ}
@@ -73,9 +73,9 @@ def compare_tracked(
 
 
 def changed_by_time(then: Snapshot, now: Snapshot, ended_ns: int) -> dict[bytes, int]:
-    """Return the tracked files that count as changed only because of their time.
+    """Return the tracked files that count as changed only because of their times.
 
-    The result is empty if all files were read after the task's end: then their contents are compared.
+    The result is empty if all files were read after the task's end, because then their contents are compared.
     """
     if then.git is None or now.tree is None or (then.dirty is not None and then.contents is not None):
         return {}
@@ -89,17 +89,18 @@ def _told(answers: Mapping[bytes, bool | None]) -> TrackedDrift:
 
 
 def _may_have_changed(seen: bytes, ended_ns: int | None, *, same_head: bool) -> bool:
-    """Return whether a file that was the same as in the index may have changed."""
+    """Return whether a file that was equal to the index may have changed."""
     stamp = stamp_of(seen)
     is_recent = not any(stamp) or ended_ns is None or changed_at_ns(stamp) >= ended_ns - KERNELS_CLOCK_LAGS_NS
     if not same_head:
         return is_recent and _is_dirty(seen)
-    # Times alone prove nothing: a file that was moved here with its directory keeps its old times.
+    # Old times alone do not prove that a file is unchanged: a file that was moved here with its directory keeps its
+    # times.
     return (is_recent or _is_dirty(seen)) and seen != UNSEEN
 
 
 def _by_times(tracked: Mapping[bytes, bytes], ended_ns: int | None) -> dict[bytes, bool | None]:
-    """Return whether each file's time shows a change; None if not known."""
+    """Return for each file whether its time shows a change; None if not known."""
     return {path: _is_written(seen, ended_ns) for path, seen in tracked.items()}
 
 
@@ -107,7 +108,7 @@ def _is_written(is_now: bytes, ended_ns: int | None) -> bool | None:
     stamp = stamp_of(is_now)
     if not stamp or ended_ns is None:
         return None
-    if not any(stamp):  # a submodule: its checked-out commit does not show when the submodule changed
+    if not any(stamp):  # a submodule: its checked-out commit does not tell when it changed
         return None if _is_dirty(is_now) else False
     return False if changed_at_ns(stamp) < ended_ns else _is_dirty(is_now) or None
 
@@ -118,7 +119,7 @@ def _is_dirty_changed(was: bytes, is_now: bytes, tree: Tree, ended_ns: int | Non
     if was == UNSEEN or (stamp and ended_ns is not None and changed_at_ns(stamp) >= ended_ns):
         return _is_dirty(is_now) or None  # the file changed between the task's end and the snapshot
     if tree.converts and kind_of(was) != kind_of(is_now) and GONE not in {was, is_now}:
-        # An id that git has computed and an id of the unconverted bytes cannot be compared.
+        # An id that git has computed cannot be compared with an id of the unconverted bytes.
         return False if stamp == stamp_of(is_now) else None
     return is_changed(was, is_now)
 

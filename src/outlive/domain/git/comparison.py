@@ -1,7 +1,7 @@
-"""The comparison of two snapshots: the net effect of everything between them.
+"""The comparison of two snapshots: the net effect of all changes between them.
 
-A comparison never shows which process changed something. A file with a new stamp and the same content was rewritten or
-restored, which is reported as well. Lists may be shortened. Counts are complete.
+A comparison never shows which process made a change. It also reports a file whose stamp (its stat fields) is new and
+whose content is the same, because the file was rewritten or restored. Lists may be shortened, but counts are complete.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ MOST_LISTED = 200
 
 
 class Move(Value):
-    """A ref, HEAD, stash or worktree that moved; an end is empty without an object."""
+    """A ref, HEAD, stash or worktree that moved.
+
+    `before` is empty if it did not exist before, and `after` if it does not exist any more.
+    """
 
     name: str
     before: str
@@ -53,7 +56,10 @@ class PathChange(Value):
 
 
 class Comparison(Value):
-    """The differences between two snapshots, and in `unknown` what was not compared."""
+    """The differences between two snapshots.
+
+    `unknown` names the parts that were not compared.
+    """
 
     directory_gone: bool
     repository: Fate
@@ -62,10 +68,10 @@ class Comparison(Value):
     head: Move | None = None
     branch: Move | None = None
     refs: tuple[Move, ...] = ()
-    """Branches, tags, remote-tracking refs and others. The list may be shortened."""
+    """The moved branches, tags, remote-tracking refs and other refs. The list may be shortened."""
     refs_moved: int = 0
     stash: Move | None = None
-    """The newest stash entry before and after. This is also set if only older entries were removed."""
+    """The newest stash entry before and after. The field is also set if only older entries were removed."""
     stash_depth: tuple[int, int] | None = None
     worktrees: tuple[Move, ...] = ()
     index_changed: bool | None = None
@@ -75,12 +81,15 @@ class Comparison(Value):
     paths: tuple[PathChange, ...] = ()
     counts: Mapping[str, int] = {}
     late: bool = False
-    """Whether the command began before the first snapshot was complete. Changes in between may be missing."""
+    """Whether the command began before the first snapshot was complete.
+
+    Then changes from before the snapshot may be missing.
+    """
     unknown: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        """Whether no change is known. There may be changes that could not be compared."""
+        """Whether no change is known. Parts that were not compared may have changed."""
         moves = self.head or self.branch or self.refs_moved or self.stash or self.worktrees
         other = self.index_changed or self.config_changed or self.paths or self.directory_gone
         return not moves and not other and self.repository in {"same", "none"}
@@ -96,8 +105,9 @@ def compare(
 ) -> Comparison:
     """Return the differences between two snapshots, for the wanted paths.
 
-    With `since_ns`, files that were written between this time and a late `before` snapshot count as well. Their content
-    at this time is not known, nor whether a missing tracked file existed.
+    With `since_ns`, the `before` snapshot was taken later than this time. Then files that were written between this
+    time and the snapshot count as well. Their content at this time is not known, and neither is whether a missing
+    tracked file existed.
     """
     fate = _fate(before, after)
     unknown = [f"before: {each}" for each in before.unknown] + [f"after: {each}" for each in after.unknown]
@@ -114,9 +124,9 @@ def compare(
     if before.tree is None or after.tree is None:
         return found.but(unknown=(*unknown, "files: not in both snapshots"))
     if not (before.tree.all_untracked and after.tree.all_untracked):
-        unknown.append("untracked files: not all were looked at")
+        unknown.append("untracked files: not all were read")
     if before.tree.has_submodules or after.tree.has_submodules:
-        unknown.append("submodules: what is in them was not looked at")
+        unknown.append("submodules: the files in them were not read")
     counts: dict[str, int] = {}
     listed: list[PathChange] = []
     for change in _compare_files(before.tree, after.tree, since_ns):
@@ -148,8 +158,8 @@ def _compare_git(then: GitState, now: GitState, most: int) -> dict[str, object]:
         "stash": _stash(then.stash, now.stash),
         "stash_depth": None if then.stash is None or now.stash is None else (len(then.stash), len(now.stash)),
         "worktrees": _worktrees(then.worktrees, now.worktrees),
-        # Git rewrites the index whenever it refreshes stamps, so a new file proves nothing. An unchanged file
-        # proves that nothing was staged.
+        # Git rewrites the index file whenever it refreshes stamps, so a new index file proves nothing. An unchanged
+        # index file proves that no change was staged.
         "index_changed": False if then.index is not None and then.index == now.index else staged,
         "config_changed": _differ(then.config, now.config),
     }
@@ -196,7 +206,8 @@ def _compare_files(before: Tree, after: Tree, since_ns: int | None) -> Iterable[
         if UNSEEN in {kind_of(was), kind_of(is_now)}:
             continue
         if since_ns is not None and _is_too_late(was, since_ns) and was + is_now != GONE + GONE:
-            # If the file was missing and has not changed since the start, it was moved here with its directory.
+            # If the file was missing before and its last change was before the start, it was moved here with its
+            # directory.
             came = was == GONE and any(stamp := stamp_of(is_now)) and changed_at_ns(stamp) < since_ns
             yield _change(path, "appeared" if came else "touched", stamp_of(is_now), before)
             continue
@@ -238,7 +249,10 @@ def _directories(tree: Tree) -> set[bytes]:
 
 
 def _is_absent(tree: Tree, directories: set[bytes], path: bytes) -> bool:
-    """Return whether all directories around a path were listed, without the path."""
+    """Return whether a path is known to be absent.
+
+    This is so if all directories around the path were listed and the path was not in them.
+    """
     if not tree.all_untracked or path in directories:
         return False
     above = path.rstrip(b"/").rpartition(b"/")[0]

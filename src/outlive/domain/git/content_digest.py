@@ -1,6 +1,7 @@
 """A short digest of all tracked files: 1024 hashes, each of a small group.
 
-The ids of a hundred thousand files would take megabytes for each task, the hashes at most four kilobytes.
+For a hundred thousand files, the ids of all contents would take megabytes for each task. The hashes take at most four
+kilobytes.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ def mark_of(path: bytes) -> int:
 
 
 def contents_of(tracked: Mapping[bytes, bytes]) -> bytes:
-    """Return the digest of the names, modes and contents of the files that exist."""
-    from _blake2 import blake2b  # noqa: PLC0415 - a launch hashes nothing
+    """Return the digest of the names, modes and contents of the existing files."""
+    from _blake2 import blake2b  # noqa: PLC0415 - imported here, because a launch loads this module but computes no hash
 
     shares: dict[int, list[bytes]] = {}
     for path in sorted(path for path, seen in tracked.items() if seen not in (GONE, UNSEEN)):
@@ -48,7 +49,7 @@ def marks_that_differ(then: bytes, now: bytes) -> set[int]:
 def without_touched(
     tracked: Mapping[bytes, bytes], top: str | None, touched: Iterable[str] | None
 ) -> Mapping[bytes, bytes]:
-    """Return the files without those that the task was seen touching."""
+    """Return the files without the files that the task was seen touching."""
     below = (top or "").rstrip("/") + "/"
     names = {path[len(below) :].encode("utf-8", "surrogateescape") for path in touched or () if path.startswith(below)}
     return {path: seen for path, seen in tracked.items() if path not in names} if names else tracked

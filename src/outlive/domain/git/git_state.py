@@ -1,4 +1,4 @@
-"""The parts of git's own state, as paths in a git directory name them."""
+"""The parts of git's own state, found from paths in a git directory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 _FILES = {
     **{name: name for name in ("HEAD", "index", "config", "config.worktree", "packed-refs", "shallow")},
     **{f"info/{name}": f"info/{name}" for name in ("exclude", "attributes", "grafts", "sparse-checkout")},
-    # The log records every stash entry. The ref names only the newest, and has no file of its own if refs are packed.
+    # The log records every stash entry. The ref names only the newest entry, and has no file of its own if refs are
+    # packed.
     **dict.fromkeys(("refs/stash", "logs/refs/stash"), "stash"),
 }
 _DIRECTORIES = {
@@ -28,7 +29,7 @@ _SAMPLE = ".sample"
 
 
 def is_gits_own(path: str) -> bool:
-    """Return whether a path is a HEAD or a stash instead of a file of a worktree."""
+    """Return whether a path is the file of a HEAD or a stash, and not of a worktree."""
     return name_in_git(path) is not None
 
 
@@ -41,8 +42,8 @@ def name_in_git(path: str) -> str | None:
 def part_of_git(name: str, *, is_own: bool, is_directory: bool = False) -> str | None:
     """Return the part of git's state that a path in a git directory belongs to.
 
-    Returns None for objects, locks, logs other than the stash's, and a directory of branches (`feature` of
-    `feature/x`). The directory of a linked worktree is a part.
+    Returns None for objects, for locks, for logs except the stash's log, and for a directory of branches (`feature` of
+    `feature/x`). The directory of a linked worktree counts as a part.
     """
     if name.endswith(".lock") or name.startswith("objects/") or (is_directory and name.startswith("refs/")):
         return None
@@ -60,12 +61,14 @@ def part_of_git(name: str, *, is_own: bool, is_directory: bool = False) -> str |
 
 
 def of_repository(place: str) -> str:
-    """Return the suffix that a part of a further repository's state gets."""
+    """Return the suffix that names the repository after a part of its state."""
     return f" of {place}"
 
 
 def _part_of_submodule(names: list[str], *, is_directory: bool) -> str | None:
-    """Return the part of git's state of a path in `.git/modules`, or None.
+    """Return the part of git's state that a path in `.git/modules` belongs to.
+
+    Returns None if the path belongs to no part.
 
     `names` are the components below `modules`. A submodule's name may have slashes.
     """
@@ -79,19 +82,19 @@ def _part_of_submodule(names: list[str], *, is_directory: bool) -> str | None:
 
 
 def _part_of_worktree(worktree: str, *names: str) -> str | None:
-    """Return the part of git's state of a linked worktree's directory or path in it."""
+    """Return the part of git's state for a linked worktree, or for a path in it."""
     if not names:
         return f"worktree {worktree}"
     return f"{names[0]} of worktree {worktree}" if names in (("HEAD",), ("index",)) else None
 
 
 def but_for(parts: Collection[str], then: GitState | None, now: GitState | None) -> GitState | None:
-    """Return the later state `now`, with some parts as in the earlier state `then`."""
+    """Return the state `now`, but with the given parts as they are in `then`."""
     if not parts:
         return now
     if then is None or now is None or then.identity != now.identity:
-        # The repository was made, removed or replaced. The task touched a part of it, so the task may have done that,
-        # and no difference is reported.
+        # The repository was made, removed or replaced. The task touched a part of the repository, so the task itself
+        # may have made, removed or replaced it. So no difference is reported.
         return then
     if "config" in parts:
         now = now.but(config=then.config)

@@ -1,11 +1,12 @@
 """The state of a directory and its repository at one moment.
 
-A snapshot is evidence. A part that could not be read is None and named in `unknown`. A file that was not read is marked
-as `UNSEEN`. A snapshot has no time, because clocks may be set.
+A snapshot is evidence. A part that could not be read is None, and `unknown` names it. A file that was not read has the
+value `UNSEEN`. A snapshot has no time, because clocks may be set.
 
-A file is one short `bytes`, because there may be a hundred thousand files: a letter that says how much is known, the
-stamp, and the id of the content. The stamp is git's own stat fields: ctime, mtime, inode, mode, uid, gid and size, of
-32 bits each. It has no device, because a device number need not survive a reboot.
+Each file is stored as one short `bytes` object, because there may be a hundred thousand files. The object has a letter
+that says how much is known, the stamp, and the id of the content. The stamp has the stat fields that git stores: ctime,
+mtime, inode, mode, uid, gid and size, of 32 bits each. The stamp has no device number, because that may change at a
+reboot.
 """
 
 from __future__ import annotations
@@ -19,50 +20,53 @@ if TYPE_CHECKING:
 AS_INDEXED = b"i"
 """The file's stamp or its content is the same as in the index. The id is git's id of the content."""
 HASHED = b"c"
-"""The file differs from the index. The id is that of its bytes, without the filters that git may apply."""
+"""The file differs from the index. The id is computed from the file's bytes, without the filters that git may apply."""
 UNHASHED = b"u"
 """The file differs from the index, or is untracked. Its content was not read."""
 GONE = b"g"
 UNSEEN = b"?"
-"""The file was not read, because the time was over, or because a directory on its path is not entered."""
+"""The file was not read, because the time was over, or because snapshots do not enter a directory on its path."""
 
 GITLINK = 0o160000
-"""The mode that git gives to the directory of a submodule."""
+"""The mode that git uses for the directory of a submodule."""
 STAMP_BYTES = 36
 _CTIME, _MTIME, _INODE, _MODE, _SIZE = 0, 8, 16, 20, 32
 
 
 class Tree(Value):
-    """The files of a worktree: those that the index lists, and untracked files."""
+    """The files of a worktree: the files that the index lists, and untracked files."""
 
     tracked: Mapping[bytes, bytes]
     untracked: Mapping[bytes, bytes]
-    """Untracked files and directories next to tracked files. A directory ends in a slash and is not entered."""
+    """Untracked files and directories next to tracked files.
+
+    The name of a directory ends in a slash. Its content is not listed.
+    """
     all_untracked: bool = True
     stopped: str | None = None
-    """Why not everything was read."""
+    """The reason why some files were not read."""
     converts: bool = False
-    """Whether git may convert bytes, so that its ids cannot be compared with ids of file bytes."""
+    """Whether git may convert the bytes of files. Then git's ids cannot be compared with ids of the files' bytes."""
     has_submodules: bool = False
     """Whether there are submodules. Only their commits are recorded."""
 
 
 class GitState(Value):
-    """The state of a repository: None is unknown, and empty is no such thing."""
+    """The state of a repository. A field is None if unknown, and empty if absent."""
 
     top: str | None
     """The top of the worktree. None if the repository is bare."""
     git_dir: str
     common_dir: str
     identity: str
-    """The identity of the git directory. Another directory in its place is another repository."""
+    """The identity of the git directory. If another directory takes its place, it is another repository."""
     head: str | None = None
-    """The commit. Empty on a branch without a commit."""
+    """The commit of HEAD. Empty on a branch without a commit."""
     branch: str | None = None
     """The full name of the ref that HEAD points to. Empty if HEAD is detached."""
     refs: Mapping[str, str] | None = None
     refs_mark: str | None = None
-    """A value that changes when refs change. It is known even if the refs cannot be read."""
+    """A value that changes when refs change. This value is known even if the refs cannot be read."""
     stash: tuple[str, ...] | None = None
     """The stash entries, newest first."""
     worktrees: tuple[str, ...] | None = None
@@ -70,30 +74,33 @@ class GitState(Value):
     index: str | None = None
     """The stat fields of the index file. Empty if there is no index."""
     staged: str | None = None
-    """A digest of the staged contents, without the stamps, which git refreshes at any time."""
+    """A digest of the staged contents. The stamps are left out, because git may refresh them at any time."""
 
 
 class Snapshot(Value):
-    """A directory and its repository at one moment, with the parts that were not read."""
+    """The state of a directory and its repository at one moment."""
 
     directory: str
     is_present: bool
     git: GitState | None = None
     tree: Tree | None = None
     files: Mapping[str, bytes] | None = None
-    """The requested paths, inside or outside of the directory, with their states."""
+    """The requested paths, in or outside of the directory, with their states."""
     touched: int = 0
-    """In an end snapshot: how many paths the task touched. `files` has the first of them."""
+    """In an end snapshot: the number of paths that the task touched. `files` has the first of these paths."""
     unfollowed: int = 0
-    """How many of the touched paths are neither in `files` nor tracked. Their later changes will not be noticed."""
+    """The number of touched paths that are neither in `files` nor tracked. Their later changes will not be noticed."""
     compares: bool = False
     """In an end snapshot: whether a comparison of all files with the first snapshot follows directly."""
     settings: Mapping[str, bytes] | None = None
-    """In an end snapshot: the files that git's settings come from, without the repository's own files."""
+    """In an end snapshot: the files with git's settings, except the files of the repository itself."""
     dirty: Mapping[bytes, bytes] | None = None
-    """In a stored snapshot: tracked files that differ from the index or changed since the end; None if not all read."""
+    """In a stored snapshot: tracked files that differ from the index or changed since the end.
+
+    None if not all were read.
+    """
     contents: bytes | None = None
-    """In a stored snapshot: the digest of all tracked files without those in `files`."""
+    """In a stored snapshot: the digest of all tracked files that are not in `files`."""
     late: bool = False
     """Whether the command was already running. Then the snapshot may contain the command's changes."""
     unknown: tuple[str, ...] = ()
@@ -105,12 +112,12 @@ def kind_of(seen: bytes) -> bytes:
 
 
 def stamp_of(seen: bytes) -> bytes:
-    """Return the stat fields of a file; empty if it did not exist or was not read."""
+    """Return the stat fields of a file; empty if the file was absent or not read."""
     return seen[1 : 1 + STAMP_BYTES]
 
 
 def content_of(seen: bytes) -> bytes:
-    """Return the id of a file's content; empty if it is not known."""
+    """Return the id of a file's content; empty if this id is not known."""
     return seen[1 + STAMP_BYTES :]
 
 
@@ -120,7 +127,7 @@ def size_of(stamp: bytes) -> int:
 
 
 def mode_of(stamp: bytes) -> int:
-    """Return the mode of a file as git stores it: its kind and if it is executable."""
+    """Return the mode of a file as git stores it: type and permission to execute."""
     return _number(stamp, _MODE)
 
 
@@ -130,17 +137,17 @@ def inode_of(stamp: bytes) -> int:
 
 
 def written_at_ns(stamp: bytes) -> int:
-    """Return when the file was last written, by a time that programs can change."""
+    """Return when the file was last written (mtime). Programs can change this time."""
     return _number(stamp, _MTIME) * 10**9 + _number(stamp, _MTIME + 4)
 
 
 def changed_at_ns(stamp: bytes) -> int:
-    """Return when the file or its metadata last changed, by the kernel's clock."""
+    """Return when the file or its metadata last changed (ctime), by the kernel."""
     return _number(stamp, _CTIME) * 10**9 + _number(stamp, _CTIME + 4)
 
 
 def is_changed_between(seen: bytes, since_ns: int, until_ns: int) -> bool:
-    """Return whether a file changed in a span; False if the file has no times."""
+    """Return whether a file changed in a span of time; False if its times are unknown."""
     stamp = stamp_of(seen)
     return bool(stamp) and since_ns < changed_at_ns(stamp) <= until_ns
 
@@ -151,7 +158,7 @@ def dirty_paths(tree: Tree) -> dict[bytes, bytes]:
 
 
 def is_changed(was: bytes, is_now: bytes) -> bool | None:
-    """Return whether two states of a file differ; None if that is not known."""
+    """Return whether two states of a file differ; None if this is not known."""
     if was == is_now:
         return False if was != UNSEEN else None
     if UNSEEN in {kind_of(was), kind_of(is_now)}:
@@ -163,8 +170,8 @@ def is_changed(was: bytes, is_now: bytes) -> bool | None:
         return True
     if content_of(was) and len(content_of(was)) == len(content_of(is_now)):
         return content_of(was) != content_of(is_now)
-    # A new stamp of a directory proves nothing: the stamp changes with the entries, and git writes into each git
-    # directory. Entries that the task touched are compared one by one.
+    # A new stamp of a directory proves nothing, because the stamp changes when entries change, and git writes into each
+    # git directory. Entries that the task touched are compared one by one.
     is_directory = mode_of(stamp) == GITLINK and inode_of(stamp) == inode_of(stamp_now)
     return False if stamp == stamp_now or is_directory else None
 

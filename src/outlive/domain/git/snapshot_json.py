@@ -1,7 +1,7 @@
 """The JSON of snapshots, which a bundle stores.
 
-All files are packed into one compressed string with front-coded paths. A tree that takes more than two megabytes in
-this form is left out and named in `unknown`.
+All files are packed into one compressed string. A path that begins like the path before it stores only the difference.
+A tree that takes more than two megabytes in this form is left out, and `unknown` names it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from binascii import Error as NotBase64
 from binascii import a2b_base64, b2a_base64
 from zlib import compress, decompressobj
-from zlib import error as NotDeflated  # noqa: N812 - a name for what it means
+from zlib import error as NotDeflated  # noqa: N812 - the name `error` would not say what failed
 
 from outlive.domain.git.snapshot import GitState, Snapshot, Tree
 from outlive.domain.text.sanitize import from_json as parse_json
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 MOST_KEPT = 2 << 20
 _MOST_UNPACKED = 256 << 20
-_MOST_FILES_KEPT = MOST_KEPT // 50  # more files would not fit, and packing them to find that out takes long
-_UNKEPT = "files: too many to be kept"
+_MOST_FILES_KEPT = MOST_KEPT // 50  # more files would not fit, and it takes long to pack them in vain
+_UNKEPT = "files: too many to be stored"
 
 
 def to_json(snapshot: Snapshot) -> str:
@@ -163,7 +163,7 @@ def _count(content: bytes, at: int) -> tuple[int, int]:
 
 
 def _shared(left: bytes, right: bytes) -> int:
-    """Return how many bytes two paths share at their beginning, in whole directories."""
+    """Return the length in bytes of the directories that two paths have in common."""
     end = left.rfind(b"/") + 1
     while end and not right.startswith(left[:end]):
         end = left.rfind(b"/", 0, end - 1) + 1

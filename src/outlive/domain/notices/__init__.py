@@ -1,1 +1,1 @@
-"""Notices: which sessions they are delivered to, and how their text is written."""
+"""Notices: the sessions that receive them, and their text."""

@@ -1,6 +1,8 @@
-"""The hand-off: the text that a session receives at a boundary, before it acts.
+"""The hand-off: the text about tasks that a session receives when it begins.
 
-Ten tasks fit into 3 KB. With more tasks, each gets fewer words. With very many, some are only counted.
+A session also receives the hand-off at every later boundary, such as a compaction, before it acts.
+
+Ten tasks fit into 3 KB. With more tasks, each line is shorter. With very many tasks, some are only counted.
 """
 
 from __future__ import annotations
@@ -39,54 +41,54 @@ class Line(Value):
     task: Task
     last_line: str = ""
     taking: Declared | None = None
-    """What the command's text shows, if it changes files that the command has not written."""
+    """The changes that the command's text shows, if it changes files that the command itself has not written."""
     earlier: bool = False
     """Whether the ending belongs to an earlier session of this project that no session continues."""
     drift: Drift | None = None
-    """What has changed in the world since the task ended. None if nothing was compared."""
+    """The changes since the task ended. None if no snapshots were compared."""
     effects: Effects | None = None
-    """What an ended task touched. None if the caller did not request it."""
+    """The effects of an ended task. None if the caller did not request the effects."""
     overlaps: tuple[Overlap, ...] = ()
-    """For an ended task: the tasks and sessions that changed the same tree, and the open windows in which it ran."""
+    """For an ended task: the activity of other tasks, sessions and clients in the same tree during its run."""
 
 
 class HandOffText(Value):
-    """Everything that the text of a hand-off contains."""
+    """The data for the text of a hand-off."""
 
     running: tuple[Line, ...] = ()
     ended: tuple[Line, ...] = ()
     lost: tuple[Line, ...] = ()
     more_running: int = 0
-    """The number of further running tasks without a line. The next two fields count ended and lost tasks."""
+    """The number of further running tasks, which get no line. The next two fields count ended and lost tasks."""
     more_ended: int = 0
     more_lost: int = 0
     earlier: tuple[Line, ...] = ()
-    """Endings of earlier sessions' tasks for which there is no living recipient."""
+    """Ended tasks of earlier sessions whose endings have no living recipient."""
     earlier_more: int = 0
-    """The number of further endings of earlier sessions' tasks, which have no line."""
+    """The number of further such tasks, which get no line."""
     earlier_more_failed: int = 0
     told: tuple[Line, ...] = ()
-    """Endings of the last hour that were delivered to the session before its history was summarised."""
+    """Tasks that ended in the last hour and whose endings the session received before its history was summarised."""
     elsewhere: int = 0
-    """The number of tasks that other living sessions, or no session, run in this project."""
+    """The number of running tasks in this project that other living sessions launched, or that no session launched."""
     beside: tuple[Line, ...] = ()
-    """The other sessions' tasks that declared paths they touch, or whose text shows that they move or remove files."""
+    """Tasks of other sessions with declared paths, or whose text shows that they move or remove files."""
     foreign: tuple[ClientTask, ...] = ()
-    """Background commands run by the clients of this session and of the sessions whose notices it gets."""
+    """Commands that clients run in their own background, for this session or for a session whose notices it gets."""
     foreign_elsewhere: tuple[ClientTask, ...] = ()
-    """Background commands that the clients of other living sessions run themselves in this project."""
+    """Commands that the clients of other living sessions run in their own background in this project."""
     windows: tuple[tuple[str, Window], ...] = ()
-    """Windows that are open on this tree now, each with the id of the task that opened it."""
+    """Open windows in this tree (files that a task has changed and not restored), each with the id of the task."""
     windows_more: int = 0
-    """The number of ended tasks that left paths of this tree changed and were not compared."""
+    """The number of ended tasks that left paths of this tree changed, and whose paths were not compared now."""
     windows_unsure: tuple[str, ...] = ()
-    """Tasks that may have windows open on this tree, because not all of their changes were compared."""
+    """Tasks that may have changed further files of this tree, because not all of their changes were compared."""
     tree: str | None = None
-    """The tree of the session that gets the hand-off. For paths in another tree, the text names that tree."""
+    """The tree of the session that receives the hand-off. The text names the tree of a path if it is another tree."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to report."""
+        """Whether the hand-off has no content."""
         return not (
             self.running
             or self.ended
@@ -117,7 +119,7 @@ def _room(digest: HandOffText) -> int:
 
 
 def write_digest(digest: HandOffText, mark: str, now: datetime) -> str:
-    """Return the text of the hand-off for a model; empty if nothing is to report."""
+    """Return the text of the hand-off for a model; empty if there is no content."""
     if digest.is_empty:
         return ""
     shown = max(1, shown_of(digest))
@@ -125,8 +127,8 @@ def write_digest(digest: HandOffText, mark: str, now: datetime) -> str:
     parts: list[str] = []
     left = shown
     for head, lines, more in (
-        ("lost, nobody saw how it ended", digest.lost, digest.more_lost),
-        ("ended, and you have not been told", digest.ended, digest.more_ended),
+        ("lost, the end was not observed", digest.lost, digest.more_lost),
+        ("ended, and not yet reported to you", digest.ended, digest.more_ended),
         ("still running", digest.running, digest.more_running),
     ):
         if not lines:
@@ -137,31 +139,34 @@ def write_digest(digest: HandOffText, mark: str, now: datetime) -> str:
             parts.append(f"  and {rest} more: outlive list")
         left = max(0, left - len(lines))
     if digest.earlier:
-        parts.append(f"ended, of sessions that are over ({len(digest.earlier) + digest.earlier_more}):")
+        parts.append(f"ended, launched by sessions that are over ({len(digest.earlier) + digest.earlier_more}):")
         parts += [_line(line, _EARLIER_LINE, now) for line in digest.earlier]
         parts += _rest_of_earlier(digest)
     if digest.told:
-        parts.append("ended within the last hour, and told before the summary:")
+        parts.append("ended within the last hour, and reported before the summary:")
         parts += [_line(line, _TOLD_LINE, now) for line in digest.told]
     if digest.elsewhere:
-        parts.append(f"others run {digest.elsewhere} more in this project: outlive list")
+        parts.append(f"{digest.elsewhere} more tasks of others run in this project: outlive list")
         parts += [_line(line, _BESIDE_LINE, now) for line in digest.beside[:_MOST_BESIDE]]
     parts += _foreign_lines(digest, now)
     parts += [held_line(task, window, now, digest.tree) for task, window in digest.windows[:_MOST_WINDOWS]]
     parts += [unsure_line(task) for task in digest.windows_unsure[:_MOST_WINDOWS]]
     if (more := len(digest.windows) + digest.windows_more - _MOST_WINDOWS) > 0:
-        parts.append(f"and {more} more not as they were found: outlive gate")
+        parts.append(f"and {more} more changed and not restored: outlive gate")
     parts.append("more: outlive show ID; outlive output ID --tail 20; outlive wait ID; outlive result ID")
     return frame(mark, "Hand-off of background tasks; it replaces every earlier hand-off.", parts)
 
 
 def _foreign_lines(digest: HandOffText, now: datetime) -> list[str]:
-    """Return the lines about clients' background commands, this client's first."""
+    """Return the lines about clients' own background commands.
+
+    The commands of this session's client come first.
+    """
     parts = []
     for head, found, width in (
-        ("not kept by Outlive, but by the client itself", digest.foreign, _FOREIGN_LINE),
+        ("run by the client itself, not by Outlive", digest.foreign, _FOREIGN_LINE),
         (
-            "kept by the clients of other sessions in this project; what they write is not known",
+            "run by the clients of other sessions in this project; what they write is not known",
             digest.foreign_elsewhere,
             _BESIDE_LINE,
         ),
@@ -173,33 +178,37 @@ def _foreign_lines(digest: HandOffText, now: datetime) -> list[str]:
 
 
 def _rest_of_earlier(digest: HandOffText) -> list[str]:
-    """Return the line that counts the earlier endings, and so delivers them."""
+    """Return the line that counts the further endings of earlier sessions' tasks.
+
+    With this line, the endings count as delivered.
+    """
     if not digest.earlier_more:
         return []
     failed = f" ({digest.earlier_more_failed} without success)" if digest.earlier_more_failed else ""
-    return [f"  and {digest.earlier_more} more{failed}, which nobody is told again: outlive list"]
+    return [f"  and {digest.earlier_more} more{failed}, which are not reported again: outlive list"]
 
 
-def maybe_held_line(  # noqa: PLR0917 - each part of the line
+def maybe_held_line(  # noqa: PLR0917 - each argument is a part of the line
     task: str, window: Window, unread: tuple[str, ...], now: datetime, tree: str, unchecked: int = 0
 ) -> str:
     """Return the warning about an open window that a command may touch.
 
-    If words of the command cannot be read (`unread`), the warning says that this is not known.
+    If the guard cannot interpret some words of the command (`unread`), the warning says that it cannot tell whether the
+    files are touched.
     """
     line = held_line(task, window, now, tree, unchecked)
     if not unread:
         return line
-    return (
-        f"cannot tell whether it is touched, {', '.join(one_line(word, 40) for word in unread)} cannot be read: {line}"
-    )
+    words = ", ".join(one_line(word, 40) for word in unread)
+    return f"cannot tell whether the command touches this, because {words} cannot be interpreted: {line}"
 
 
 def held_line(task: str, window: Window, now: datetime, tree: str | None, unchecked: int = 0) -> str:
     """Return the warning about an open window.
 
-    A window in another tree than the session's `tree` is named with its tree, because both may have files of the same
-    names. `unchecked` is the number of further paths that have not been compared with their present state.
+    A window is a span in which files differ from the state in which the task found them. If the window is in another
+    tree than the session's `tree`, the warning names this tree, because both trees may have files of the same names.
+    `unchecked` is the number of further paths that were not compared with their present state.
     """
     paths, unchecked = without_filled(window.paths), unchecked or window.uncompared
     names = few_names(paths, window.scope) + (f" (and up to {unchecked:,} that were not compared)" if unchecked else "")
@@ -210,13 +219,13 @@ def held_line(task: str, window: Window, now: datetime, tree: str | None, unchec
     if not window.is_attributed:
         differ = "differs" if len(paths) == 1 else "differ"
         return f"{names} {differ} from what task {task} found, for {since} (watched: unknown who changed {these})"
-    did = f"ended and left {names} changed" if window.is_left else f"has changed {names} and not restored {these}"
+    did = f"has ended and left {names} changed" if window.is_left else f"has changed {names} and not restored {these}"
     return f"task {task} {did}, for {since} ({one_line(window.by, 60)})"
 
 
 def unsure_line(task: str) -> str:
     """Return the warning about a task whose changes were not all compared."""
-    return f"cannot tell whether task {task} holds something here: it changed too much to compare all of it"
+    return f"cannot tell whether task {task} has changed files here: it changed too many to compare all"
 
 
 def foreign_line(one: ClientTask, now: datetime) -> str:
@@ -224,14 +233,16 @@ def foreign_line(one: ClientTask, now: datetime) -> str:
     words = {
         "running": "runs",
         "unknown": "may run, or have ended",
-        "lost": "has ended, nobody saw how (exit code unknown)",
+        "lost": "has ended, exit code unknown",
     }
     where = f" in {one_line(one.seen.cwd, 60)}" if one.seen.cwd else ""
     where += f", output in {one_line(one.seen.output, 100)}" if one.seen.output else ""
     if one.state != "running" and one.written_at is not None:
         where += f", last written {show_duration(now - one.written_at)} ago"
     ago = show_duration(now - one.seen_at)
-    return f"  {one_line(one.seen.id, 40)} {words[one.state]}, told {ago} ago: {one_line(one.seen.command, 80)}{where}"
+    return (
+        f"  {one_line(one.seen.id, 40)} {words[one.state]}, reported {ago} ago: {one_line(one.seen.command, 80)}{where}"
+    )
 
 
 def _line(line: Line, width: int, now: datetime) -> str:
@@ -263,7 +274,10 @@ def _line(line: Line, width: int, now: datetime) -> str:
 
 
 def _whole_parts(sentence: str, width: int) -> str:
-    """Return the whole parts of a sentence that fit: `26m…` would misstate `26ms`."""
+    """Return as many whole parts of a sentence as fit.
+
+    A part is not cut, because `26m…` would misstate `26ms`.
+    """
     parts = one_line(sentence, _WIDEST).split("; ")
     while len(parts) > 1 and len("; ".join(parts)) > width:
         parts.pop()
@@ -271,7 +285,7 @@ def _whole_parts(sentence: str, width: int) -> str:
 
 
 def taking_words(taking: Declared) -> str:
-    """Return words about a command that moves or removes files, and may restore them."""
+    """Return words for a command whose text shows that it moves or removes files."""
     by = one_line(taking.taken_away[0].by, 60)
     if taking.opens_window:
         return f"by its text takes files away for a while ({by})"
@@ -279,7 +293,7 @@ def taking_words(taking: Declared) -> str:
 
 
 def _declared(task: Task) -> str:
-    """Return a warning with the paths that the launch declared as touched."""
+    """Return words with the paths that the launcher declared as touched, if any."""
     paths = task.launch.touches
     return f", touches {few_names(paths, task.launch.project)} by its launch" if paths else ""
 
@@ -290,6 +304,6 @@ def named_in(digest: HandOffText) -> Sequence[str]:
 
 
 def running_beside(digest: HandOffText) -> Sequence[str]:
-    """Return the ids of other sessions' running tasks in the warnings of the hand-off."""
+    """Return the ids of other sessions' running tasks that the hand-off names."""
     windows = [task for task, window in digest.windows[:_MOST_WINDOWS] if not window.is_left]
     return [*(line.task.id for line in digest.beside[:_MOST_BESIDE]), *windows]

@@ -14,10 +14,11 @@ OPEN = ("pending", "claimed", "presented")
 _ENDINGS = ("ended", "lost", "retrying")
 # A notice is presented once, and at most twice more at later boundaries, until it is acknowledged.
 MOST_PRESENTATIONS = 3
-# How many seconds a wake may wait for related endings, and for a busy target.
+# The number of seconds that a wake may wait for related endings, and for a busy target.
 COALESCE_S = 0.25
 DEFERRAL_CEILING_S = 60.0
-# An ending of this age that was delivered before the history was summarised is repeated after the summary.
+# If a session's history is summarised, endings of at most this age that were delivered before are repeated after the
+# summary.
 TOLD_LATELY = timedelta(hours=1)
 
 
@@ -37,31 +38,34 @@ class Notice(Value):
     presented_to: int | None = None
     last_error: str | None = None
     is_quiet: bool = False
-    """Whether the notice waits for the session's next turn, and neither wakes nor holds the session."""
+    """Whether the notice waits for the session's next turn.
+
+    Such a notice neither wakes the session nor blocks its stop.
+    """
 
 
 class Telling(Value):
-    """A notice with the notices whose content it includes."""
+    """A notice, and the notices whose content its text includes."""
 
     notice: Notice
     covers: tuple[Notice, ...] = ()
 
     @property
     def all(self) -> tuple[Notice, ...]:
-        """This notice, and every notice that is delivered as part of it."""
+        """This notice, and every notice that is delivered as a part of it."""
         return (self.notice, *self.covers)
 
     @property
     def is_quiet(self) -> bool:
-        """Whether all of these notices wait for the next turn."""
+        """Whether all of these notices wait for the session's next turn."""
         return all(notice.is_quiet for notice in self.all)
 
 
 def may_be_claimed(notice: Notice, *, at_boundary: bool, is_held: Callable[[str], bool]) -> bool:
     """Return whether a notice can be delivered now.
 
-    A notice cannot be delivered while the process that claimed it lives. A presented notice can be presented again at a
-    boundary only, and at most `MOST_PRESENTATIONS` times in all.
+    A notice cannot be delivered while the process that claimed it lives. A presented notice can be presented again only
+    at a boundary, and at most `MOST_PRESENTATIONS` times in all.
     """
     if notice.state == "pending":
         return True
@@ -72,7 +76,11 @@ def may_be_claimed(notice: Notice, *, at_boundary: bool, is_held: Callable[[str]
 
 
 def told_together(notices: Sequence[Notice], members_of: Callable[[str], frozenset[str]]) -> list[Telling]:
-    """Return the notices as delivered: a group's ending includes its members' endings."""
+    """Join the notices that are delivered together.
+
+    The notice of an ending includes the overlap notices of the same attempt. The notice of a group's ending includes
+    the notices of its members.
+    """
     covered: dict[str, list[Notice]] = {}
     taken: set[str] = set()
     # An ending reports its task's overlaps, so an earlier overlap notice of the same attempt would repeat them.
@@ -95,15 +103,15 @@ def told_together(notices: Sequence[Notice], members_of: Callable[[str], frozens
 
 
 def _is_part(notice: Notice, whole: Notice, members: frozenset[str]) -> bool:
-    """Return whether a group's ending includes another, perhaps earlier, notice."""
+    """Return whether the notice of a group's ending includes another notice."""
     return notice.seq <= whole.seq and notice.id != whole.id and notice.task in members
 
 
 def count_running(spans: Sequence[tuple[int, int | None]]) -> tuple[int, int]:
     """Return how many tasks of a session run, and how many count as its tasks.
 
-    A task counts if it was launched after the last time at which no task ran. `spans` holds the launch and the end
-    (None if running) of each task in the order of launch.
+    A task counts if it was launched after the last time at which no task ran. `spans` has the time of launch and the
+    time of the end (None if running) of each task, in the order of launch.
     """
     running, launched, latest = 0, 0, 0
     for begin, end in spans:
@@ -118,7 +126,7 @@ def count_running(spans: Sequence[tuple[int, int | None]]) -> tuple[int, int]:
 
 
 def may_wait(kind: str, state: str, remaining: int) -> bool:
-    """Return whether a success need not wake a session, because its group still runs."""
+    """Return whether a success need not wake a session, as its group still runs."""
     return kind == "ended" and state == "succeeded" and remaining > 0
 
 

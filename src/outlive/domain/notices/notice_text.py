@@ -1,7 +1,7 @@
-"""The text of notices for a model, written in the same way for every surface.
+"""The text of notices for a model, which is the same for every interface.
 
-Everything that comes from a task (its command, its description, its output) is untrusted, so it is cleaned, masked and
-shortened. It stands between two lines with an unguessable mark. The first one states that the text is an automated
+The texts of a task (its command, its description and its output) are untrusted, so they are cleaned, masked and
+shortened. They stand between two lines with an unguessable mark. The first line states that the text is an automated
 event, and neither user input nor consent.
 """
 
@@ -38,7 +38,7 @@ _WHO = {
     "requested": "a cancel",
     "timeout": "its time limit",
     "idle_timeout": "its idle limit",
-    "queue_timeout": "its limit of waiting",
+    "queue_timeout": "its time limit in the queue",
     "dependency_failed": "a task that it depended on",
     "output_limit": "its output limit",
     "session_ended": "the end of its session",
@@ -55,14 +55,17 @@ class RenderedNotice(Value):
     output: OutputView
     remaining: int
     session_running: int = 0
-    """How many of the `session_tasks` tasks of the launching session still run."""
+    """How many of the launching session's tasks still run. `session_tasks` is the number of all these tasks."""
     session_tasks: int = 0
     members: tuple[Task, ...] = ()
     launched_by: str | None
     crossed_boundary: bool
     effects: Effects | None = None
     held: tuple[Window, ...] = ()
-    """The task's windows that are open now. Windows that were closed since the task's end are left out."""
+    """The task's windows that are open now (paths that are still changed).
+
+    Windows that were closed since the task's end are left out.
+    """
     drift: Drift | None = None
     overlaps: tuple[Overlap, ...] = ()
     last_words: Mapping[str, str] = {}
@@ -96,7 +99,10 @@ def tell(told: Sequence[RenderedNotice], mark: str, now: datetime, more: int = 0
 
 
 def _session_line(told: Sequence[RenderedNotice]) -> list[str]:
-    """Return how many tasks run; nothing for a group, whose notice counts its own."""
+    """Return the line that says how many of the session's tasks still run.
+
+    Returns no line for a task in a group, because the notice of a group counts the group's own tasks.
+    """
     for each in told:
         if each.kind in ("ended", "lost") and each.task.launch.group is None and each.session_tasks > 1:
             if each.session_running:
@@ -155,7 +161,8 @@ def summary_line(told: RenderedNotice, now: datetime) -> str:
 def _left_open(effects: Effects, held: Sequence[Window], project: str, now: datetime) -> str:
     """Return words for the paths that the task left changed.
 
-    If none is still changed, the words name all of them, and state that they were restored or changed since.
+    If no path is still in this state, the words name all of the paths, and state that the paths were restored or
+    changed since.
     """
     opened = held or [window for window in effects.windows if window.is_open]
     if not opened:
@@ -204,18 +211,18 @@ def adopted_line(launch: Launch) -> str:
     """Return the line about a task whose process Outlive adopted and did not start."""
     copied = launch.adopted_output
     output = "its output cannot be read" if copied is None else f"its output is copied from {one_line(copied, _WIDE)}"
-    return f"adopted: process {launch.adopted_pid}, started by somebody else and not observed; {output}"
+    return f"adopted: process {launch.adopted_pid}, not started by Outlive and not observed; {output}"
 
 
 def when_it_ran(attempt: Attempt) -> str:
-    """Return when an attempt ran: `ran X to Y; ended by itself`, `running since X`."""
+    """Return words such as `ran X to Y; ended by itself` or `running since X`."""
     if attempt.settled_at is None and attempt.started_at is not None:
         return f"running since {iso(attempt.started_at)}"
     return f"ran {iso(attempt.started_at) or 'never'} to {iso(attempt.ended_at) or '?'}; ended by {_who_ended(attempt)}"
 
 
 def _beside(told: RenderedNotice) -> str:
-    """Return words that name the tasks with which a running task overlaps."""
+    """Return words that name the tasks that change the same tree as a running task."""
     others = ", ".join(each.task for each in told.overlaps if each.task is not None and each.until is None)
     return f"WRITES IN THE SAME TREE as {others or 'another task that has ended since'}"
 
@@ -266,7 +273,10 @@ def ran_beside(one: ClientTask) -> str:
 
 
 def _members(told: RenderedNotice, now: datetime) -> list[str]:
-    """Return lines about a group's members, failed ones first and with their output."""
+    """Return lines about a group's members.
+
+    The failed members come first, with the last lines of their output.
+    """
     lines = []
     for member in sorted(told.members, key=lambda member: member.state == "succeeded")[:_MEMBERS_SHOWN]:
         lines.append(f"  {_member_line(member, now)}")
@@ -297,7 +307,7 @@ def _tail(told: RenderedNotice) -> list[str]:
 
 
 def how_it_ended(attempt: Attempt) -> str:
-    """Return words for the ending or state: `failed (exit 3)`, `lost (reboot)`."""
+    """Return words for an ending or a state: `failed (exit 3)`, `lost (reboot)`."""
     if attempt.state in ("succeeded", "queued", "running"):
         return attempt.state
     if attempt.reason == EXIT_UNKNOWN:
@@ -311,7 +321,7 @@ def how_it_ended(attempt: Attempt) -> str:
 
 
 def _who_ended(attempt: Attempt) -> str:
-    """Return words for what ended the attempt, as far as this is known."""
+    """Return words that name the cause of the attempt's end, if it is known."""
     if attempt.settled_at is None:
         return "nobody yet"
     if attempt.reason in _WHO:
@@ -319,14 +329,14 @@ def _who_ended(attempt: Attempt) -> str:
     if attempt.detail == UNANSWERED and attempt.state != "lost":
         return "calls that failed, or itself"
     if attempt.reason == EXIT_UNKNOWN:
-        return "nobody knows whom"
+        return "an unknown cause"
     if attempt.signal is not None:
         return f"signal {attempt.signal}"
-    return "nobody knows whom" if attempt.state == "lost" else "itself"
+    return "an unknown cause" if attempt.state == "lost" else "itself"
 
 
 def when_it_ended(attempt: Attempt, now: datetime) -> str:
-    """Return words for how long an attempt ran until its end, such as `after 3.1s`."""
+    """Return words that say how long an attempt ran, such as `after 3.1s`."""
     return "before it began" if attempt.started_at is None else f"after {_lasted(attempt, now)}"
 
 

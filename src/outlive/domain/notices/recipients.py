@@ -1,6 +1,6 @@
 """Recipients: the sessions to which a task's ending is reported.
 
-The first rule that finds a living session decides:
+An heir of a session is a session that continues it. The first rule that finds a living session decides:
 
 1. the session that launched the task, or the first of its heirs that lives;
 2. the nearest living ancestor: the session whose task launched that session, and so on, or its heir;
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def living_heir(session: int, lineage: Lineage, lives: Lives) -> int | None:
-    """Return the session itself if it lives, else the first heir that lives, or None.
+    """Return the session itself if it lives, else the first living heir, or None.
 
-    The heirs of an heir come before the next heir.
+    The search goes on with the heirs of an heir before it comes to the next heir.
     """
     waiting, seen = [session], set()
     while waiting:
@@ -42,8 +42,8 @@ def living_heir(session: int, lineage: Lineage, lives: Lives) -> int | None:
 def recipients(origin: int, shown_to: Sequence[int], lineage_of: LineageOf, lives: Lives) -> tuple[int, ...]:
     """Return the sessions to which the ending of a task of `origin` is reported.
 
-    `shown_to` are the sessions that were shown the task while it ran, then the session whose hand-off reported the
-    ending. An empty tuple means the next new session of the project.
+    `shown_to` lists the sessions that were shown the task while it ran, and then the session whose hand-off reported
+    the ending. An empty tuple means that the next new session of the project is the recipient.
     """
     seen: set[int] = set()
     ancestor: int | None = origin
@@ -59,7 +59,7 @@ def recipients(origin: int, shown_to: Sequence[int], lineage_of: LineageOf, live
 
 
 def is_recipient(session: int, origin: int, shown_to: Sequence[int], lineage_of: LineageOf, lives: Lives) -> bool:
-    """Return whether an ending is reported to a session that asks now.
+    """Return whether an ending is reported to a session that asks for its notices now.
 
     A session that is over counts only if no living session is a recipient.
     """

@@ -1,1 +1,1 @@
-"""Sessions: which one continues which, and commands that clients run themselves."""
+"""Agent sessions, the session that each one continues, and clients' own commands."""

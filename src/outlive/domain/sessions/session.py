@@ -1,7 +1,8 @@
-"""Sessions, and which session continues which.
+"""Sessions, and the rules that decide which session another one continues.
 
 A session is one conversation, with the name that its client gives it. Clients make new names when they resume, compact,
-clear or fork a conversation, so evidence decides. Callers check whether a session lives.
+clear or fork a conversation. So evidence (the transcript, the process, the terminal) decides which session continues
+which. This module does not check whether a session lives: its callers do.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     Source = Literal["startup", "resume", "clear", "compact", "fork"]
 
 SOURCES = ("startup", "resume", "clear", "compact", "fork")
-# The sources with which a new session ends the session that it continues. The earlier session does not end if its
-# process may live on elsewhere.
+# The sources (ways of beginning) with which a new session ends the session that it continues. The earlier session does
+# not end if its process may still live elsewhere.
 REPLACES = ("resume", "clear", "compact")
 _SHORTEST_MINTED = 20
 _ONE_BOUNDARY_S = 2.0
@@ -34,14 +35,23 @@ class Session(Value):
     lineage: str
     client: str | None = None
     source: Source | None = None
-    """How the session last began. None if only launches have named it."""
+    """How the session last began.
+
+    None if only launches have named the session, and no hook has reported its beginning.
+    """
     created_at: datetime
     boundary: int = 0
     begun_at: datetime | None = None
     begun_tick: str | None = None
-    """The tick at which the session last began. None once the session has done anything since."""
+    """The tick (time of the monotonic clock) at which the session last began.
+
+    None as soon as the session has acted since.
+    """
     begun_by: str | None = None
-    """The lease of the process that delivers the hand-off of the last beginning. None once it is delivered."""
+    """The lease of the process that delivers the hand-off of the last beginning.
+
+    None as soon as the hand-off is delivered.
+    """
     ended_at: datetime | None = None
     end_reason: str | None = None
     process: str | None = None
@@ -53,7 +63,7 @@ class Session(Value):
 
 
 class SessionStart(Value):
-    """A session that begins, with all the evidence that its client gave."""
+    """A session that begins, with all evidence that its client gave."""
 
     id: str
     project: str
@@ -64,26 +74,28 @@ class SessionStart(Value):
     transcript: str | None = None
     terminal: str | None = None
     at: datetime | None = None
-    """When the session began, as the client reports. This time is shown, but decides nothing."""
+    """When the session began, as the client reports. This time is only shown, and no decision depends on it."""
     tick: str = ""
     """When the session began, by the monotonic clock."""
     lease: str = ""
     """The lease of the process that delivers the hand-off."""
     parent: str | None = None
-    """The task that the session's client is part of."""
+    """The task in which the session's client runs."""
     shares_process: bool = False
-    """Whether other sessions live in the same process, so that only names decide which one this continues."""
+    """Whether other sessions live in the same process. Then only names decide which session this one continues."""
 
 
 class Lineage(Value):
-    """Sessions that continue each other, with the ordered heirs of each session."""
+    """Sessions that continue each other. The heirs of each session are in order."""
 
     sessions: Mapping[int, Session]
     heirs: Mapping[int, Sequence[int]]
 
 
 def is_same_boundary(begun: SessionStart, known: Session, is_held: Callable[[str], bool]) -> bool:
-    """Return whether the hand-off of this beginning is delivered or being delivered.
+    """Return whether this beginning of a session needs no further hand-off.
+
+    This is so if the same beginning is recorded already, and its hand-off is delivered or being delivered.
 
     For example, two hooks of one client may both run when a session begins.
     """
@@ -94,18 +106,24 @@ def is_same_boundary(begun: SessionStart, known: Session, is_held: Callable[[str
 
 
 def is_minted(session_id: str) -> bool:
-    """Return whether a client, not a person, made this name, so that it is unique."""
+    """Return whether a client, and not a person, made this name.
+
+    Only names made by clients are unique.
+    """
     return len(session_id) >= _SHORTEST_MINTED
 
 
 def predecessor(
     begun: SessionStart, known: Session | None, others: Sequence[Session], is_over: Callable[[Session], bool]
 ) -> tuple[Session, str] | None:
-    """Return the session that a new session continues, and the evidence, or None.
+    """Return the session that a new session continues, and the evidence for this.
+
+    Returns None if it continues no session.
 
     `others` are sessions of the project, newest first. The name that the client gives decides first, then the
-    transcript, the process and the terminal. Without evidence, a resumed or compacted session continues the one that
-    ended last. A session that has begun before continues itself, unless another session used its process in between.
+    transcript, the process and the terminal. Without this evidence, a resumed or compacted session continues the
+    session that ended last. A session that has begun before continues itself, unless another session used its process
+    in between.
     """
     others = [other for other in others if other.id != begun.id and other.project == begun.project]
     named = next((other for other in others if begun.continues is not None and other.id == begun.continues), None)
@@ -140,6 +158,6 @@ def _by_evidence(
 def replaces(begun: SessionStart, before: Session) -> bool:
     """Return whether `before` is over because another session begins.
 
-    The session is not over if its process may live on elsewhere.
+    The session is not over if its process may still live elsewhere.
     """
     return begun.source in REPLACES and (before.process is None or before.process == begun.process)

@@ -1,4 +1,4 @@
-"""The rules for a session's name, apart because every hook must load them fast."""
+"""The rules for a session's name, in a small module that every hook can load fast."""
 
 from __future__ import annotations
 
@@ -11,4 +11,6 @@ _LONGEST_NAME = 500
 def check_name(name: str) -> None:
     """Raise `UserError` if a text cannot be the name of a session."""
     if not 0 < len(name) <= _LONGEST_NAME or "\0" in name or not is_encodable(name):
-        raise UserError("the session is not usable", f"1 to {_LONGEST_NAME} characters, no NUL byte")
+        raise UserError(
+            "the name of the session is not valid", f"give 1 to {_LONGEST_NAME} characters without a NUL byte"
+        )

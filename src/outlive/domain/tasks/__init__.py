@@ -1,1 +1,1 @@
-"""Tasks and attempts: their states, endings, retries and the queue."""
+"""Tasks and their attempts: states, endings, retries and the queue."""

@@ -62,8 +62,8 @@ def check_variables(settings: Mapping[str, str]) -> dict[str, str]:
     for name, setting in settings.items():
         if not _is_text(name) or not _is_text(setting) or not _is_setting(name, setting):
             raise UserError(
-                f"{str(name)[:40]!r} is not usable as an environment variable with this value",
-                "both are text without NUL bytes; a name is not empty and has no '='",
+                f"{str(name)[:40]!r} cannot be an environment variable with this value",
+                "give name and value as text without NUL bytes; the name must have a character and no '='",
             )
     return dict(settings)
 
@@ -87,11 +87,11 @@ def _checked(command: Command) -> Command:
             )
         if len(word.encode("utf-8", "surrogateescape")) > LONGEST_ARGUMENT:
             raise UserError(
-                f"an argument of the command is {len(word)} characters long, the kernel takes 131071 bytes",
+                f"an argument of the command is {len(word)} characters long, but the kernel takes at most 131071 bytes",
                 "put the text into a script file and run that",
             )
     return command
 
 
 def _empty() -> UserError:
-    return UserError("there is no command to run", "outlive run -- CMD..., or outlive run 'shell text'")
+    return UserError("there is no command to run", "write `outlive run -- CMD...` or `outlive run 'shell text'`")

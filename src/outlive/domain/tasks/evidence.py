@@ -1,8 +1,8 @@
-"""Evidence of an attempt's end, and the verdict that follows from it.
+"""Evidence of an attempt's end, and the verdict that follows from the evidence.
 
-Evidence is what a process observed: the command exited, was ended by a signal, never started or vanished. An intent is
-an earlier decision, for example to cancel the attempt. The verdict follows from both alone. So a keeper, the reconciler
-and a person who reads the record all reach the same verdict.
+Evidence is the observation of a process: the command exited, was ended by a signal, never started or vanished. An
+intent is an earlier decision, for example to cancel the attempt. The verdict depends only on the evidence and the
+intent. So a keeper, the reconciler and a person who reads the record all reach the same verdict.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UNANSWERED = (
 
 
 class Evidence(Value):
-    """What a process observed of an attempt's end; unknown fields are None."""
+    """The observation of an attempt's end by a process. Unknown fields are None."""
 
     kind: EvidenceKind
     seen_by: str
@@ -50,14 +50,14 @@ class Evidence(Value):
 
 
 class Intent(Value):
-    """A decision that an attempt must end, made before its end was observed."""
+    """A decision to end an attempt, made before the attempt's end was observed."""
 
     kind: IntentKind
     at: datetime
 
 
 class Verdict(Value):
-    """How an attempt ended: `reason` for programs, `detail` for people."""
+    """How an attempt ended. `reason` is for programs, and `detail` is for people."""
 
     state: State
     exit_code: int | None
@@ -78,15 +78,15 @@ _WHEN_INTENDED: dict[str, tuple[State, str]] = {
 
 
 def refused(intent: Intent, seen_by: str, detail: str | None = None) -> Evidence:
-    """Return the evidence of an attempt that never began because of an intent."""
+    """Return the evidence of an attempt that an intent ended before it began."""
     return Evidence(kind="not_started", seen_by=seen_by, started="no", cause=intent.kind, detail=detail, at=intent.at)
 
 
 def decide(evidence: Evidence, intent: Intent | None, survivors: int = 0) -> Verdict:
     """Return the verdict on an attempt.
 
-    If processes of the tree were alive after an intended end (`survivors`), the attempt counts as failed. The reason is
-    then the intent with `_incomplete`.
+    `survivors` is the number of the attempt's processes that were still alive after an intended end. If there are any,
+    the attempt counts as failed, and the reason is the intent's kind with the suffix `_incomplete`.
     """
     if evidence.kind == "vanished":
         return _verdict(evidence, "lost", evidence.cause or "unknown")

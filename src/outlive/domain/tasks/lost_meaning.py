@@ -15,14 +15,17 @@ _CAUSES = {
 
 
 def lost_clause(attempt: Attempt) -> str:
-    """Return words for why an attempt's end is not known, and whether it had begun."""
-    cause = _CAUSES.get(attempt.reason or "", "nobody was left to see its end")
+    """Return words that say why the end of an attempt is not known.
+
+    The words also say if the attempt had not begun.
+    """
+    cause = _CAUSES.get(attempt.reason or "", "no process was left to observe its end")
     if attempt.started_at is None:
         return f"{cause} before it began"
     return f"{cause}, so its exit code is not known"
 
 
 def lost_hint(task: Task) -> str:
-    """Return a hint with the command line that starts a lost task again."""
+    """Return the hint that names the command to start a lost task again."""
     may_run_again = task.current.started_at is None or task.launch.retries > 0
     return "`outlive retry --lost` starts it again" if may_run_again else f"`outlive retry {task.id}` starts it again"

@@ -1,8 +1,9 @@
 """The queue: when a queued attempt may begin, by its dependencies and claims.
 
-A *dependency* is a task that must end before another one begins. A *claim* is a name with a limit: at most `room`
-attempts with this claim run at once, in the order of their tickets. An attempt draws its ticket when its dependencies
-are met. So it waits only for attempts with earlier tickets, whose number never grows.
+A *dependency* is a task that must end before another task begins. A *claim* is a name with a limit: at most `room`
+attempts with this claim run at once, in the order of their tickets. A ticket is a number in increasing order, which an
+attempt draws when its dependencies are met. So an attempt waits only for attempts with earlier tickets, and the number
+of these never grows.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _MOST_ROOM = 10_000
 
 
 class Dependency(Value):
-    """A task that must have ended successfully, or in any way with `any_ending`."""
+    """A task that must have succeeded, or must have ended if `any_ending` is set."""
 
     task: str
     any_ending: bool = False
@@ -42,30 +43,33 @@ class Holder(Value):
 
 
 class Obstacles(Value):
-    """A queued attempt and the attempts that it waits for, as the ledger knows them."""
+    """A queued attempt, and the attempts that it waits for, according to the ledger."""
 
     attempt: Attempt
     claims: tuple[Claim, ...]
     pending: tuple[Holder, ...]
     """The dependencies that have not ended."""
     failed: tuple[tuple[str, str], ...]
-    """The dependencies that did not end as required, each with its state."""
+    """The dependencies that ended, but not as required, each with its state."""
     ahead: tuple[tuple[Holder, ...], ...]
     """For each claim, the attempts with earlier tickets that have not ended."""
 
 
 class Turn(Value):
-    """The next step of a queued attempt: to wait, to join the line, or to end."""
+    """The next step of a queued attempt: to wait, to join the queue, or to end."""
 
     must_begin: Holder | None = None
-    """The last attempt with an earlier ticket that has not begun, for which this attempt waits."""
+    """The attempt that this attempt waits for to begin: the last attempt with an earlier ticket that has not begun."""
     must_end: tuple[Holder, ...] = ()
     how_many: int = 0
-    """How many of the attempts in `must_end` have to end."""
+    """The number of attempts in `must_end` that have to end."""
     refused: str | None = None
-    """Why the attempt will never begin."""
+    """The reason why the attempt will never begin."""
     should_join: bool = False
-    """Whether the attempt's dependencies are met, so that it can draw its ticket. Then its turn is planned again."""
+    """Whether the attempt can draw its ticket, because its dependencies are met.
+
+    After that, its turn is planned again.
+    """
 
     @property
     def has_come(self) -> bool:
@@ -79,8 +83,8 @@ def plan_turn(obstacles: Obstacles) -> Turn:
         task, state = obstacles.failed[0]
         return Turn(refused=f"task {task}, which it was to run after, is {state}")
     if obstacles.pending:
-        # Wake after any one of the dependencies: if it failed, the attempt will never begin, and need not wait for
-        # the others.
+        # Wake when any one of the dependencies has ended. If this dependency failed, the attempt will never begin, and
+        # need not wait for the other dependencies.
         return Turn(must_end=obstacles.pending, how_many=1)
     if obstacles.claims and obstacles.attempt.ticket is None:
         return Turn(should_join=True)
@@ -96,16 +100,16 @@ def slots(text: str) -> Claim:
     """Return the claim of `--slots NAME=N`; raise `UserError` if it is not valid."""
     name, equals, number = text.rpartition("=")
     if not equals or not number.isascii() or not number.isdecimal() or not 0 < int(number[:9]) <= _MOST_ROOM:
-        raise UserError(f"--slots cannot be {text!r}", f"NAME=N, with N from 1 to {_MOST_ROOM}")
+        raise UserError(f"--slots cannot be {text!r}", f"write NAME=N, with N from 1 to {_MOST_ROOM}")
     return Claim(name="slots:" + _checked(name), room=int(number))
 
 
 def lock(name: str) -> Claim:
-    """Return the claim of `--lock NAME`: a name for which one attempt runs at a time."""
+    """Return the claim of `--lock NAME`, with which only one attempt runs at a time."""
     return Claim(name="lock:" + _checked(name), room=1)
 
 
 def _checked(name: str) -> str:
     if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable() or name != name.strip():
-        raise UserError(f"{name!r} is no name for slots or a lock", f"1 to {_LONGEST_NAME} printable characters")
+        raise UserError(f"{name!r} is no name for slots or a lock", f"use 1 to {_LONGEST_NAME} printable characters")
     return name

@@ -1,4 +1,4 @@
-"""The policy of automatic retries: which endings are retried, and after how long."""
+"""The policy of automatic retries: which endings are retried, and the delay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORTH_IT = (None, "timeout", "idle_timeout")
 
 
 def is_worth_retrying(verdict: Verdict) -> bool:
-    """Return whether the command itself failed or took too long.
+    """Return whether an attempt may be retried: the command failed or took too long.
 
     A cancelled command, or a missing program or directory, is not retried.
     """

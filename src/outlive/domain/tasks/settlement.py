@@ -1,8 +1,8 @@
-"""Settling: the one way a task ends.
+"""Settling: the only way in which a task ends.
 
-A task ends in three writes that are only ever true together: its terminal state, the notice that tells the session, and
-the date from which its record may be deleted. This module decides all three without touching a database.
-`Ledger.settle` makes them true in one transaction.
+A task ends with three facts, which must be recorded together: its terminal state, the notice for its session, and the
+date from which its record may be deleted. This module decides all three without a database. `Ledger.settle` writes them
+in one transaction.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class OutputSize(Value):
-    """The number of bytes that the command wrote, and how many of them were dropped."""
+    """The number of bytes that the command wrote, and the number of dropped bytes."""
 
     written: int | None = None
     dropped: int = 0
@@ -29,7 +29,7 @@ class OutputSize(Value):
 
 
 class Settlement(Value):
-    """Everything that is recorded when an attempt ends."""
+    """The facts that are recorded when an attempt ends."""
 
     task: str
     attempt: int
@@ -42,7 +42,7 @@ class Settlement(Value):
     notice_kind: str
     notice_state: str
     is_quiet: bool = False
-    """Whether the notice waits for the next turn and wakes no session."""
+    """Whether the notice waits for the session's next turn and does not wake the session."""
     session: str | None
     group: str | None = None
     left_running: tuple[LeftRunning, ...]
@@ -86,7 +86,7 @@ def plan_settlement(
 def told_as_retrying(settlement: Settlement, launch: Launch) -> Settlement:
     """Return the settlement of an attempt whose task is retried automatically.
 
-    The task has not ended, so its notice is delivered only with the policy `all`.
+    The task has not ended. So the notice is delivered only if the launcher's policy is `all`.
     """
     return settlement.but(
         notice_id=notice_id(launch.id, settlement.attempt, "retrying"),
@@ -96,18 +96,18 @@ def told_as_retrying(settlement: Settlement, launch: Launch) -> Settlement:
 
 
 def _is_wanted(policy: Notify, state: str) -> bool:
-    """Return whether the launcher's policy asks for a notice of an ending."""
+    """Return whether the launcher's policy asks for a notice of this ending."""
     return policy in AWAITED or (policy == "failure" and state != "succeeded")
 
 
 def _is_quiet(policy: Notify, state: str, output: OutputSize) -> bool:
     """Return whether a notice waits for the session's next turn.
 
-    With the policy `output`, a success waits only if it is known to have no output.
+    With the policy `output`, the notice of a success waits only if the task is known to have no output.
     """
     return policy == "output" and state == "succeeded" and output.written == 0
 
 
 def notice_id(task: str, attempt: int, kind: str) -> str:
-    """Return the id of a notice, which is the same for every delivery of the notice."""
+    """Return the id of a notice. Every delivery of the notice has the same id."""
     return f"n{task}{attempt:02d}{kind.replace('_', '')}"

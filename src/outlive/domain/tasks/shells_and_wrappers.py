@@ -1,6 +1,6 @@
 """The programs that run other commands: shells, and wrappers such as `sudo`.
 
-This module has only data, because hooks and keepers must load it fast.
+This module contains only data, because hooks and keepers must load it fast.
 """
 
 from __future__ import annotations
@@ -10,38 +10,38 @@ if TYPE_CHECKING:
     from typing import Literal, TypedDict
 
     class Wrapper(TypedDict, total=False):
-        """How a program runs a command, which follows its options and operands."""
+        """How a program runs a command that follows its options and operands."""
 
         takes: str
         """The options whose value is the next word."""
         operands: int
-        """The number of words between the options and the command."""
+        """The number of operands between the options and the command."""
         directory: str
         """The options that change the directory."""
         writes: str
-        """The options that name files which the program writes."""
+        """The options whose values are files that the program writes."""
         reads: str
-        """The options that name files which the program reads."""
+        """The options whose values are files that the program reads."""
         detaches: bool
-        """Whether the command outlives the terminal, or the shell that started it."""
+        """Whether the command survives the terminal, or the shell that started it."""
         supplies: bool
         """Whether the program adds words of its own to the command."""
         is_text: bool
-        """Whether the program joins its words and gives them to a shell."""
+        """Whether the program joins the words of the command to one text, which a shell runs."""
         is_below: bool
-        """Whether the command runs in directories below the current one, which the text does not name."""
+        """Whether the command runs in directories below the current directory, which the text does not name."""
         elsewhere: Literal["container", "remote"]
-        """The kind of place where the command runs; the operand before the command names the place."""
+        """The kind of place in which the command runs, such as a container. The operand before the command names it."""
 
 
 POSIX_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
-"""The shells whose texts the grammar of bash can read."""
+"""The shells whose command texts can be parsed with the grammar of bash."""
 SHELLS = (*POSIX_SHELLS, "fish")
 
 OPENING_KEYWORDS = ("if", "then", "elif", "else", "do", "while", "until", "!", "{")
-"""The words of a shell text that a command follows."""
+"""The words of the shell language that stand before a command."""
 CLOSING_KEYWORDS = ("fi", "done", "esac", "}")
-"""The words that end a compound command."""
+"""The words of the shell language that end a compound command."""
 
 _PLAIN: Wrapper = {}
 _TIMEOUT: Wrapper = {"takes": "-s -k --signal --kill-after", "operands": 1}
@@ -53,8 +53,7 @@ _CONTAINER: Wrapper = {
     "elsewhere": "container",
 }
 
-# The wrappers by name, or by name and verb. A row describes only how the wrapper runs its command, and nothing else
-# that the wrapper does.
+# The wrappers by name, or by name and subcommand. A row describes only how the wrapper runs its command.
 WRAPPERS: dict[str, Wrapper] = {
     "sudo": {
         "takes": "-u -g -h -p -C -D -R -r -t -T -U --user --group --host --prompt --chdir",

@@ -1,4 +1,4 @@
-"""Sinks: places where endings are reported in addition to the inbox."""
+"""Sinks: further receivers of endings, in addition to the inbox."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ POLICIES = ("all", "end", "failure")
 MOST_TRIES = 8
 _LONGEST_PAUSE_S = 60.0
 _LONGEST_NAME = 40
-# The exit code with which a sink's command asks for the notice to be delivered later: EX_TEMPFAIL of sysexits.h.
+# A sink's command exits with this code to ask for a later delivery. It is EX_TEMPFAIL of sysexits.h.
 BUSY_EXIT_CODE = 75
 
 
 class Sink(Value):
-    """A place where endings are reported, and which endings are reported there."""
+    """A receiver of endings, and the endings that are reported to it."""
 
     name: str
     kind: Kind
@@ -35,7 +35,7 @@ class Sink(Value):
 
 
 class Delivery(Value):
-    """The delivery of one notice to one sink, and its result so far."""
+    """The delivery of one notice to one sink, with the result of the tries up to now."""
 
     notice: str
     sink: str
@@ -45,25 +45,28 @@ class Delivery(Value):
 
 
 def pause_after(tries: int) -> float:
-    """Return the seconds before the next try: 1, 2, 4 and so on, at most a minute."""
+    """Return the seconds before the next try: 1, 2, 4 and so on, at most 60."""
     return float(min(2 ** (tries - 1), _LONGEST_PAUSE_S))
 
 
 def check_sink(sink: Sink) -> Sink:
     """Return the sink; raise `UserError` if its configuration can never work."""
     if not 0 < len(sink.name) <= _LONGEST_NAME or not sink.name.replace("-", "").replace("_", "").isalnum():
-        raise UserError(f"{sink.name[:60]!r} is not a name for a sink", "letters, digits, - and _, at most 40")
+        raise UserError(f"{sink.name[:60]!r} is not a name for a sink", "use at most 40 letters, digits, - and _")
     if not sink.target.strip() or "\0" in sink.target:
-        raise UserError("the sink has no target", "--run COMMAND, --webhook URL or --apprise URL")
+        raise UserError("the sink has no target", "give --run COMMAND, --webhook URL or --apprise URL")
     if sink.kind == "webhook" and not sink.target.startswith(("https://", "http://")):
-        raise UserError(f"{sink.target[:60]!r} is not a web address", "it begins with https:// (or http://)")
+        raise UserError(f"{sink.target[:60]!r} is not a web address", "a web address begins with https:// or http://")
     if sink.secret is not None and sink.kind != "webhook":
-        raise UserError("only a webhook is signed", "leave out --secret-file")
+        raise UserError("only a webhook can be signed", "leave out --secret-file")
     return sink
 
 
 def shown_target(sink: Sink) -> str:
-    """Return the beginning of the sink's target: the rest of a URL often gives access."""
+    """Return only the beginning of the sink's target.
+
+    The rest of a URL is hidden, because it often contains a secret.
+    """
     if sink.kind == "run":
         return sink.target
     scheme, mark, rest = sink.target.partition("://")

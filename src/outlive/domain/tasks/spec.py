@@ -27,10 +27,10 @@ def spec_of(launch: Launch) -> dict[str, object]:
 def launch_from_spec(spec: dict[str, Any]) -> Launch:
     """Return the launch that a spec describes.
 
-    Fields that an older Outlive did not write get their defaults. Unknown fields of a newer one are left out. Raises
-    `KeyError`, `TypeError` or `ValueError` if the spec is not valid.
+    A field that an older version of Outlive did not write gets its default. Unknown fields of a newer version are left
+    out. Raises `KeyError`, `TypeError` or `ValueError` if the spec is not valid.
     """
-    from outlive.domain.tasks.queueing import Claim, Dependency  # noqa: PLC0415 - only a rebuild reads specs
+    from outlive.domain.tasks.queueing import Claim, Dependency  # noqa: PLC0415 - imported here, because only a rebuild of the ledger reads specs
 
     known = {name: value for name, value in spec.items() if name in Launch._fields}
     known["created_at"] = from_micros(int(spec["created_at"]))

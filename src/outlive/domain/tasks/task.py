@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 NOTIFY: tuple[Notify, ...] = ("all", "end", "output", "failure", "never")
 AWAITED: tuple[Notify, ...] = ("all", "end", "output")
-"""The policies that also report a success, so that a session waits for the task."""
+"""The policies that also report a success. A session waits for tasks with such a policy."""
 
 
 class Launch(Value):
-    """The request of a task, without the environment, which may hold secrets."""
+    """The request of a task, without the environment, which may contain secrets."""
 
     id: str
     command: str
@@ -37,7 +37,7 @@ class Launch(Value):
     description: str | None = None
     session: str | None = None
     session_project: str | None = None
-    """The project in which the session works, if it is not the task's own."""
+    """The project in which the session works, if this is not the task's project."""
     parent: str | None = None
     group: str | None = None
     key: str | None = None
@@ -53,14 +53,14 @@ class Launch(Value):
     notify: Notify = "end"
     observe: Observe = "auto"
     takes_input: bool = False
-    """Whether input may be sent to the task. Otherwise its standard input is empty."""
+    """Whether input can be sent to the task. Otherwise its standard input is empty."""
     touches: tuple[str, ...] = ()
     """Absolute paths that the task is going to touch, as its launcher declared."""
     retain: timedelta
     adopted_pid: int | None = None
-    """The process that the task adopted. None for a command that Outlive started."""
+    """The pid of the adopted process. None for a command that Outlive started."""
     adopted_output: str | None = None
-    """The file that the adopted process's output is copied from. None if its output cannot be read."""
+    """The file from which the adopted process's output is copied. None if the output cannot be read."""
 
     @property
     def is_queued(self) -> bool:
@@ -75,7 +75,7 @@ class LeftRunning(Value):
     command: str
     start: int = 0
     inode: int = 0
-    """Distinguishes the process from a later one with the same number (see `bundle.processes`). 0 in older records."""
+    """Distinguishes the process from a later process with the same pid (see `linux.processes`). 0 in older records."""
 
 
 class Attempt(Value):
@@ -101,10 +101,10 @@ class Attempt(Value):
     output_dropped: int | None = None
     output_truncated: bool = False
     ticket: int | None = None
-    """The attempt's place in the queue. None until the attempt has drawn it."""
+    """The attempt's place in the queue. None until the attempt has drawn its ticket."""
     not_before: datetime | None = None
     automatic: bool = False
-    """Whether the attempt is an automatic retry, which a keeper started."""
+    """Whether the attempt is an automatic retry that a keeper started."""
 
 
 class NoticeRow(Value):
@@ -136,7 +136,7 @@ class Task(Value):
     launch: Launch
     attempts: tuple[Attempt, ...]
     lineage: str | None = None
-    """The id of the lineage that gets the task's notices: the launching session and the sessions that continue it."""
+    """The id of the lineage that gets the task's notices: the launching session, and the sessions that continue it."""
 
     @property
     def id(self) -> str:
@@ -151,7 +151,8 @@ class Task(Value):
     def first_try(self, number: int) -> Attempt:
         """Return the attempt of which the attempt `number` is an automatic retry.
 
-        This is the first attempt before all retries, or the attempt itself. Their effects are reported together.
+        Returns the attempt itself if it is no automatic retry. The effects of an attempt and its automatic retries are
+        reported together.
         """
         while number > 1 and self.attempts[number - 1].automatic:
             number -= 1

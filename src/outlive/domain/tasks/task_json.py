@@ -1,4 +1,4 @@
-"""The JSON of a task: users' scripts depend on the names of its fields."""
+"""The JSON of a task. Users' scripts depend on the names of its fields."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OutputView(Value):
 def task_json(
     task: Task, output: OutputView, now: datetime, effects: dict[str, object] | None = None
 ) -> dict[str, object]:
-    """Return a task as JSON values; the caller fills in `git`."""
+    """Return a task as JSON values. The caller must set the value of `git`."""
     launch, attempt = task.launch, task.current
     return {
         "id": launch.id,
@@ -91,7 +91,10 @@ def _attempt_json(attempt: Attempt, now: datetime) -> dict[str, object]:
 
 
 def duration_s(attempt: Attempt, now: datetime) -> float | None:
-    """Return how many seconds an attempt ran, or has been running; None if not known."""
+    """Return how many seconds an attempt ran until its end or until now.
+
+    Returns None if this is not known.
+    """
     end = attempt.ended_at if attempt.settled_at is not None else now
     if attempt.started_at is None or end is None:
         return None

@@ -1,1 +1,1 @@
-"""Text that is sanitized, masked and shortened for people and models."""
+"""Text for people and models: it is sanitized, masked and shortened."""

@@ -1,11 +1,12 @@
-"""The masking of secrets before text is shown; only this module decides.
+"""The masking of secrets before text is shown. Only this module masks secrets.
 
-A mask keeps the part that tells a reader which secret was masked: `ghp_[redacted]`, `DB_PASSWORD=[redacted]`,
-`https://bob:[redacted]@host`. Text that matches a format of `secret_patterns` is a secret. A value that is assigned to
-a name (`..._TOKEN`, `password`) may be one. `$TOKEN`, `<token>`, `/run/secrets/x`, `str` and `next(tokens)` are not.
+A masked text still shows which secret was masked: `ghp_[redacted]`, `DB_PASSWORD=[redacted]`,
+`https://bob:[redacted]@host`. A text that matches a format of `secret_patterns` is a secret. A value that is assigned
+to a name such as `..._TOKEN` or `password` may be a secret. The values `$TOKEN`, `<token>`, `/run/secrets/x`, `str` and
+`next(tokens)` are not secrets.
 
-Call `plain` before masking: a color code may stand in the middle of a token. Mask before cutting to a width: half a
-secret is recognised less often than a whole one.
+Call `plain` before masking, because a color code may stand in the middle of a token. Cut a text to a width after
+masking, because half a secret is recognised less often than a whole secret.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
     from outlive.domain.text.secret_lines import Finder, Prefilter
 
 MASK = "[redacted]"
-# One pass masks the secrets, and a second one confirms that nothing changes any more. A third one is rarely needed:
-# a mask may replace a text that an earlier pattern had taken for a name. The limit exists because hostile output
-# could otherwise need many passes.
+# The first pass masks the secrets, and the second pass confirms that the text does not change any more. A third pass is
+# rarely needed: a mask may replace a text that an earlier pattern had taken for a name. Without this limit, hostile
+# output could need many passes.
 _PASSES = 4
-# For texts of this length and more it is faster to search for the lines first.
+# In texts of at least this length, it is faster to search first for the lines that may contain a secret.
 _LARGE = 16 << 10
-# Signs of two letters are left out. A prompt may end with these letters, and would then be held back as the
-# beginning of a token.
+# Signs of two letters are left out. Otherwise a prompt that ends with these letters would be held back, because it
+# could be the beginning of a token.
 _BEGINNINGS = tuple(sign for sign in patterns.TOKEN_SIGNS if sign not in patterns.DISCORD_SIGNS)
-# The separator of lines that are masked together. No rule matches the separator or a text across it.
+# The separator between lines that are masked as one text. No rule matches the separator, or a text that contains it.
 _APART = b'\n"\n'
 _BLANK = dict.fromkeys(map(ord, " \t\n\r\v\f"))
 _QUOTED = frozenset(("double", "single", "escaped"))
@@ -47,7 +48,7 @@ def redact(text: str) -> str:
 
 
 def _mask_large(text: str, prefilter: Prefilter) -> str:
-    """Return a large text masked; only lines in which a rule can apply are masked."""
+    """Return a large text masked. Only lines that may have a secret are checked."""
     data = text.encode("utf-8", "surrogatepass")
     bare = _without_keys(text, has_sign=prefilter.has_key_sign(data))
     if bare is not text:
@@ -72,13 +73,19 @@ def _mask_large(text: str, prefilter: Prefilter) -> str:
 
 
 def _mask_apart(lines: list[bytes], mask: Callable[[str], str]) -> list[bytes] | None:
-    """Return the lines, masked as one text; None if a line contains the separator."""
+    """Return the lines after masking them as one text.
+
+    Returns None if a line contains the separator.
+    """
     found = mask(_APART.join(lines).decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass").split(_APART)
     return found if len(found) == len(lines) or not lines else None
 
 
 def _without_keys(text: str, *, has_sign: bool) -> str:
-    """Return the text without private keys; `has_sign` if it has a sign of one."""
+    """Return the text without private keys.
+
+    `has_sign` says whether the text has a sign of a private key without markers.
+    """
     if "PRIVATE KEY-----" in text or "PRIVATE KEY BLOCK-----" in text:
         text = "".join(_without_marked_keys(text))
     if patterns.PUTTY_SIGN in text:
@@ -112,14 +119,14 @@ def _once(text: str) -> str:
 
 @cache
 def _prefilter() -> Prefilter:
-    from outlive.domain.text.secret_lines import Prefilter  # noqa: PLC0415 - only a large text needs it
+    from outlive.domain.text.secret_lines import Prefilter  # noqa: PLC0415 - imported here, because only a large text needs it
 
     return Prefilter(finders())
 
 
 def finders() -> tuple[Finder, ...]:
-    """Return the finders of the lines in which rules apply, without netrc entries."""
-    from outlive.domain.text.secret_lines import Finder  # noqa: PLC0415 - only a large text needs it
+    """Return the finders of lines to which a rule may apply, except netrc entries."""
+    from outlive.domain.text.secret_lines import Finder  # noqa: PLC0415 - imported here, because only a large text needs it
 
     programs = tuple(program for program, _, _ in patterns.PROGRAMS)
     commands = tuple(command for _, command, _ in patterns.PROGRAMS)
@@ -146,10 +153,10 @@ def may_begin_secret(text: str) -> bool:
 
 
 def _ends_in_netrc(text: str) -> bool:
-    """Return whether a netrc entry has begun whose password may be on a later line."""
+    """Return whether the text ends inside a netrc entry, before its password."""
     if "machine" not in text and "default" not in text:
         return False
-    from re import search  # noqa: PLC0415 - see `_sub`
+    from re import search  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
     return search(patterns.NETRC_BEGUN, text) is not None
 
@@ -157,7 +164,7 @@ def _ends_in_netrc(text: str) -> bool:
 def redact_words(words: Sequence[str]) -> list[str]:
     """Return the words of a command, each masked as in the whole command.
 
-    Only the option before a word may show that the word is a password.
+    The words cannot be masked one by one: often, only the option before a word shows that the word is a password.
     """
     shown = []
     program = [(at, each) for at, each in enumerate(words) if not each.startswith("-")][:4]
@@ -171,20 +178,23 @@ def redact_words(words: Sequence[str]) -> list[str]:
 
 
 def _is_name(word: str) -> bool:
-    """Return whether a word needs no quotes: a program, a verb, an option or a key."""
+    """Return whether a word is a name: a program, a subcommand, an option or a key."""
     return word.isascii() and word.replace("-", "").replace("_", "").replace(".", "").isalnum()
 
 
 def _sub(pattern: str, replace: Callable[[Match[str]], str], text: str) -> str:
-    """Return the text after `re.sub`; `re` is imported late, for fast launches."""
-    from re import sub  # noqa: PLC0415 - see above
+    """Return the text after `re.sub`.
+
+    `re` is imported late, so that a launch does not load it.
+    """
+    from re import sub  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
     return sub(pattern, replace, text)
 
 
 def _without_marked_keys(text: str) -> Iterator[str]:
-    """Yield the text without the insides of private keys, even of incomplete ones."""
-    from re import finditer, match, search, split  # noqa: PLC0415 - see `_sub`
+    """Yield the text without the content of private keys, complete or not."""
+    from re import finditer, match, search, split  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
     pieces = ["", *split(patterns.MARKER, text), ""]
     for before, piece, after in zip(pieces[::2], pieces[1::2], pieces[2::2], strict=False):
@@ -207,18 +217,19 @@ def _mask_token(match: Match[str]) -> str:
 
 
 def _mask_key_body(match: Match[str]) -> str:
-    """Return lines of base64 masked if they have a sign that only private keys have.
+    """Mask lines of base64 if they have a sign that only private keys have.
 
-    A line break may divide the sign. Lines without a sign may be a certificate, an image or the middle of a key.
+    A line break may divide the sign. Lines without a sign are not masked, because they may be a certificate or an
+    image. They may also be the middle of a key, which is then not recognised.
     """
-    from re import search  # noqa: PLC0415 - see `_sub`
+    from re import search  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
     body = _unbroken(match[0])
     return MASK if len(body) >= 40 and search(patterns.KEY_SIGN, body) else match[0]
 
 
 def _unbroken(text: str) -> str:
-    """Return the text without its line ends, escaped or not: they may divide a sign."""
+    """Return the text without its line ends, escaped or not. They may divide a sign."""
     return text.replace("\\r", "").replace("\\n", "").translate(_BLANK)
 
 
@@ -228,7 +239,7 @@ def _mask_value(match: Match[str]) -> str:
 
 
 def _masking(option: str) -> Callable[[Match[str]], str]:
-    """Return a function that masks the value after an option in a matched command."""
+    """Return a function that masks the value after an option of a matched command."""
     return lambda command: _sub(option + patterns.VALUE, _mask_value, command[0])
 
 
@@ -255,7 +266,7 @@ def _mask_user(match: Match[str]) -> str:
 
 
 def _mask_cookies(match: Match[str]) -> str:
-    """Return cookies, each masked if it looks random or belongs to a login."""
+    """Return the cookies. Mask each one that looks random or belongs to a login."""
     return _sub(patterns.COOKIE, _mask_cookie, match[0])
 
 
@@ -269,7 +280,7 @@ def _mask_cookie(match: Match[str]) -> str:
 
 
 def _mask_said(match: Match[str]) -> str:
-    """Return `The password is ...` with the value masked if it looks like a password."""
+    """Return `The password is VALUE`, masked if the value looks like a password."""
     kind = match.lastgroup or "word"
     value = match[kind].rstrip(".,;:!?)`") if kind == "word" else match[kind]
     is_quoted = kind != "word" and value.lower() not in patterns.PROSE and " " not in value
@@ -281,7 +292,8 @@ def _mask_said(match: Match[str]) -> str:
 def _mask_netrc(match: Match[str]) -> str:
     """Return the entry `machine h login u password value` with its password masked.
 
-    In an incomplete entry, the value is masked only if it looks random and the entry begins its line.
+    If the entry is incomplete, the value is masked only if it looks random and the entry is at the beginning of its
+    line.
     """
     kind = match.lastgroup or "word"
     value = match[kind].rstrip(",;)") if kind == "word" else match[kind]
@@ -292,7 +304,7 @@ def _mask_netrc(match: Match[str]) -> str:
 
 
 def _mask_argument(match: Match[str]) -> str:
-    """Return `--password value` with the value masked, unless it is prose."""
+    """Return `--password value` with the value masked, unless the value is prose."""
     kind = match.lastgroup or "word"
     value = match[kind].rstrip(",.)]}") if kind == "word" else match[kind]
     name, key = match["name"].lstrip("-").lower(), match["key"].lower()
@@ -308,7 +320,7 @@ def _mask_argument(match: Match[str]) -> str:
 
 
 def _mask_assigned(match: Match[str]) -> str:
-    """Return `NAME=value`, `"name": "value"` or the like, with a secret value masked."""
+    """Return an assignment such as `NAME=value` with the value masked if it is secret."""
     kind = match.lastgroup or "word"
     value = match[kind]
     if kind == "word" and match["sign"].startswith("%"):
@@ -327,8 +339,8 @@ def _masked(match: Match[str], kind: str, value: str) -> str:
 def _is_secret(match: Match[str], kind: str, value: str) -> bool:
     """Return whether an assigned value is a secret.
 
-    With a name in capitals (`DB_PASSWORD`), the value is almost always a secret. Other names also occur in code and in
-    prose, so the value must look like a secret as well.
+    If the name is in capitals (`DB_PASSWORD`), the value is almost always a secret. Other names also occur in code and
+    in prose, so their values must look like secrets as well.
     """
     name, key, is_tight = match["name"].rpartition(".")[2], match["key"], _is_tight(match)
     if _is_nothing(match, value) or (not is_tight and _is_named_alike(value, name, key)):
@@ -363,9 +375,9 @@ def _is_quiet_secret(match: Match[str], value: str) -> bool:
 
 
 def _is_passphrase(key: str, value: str) -> bool:
-    """Return whether quoted words are a password, not a label or message of a form.
+    """Return whether quoted words are a password, and not a text of a form.
 
-    Only people choose words as secrets, and only for passwords. A capital letter shows a sentence.
+    Only people choose words as secrets, and only for passwords. A capital letter at the beginning shows a sentence.
     """
     words = [each.strip(".,:;!?()") for each in value.split()]
     is_sentence = words[0].istitle() and all(each.isalpha() and each.islower() for each in words[1:])
@@ -378,7 +390,7 @@ def _is_password(key: str) -> bool:
 
 
 def _is_tight(match: Match[str]) -> bool:
-    """Return whether a value is assigned without spaces, as in shells and URLs."""
+    """Return whether a value is assigned without spaces, as in a shell or a URL."""
     return match["sign"] in ("=", "%3D", "%3d")
 
 
@@ -400,19 +412,19 @@ def _ends_line(match: Match[str]) -> bool:
 
 
 def _is_random(value: str) -> bool:
-    """Return whether a value mixes letters and digits, which few words do."""
+    """Return whether a value has both letters and digits, which few words have."""
     is_mixed = len(value) >= 6 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
     return is_mixed and not _is_slug(value)
 
 
 def _is_slug(value: str) -> bool:
-    from re import match  # noqa: PLC0415 - see `_sub`
+    from re import match  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
     return match(patterns.SLUG, value) is not None
 
 
 def _is_version(value: str) -> bool:
-    from re import match  # noqa: PLC0415 - see `_sub`
+    from re import match  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
     return match(patterns.VERSION, value) is not None
 
@@ -424,31 +436,33 @@ def _is_placeholder(value: str) -> bool:
 
 def _is_nothing(match: Match[str], value: str) -> bool:
     """Return whether a value is no secret, whatever name it is assigned to."""
-    from re import match as fits  # noqa: PLC0415 - see `_sub`
+    from re import match as fits  # noqa: PLC0415 - imported here, so that a launch does not load `re`
     from re import search  # noqa: PLC0415
 
     return (
         _is_reference(value)
         or value.lower() in patterns.NOTHING
         or (len(value) < 6 and value.lstrip("-").replace(".", "").isdigit())
-        or (len(value) == 1 and match["name"].lower() == "accesskey")  # of HTML
+        or (len(value) == 1 and match["name"].lower() == "accesskey")  # an HTML attribute
         or fits(patterns.PATH, value) is not None
         or search(patterns.OTHER_TOKENS, _name_in_prose(match)) is not None
     )
 
 
 def _name_in_prose(match: Match[str]) -> str:
-    """Return the name of an assignment; with a colon, also the word before the name.
+    """Return the name of an assignment.
 
-    The word before shows whether the name is a secret's: `unexpected token:` is the message of a parser.
+    If the sign is a colon, also return the word before the name.
+
+    The word before shows whether the name belongs to a secret: `unexpected token:` is the message of a parser.
     """
     before = match.string[max(0, match.start() - 16) : match.start()] if ":" in match["sign"] else ""
     return before.rpartition("\n")[2] + match["name"]
 
 
 def _is_reference(value: str) -> bool:
-    """Return whether the value names the place of a secret, or is masked already."""
-    from re import match  # noqa: PLC0415 - see `_sub`
+    """Return whether the value only refers to a secret, or is masked already."""
+    from re import match  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
     is_masked = 0 <= value.find(MASK[:-1]) <= 28
     return is_masked or not any(map(str.isalnum, value)) or match(patterns.REFERENCE, value) is not None
@@ -456,7 +470,7 @@ def _is_reference(value: str) -> bool:
 
 def _is_code(value: str) -> bool:
     """Return whether the value is a call, an index or an attribute."""
-    from re import match  # noqa: PLC0415 - see `_sub`
+    from re import match  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
     return match(patterns.CODE, value) is not None
 

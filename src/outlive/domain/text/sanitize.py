@@ -1,4 +1,4 @@
-"""The conversion of untrusted text into harmless text, and of JSON."""
+"""The conversion of untrusted text into harmless text; fast functions for JSON."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# C0 without tab and newline, DEL and C1. Then characters that reorder or hide text: bidirectional controls,
-# zero-width characters, tag characters, line and paragraph separators, the byte order mark.
+# The control characters C0 (without tab and newline), DEL and C1. Then the characters that reorder or hide text:
+# bidirectional controls, zero-width characters, tag characters, line and paragraph separators, the byte order mark.
 _INVISIBLE = (
     *range(0x9),
     *range(0xB, 0x20),
@@ -31,12 +31,12 @@ _INVISIBLE = (
     *(0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0),
     *range(0x180B, 0x1810),
     *range(0xFE00, 0xFE10),
-    # tags, further selectors, and code points that Unicode reserves for more: fonts show nothing for them
+    # tags, further selectors, and code points that Unicode reserves for more of them; fonts do not show them
     *range(0xFFF0, 0xFFF9),
     *range(0xE0000, 0xE1000),
 )
 _STRIP = dict.fromkeys(_INVISIBLE)
-# The parts of escape sequences: the characters that begin a string, a CSI's parameters, and the
+# The parts of escape sequences: the characters that begin a string, the parameters of a CSI sequence, and the
 # intermediate characters, which select a character set.
 _STRINGS = "]PX^_"
 _INTERMEDIATES = "".join(map(chr, range(0x20, 0x30)))
@@ -56,12 +56,12 @@ _scan = make_scanner(_Reading)  # type: ignore[arg-type]
 
 
 def plain(text: str) -> str:
-    """Return the text without escape sequences, invisible and reordering characters."""
+    """Return the text without escape sequences and invisible or reordering characters."""
     if "\x1b" in text or "\x9b" in text:
         text = "".join(_without_escapes(text))
     if text.isascii():
         return text.translate(_STRIP)
-    # The text is translated line by line, because most lines are ASCII, which is much faster.
+    # The text is translated line by line, because most lines are ASCII, and ASCII lines are translated much faster.
     text = "\n".join([line.translate(_STRIP) for line in text.split("\n")])
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -71,17 +71,17 @@ def shown(text: str) -> str:
 
     Characters that hide or reorder text are removed first, because they could hide a secret or a tag.
     """
-    from outlive.domain.text.redact import redact  # noqa: PLC0415 - a launch shows nothing
+    from outlive.domain.text.redact import redact  # noqa: PLC0415 - imported here, because a launch loads this module but shows no text
 
     return without_wrapper_tags(redact(plain(text)))
 
 
 def masked(text: str) -> str:
-    """Return the text for programs: without its secrets, but otherwise unchanged.
+    """Return the text for programs: its secrets are masked, the rest is unchanged.
 
-    If a secret has a color or an invisible character in the middle, all such characters are removed.
+    If a secret has a color code or an invisible character in the middle, all such characters of the text are removed.
     """
-    from outlive.domain.text.redact import redact  # noqa: PLC0415 - a launch shows nothing
+    from outlive.domain.text.redact import redact  # noqa: PLC0415 - imported here, because a launch loads this module but shows no text
 
     bare = plain(text)
     if bare == text:
@@ -93,7 +93,7 @@ def masked(text: str) -> str:
 def visible(text: str) -> str:
     """Return the text with invisible characters as escapes and with harmless tags.
 
-    This is for names and paths: `plain` would remove characters, and the name of another file could result.
+    This is for names and paths. `plain` would remove characters, so the result could be the name of another file.
     """
     if not text.isascii() or not text.isprintable():
         text = "".join(_escaped(each) if ord(each) in _STRIP else each for each in text)
@@ -107,7 +107,10 @@ def _escaped(character: str) -> str:
 
 
 def is_encodable(text: str) -> bool:
-    """Return whether the text has no lone surrogate that stands for no byte."""
+    """Return whether the text can be encoded.
+
+    A lone surrogate can be encoded only if it stands for a byte.
+    """
     try:
         text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -115,13 +118,13 @@ def is_encodable(text: str) -> bool:
     return True
 
 
-# How many characters are read in addition to those that may be shown. Masks and joined spaces make a text shorter, so
-# the line would otherwise not be filled.
+# The number of characters that are read in addition to the width of the line. Masks and joined spaces make a text
+# shorter, so without these characters the line would not be filled.
 _BEYOND_WIDTH = 2000
 
 
 def one_line(text: str, width: int) -> str:
-    """Return the text's beginning as one harmless line of at most `width` characters."""
+    """Return a text's beginning as one harmless line of at most `width` characters."""
     most = 4 * max(width, 0) + _BEYOND_WIDTH
     flat = " ".join(shown(text[:most]).split())
     if len(text) > most:  # the cut may have removed the end of a secret from the last word
@@ -132,8 +135,8 @@ def one_line(text: str, width: int) -> str:
 def _without_escapes(text: str) -> Iterator[str]:
     """Yield the text between ECMA-48 escape sequences.
 
-    A malformed sequence ends where it becomes malformed, so that an escape cannot hide a line. The text is split only
-    once, so the time does not grow with the number of sequences.
+    A malformed sequence ends where it becomes malformed. Otherwise it could hide the text after it. The text is split
+    only once, so many sequences do not slow this down.
     """
     first, *rest = text.replace("\x9b", "\x1b[").split("\x1b")
     yield first
@@ -162,9 +165,9 @@ def _without_final(text: str, lowest: str) -> str:
 
 
 def to_json(value: object) -> str:
-    """Return a value as JSON, written without the `json` module.
+    """Return a value as JSON, without the `json` module.
 
-    Importing `json` costs two thirds of an interpreter start. Lone surrogates survive as ASCII escapes.
+    Importing `json` takes two thirds of the time of an interpreter start. Lone surrogates become ASCII escapes.
     """
     if value is None:
         return "null"
@@ -184,9 +187,9 @@ def to_json(value: object) -> str:
 
 
 def from_json(text: str) -> object:
-    """Return the value of a JSON text, read by the C part of the `json` module.
+    """Return the value of a JSON text, parsed by the C part of the `json` module.
 
-    The Python part of `json` imports `re`. It is loaded only to report an error.
+    The Python part of `json` is loaded only to report an error, because it imports `re`.
     """
     begin = len(text) - len(text.lstrip(" \t\n\r"))
     try:
@@ -194,7 +197,7 @@ def from_json(text: str) -> object:
     except (StopIteration, SystemError):
         value, end = None, -1
     if end < 0 or text[end:].strip(" \t\n\r"):
-        from json import loads  # noqa: PLC0415 - it raises an error that says what is wrong
+        from json import loads  # noqa: PLC0415 - imported only for its error, which states what is wrong with the text
 
         parsed: object = loads(text)
         return parsed

@@ -1,11 +1,12 @@
 """The search for the lines of a large text that may contain a secret.
 
-The exact patterns of `secret_patterns` are slow. A prefilter of loosened patterns finds the lines that they must check.
-A loosened pattern finds everything that the exact pattern finds, so the prefilter does not change the result.
+The exact patterns of `secret_patterns` are slow. So a prefilter of loosened patterns first finds the lines that the
+exact patterns must check. A loosened pattern matches in every line in which the exact pattern matches, so the prefilter
+does not change the result.
 
-Two engines find the lines. The standard library's `re` searches for words that every secret of a kind contains, and
-then for the loosened patterns in those lines. RE2 searches for all patterns at once. It is used if it is installed
-(`pip install outlive[fast]`).
+There are two engines to find the lines. The standard library's `re` searches for words that every secret of a kind
+contains, and then for the loosened patterns in the lines with these words. RE2 searches for all patterns at once. RE2
+is used if it is installed (`pip install outlive[fast]`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _NETRC_NAMES = (b"machine", b"login", b"account", b"default")
 _NETRC_NEAR = 4096
 """The number of bytes before a `password` that are searched for the rest of its netrc entry."""
 _NETRC_WORDS = 8
-"""The most words before the password of an entry: seven, and one more that may be incomplete."""
+"""The largest number of words before the password of an entry: seven, and one more that may be incomplete."""
 _BLANK = b" \t\n\r\v\f"
 _RE2_MEMORY = 64 << 20
 
@@ -35,7 +36,7 @@ class Finder(Value):
     """The patterns that find the lines of one kind of secret."""
 
     signs: tuple[str, ...]
-    """Texts of which each match contains at least one."""
+    """Texts, called signs. Each match of a pattern contains at least one of them."""
     found: tuple[str, ...]
     """The exact patterns."""
     is_exact: bool = False
@@ -52,7 +53,10 @@ class Prefilter:
         self._has_key_sign = _key_sign_with_re() if re2 is None else _key_sign_with_re2(re2)
 
     def lines(self, data: bytes) -> list[Span]:
-        """Return the spans of lines that may have a secret; a netrc entry is one span."""
+        """Return the spans of the lines that may have a secret.
+
+        A netrc entry is one span, even on several lines.
+        """
         merged: list[Span] = []
         for start, end in sorted((*self._search(data), *_netrc_entries(data))):
             if merged and start <= merged[-1][1]:
@@ -62,17 +66,20 @@ class Prefilter:
         return merged
 
     def has_key_sign(self, data: bytes) -> bool:
-        """Return whether a text has a sign of private keys, even divided by a line break."""
+        """Return whether a text has a sign of a private key.
+
+        A line break may divide the sign.
+        """
         return self._has_key_sign(data.replace(b"\\r", b"").replace(b"\\n", b"").translate(None, _BLANK))
 
 
 def loosened(pattern: str, *, is_possessive: bool = True) -> str:
-    """Return a looser pattern, which matches at the beginning of every exact match.
+    """Return a looser pattern, which matches wherever the exact pattern matches.
 
     The looser pattern lacks the lookarounds, the group names, the value, and everything after an unbounded repetition.
-    With `is_possessive`, possessive repetitions are kept. RE2 does not support them.
+    With `is_possessive`, possessive repetitions are kept. RE2 does not support possessive repetitions.
     """
-    from re import sub  # noqa: PLC0415 - a launch shows nothing and could not afford it
+    from re import sub  # noqa: PLC0415 - imported here, because a launch shows no text and `re` is slow to import
 
     flags = "(?i:" if pattern.startswith("(?ai)") else "(?:"
     text = sub(r"^\(\?[ai]+\)", "", pattern).replace(patterns.VALUE, "").replace(patterns.LEAD, "")
@@ -82,8 +89,11 @@ def loosened(pattern: str, *, is_possessive: bool = True) -> str:
 
 
 def _loose(text: str, *, is_possessive: bool, may_end: bool) -> str:
-    """Return a loosened part; `may_end` ends it at the first unbounded repetition."""
-    from re import compile as compiled  # noqa: PLC0415 - see above
+    """Return a part of a pattern, loosened.
+
+    With `may_end`, the result ends at the first unbounded repetition.
+    """
+    from re import compile as compiled  # noqa: PLC0415 - imported here, so that a launch does not load `re`
     from re import sub  # noqa: PLC0415
 
     repeat = compiled(r"(?P<how>[*+?]|\{(?P<least>\d+)(?P<open>,)?\d*\})(?P<kind>[+?]?)")
@@ -110,7 +120,7 @@ def _loose(text: str, *, is_possessive: bool, may_end: bool) -> str:
 
 
 def _end_of_atom(text: str, at: int) -> int:
-    """Return where the character, class or group that begins here ends."""
+    """Return the end of the character, class or group that begins at `at`."""
     if text[at] == "\\":
         return at + 2
     if text[at] == "[":
@@ -127,15 +137,15 @@ def _end_of_atom(text: str, at: int) -> int:
 
 
 def _search_with_re(finders: Sequence[Finder]) -> Callable[[bytes], Iterator[Span]]:
-    """Return a function that searches lines with `re`, which is always available."""
-    from re import compile as compiled  # noqa: PLC0415 - see above
+    """Return a function that searches for lines with `re`, which is always available."""
+    from re import compile as compiled  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
     def in_case(text: str, *, is_exact: bool) -> Pattern[bytes]:
-        # Pattern and text are both in lower case. If `re` ignored case instead, it could not search for the first
-        # characters of the pattern, which is much faster.
+        # Pattern and text are both converted to lower case. A pattern that ignores case would be much slower, because
+        # `re` could not search for the first characters of the pattern.
         return compiled((text if is_exact else text.replace("(?i:", "(?:").lower()).encode())
 
-    # Two searches, each for half of the first characters, are faster than one search for all of them.
+    # Two searches, each for half of the first characters, are faster than one search for all first characters.
     kinds = [
         (
             each.is_exact,
@@ -165,7 +175,7 @@ def _search_with_re(finders: Sequence[Finder]) -> Callable[[bytes], Iterator[Spa
 
 
 def _search_with_re2(finders: Sequence[Finder], re2: ModuleType) -> Callable[[bytes], Iterator[Span]]:
-    """Return a function that searches lines with RE2, for all patterns at once."""
+    """Return a function that searches for lines with RE2, for all patterns at once."""
     pattern = _with_re2("|".join(loosened(one, is_possessive=False) for each in finders for one in each.found), re2)
 
     def search(data: bytes) -> Iterator[Span]:
@@ -200,7 +210,7 @@ def _key_sign_with_re2(re2: ModuleType) -> Callable[[bytes], bool]:
 def _re2() -> ModuleType | None:
     """Return the module RE2 if it is installed and complete, else None."""
     try:
-        import re2  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415 - optional, and slow to import
+        import re2  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415 - imported here, because RE2 is optional and slow to import
     except ImportError:
         return None
     module: ModuleType = re2
@@ -215,7 +225,7 @@ def _line_at(data: bytes, at: int) -> Span:
 
 def _netrc_entries(data: bytes) -> Iterator[Span]:
     """Yield the spans of netrc entries, from the first line to the password's line."""
-    from re import compile as compiled  # noqa: PLC0415 - see above
+    from re import compile as compiled  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
     word, gap = compiled(rb"(?:[^\s\\]|\\(?![nrt]))+"), compiled(rb"(?:\s|\\[nrt])+")
     at = -1
@@ -234,8 +244,8 @@ def _netrc_entries(data: bytes) -> Iterator[Span]:
 
 
 def _any_of(texts: Sequence[str]) -> str:
-    """Return a pattern for any of the texts, which tries each beginning once."""
-    from re import escape  # noqa: PLC0415 - see above
+    """Return a pattern that matches any of the texts, and tries each beginning once."""
+    from re import escape  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
     tails: dict[str, list[str]] = {}
     for text in texts:

@@ -1,17 +1,18 @@
 r"""The patterns and words by which `redact` finds texts that may be secrets.
 
-The patterns are few and precise, because a mask over ordinary text may hide the line that a reader needs.
+There are few patterns, and they are precise, because a mask over ordinary text may hide the line that a reader needs.
 
-Every pattern takes time in proportion to the text. An unbounded part is possessive or ends the pattern, and cannot run
-over a place where the next match might begin. Only single characters are repeated possessively, because Python 3.11
-before 3.11.5 has a bug with groups.
+The time of every pattern is proportional to the length of the text. For this, an unbounded part is possessive or is the
+end of the pattern, and cannot match across a place where the next match might begin. Only single characters are
+repeated possessively, because Python 3.11 before 3.11.5 has a bug in possessive groups.
 """
 
 from __future__ import annotations
 
 # --- formats: the group is the part that is kept ---------------------------------------------------------
 
-# A random word has a digit among its first twenty characters, or at least 32 characters. English words have neither.
+# A word counts as random if it has a digit among its first twenty characters, or at least 32 characters. An English
+# word has neither.
 _RANDOM = r"(?=[A-Za-z]{0,19}\d|[A-Za-z0-9]{32})[A-Za-z0-9]{20,}"
 FORMATS = (
     r"(gh[oprsu]_)(?:[A-Za-z0-9]{10}|\d{1,12}_eyJ)\w*",  # GitHub
@@ -22,7 +23,7 @@ FORMATS = (
     r"(AIza)[\w-]{20,}",  # Google: API key, access token, client secret
     r"(ya29\.)[\w-]{10,}(?:\.[\w-]+)*",
     r"(GOCSPX-|AQ\.Ab8)[\w-]{16,}",
-    r"(xox[a-z]-|xapp-\d-)[\w-]{10,}",  # Slack, then webhooks whose URL is the only secret
+    r"(xox[a-z]-|xapp-\d-)[\w-]{10,}",  # Slack; the next lines match webhooks whose URL is the only secret
     r"(hooks\.slack\.com/(?:services|workflows|triggers)/)[\w/-]{8,}",
     r"(discord(?:app)?\.com/api/webhooks/)\d+/[\w-]{8,}",
     r"(sk-ant-)[\w-]{8,}",  # Anthropic
@@ -57,8 +58,8 @@ FORMATS = (
     # JSON Web Tokens. Two parts are enough, because a text that begins in the middle of a token lacks the first part.
     r"(?<![_-])(eyJ)[\w-]{8,}+\.[\w-]{16,}+(?:\.[\w-]+)*",
 )
-# A token follows the end of a word, a line end that is escaped in JSON, a character that is escaped in a URL, or
-# the `bot` of a Telegram URL.
+# Before a token there is the end of a word, a line end that is escaped in JSON, a character that is escaped in a URL,
+# or the `bot` of a Telegram URL.
 TOKEN = r"(?a)(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=/bot))(?:" + "|".join(FORMATS) + ")"
 DISCORD_SIGNS = ("MD", "MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT")
 TOKEN_SIGNS = (
@@ -78,22 +79,22 @@ TOKEN_SIGNS = (
 
 MARKER = r"(-----(?:BEGIN|END) [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----)"
 _BREAK = r"(?:\s|\\[nr])"
-# The beginning of a word of base64. The end of an escaped line is not part of the word.
+# The beginning of a word of base64. An escaped line end before it is not part of the word.
 _LINE_START = r"(?:(?<![A-Za-z0-9+/\\])|(?<=\\[nr]))"
 _KEY_LINE = rf"""[A-Za-z0-9+/]{{16,}}+={{0,2}}(?:{_BREAK}+|(?=["']|\Z))"""
 KEY_BEGUN = rf"{_BREAK}*(?:[A-Z][A-Za-z-]{{2,20}}: [^\n]*+\n\s*+)*(?:{_KEY_LINE})+(?:[A-Za-z0-9+/=]+\Z)?"
 KEY_ENDED = rf"{_LINE_START}(?:\A[A-Za-z0-9+/]++{_BREAK}+)?(?:{_KEY_LINE})+(?:[A-Za-z0-9+/=]++{_BREAK}*)?"
-# In a PuTTY key, the lines after a line with this text are private.
+# In a PuTTY key, the lines after a line with this text are the private part.
 PUTTY_SIGN = "Private-Lines:"
 PUTTY_KEY = rf"(Private-Lines: \d{{1,4}}{_BREAK}+)(?:[A-Za-z0-9+/]++={{0,2}}(?:{_BREAK}++|(?=[\"']|\Z)))+"
-# Base64 in lines, such as a key without its markers. The text after the last line is kept.
+# Lines of base64, such as a key without its markers. The text after the last line is kept.
 _NEXT_LINE = r"[ \t]*+(?:\r?\n|(?:\\r)?\\n)[ \t]*+"
 BASE64_LINES = (
     rf"{_LINE_START}[A-Za-z0-9+/]{{16,}}+={{0,2}}(?:{_NEXT_LINE}[A-Za-z0-9+/]{{16,}}+={{0,2}})*"
     rf"(?:{_NEXT_LINE}[A-Za-z0-9+/]{{1,15}}={{1,2}})?"
 )
-# Signs that only a private key contains: the beginning of each kind; for RSA also the exponent with the number
-# after it, which a public key lacks; and the marker itself in base64, as Kubernetes stores it.
+# Signs that only a private key contains. They are the beginning of each kind of key, the exponent of an RSA key with
+# the number after it (a public key has no such number), and the marker in base64, as Kubernetes stores it.
 KEY_SIGN = (
     r"(?a)MII[\w+/]{3}IBA(?:AK[BC]|DANBgkqhkiG9w0BAQ)|AgMBAAECg[gY]|IDAQABAo[IG]|CAwEAAQK[CB]"
     r"|MHcCAQEEI|MIGkAgEBBD|MIHcAgEBBE|MI(?:GH|G2|Hu)AgEAMB[AM]GByqGSM49|MC4CAQAwBQYDK2V|b3BlbnNzaC1rZXktdjEA"
@@ -106,7 +107,7 @@ KEY_SIGNS = (
 
 # --- places: every value there is a secret, whatever it looks like ----------------------------
 
-# A value: in quotes, in escaped quotes, or as a word.
+# A value: a text in quotes, a text in escaped quotes, or a word.
 VALUE = (
     r"""(?:"(?P<double>[^"\\\n]*+(?:\\.[^"\\\n]*+)*)"|'(?P<single>[^'\\\n]*+(?:\\.[^'\\\n]*+)*)'"""
     r"""|\\++["'](?P<escaped>[^\\"'\n]++)"""
@@ -114,16 +115,16 @@ VALUE = (
 )
 # Sentences that state a password.
 SAID = rf"""(?ai)(?<![\w-])(?:password|passphrase|passcode|api key|secret key) (?P<sign>(?:is|was):? ++)`?{VALUE}"""
-# The value ends at the last @, because people forget to escape an @ in a password.
+# The value ends at the last @ sign, because people forget to escape an @ in a password.
 URL = r"""://[^\s/?#:@"'<>]*+:(?P<word>[^\s/?#"'<>,]+)@(?!sha256:)"""
-# A user name in a URL that looks like a token: the key of a Sentry DSN, or a token without a password.
+# A user name in a URL that looks like a token, such as the key of a Sentry DSN.
 URL_USER = r"""(?a)://(?P<word>[\w-]{20,}+)@(?!sha256:)"""
-# The cookies of a request, a response or a command, then each single cookie.
+# All cookies of a request, a response or a command. The patterns after this one match each single cookie.
 COOKIES = r"""(?ai)(?<![\w-])(?:set-)?cookie\\*+["']?[ \t]*+[:=][ \t]*+\\*+["']?[\w.-]{1,80}=[^\n"'\\]++"""
 CURL_COOKIES = r"""(?a)(?<![\w.-])curl [^\n]*+"""
 CURL_COOKIE = r"""(?a)(?<= )(?:-[0146fgiklnpqsvGILNORS]*b|--cookie)[ =]?(?:'[^'\n]*+'|"[^"\n]*+"|[^\s'"]++)"""
 COOKIE = r"""(?a)(?<![\w.%-])(?P<name>[\w.-]{1,80})=(?P<word>[^\s;,"'\\&]++)"""
-# Cookies without access rights, and attributes of cookies.
+# Cookies that give no access, and attributes of cookies.
 COOKIE_WORDS = frozenset(("path", "domain", "expires", "max-age", "samesite", "version", "priority", "lang", "theme"))
 COOKIE_NAMES = ("sess", "sid", "auth", "token", "login", "csrf", "xsrf", "jwt", "remember")
 HEADER = (
@@ -131,8 +132,8 @@ HEADER = (
     r"""\\*+["']?[ \t]*+[:=][ \t]*+\\*+["']?(?P<scheme>(?:bearer|basic|token|bot) ++)?(?P<word>[^\s"'\\,;\]]++)"""
 )
 BEARER = r"(?ai)(?<![\w-])bearer ++(?=[a-z._~+/-]{0,40}\d)(?P<word>[\w.~+/=-]{20,})"
-# Signatures that give access to everybody who has the URL until it expires (AWS, Google, Azure and similar), and
-# signatures of requests.
+# Signatures in URLs (AWS, Google, Azure and similar), which give access to every reader of the URL until it expires,
+# and signatures of requests.
 _QUERY = r"(?:(?<=[?&])|(?<=&amp;)|(?<=\\u0026)|(?<=%26)|(?<=%3F))"
 SIGNATURE = (
     rf"""(?ai)(?:{_QUERY}(?:sig|signature)(?:=|%3D)|(?<=, )signature=(?=[0-9a-f]{{64}})"""
@@ -152,13 +153,14 @@ NETRC_BEGUN = (
     r"(?m)^[ \t]*(?:machine\s+\S+|default(?=\s+login))(?:\s+(?:login|account)\s+\S+){0,2}"
     r"(?:\s+(?:login|account|password))?\s*\Z"
 )
-# Options that mean a password only for one program: its name, the rest of its command, the option.
+# Options that mean a password only in one program. A row has the program's name, the pattern of the command before the
+# option, and the option.
 PROGRAMS = (
     ("mysql", r"(?a)(?<![\w.-])mysql\w*+ [^\n|;&]*+", r""" ["']?-p(?![\d:.]+(?:\s|\Z))"""),
     ("mariadb", r"(?a)(?<![\w.-])mariadb[a-z-]*+ [^\n|;&]*+", r""" ["']?-p(?![\d:.]+(?:\s|\Z))"""),
     ("sshpass", r"(?<![\w.-])sshpass [^\n|;&]*+", r"""(?<=sshpass) ["']?-p ?"""),
     ("login", r"(?:docker|podman|skopeo|helm registry|(?<![\w.-])az) login [^\n|;&]*+", r" -p "),
-    # Only flags without a value may stand before the u: `-HUser-Agent:x` is no user name.
+    # Only flags without a value may stand before the `u`, because `-HUser-Agent:x` contains no user name.
     (
         "curl",
         r"(?<![\w.-])curl [^\n|;]*+",
@@ -192,15 +194,16 @@ _KEY = (
     r"|secret_key_base|(?<=;)pwd|(?<=; )pwd|(?<![A-Za-z0-9])_auth"
     r"|(?:db|database|smtp|mail|ftp|ldap|bind|redis|mysql|postgres|mongo|proxy|ssh|sudo|root|admin|user)_(?:pass|pwd?))"
 )
-# The part of a name before the key.
+# The part of a name before the key word.
 LEAD = r"[\w.-]{0,60}?"
-# The beginning of a name, which may follow a character that is escaped in a URL.
+# The beginning of a name. Before it there may be a character that is escaped in a URL.
 _NAME_START = r"(?:(?<![\w.%-])|(?<=%[0-9a-f]{2})|(?<=%)(?![0-9a-f]{2}))"
 ASSIGNED = (
     rf"""(?ai){_NAME_START}(?P<name>{LEAD}{_KEY})"""
     rf"""\\*+["']?\]?(?P<sign>[ \t]*+(?:=>|:=|=(?!=)|:(?!:))[ \t]*+|%3D){VALUE}"""
 )
-# An assignment in quotes, as in a shell: the value may have spaces. A whole command (-c) is excluded.
+# An assignment that stands in quotes as a whole, as in a shell, so that the value may have spaces. A command after `-c`
+# is excluded.
 ASSIGNED_WHOLE = (
     rf"""(?ai)(?<=(["']))(?<!-c ["'])(?P<name>{LEAD}{_KEY})(?P<sign>=)"""
     r"""(?P<whole>[^"'&;\n]++(?:(?!\1|[&;][\w-]{1,40}=)["'&;][^"'&;\n]*+)*)(?=\1|[&;])"""
@@ -213,9 +216,9 @@ CONFIGURED = (
 )
 NAME_SIGNS = ("token", "secret", "passw", "passphrase", "key", "credentials", "_pass", "_pw", ";pwd", "; pwd", "_auth")
 
-# Names that are common in code and prose. So a value that is assigned to them is often no secret.
+# Names that are common in code and prose. A value that is assigned to such a name is often no secret.
 VAGUE = frozenset(("token", "secret", "credentials"))
-# Names of tokens that are no secrets: those of lexers, of language models and of pages of results.
+# Names of tokens that are no secrets: tokens of lexers, of language models and of pages of results.
 OTHER_TOKENS = (
     r"(?:^|[^A-Za-z]|(?<=[a-z])(?=[A-Z]))(?i:next|prev|page|starting|continuation|resume|sync|cancellation|start|stop"
     r"|end|first|last|current|max|min|num|n|per|pad|eos|bos|unk|sep|cls|mask|special|image|unexpected|expected|illegal"
@@ -229,12 +232,12 @@ REFERENCE = (
 )
 PATH = r"(?a)(?:~|\.{1,2})/|/(?:[a-z][a-z-]+|Users|Volumes)(?:/|$)|[\w./-]+\.(?:json|pem|key|txt|ya?ml|env|crt|p12)$"
 CODE = r"(?a)[A-Za-z_][\w.]*+[(\[]|[A-Za-z_]+(?:\.[A-Za-z_]+)+$"
-# The version of a package with a name such as `auth-token` or `jsonwebtoken`.
+# The version of a package. The package may have a name such as `auth-token` or `jsonwebtoken`.
 VERSION = (
     r"(?a)(?:[~^=]|[<>]=?)?v?\d{1,4}(?:\.(?:\d{1,6}|[x*])){1,3}(?:-[a-z]{1,8}(?:\.\d{1,6})*)?(?:$|\()"
     r"|(?:workspace|npm|patch|link|portal|catalog|git\+[a-z]{3,5}):|(?:latest|next|canary)$"
 )
-# `us-east-1`, `db-credentials-2`: words with a number are names.
+# Words that end in a number, such as `us-east-1` or `db-credentials-2`, are names and no secrets.
 SLUG = r"[a-z]{2,}(?:-[a-z]+)+-?[0-9]{1,2}[a-f]?$"
 NOTHING = frozenset(("true", "false", "yes", "no", "on", "off", "null", "none", "nil", "undefined"))
 PROSE = frozenset(
@@ -249,7 +252,7 @@ PROSE = frozenset(
     )
 )
 PLACEHOLDERS = ("TOKEN", "SECRET", "PASSWORD", "PASS", "KEY", "FILE", "PATH", "NAME", "CREDENTIALS")
-# Words of forms that ask for a password. A text with one of these words is not a password.
+# Words in the labels of forms that ask for a password. A text with one of these words is not a password.
 ASKING = frozenset(
     (
         *("again", "characters", "choose", "confirm", "enter", "forgot", "here", "hide", "incorrect", "key", "least"),

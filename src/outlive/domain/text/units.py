@@ -24,7 +24,7 @@ def parse_duration(text: str) -> timedelta:
     if not text.strip():
         raise _bad_duration(text)
     if total > _LONGEST.total_seconds():
-        raise UserError(f"{text!r} is longer than ten years", "leave the option out for no limit")
+        raise UserError(f"{text!r} is longer than ten years", "for no limit, leave the option out")
     return timedelta(seconds=total)
 
 
@@ -34,10 +34,10 @@ def parse_size(text: str) -> int:
     digits = _leading(given, "0123456789.")
     unit = given[len(digits) :].strip()
     if not _is_number(digits) or unit not in _BYTES:
-        raise UserError(f"{text!r} is not a size", "write it as 500K, 64M or 2G")
+        raise UserError(f"{text!r} is not a size", "write a size such as 500K, 64M or 2G")
     size = float(digits) * _BYTES[unit]
     if size > _LARGEST:
-        raise UserError(f"{text[:40]!r} is more than any disk has", "write it as 500K, 64M or 2G")
+        raise UserError(f"the size {text[:40]!r} is too large", "give at most 1024T, for example 500K, 64M or 2G")
     return int(size)
 
 
@@ -84,7 +84,7 @@ def _is_number(digits: str) -> bool:
 
 
 def _bad_duration(text: str) -> UserError:
-    return UserError(f"{text!r} is not a duration", "write it as 500ms, 90s, 15m, 2h or 7d")
+    return UserError(f"{text!r} is not a duration", "write a duration such as 500ms, 90s, 15m, 2h or 7d")
 
 
 def show_files(count: int) -> str:
@@ -93,5 +93,5 @@ def show_files(count: int) -> str:
 
 
 def them(count: int) -> str:
-    """Return `it` or `them` for a number of things that were named before."""
+    """Return the pronoun `it` or `them` for a number of things."""
     return "it" if count == 1 else "them"

@@ -1,8 +1,8 @@
-"""The tags of agent clients' own messages, made harmless in other text.
+"""The tags of agent clients' own messages, which are made harmless in other text.
 
-An output that contains `</system-reminder>` would end the client's message there, and the text after it would read as
-if the user had written it. So such a tag becomes `[/system-reminder]`. Other markup is kept, because people search
-outputs for it.
+If an output contained `</system-reminder>`, the client's message would end there. The model would take the rest of the
+output for text of the user. So such a tag becomes `[/system-reminder]`. Other markup is kept, because people search
+outputs for markup.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Characters that look like angle brackets: full-width and small forms, quotation marks, mathematical brackets.
+# Characters that look like angle brackets: full-width and small forms, quotation marks and mathematical brackets.
 _OPENING = "<\uff1c\ufe64\u2039\u3008\u27e8\u2329\u276e\u2770\u276c\u29fc\u1438\u02c2"
 _CLOSING = ">\uff1e\ufe65\u203a\u3009\u27e9\u232a\u276f\u2771\u276d\u29fd\u1433\u02c3"
-# Letters of other scripts that look like Latin ones; Unicode has no decomposition for them.
+# Letters of other scripts that look like Latin letters. Unicode has no decomposition for them.
 _CONFUSABLE = str.maketrans(
     "\u0430\u0435\u0456\u043e\u0440\u0441\u0443\u0445\u0455\u0458\u0501\u051b\u04bb\u03b1\u03b9\u03bd\u03bf\u03c1"
     "\u03c5\u0442\u043c\u043a\u043d\u0432\u0131\u0261\u2044\u2215\u29f8",
     "aeiopcyxsjdlhaivopytmkhbig///",
 )
-# Replaces an accent or a stroke in a folded text. No text that is shown has this character.
+# This character replaces an accent or a stroke in a folded text. No text that is shown contains it.
 _MARK = "\0"
 _DASHES = dict.fromkeys((*range(0x2010, 0x2016), 0x2212, 0x2043, 0xFE58, 0xFE63, 0xFF0D), "-")
 _BRACKETS = {**dict.fromkeys(map(ord, _OPENING), "<"), **dict.fromkeys(map(ord, _CLOSING), ">")}
@@ -56,15 +56,16 @@ _NAMES = (
     "[|](?:im start|im end|im sep|endoftext|eot id|(?:start|end) header id|system|user|assistant)[|]",
 )
 _NAME = "|".join(_NAMES).replace(" ?", "[-_\\s]{0,4}").replace(" ", "[-_\\s]{0,4}")
-# In JSON a newline may stand as `\n` and the slash as `\/`.
+# In JSON, a newline may be written as `\n` and a slash as `\/`.
 _GAP = r"(?:\s|\\[nrt/]){0,20}"
-# `List<UserMessage>` contains a type, no tag. So directly after a word, a tag must have a slash or several words.
+# In `List<UserMessage>`, the text in brackets is a type and not a tag. So directly after a word, a tag must have a
+# slash or several words.
 _START = rf"(?:(?<!\w)<|<(?={_GAP}/|[a-z]+[-_:\s]|[|]))"
 TAG = rf"{_START}(?={_GAP}/?{_GAP}(?:{_NAME})(?![\w.:-])[^<>]{{0,200}}(?P<end>>)?)"
 
 
 def without_wrapper_tags(text: str) -> str:
-    """Return the text with square brackets around the tags of all clients."""
+    """Return the text with square brackets instead of angle brackets around all tags."""
     if text.isascii():
         return _squared(text, text) if "<" in text else text
     if not any(bracket in text for bracket in _OPENING):
@@ -80,7 +81,7 @@ def json_without_wrapper_tags(document: str) -> str:
     r"""Return an ASCII JSON document with the same values and escaped tags (`\u003c`)."""
     if "<" not in document:
         return document
-    from re import IGNORECASE, sub  # noqa: PLC0415 - a launch shows nothing and could not afford it
+    from re import IGNORECASE, sub  # noqa: PLC0415 - imported here, because a launch shows no text and `re` is slow to import
 
     return sub(TAG, r"\\u003c", document, flags=IGNORECASE)
 
@@ -88,9 +89,9 @@ def json_without_wrapper_tags(document: str) -> str:
 def _squared(text: str, folded: str, places: Sequence[int] | None = None) -> str:
     """Return the text with square brackets where the folded text has a tag.
 
-    `places` has each folded character's place in the text. None means the same places.
+    `places` has the place in the text of each folded character. None means that the places are the same.
     """
-    from re import IGNORECASE, finditer  # noqa: PLC0415 - see above
+    from re import IGNORECASE, finditer  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
     characters: list[str] | None = None
     for match in finditer(TAG, folded, IGNORECASE):
@@ -103,8 +104,8 @@ def _squared(text: str, folded: str, places: Sequence[int] | None = None) -> str
 
 
 def _folded(text: str) -> str:
-    """Return the text with each character as the ASCII one that it resembles."""
-    from unicodedata import category, combining, normalize  # noqa: PLC0415 - only text with such characters needs it
+    """Return the text with each character replaced by the ASCII one that it resembles."""
+    from unicodedata import category, combining, normalize  # noqa: PLC0415 - imported here, because only text with such characters needs it
 
     table: dict[int, str] = {**_DASHES, **_BRACKETS}
     for character in set(text):

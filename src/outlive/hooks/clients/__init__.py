@@ -1,1 +1,1 @@
-"""One module per agent client: its payloads, and the answers that it expects."""
+"""One module for each agent client: its payloads, and the answers that it expects."""

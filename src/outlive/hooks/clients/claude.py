@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from outlive.hooks.event import Answer, Event, Kind
 
-# PostToolBatch comes once between two requests to the model. So the model has read the hook's previous answer.
-# PostToolUse must not confirm notices: it comes for each call of a batch, before the model has read an answer.
+# PostToolBatch comes once between two requests to the model. So it confirms notices, because the model has read the
+# hook's previous answer. PostToolUse must not confirm notices, because it comes for each call of a batch, before the
+# model has read an answer.
 KINDS: dict[str, Kind] = {
     "SessionStart": "begin",
     "SessionEnd": "end",
@@ -60,8 +61,8 @@ def read(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) -> E
         waits_itself=name == "Stop" and any(_waits_for_tasks(each.command) for each in foreign),
         is_background=event.tool_input.get("run_in_background") is True,
         edits=_edits(name, payload, event.tool_input),
-        # Searches run in the shell's current directory, which may differ from the directory in which the session
-        # started.
+        # A relative path is relative to the shell's current directory, which may differ from the directory in which the
+        # session started.
         reads=tuple(os.path.join(event.cwd, path) for path in reads_of(event, READERS, "file_path", "path")),
         foreign=foreign,
         foreign_are_all=name == "Stop" and isinstance(payload.get("background_tasks"), list),
@@ -76,7 +77,7 @@ def _calls(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _waits_for_tasks(text: str) -> bool:
     """Return whether a text runs `outlive wait` or `outlive gate --wait`."""
-    from outlive.observe.shell.split_text import pieces_within, program  # noqa: PLC0415 - few Stop events list commands
+    from outlive.observe.shell.split_text import pieces_within, program  # noqa: PLC0415 - imported here, because few Stop events list commands
 
     found = [program(piece) for piece in pieces_within(text)]
     return any(
@@ -102,7 +103,10 @@ def _was_refused(response: object) -> bool:
 
 
 def _foreign(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
-    """Return the client's shells: at a stop all, after a batch those that it started."""
+    """Return the client's own background commands.
+
+    At a stop these are all that run. After a batch, they are only the commands that the batch started.
+    """
     listed = payload.get("background_tasks") if name == "Stop" else None
     found = [
         ClientReport(id=str(each["id"]), command=str(each.get("command") or each.get("description") or "?"))
@@ -128,7 +132,10 @@ def _foreign(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
 
 
 def _is_ours(listed: Mapping[str, Any]) -> bool:
-    """Return whether a task is ours; our server's name may follow that of a plugin."""
+    """Return whether a listed task belongs to our MCP server.
+
+    The server's name may follow the name of a plugin.
+    """
     kind = str(listed.get("type", "")).lower().replace(" ", "_")
     return kind == "mcp_task" and str(listed.get("server", "")).rpartition(":")[2] == "outlive"
 
@@ -140,7 +147,7 @@ def _most_blocks(environ: Mapping[str, str]) -> int:
 
 
 def _mode(process: int | None, environ: Mapping[str, str]) -> Literal["conversation", "headless", "unknown"]:
-    """Return whether the client takes further prompts or exits after its only prompt.
+    """Return whether the client takes further prompts, or exits after one prompt.
 
     The command line takes precedence, because programs that Claude starts inherit `CLAUDE_CODE_ENTRYPOINT`.
     """

@@ -1,4 +1,4 @@
-"""Codex: its payloads and answers, a subset of those of Claude Code."""
+"""Codex: its payloads and answers, which are a subset of Claude Code's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from outlive.hooks.event import Answer, Event, Kind
 
-# No event comes between two requests to the model. So only the end of a turn shows that the model has read all notices.
+# Codex reports no event between two requests to the model. So only the end of a turn shows that the model has read all
+# notices.
 KINDS: dict[str, Kind] = {
     "SessionStart": "begin",
     "SessionEnd": "end",
@@ -25,11 +26,12 @@ KINDS: dict[str, Kind] = {
     "SubagentStop": "results",
     "PreCompact": "compact",
 }
-# The commands of Codex that take one turn.
+# The commands of Codex that end after one turn.
 _ONE_TURN = ("exec", "e", "review")
 # With this command Codex keeps running after a turn, but only the program that started it can start the next turn.
 _TOOL = "mcp-server"
-# The options that take the next word, and those that take all words up to the next option (as of Codex 0.169.0).
+# The options whose value is the next word, and the options whose values are all words up to the next option (as of
+# Codex 0.169.0).
 _WITH_VALUE = (
     *("-c", "--config", "--enable", "--disable", "--remote", "--remote-auth-token-env", "-m", "--model"),
     *("--local-provider", "-p", "--profile", "-s", "--sandbox", "-C", "--cd", "--add-dir", "-a", "--ask-for-approval"),
@@ -56,7 +58,7 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
 
 
 def command_of(words: Sequence[str]) -> str:
-    """Return the first word that is neither an option nor the value of an option.
+    """Return the first word that is not an option or the value of an option.
 
     A search for `exec` anywhere would be wrong, because a profile or a prompt may have this name.
     """

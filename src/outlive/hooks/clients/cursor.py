@@ -1,6 +1,6 @@
-"""Cursor: its payloads and answers, from its documentation and never tried.
+"""Cursor: its payloads and answers, by its documentation and never tried.
 
-The answer to `beforeSubmitPrompt` does not reach the model, so this event is not used.
+The event `beforeSubmitPrompt` is not used, because the answer to it does not reach the model.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from outlive.hooks.event import Answer, Event, Kind
 
-# `advise` is not an event of Cursor. Cursor calls this hook after a tool has run, because the answer of a hook before
-# a tool does not reach the model.
+# `advise` is not an event of Cursor, but our name for a hook that Cursor calls after a tool has run. The answer of a
+# hook before a tool does not reach the model.
 KINDS: dict[str, Kind] = {
     "sessionStart": "begin",
     "sessionEnd": "end",
@@ -29,7 +29,7 @@ KINDS: dict[str, Kind] = {
     "subagentStart": "results",
     "stop": "stop",
 }
-# How many follow-up messages Cursor accepts in a row: Cursor's default, and the limit that `install` configures.
+# The number of follow-up messages in a row that Cursor accepts. It is Cursor's default, and `install` configures it.
 MOST_BLOCKS = 5
 _EDITORS = ("Write", "Edit", "MultiEdit", "Delete")
 
@@ -57,7 +57,10 @@ def read(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) -> E
 
 
 def _sub_agents(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
-    """Return the sub-agent that begins; no event names a sub-agent that has ended."""
+    """Return the sub-agent that begins.
+
+    No event names a sub-agent that has ended.
+    """
     if name != "subagentStart" or text(payload, "subagent_id") is None:
         return ()
     kind = text(payload, "subagent_type") or "sub-agent"
@@ -65,7 +68,7 @@ def _sub_agents(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ..
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:
-    """Return the answer for Cursor; only the person may permit a tool call."""
+    """Return the answer for Cursor. It never permits a tool call: only the person may."""
     if name == "stop":
         message = answer.block or answer.context
         return {"followup_message": cut(message)} if message else {}

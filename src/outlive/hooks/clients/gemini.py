@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from outlive.hooks.event import Answer, Event, Kind
 
-# The answers to `/clear`, to `/compress` and to BeforeTool do not reach the model (as of Gemini CLI 0.61.0). `advise`
-# is not an event of Gemini CLI. The client calls this hook after a tool has run.
+# The answers to `/clear`, to `/compress` and to BeforeTool do not reach the model (as of Gemini CLI 0.61.0). So
+# `advise`, which is not an event of Gemini CLI, is our name for a hook that the client calls after a tool has run.
 KINDS: dict[str, Kind] = {
     "SessionStart": "begin",
     "SessionEnd": "end",
@@ -25,9 +25,10 @@ KINDS: dict[str, Kind] = {
     "AfterAgent": "stop",
     "PreCompress": "compact",
 }
-# PreCompress comes before every request, even if the client will not compress. After compressing, the client continues
-# with the summary like a resumed session and writes this line into its transcript (as of 0.61.0). No message can
-# contain the line, because newlines and quotes are escaped in messages.
+# PreCompress comes before every request, even if the client will not compress the history, so it does not show a
+# compaction. After a compaction, the client continues with the summary like a resumed session, and writes this line
+# into its transcript (as of 0.61.0). No message can contain the line, because newlines and quotes are escaped in
+# messages.
 _GOES_ON = b'\n{"$set":{"sessionId":'
 _EDITORS = ("write_file", "replace")
 READERS = ("read_file", "grep_search", "glob", "list_directory")
@@ -55,7 +56,8 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
 def _is_one_turn(process: int) -> bool:
     """Return whether the client ends with this turn.
 
-    With ACP the client keeps running without a terminal, because an editor sends prompts through a pipe.
+    With ACP (Agent Client Protocol), the client has no terminal but keeps running, because an editor sends prompts
+    through a pipe.
     """
     words = words_of(process)
     if any(word in ("-p", "--prompt") or word.startswith("--prompt=") for word in words):

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from outlive.hooks.event import Answer, Event, Kind
 
-# No event comes between two requests to the model. So only the end of a turn shows that the model has read all notices.
+# OpenClaw reports no event between two requests to the model. So only the end of a turn shows that the model has read
+# all notices.
 KINDS: dict[str, Kind] = {
     "session_start": "begin",
     "session_end": "end",
@@ -30,7 +31,8 @@ KINDS: dict[str, Kind] = {
 _EDITORS = ("write", "edit", "apply_patch")
 READERS = ("read", "ls")
 _CHILDREN = ("subagent_spawned", "subagent_ended")
-# How often OpenClaw lets a hook continue a turn. After that, it ends the turn without calling the hook.
+# The number of times that OpenClaw lets a hook continue a turn. After that, OpenClaw ends the turn without calling the
+# hook.
 _MOST_BLOCKS = 3
 
 
@@ -64,7 +66,7 @@ def _edits(tool: str, payload: Mapping[str, Any], tool_input: Mapping[str, Any])
 
 
 def _children(payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
-    """Return the running sub-agents, each with the key of its session as its id."""
+    """Return the running sub-agents. The id of each is the key of its session."""
     given = payload.get("children")
     pairs = [each for each in given if isinstance(each, list) and len(each) == 2] if isinstance(given, list) else []
     return tuple(ClientReport(id=str(key), command=str(label)) for key, label in pairs)

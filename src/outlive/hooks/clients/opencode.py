@@ -1,4 +1,4 @@
-"""OpenCode: the payloads of Outlive's plugin, and the answers to it.
+"""OpenCode: the payloads of Outlive's plugin, and the answers that it reads.
 
 The names of the events are those of OpenCode's plugin API, except for `Wake`.
 """
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from outlive.hooks.event import Answer, Event, Kind
 
-# OpenCode has no event for a session that begins. The plugin adds a `source` to the first event whose answer can reach
-# the model.
+# OpenCode reports no event when a session begins. Instead, the plugin adds a `source` to the first event whose answer
+# can reach the model.
 KINDS: dict[str, Kind] = {
     "chat.message": "prompt",
     "tool.execute.before": "tool",
@@ -68,7 +68,7 @@ def _edits(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _children(told: object) -> tuple[ClientReport, ...]:
-    """Return the running sub-agents, each with the id of its session."""
+    """Return the running sub-agents. The id of each is the id of its session."""
     found = [each for each in told if isinstance(each, dict) and each.get("id")] if isinstance(told, list) else []
     return tuple(ClientReport(id=str(each["id"]), command=str(each.get("title") or "a sub-agent")) for each in found)
 

@@ -17,12 +17,12 @@ def text(payload: Mapping[str, Any], name: str) -> str | None:
 
 
 def path(payload: Mapping[str, Any], name: str) -> str | None:
-    """Return the text in a field; None if the system would not accept it as a path."""
+    """Return the path in a field; None if the system would not accept the path."""
     found = text(payload, name)
     return found if found is not None and "\0" not in found and is_encodable(found) else None
 
 
 def texts(payload: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return the texts in a list, without empty ones; empty if the field is no list."""
+    """Return the texts in a list, without empty texts; empty if the field is no list."""
     found = payload.get(name)
     return tuple(each for each in found if isinstance(each, str) and each) if isinstance(found, list) else ()

@@ -1,4 +1,7 @@
-"""The event before a compaction: dead tasks are settled for a fast hand-off later."""
+"""The event before a compaction: tasks whose keeper has died are settled.
+
+So the hand-off after the compaction is fast.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,15 @@ if TYPE_CHECKING:
 
 
 def prepare(home: Home) -> None:
-    """Settle dead tasks in a detached process; the next start gets the hand-off."""
+    """Settle tasks whose keeper has died, in a detached process.
+
+    The hand-off is given when the session begins again.
+    """
     detach(lambda: _settle(home))
 
 
 def _settle(home: Home) -> None:
-    from outlive.keeper.spawn import launch_adopter  # noqa: PLC0415 - only in the detached process
+    from outlive.keeper.spawn import launch_adopter  # noqa: PLC0415 - imported here, because only the detached process needs it
     from outlive.service.clock import utc_now  # noqa: PLC0415
     from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def is_worth_noting(home: Home, event: Event) -> bool:
-    """Return whether an event has edits or a change in the client's background tasks."""
+    """Return whether an event has edits, or news of the client's background tasks."""
     is_over = event.foreign_are_all and session_files.word(home, event.session, "foreign") != ""
     return bool(event.kind != "tool" and (event.edits or event.foreign or is_over))
 
@@ -24,10 +24,11 @@ def is_worth_noting(home: Home, event: Event) -> bool:
 def note(home: Home, event: Event, project: str) -> None:
     """Record the client's background tasks and its edits.
 
-    Edits count only if a task of any project ran since the first of them and may have changed the same files.
+    Edits are recorded only if a task that may have changed the same files has run since the first of the edits. The
+    task may belong to any project.
     """
     if event.foreign or event.foreign_are_all:
-        from outlive.service.sessions.note_client_tasks import note_foreign  # noqa: PLC0415 - few clients run tasks of their own
+        from outlive.service.sessions.note_client_tasks import note_foreign  # noqa: PLC0415 - imported here, because few clients run commands in their own background
 
         note_foreign(home, event.session, project, event.client, event.foreign, are_all=event.foreign_are_all)
         session_files.set_word(home, event.session, "foreign", "some" if event.foreign else "")
@@ -36,6 +37,6 @@ def note(home: Home, event: Event, project: str) -> None:
         with SqliteLedger(home.ledger, utc_now()) as ledger:
             may_matter = SessionEdits(ledger).may_matter(first)
         if may_matter:
-            from outlive.service.sessions.lineage import note_edits  # noqa: PLC0415 - usually no task runs
+            from outlive.service.sessions.lineage import note_edits  # noqa: PLC0415 - imported here, because usually no task runs
 
             note_edits(home, event.session, project, event.cwd, event.edits)

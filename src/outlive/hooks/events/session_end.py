@@ -1,4 +1,4 @@
-"""The end of a session, and of its foreground tasks, in a detached process."""
+"""The end of a session and of its foreground tasks, in a detached process."""
 
 from __future__ import annotations
 
@@ -18,18 +18,22 @@ _PATIENCE_MS = 10_000
 
 
 def end(home: Home, event: Event, project: str) -> None:
-    """End the session in a detached process, as clients wait one second for this hook."""
+    """End the session in a detached process.
+
+    Clients wait only one second for this hook.
+    """
     process = mark(event.process)
     pidfd = _open(event.process) if event.lets_go else None
     if event.lets_go and pidfd is None:
-        return  # without a pidfd we cannot find out whether the client's process exits
+        return  # without a pidfd, this hook cannot find out whether the client's process exits
     detach(lambda: _end(home, event, project, process, pidfd))
 
 
 def _end(home: Home, event: Event, project: str, process: str | None, pidfd: int | None) -> None:
     if pidfd is not None and not _exits(pidfd):
         return
-    # Imported in the detached process only: these modules are a large part of the program, and the client would wait.
+    # These modules are imported only in the detached process, because they are a large part of the program and the
+    # client would wait for the import.
     from outlive.keeper.spawn import launch_adopter  # noqa: PLC0415
     from outlive.ledger.sessions import Sessions  # noqa: PLC0415
     from outlive.ledger.sqlite import SqliteLedger  # noqa: PLC0415
@@ -39,7 +43,8 @@ def _end(home: Home, event: Event, project: str, process: str | None, pidfd: int
     session_files.forget(home, event.session)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         session = Sessions(ledger).find(event.session, project)
-    # Another client process may have resumed the session meanwhile. Then the end of the old process must not end it.
+    # Another client process may have resumed the session meanwhile. Then the end of the old process must not end the
+    # session.
     if session is not None and (process is None or session.process in (None, process)):
         lineage.end(home, event.session, project, event.reason, launch_adopter)
 

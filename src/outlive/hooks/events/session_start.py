@@ -38,7 +38,7 @@ def begin(home: Home, event: Event, project: str, put: Put) -> None:
 
 
 def _hand_over(home: Home, event: Event, begun: SessionStart, put: Put) -> None:
-    from outlive.hooks.state.transcript import confirm_from_transcript  # noqa: PLC0415 - most sessions need no hand-off
+    from outlive.hooks.state.transcript import confirm_from_transcript  # noqa: PLC0415 - imported here, because most sessions need no hand-off
     from outlive.keeper.spawn import launch_adopter  # noqa: PLC0415
     from outlive.service.sessions.start import cross_boundary  # noqa: PLC0415
 
@@ -53,7 +53,7 @@ def _hand_over(home: Home, event: Event, begun: SessionStart, put: Put) -> None:
 
 
 def _offer_command(state: str) -> None:
-    """Append the directory of `outlive` to PATH, in the file that Claude Code names."""
+    """Append the directory of `outlive` to PATH, in the file named by Claude Code."""
     file, own = os.environ.get("CLAUDE_ENV_FILE"), state + "/bin"
     if not file or not os.path.exists(own + "/outlive"):
         return

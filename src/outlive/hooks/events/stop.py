@@ -1,7 +1,7 @@
 """The end of a turn: notices of ended tasks are delivered and continue the turn.
 
-Only a headless session waits here for its tasks, because it ends with its turn. A turn is continued at most as often in
-a row as the client accepts.
+Only a headless session (without a person) waits here for its tasks, because it ends with its turn. A hook continues a
+turn only as many times in a row as the client accepts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def stop(home: Home, event: Event, project: str, put: Put) -> None:
-    """Deliver the session's notices; answer nothing if it may stop."""
+    """Deliver the session's notices. Write no answer if the session may stop."""
     blocks = session_files.count(home, event.session, "blocks") if event.is_again else 0
     may_block = blocks < event.most_blocks
     is_asleep = may_block and event.is_headless and not event.waits_itself
@@ -37,13 +37,13 @@ def stop(home: Home, event: Event, project: str, put: Put) -> None:
 
 
 def _sleep(home: Home, event: Event, project: str, put: Put) -> bool:
-    from outlive.hooks.wake.headless import sleep_and_tell  # noqa: PLC0415 - for headless sessions only
+    from outlive.hooks.wake.headless import sleep_and_tell  # noqa: PLC0415 - imported here, because only headless sessions need it
 
     return sleep_and_tell(home, event, project, put)
 
 
 def _deliver(home: Home, event: Event, project: str, put: Put, *, may_present: bool) -> bool:
-    """Confirm earlier notices and present new ones; return whether any were presented."""
+    """Confirm earlier notices, present new notices, and return whether there were any."""
     reconcile(home, utc_now(), None, launch_adopter)
 
     def is_wanted(_: SqliteLedger, telling: Telling) -> bool:

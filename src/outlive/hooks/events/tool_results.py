@@ -1,6 +1,6 @@
 """The event between two model requests: notices are confirmed and presented.
 
-The ends of a client's background commands are reported here if the process that ran them has exited.
+If a client process has exited, the ends of its background commands are also reported here.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ def deliver(home: Home, event: Event, project: str, put: Put) -> None:
         lost = _lost_of(home, claimed.owed)
         if not claimed.tellings and not lost:
             return
-        from outlive.service.notices.compose import lost_text_of, text_of  # noqa: PLC0415 - usually there are no notices
+        from outlive.service.notices.compose import lost_text_of, text_of  # noqa: PLC0415 - imported here, because usually there are no notices
 
         texts = [text_of(home, claimed.tellings, claimed.owed.session)] if claimed.tellings else []
         put(Answer(context="\n".join([*texts, *([lost_text_of(lost)] if lost else [])])))
         claimed.presented()
         if lost:
-            from outlive.service.sessions.note_client_tasks import tell_lost  # noqa: PLC0415 - few clients run tasks of their own
+            from outlive.service.sessions.note_client_tasks import tell_lost  # noqa: PLC0415 - imported here, because few clients run commands in their own background
 
             with SqliteLedger(home.ledger, utc_now()) as ledger:
                 tell_lost(ledger, lost)
 
 
 def _lost_of(home: Home, owed: OwedBy) -> list[ClientTask]:
-    """Return the client's own background commands whose end no client has reported."""
+    """Return the ended client commands whose end no client has reported."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         return [one for one in abandoned_for(ledger, owed) if one.state == "lost"]

@@ -1,7 +1,8 @@
-"""Advice before a tool call, about habits that lose a session's background work.
+"""Advice before a tool call whose command may lose a session's background work.
 
-Each kind of advice is given once per session. `--guard rewrite` replaces no command of a client with rules, because the
-rules would be applied to our command and not to the model's command.
+Each kind of advice is given once per session. With `--guard rewrite`, the hook replaces the command. But it replaces no
+command of a client that has permission rules, because the client would apply the rules to our command and not to the
+model's command.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ _FINDERS = ("pgrep", "pidof")
 _LOOPS = ("while", "until", "for")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _RUN = (
-    "`outlive run --description TEXT -- CMD` runs it so that it survives this session, and its ending is told to this"
-    " session or its successor"
+    "`outlive run --description TEXT -- CMD` runs the command so that it survives this session, and tells this session"
+    " or its successor how it ended"
 )
 ADVICE = {
-    "background": f"What the client keeps in its background ends with the session. {_RUN}.",
-    "detached": f"A process detached by hand has no record: nobody is told how it ends. {_RUN}.",
+    "background": f"A command in the background of the client ends with the session. {_RUN}.",
+    "detached": f"A process detached by hand has no record, and no session is told how it ends. {_RUN}.",
     "polling": (
-        "Sleeping and looking again costs turns. `outlive run` tells this session when a command ends; `outlive wait"
-        " ID` blocks until then, `outlive wait ID --until PATTERN` until its output says so."
+        "Sleeping and then checking costs turns. `outlive run` tells this session when a command ends; `outlive wait"
+        " ID` blocks until then, and `outlive wait ID --until PATTERN` until its output matches."
     ),
     "broad_kill": (
-        "Killing by name also ends other sessions' processes. `outlive cancel ID` ends one task with all it started;"
-        " `outlive list` shows which there are."
+        "Killing by name also ends other sessions' processes. `outlive cancel ID` ends one task with every process that"
+        " it started; `outlive list` shows the tasks."
     ),
 }
 _ORDER = tuple(ADVICE)
@@ -48,7 +49,7 @@ _TELL_NO_SESSION = ("gemini", "cursor")
 
 
 def advise(event: Event, guard: str, put: Put, held: str = "") -> None:
-    """Answer a tool call with the warning `held`, and with advice or a better command."""
+    """Answer a tool call with the warning `held`, with advice, or with a new command."""
     if event.command is None:
         if held:
             put(Answer(context=f"[outlive] {held}"))
@@ -84,7 +85,7 @@ def kinds_in(command: str, *, is_background: bool) -> list[str]:
 
 
 def _kills_what_it_finds(programs: list[tuple[str, ...]]) -> bool:
-    """Return whether a command kills by name, as `kill $(pgrep node)` does."""
+    """Return whether a command kills processes by name, as `kill $(pgrep node)` does."""
     killers = [words for words in programs if words[:1] == ("kill",) or (words[:1] == ("xargs",) and "kill" in words)]
     finds = any(words[:1] in _names(_FINDERS) for words in programs)
     within = any(finder in word for words in killers for word in words for finder in _FINDERS)
@@ -102,12 +103,15 @@ def _seconds(words: tuple[str, ...]) -> float:
         try:
             total += float(number) * unit
         except ValueError:
-            total += SHORTEST_POLL_S  # the duration is in a variable: count it as the shortest that matters
+            total += SHORTEST_POLL_S  # the duration is in a variable, so the shortest duration that matters is assumed
     return total
 
 
 def rewritten(event: Event, found: list[str]) -> dict[str, object] | None:
-    """Return the tool's input with the command run by Outlive; None if it must stay."""
+    """Return the tool's input with a command that Outlive runs.
+
+    Returns None if the command must not be replaced.
+    """
     if (
         not event.asks_nobody
         or event.command is None
@@ -124,16 +128,19 @@ def rewritten(event: Event, found: list[str]) -> dict[str, object] | None:
     }
     about = event.tool_input.get("description")
     named = ["--description", quote(about)] if isinstance(about, str) and about else []
-    # The client's shell is bash. `outlive run` would run a text with sh.
+    # The client's shell is bash, but `outlive run` would run a text with sh. So the new command calls bash.
     return {**better, "command": " ".join(["outlive", "run", *named, "--", "bash", "-c", quote(text)])}
 
 
 def _without_detaching(command: str, *, is_background: bool) -> str | None:
-    """Return a command without its detaching; None if it could mean something else."""
+    """Return a command without `&`, `nohup` or `setsid`.
+
+    Returns None if the result might not do the same.
+    """
     text, parts = command.strip(), pieces(command)
     if parts and parts[-1].is_background and text.endswith("&"):
         if any(part.ended_by not in _JOINTS for part in parts[:-1]):
-            return None  # the shell waits for the commands before the last `;`
+            return None  # the shell waits for the commands before the last `;`, which would change
         text = text[:-1].rstrip()
     elif not is_background:
         return None
@@ -147,13 +154,13 @@ def _without_detaching(command: str, *, is_background: bool) -> str | None:
 
 
 def _is_plainly_wrapped(text: str) -> bool:
-    """Return whether a text is one command with a wrapper that has no options."""
+    """Return whether a text is one command after a wrapper without options."""
     parts = pieces(text)
     return len(parts) == 1 and len(parts[0].words) > 1 and not parts[0].words[1].startswith("-")
 
 
 def _has_rules(event: Event) -> bool:
-    """Return whether the client may have rules that deny a command or ask before it."""
+    """Return whether the client may have rules that deny a command or ask about it."""
     if event.process is not None and rule_given_to(event.process):
         return True
     for place in settings_files(os.environ, event.cwd):
@@ -170,7 +177,10 @@ def _has_rules(event: Event) -> bool:
 
 
 def _with_session(event: Event) -> dict[str, object] | None:
-    """Return the input with the session's id for `outlive`; None if it is not needed."""
+    """Return the tool's input with the session's id for `outlive`.
+
+    Returns None if the id is not needed.
+    """
     if event.client not in _TELL_NO_SESSION or event.command is None:
         return None
     if not any(program(part)[:1] == ("outlive",) for part in pieces_within(event.command)):
@@ -179,7 +189,7 @@ def _with_session(event: Event) -> dict[str, object] | None:
 
 
 def _not_said_before(event: Event, found: list[str]) -> list[str]:
-    """Return the kinds that this agent did not get yet, and record them as given."""
+    """Return the kinds that this agent has not been given yet. Record them as given."""
     if not found:
         return []
     home = Home(locate(os.environ))

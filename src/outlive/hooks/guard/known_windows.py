@@ -1,6 +1,7 @@
-"""A fast check whether open windows may concern some paths, without the ledger.
+"""A fast check whether a path may be in an open window, without the ledger.
 
-The index names the paths that ended tasks left changed. Journals name the changes of running tasks.
+An open window is a set of files that a task has changed and not restored. The index names the paths that ended tasks
+left changed. The journals name the paths that running tasks changed.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.hooks.state.left_paths import LeftPathsIndex
 
-# The number of bytes of journals that are searched. If there are more, every path may be concerned.
+# The number of bytes of journals that are searched. If the journals are longer, every path counts as possibly changed.
 _MOST_SEARCHED = 8 << 20
-# Signs that may stand before a path within a word (`--file=a`, `host:a`, `f=@a`), and signs of a shell's expansion.
+# Characters that may stand before a path within a word (`--file=a`, `host:a`, `f=@a`), and characters that a shell
+# expands.
 _BEFORE_PATH = str.maketrans(dict.fromkeys("=:,@<>", "\0"))
 _EXPANDED = "$`*?[{"
-# Programs that read the files which they are given, and nothing else; what is written so has no meaning of its own.
+# Programs that only read files, and only the files that their arguments name. The command must consist of letters,
+# digits and `_PLAIN_SIGNS`, which have no special meaning in a shell or for these programs.
 PLAIN_READERS = frozenset(
     (
         *("basename", "cat", "cksum", "cmp", "date", "dirname", "echo", "head", "md5sum", "nl", "printf", "readlink"),
@@ -32,10 +35,10 @@ _PLAIN_SIGNS = frozenset(" ./,:%+|-_")
 
 
 class KnownWindows:
-    """The index and the journals, which show that some paths are not concerned."""
+    """The index and the journals, which show that some paths are in no open window."""
 
     def __init__(self, known: LeftPathsIndex, home: Home, own_task: str | None) -> None:
-        """Read the journals of running tasks, but not of `own_task`, the caller's task."""
+        """Read the journals of running tasks, except of `own_task`, the caller's task."""
         self._known = known
         self._texts: list[bytes] = []
         self._is_whole = True
@@ -56,23 +59,23 @@ class KnownWindows:
                 self._texts.append(text)
 
     def may_concern(self, paths: Iterable[str]) -> bool:
-        """Return whether one of the paths may be, contain or lie in a changed path."""
+        """Return whether a path may be, contain or lie in a changed path."""
         paths = list(paths)
         return self._known.may_concern(paths) or self.is_running_in(paths)
 
     def is_running_in(self, paths: Iterable[str]) -> bool:
-        """Return whether a running task may have changed a path, or inside or above it."""
+        """Return whether a running task may have changed a path, or a path in or above it."""
         if not self._is_whole or not self._texts:
             return not self._is_whole
-        from outlive.observe.search_journal import as_written, names_any  # noqa: PLC0415 - usually no running task has changed files
+        from outlive.observe.search_journal import as_written, names_any  # noqa: PLC0415 - imported here, because usually no running task has changed files
 
         wanted = list(map(as_written, paths))
         return any(names_any(text, wanted) for text in self._texts)
 
 
 def named_in(command: str, directory: str) -> Iterator[str]:
-    """Yield the paths that a command may name, without parts that a shell expands."""
-    from outlive.observe.shell.split_text import pieces_within  # noqa: PLC0415 - an edit has no command
+    """Yield the paths that a command may name, each up to a part that a shell expands."""
+    from outlive.observe.shell.split_text import pieces_within  # noqa: PLC0415 - imported here, because the event of an edit has no command
 
     for piece in pieces_within(command):
         for word in piece.words:
@@ -84,7 +87,7 @@ def named_in(command: str, directory: str) -> Iterator[str]:
 
 
 def up_to_wild(word: str) -> str:
-    """Return a path up to its first name that a shell would expand."""
+    """Return a path up to the first component that a shell would expand."""
     end = min((at for sign in _EXPANDED if (at := word.find(sign)) >= 0), default=len(word))
     known = word[:end]
     if known == word:
@@ -93,10 +96,10 @@ def up_to_wild(word: str) -> str:
 
 
 def names_all_it_reads(command: str) -> bool:
-    """Return whether a command surely touches only what its words name."""
+    """Return whether a command certainly touches only the paths that its words name."""
     if not all(sign.isalnum() or sign in _PLAIN_SIGNS for sign in command):
         return False
-    from outlive.observe.shell.split_text import pieces_within, program  # noqa: PLC0415 - an edit has no command
+    from outlive.observe.shell.split_text import pieces_within, program  # noqa: PLC0415 - imported here, because the event of an edit has no command
 
     programs = [program(piece)[:1] for piece in pieces_within(command)]
     return all(words and words[0] in PLAIN_READERS for words in programs)

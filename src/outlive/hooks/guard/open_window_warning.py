@@ -1,7 +1,8 @@
-"""The warning that a tool call uses files that a task changed and did not restore.
+"""The warning about a tool call that uses files in an open window.
 
-Commands in a client's own background are not observed, so only their texts are judged. Usually no task holds files, and
-an index shows this without opening the ledger.
+A file is in an open window if a task has changed the file and not restored it. The changes by commands in a client's
+own background are not observed, so only the texts of these commands are used. Usually there is no open window. An index
+shows this, so that the ledger need not be opened.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ if TYPE_CHECKING:
     from outlive.service.effects.open_windows import OpenWindows
 
 _MOST = 3
-# The deadline once a warning is likely. Only a busy machine needs that long. Clients wait for five seconds.
+# The deadline of the hook when a warning is likely. Only a busy machine needs this time. Clients wait for five seconds.
 _ANSWERING_S = 3.0
 
 
 def held(home: Home, event: Event, patience_s: float) -> str:
-    """Return the warning about an event for the model; empty if no warning is needed."""
+    """Return the warning for the model about an event; empty if none is needed."""
     stamp = stamp_of(home)
     if not has_ledger(home):
         return ""
     known = read_left_paths(home, stamp)
     if known is not None and not _may_concern(known, home, event):
         return ""
-    from outlive.ledger.connection import hurry  # noqa: PLC0415 - usually no ended task left changed paths
+    from outlive.ledger.connection import hurry  # noqa: PLC0415 - imported here, because usually no ended task has left paths changed
     from outlive.ledger.sqlite import SqliteLedger  # noqa: PLC0415
     from outlive.service.clock import utc_now  # noqa: PLC0415
     from outlive.service.effects.open_windows import MOST_COMPARED, OpenWindows  # noqa: PLC0415
@@ -75,14 +76,15 @@ def _paths(event: Event) -> list[str]:
 
 
 def _may_concern(known: LeftPathsIndex, home: Home, event: Event) -> bool:
-    """Return whether the event may concern a change that is not reported yet.
+    """Return whether the event may use a changed file that was not reported yet.
 
-    A command that uses the whole tree gets the warning about ended tasks once, because it stays the same.
+    The changes by ended tasks stay the same. So a command that uses the whole tree gets the warning about them only
+    once.
     """
     if known.is_empty and not known.running:
         return False
     from outlive.hooks.guard.known_windows import KnownWindows, named_in, names_all_it_reads  # noqa: PLC0415
-    from outlive.service.effects.resolve_links import places_on_the_way  # noqa: PLC0415 - usually no ended task left changed paths
+    from outlive.service.effects.resolve_links import places_on_the_way  # noqa: PLC0415 - imported here, because usually no ended task has left paths changed
 
     windows = KnownWindows(known, home, _own_task() if known.running else None)
     paths = _paths(event) if event.command is None else list(named_in(event.command, event.cwd))
@@ -100,14 +102,14 @@ def _may_concern(known: LeftPathsIndex, home: Home, event: Event) -> bool:
 
 
 def _own_task() -> str | None:
-    from outlive.service.tasks.launch_context import parent_of  # noqa: PLC0415 - usually no task runs
+    from outlive.service.tasks.launch_context import parent_of  # noqa: PLC0415 - imported here, because usually no task runs
 
     return parent_of(os.environ)
 
 
 def _may_touch(windows: KnownWindows, event: Event) -> bool:
-    """Return whether a command may use a path that a task has changed, by its text."""
-    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - only if a task may hold files
+    """Return whether a command, by its text, may use a path that a task has changed."""
+    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because usually no task has changed files
     from outlive.hooks.guard.known_windows import up_to_wild  # noqa: PLC0415
     from outlive.service.effects.wanted_paths import read_command  # noqa: PLC0415
 
@@ -120,11 +122,11 @@ def _told(event: Event) -> str:
 
 
 def _index(home: Home, ledger: SqliteLedger, stamp: str, windows: OpenWindows) -> None:
-    """Write the index, if it and the journals cover the changes of all tasks."""
+    """Write the index, if the index and the journals cover the changes of all tasks."""
     running = ledger.unsettled()
     if any(each.current.settled_at is not None for each in windows.replayed) or any(map(_may_take_away, running)):
         return
-    from outlive.hooks.state.left_paths import Running, write_left_paths  # noqa: PLC0415 - usually the index exists
+    from outlive.hooks.state.left_paths import Running, write_left_paths  # noqa: PLC0415 - imported here, because usually the index exists already
     from outlive.ledger.left_open_paths import LeftOpenPaths  # noqa: PLC0415
 
     tasks = (
@@ -139,10 +141,10 @@ def _may_take_away(task: Task) -> bool:
 
 
 def _may_matter(home: Home, task: Task) -> bool:
-    """Return whether a task may have changed files or may take files away."""
+    """Return whether a task may have changed files, or may change files of others."""
     if task.current.settled_at is None and _may_take_away(task):
         return True
-    from outlive.bundle.attempt import AttemptFiles  # noqa: PLC0415 - usually no task runs
+    from outlive.bundle.attempt import AttemptFiles  # noqa: PLC0415 - imported here, because usually no task runs
     from outlive.observe.journal import is_bare  # noqa: PLC0415
 
     tries = (AttemptFiles(home.bundle(task.id), attempt.number) for attempt in task.attempts)
@@ -150,15 +152,15 @@ def _may_matter(home: Home, task: Task) -> bool:
 
 
 def _takes_foreign(ledger: SqliteLedger) -> bool:
-    """Return whether a client's own background command may take files away."""
-    from outlive.ledger.client_tasks import ClientTasks  # noqa: PLC0415 - usually the index is enough
+    """Return whether a client's own background command may change files of others."""
+    from outlive.ledger.client_tasks import ClientTasks  # noqa: PLC0415 - imported here, because usually the index is enough
 
     return any(map(may_take_away, ClientTasks(ledger).commands()))
 
 
 def _with_foreign(ledger: SqliteLedger, answer: Answer, event: Event) -> Answer:
-    """Return an answer, extended by clients' own commands that may affect the event."""
-    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - rarely needed
+    """Add clients' own commands to the answer, if they may change files of the event."""
+    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because it is rarely needed
     from outlive.service.effects.guard import with_foreign_command, with_foreign_paths  # noqa: PLC0415
 
     if event.command is not None:
@@ -167,7 +169,7 @@ def _with_foreign(ledger: SqliteLedger, answer: Answer, event: Event) -> Answer:
 
 
 def _answer(home: Home, windows: OpenWindows, event: Event) -> Answer:
-    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - only if a task may hold files
+    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because usually no task has changed files
     from outlive.service.effects.guard import answer_for_command, answer_for_paths  # noqa: PLC0415
 
     if event.command is not None:
@@ -176,7 +178,7 @@ def _answer(home: Home, windows: OpenWindows, event: Event) -> Answer:
 
 
 def _news(home: Home, event: Event, answer: Answer) -> str:
-    """Return the warning about tasks that will take files away, once for each task."""
+    """Return the warning about tasks that will soon change files, once for each task."""
     kind = "coming_below" if event.is_sub_agent else "coming"
     told = session_files.word(home, event.session, kind).split()
     coming = [each for each in answer.coming if each.task not in told]
@@ -184,23 +186,25 @@ def _news(home: Home, event: Event, answer: Answer) -> str:
         return ""
     session_files.set_word(home, event.session, kind, " ".join((*told, *(each.task for each in coming))))
     said = "; ".join(each.words() for each in coming[:_MOST])
-    return f"Soon: {said}. Save and commit what you need before that, or wait for it (`outlive wait ID`)."
+    return f"Soon: {said}. Save and commit what you need before that, or wait for the task (`outlive wait ID`)."
 
 
 def _words(answer: Answer, directory: str) -> str:
     if answer.is_clear:
         return ""
-    from outlive.service.clock import utc_now  # noqa: PLC0415 - only if a task holds files
+    from outlive.service.clock import utc_now  # noqa: PLC0415 - imported here, because usually there is no warning
     from outlive.service.effects.guard import answer_lines  # noqa: PLC0415
     from outlive.service.tasks.launch_context import project_of  # noqa: PLC0415
 
     lines = answer_lines(answer, utc_now(), project_of(directory))
     more = f" and {len(lines) - _MOST} more tasks" if len(lines) > _MOST else ""
-    advice = "The task may still restore this: wait for it (`outlive wait ID`) or ask first."
+    advice = (
+        "The files are not as they were, and the task may restore them: wait for it (`outlive wait ID`) or ask first."
+    )
     if not answer.holders and answer.unknown and all(each.client is not None for each in answer.unknown):
-        advice = "The files may be changed now: ask first, or wait until the client says that its command has ended."
+        advice = "The files may not be as they were: ask first, or wait until its client says that it has ended."
     elif not answer.holders:
-        advice = "The files may be changed now: wait for the task (`outlive wait ID`) or ask first."
+        advice = "The files may not be as they were: wait for the task (`outlive wait ID`) or ask first."
     elif not answer.unknown and all(each.window.is_left for each in answer.holders):
-        advice = "No task will restore this: see what it did (`outlive effects ID`) before you build on it."
+        advice = "The task will not restore the files: see what it did (`outlive effects ID`) before you use them."
     return f"{'; '.join(lines[:_MOST])}{more}. {advice}"

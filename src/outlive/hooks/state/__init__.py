@@ -1,1 +1,1 @@
-"""Values that hooks store between two events, and fast checks of the ledger."""
+"""Values that hooks store between two events, and fast checks for new notices."""

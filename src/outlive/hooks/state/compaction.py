@@ -1,4 +1,4 @@
-"""Compactions that no event of the client reports, found in its transcript."""
+"""Compactions that a client reports by no event, found in its transcript."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_BYTES = 16 << 20
 
 
 def has_compressed(home: Home, event: Event) -> bool:
-    """Return whether a summary has replaced the history since the last check."""
+    """Return whether a compaction has replaced the history since the last check."""
     mark = event.summary_mark
     if event.kind not in ("prompt", "results") or not event.transcript:
         return False

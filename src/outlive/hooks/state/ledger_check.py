@@ -1,7 +1,7 @@
 """Checks of the ledger for events that do not open it themselves.
 
-At the end of a session and before a compaction, a detached process does the work, and it cannot report an error to the
-client. An event of a sub-agent reads no notices.
+These are the end of a session and a compaction, where a detached process does the work and cannot report an error to
+the client. Events of a sub-agent do not open the ledger either, because a sub-agent gets no notices.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _LEAST_ROOM = 64 << 10
 def has_ledger(home: Home) -> bool:
     """Return whether the state directory has or had a ledger.
 
-    A deleted ledger counts, because its tasks keep running. Raises `Unavailable` if the state directory cannot be used.
+    A deleted ledger counts as well, because its tasks keep running. Raises `Unavailable` if the state directory cannot
+    be used.
     """
     try:
         os.lstat(home.ledger)
@@ -37,7 +38,10 @@ def has_ledger(home: Home) -> bool:
 
 
 def check_readable(home: Home, session: str, patience_s: float) -> None:
-    """Raise the error that a reader would get; do nothing if the stamp is unchanged."""
+    """Raise the error that a reader of the ledger would get.
+
+    If the ledger's stamp has not changed since the last check, do nothing.
+    """
     stamp = stamp_of(home)
     if not has_ledger(home) or (stamp and session_files.word(home, session, "readable") == stamp):
         return
@@ -63,7 +67,7 @@ def check_room(home: Home) -> None:
 
 
 def _open(home: Home, patience_s: float, *, is_written: bool) -> None:
-    from outlive.ledger.connection import LedgerFile, hurry  # noqa: PLC0415 - usually the stamp is the same
+    from outlive.ledger.connection import LedgerFile, hurry  # noqa: PLC0415 - imported here, because usually the stamp has not changed
     from outlive.service.clock import utc_now  # noqa: PLC0415
 
     hurry(patience_s)

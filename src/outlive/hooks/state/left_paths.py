@@ -1,7 +1,8 @@
-"""An index of the paths that ended tasks left changed, read before the ledger.
+"""An index of the paths that ended tasks left changed. Hooks read it first.
 
-The index is valid only while the ledger has the stamp in the index. Paths are stored as hashes, so two paths may cause
-a needless read, but no missed change. Hooks find changes of running tasks in the journals.
+The index contains the ledger's stamp, and is valid only as long as the ledger has this stamp. Paths are stored as
+hashes. If two paths have the same hash, a hook may read the ledger in vain, but misses no change. Hooks find the
+changes of running tasks in the journals.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _MOST = 64 << 20
 
 
 class Running(Value):
-    """A task that had not ended, and the attempts whose journals tell of it."""
+    """A task that ran when the index was written, and its attempts that have journals."""
 
     task: str
     first: int
@@ -37,15 +38,15 @@ class LeftPathsIndex:
         self._left, self._around = left, around
         self.running = running
         self.name = name
-        """A checksum of the paths. It stays the same while the ledger changes in other ways."""
+        """A checksum of the paths. Other changes of the ledger do not change this checksum."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether no ended task left anything changed."""
+        """Whether no ended task has left a path changed."""
         return not len(self._left)
 
     def may_concern(self, paths: Iterable[str]) -> bool:
-        """Return whether one of the paths may be, contain or lie in a changed path."""
+        """Return whether a path may be, contain or lie in a changed path."""
         for path in paths:
             names = os.fsencode(path).rstrip(b"/").split(b"/")
             if _has(self._around, crc32(b"/".join(names))):
@@ -56,7 +57,7 @@ class LeftPathsIndex:
 
 
 def read_left_paths(home: Home, stamp: str) -> LeftPathsIndex | None:
-    """Return the index of the ledger with this stamp; None if there is no such index."""
+    """Return the index for the ledger with this stamp; None if there is no such index."""
     if not stamp:
         return None
     try:
@@ -80,7 +81,7 @@ def read_left_paths(home: Home, stamp: str) -> LeftPathsIndex | None:
 
 def write_left_paths(home: Home, stamp: str, paths: Iterable[bytes], running: Iterable[Running]) -> None:
     """Write the index; `stamp` is the ledger's stamp before its paths were read."""
-    from array import array  # noqa: PLC0415 - usually the index exists
+    from array import array  # noqa: PLC0415 - imported here, because usually the index exists already
 
     from outlive.bundle.atomic_file import write_whole  # noqa: PLC0415
 

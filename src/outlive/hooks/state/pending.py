@@ -1,4 +1,4 @@
-"""A fast check whether there are notices for a session; usually there are none."""
+"""A fast check whether there are notices for a session. Usually there are none."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 
 def find_pending(home: Home, event: Event, project: str, stamp: str) -> Seen:
-    """Return what must be done for a session; settle tasks whose keeper died.
+    """Return which step a session needs next. Settle tasks whose keeper has died.
 
     - `owed`: there are notices to present or to confirm now.
-    - `running`: there are none now, but tasks run or presented notices wait for their confirmation.
-    - `unbegun`: the session's beginning was never recorded, because the ledger was locked or Outlive not yet installed.
-    - `nothing`: none of these. If only a commit can change this, later hooks need not open the ledger.
+    - `running`: there are no such notices now, but tasks run, or presented notices wait for their confirmation.
+    - `unbegun`: the session's beginning was not recorded, because the ledger was locked or Outlive was not yet
+      installed.
+    - `nothing`: no step. If only a commit can change this, later hooks need not open the ledger until there is one.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, event.session, project)
@@ -42,13 +43,13 @@ def find_pending(home: Home, event: Event, project: str, stamp: str) -> Seen:
         return "owed"
     if not found and not running:
         # When another session dies, this session may become the recipient of its notices. When a command that a client
-        # left running ends, this session must be notified. Neither changes the ledger's stamp, so check again next
-        # time.
+        # left running ends, this session must be notified. Neither event changes the ledger's stamp, so the stamp is
+        # not remembered, and the next hook checks again.
         if owed is None or not (owed.may_grow or abandoned):
             unchanged.remember(home, event.session, stamp)
         return "nothing"
     if is_forsaken:
-        from outlive.keeper.spawn import launch_adopter  # noqa: PLC0415 - rarely needed
+        from outlive.keeper.spawn import launch_adopter  # noqa: PLC0415 - imported here, because it is rarely needed
         from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415
 
         reconcile(home, utc_now(), None, launch_adopter)
@@ -71,7 +72,7 @@ def abandoned_for(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
     """Return the clients' own commands whose end no client will report to the session."""
     if not ClientTasks(ledger).origins():
         return []
-    from outlive.service.sessions.note_client_tasks import abandoned_of  # noqa: PLC0415 - few clients run tasks of their own
+    from outlive.service.sessions.note_client_tasks import abandoned_of  # noqa: PLC0415 - imported here, because few clients run commands in their own background
 
     return abandoned_of(ledger, owed)
 

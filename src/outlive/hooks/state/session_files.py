@@ -1,6 +1,6 @@
-"""Small files in which hooks store values of a session until the session ends.
+"""Small files in which hooks store values of a session until it ends.
 
-If the files are lost, no notice is lost: some advice, or one block of a stop, comes a second time.
+If the files are lost, no notice is lost, but some advice or the block of a stop may come a second time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def word(home: Home, session: str, kind: str) -> str:
 
 
 def set_word(home: Home, session: str, kind: str, text: str) -> None:
-    """Store a text of a kind. A failure to write is ignored."""
+    """Store a text under a kind. A failure to write is ignored."""
     try:
         try:
             fd = os.open(_path(home, session, kind), _FLAGS | os.O_TRUNC, 0o600)
@@ -61,18 +61,19 @@ def set_word(home: Home, session: str, kind: str, text: str) -> None:
 
 
 def listen(home: Home, session: str, kind: str) -> int | None:
-    """Empty a stored text, and return a descriptor.
+    """Empty the stored text of a kind, and return a descriptor.
 
-    The descriptor becomes readable when a new text is stored. Returns None if the user has no inotify instance left.
+    The descriptor becomes readable when a new text is stored. Returns None if the user has too few inotify instances.
     """
     set_word(home, session, kind, "")
     return watch_modifications(_path(home, session, kind))
 
 
 def replace(home: Home, session: str, kind: str) -> int | None:
-    """Take a role over from another process; return a descriptor as `listen` does.
+    """Take over a role from another process, and return a descriptor.
 
-    The descriptor becomes readable when another process takes the role over from this process.
+    The descriptor becomes readable when another process takes over the role from this process. Returns None in the same
+    case as `listen`.
     """
     set_word(home, session, kind, str(os.getpid()))
     return watch_modifications(_path(home, session, kind))
@@ -85,7 +86,7 @@ def count(home: Home, session: str, kind: str) -> int:
 
 
 def set_count(home: Home, session: str, kind: str, number: int) -> None:
-    """Store a number of a kind. A failure to write is ignored."""
+    """Store a number under a kind. A failure to write is ignored."""
     set_word(home, session, kind, str(number))
 
 
@@ -99,7 +100,7 @@ def forget(home: Home, session: str) -> None:
 
 
 def watch(home: Home, session: str, client: int, departures: int) -> int | None:
-    """Become the only watcher of a session, once the previous watcher has left.
+    """Become the only watcher of a session, when the previous watcher has ended.
 
     This process is the watcher as long as the returned descriptor stays open. Returns None if the process `client` has
     a watcher already, or if `departures` (a descriptor of `watch_departures`) becomes readable first.
@@ -113,10 +114,10 @@ def watch(home: Home, session: str, client: int, departures: int) -> int | None:
 
 
 def _is_only_one_of(client: int, fd: int) -> bool:
-    """Lock the client's byte; return False if the client has a watcher already."""
-    import struct  # noqa: PLC0415 - only where no client waits
+    """Lock the byte for a client. Return False if the client already has a watcher."""
+    import struct  # noqa: PLC0415 - imported here, because only a process that no client waits for needs it
 
-    # Without the lock, each turn of the client would add a waiting watcher.
+    # Without this lock, each turn of the client would add a process that waits to become the watcher.
     try:
         fcntl(fd, F_OFD_SETLK, struct.pack("hhqqi0q", F_WRLCK, os.SEEK_SET, client, 1, 0))
     except BlockingIOError:
@@ -125,17 +126,18 @@ def _is_only_one_of(client: int, fd: int) -> bool:
 
 
 def _wait_for_turn(fd: int, departures: int) -> bool:
-    """Wait until no other process is the watcher; return False on a departure."""
+    """Wait until no other process is the watcher. Return False if the client departs."""
     try:
         flock(fd, LOCK_EX | LOCK_NB)
     except BlockingIOError:
         pass
     else:
         return True
-    from select import POLLIN, poll  # noqa: PLC0415 - only where no client waits
+    from select import POLLIN, poll  # noqa: PLC0415 - imported here, because only a process that no client waits for needs it
     from threading import Thread  # noqa: PLC0415
 
-    # poll() cannot wait for a lock, so a thread blocks on it and closes a pipe. The thread ends with the process.
+    # poll() cannot wait for a lock. So a thread waits for the lock, and then closes a pipe. The thread ends with the
+    # process.
     turn, ready = os.pipe()
 
     def take() -> None:

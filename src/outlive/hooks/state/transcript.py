@@ -1,6 +1,7 @@
-"""The transcript as evidence: a notice whose id is in it has been received.
+"""The transcript as evidence: a notice whose id is in the transcript was received.
 
-A session that was killed in a turn may have read notices that would otherwise be presented again.
+If a session was killed during a turn, it may have read notices without confirming them. Without this evidence, they
+would be presented again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.hooks.event import Event
 
-# Only the end of the transcript is read, because the last notices are there and the session waits for this hook.
+# Only the end of the transcript is read, because the last notices are at the end and the session waits for this hook.
 _LAST_BYTES = 4 << 20
 _MOST_NOTICES = 200
 

@@ -1,6 +1,6 @@
-"""A stamp of the ledger's files, with which most hooks need not open the ledger.
+"""A stamp of the ledger's files, so that most hooks need not open the ledger.
 
-Every ending is a commit, and every commit changes the stamp. The same stamp means that no notice is new.
+Every ending is a commit, and every commit changes the stamp. So if the stamp has not changed, there is no new notice.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.home import Home
 
-# Two commits within one tick of the file system's clock could leave the same stamp. So a file that changed within this
-# time gives no stamp.
+# Two commits within one tick of the file system's clock could leave the same stamp. So there is no stamp if a file has
+# changed within this time.
 _SETTLED_NS = 100_000_000
 
 
 def stamp_of(home: Home) -> str:
-    """Return the ledger's stamp; empty without files, or if one changed just now."""
+    """Return the ledger's stamp.
+
+    The stamp is empty if there are no files, or if a file has just changed.
+    """
     words, newest = [], 0
     for path in (home.ledger, home.ledger + "-wal", home.path + "/fingerprint"):
         try:
@@ -39,9 +42,9 @@ def is_quiet(home: Home, session: str, stamp: str) -> bool:
 
 
 def remember(home: Home, session: str, stamp: str) -> None:
-    """Remember the stamp that was taken before a check without notices.
+    """Remember a stamp that was taken before a check that found no notices.
 
-    A commit during the check then makes the stored stamp invalid.
+    The stamp is taken before the check, so that a commit during the check makes it invalid.
     """
     if stamp:
         session_files.set_word(home, session, "quiet", stamp)

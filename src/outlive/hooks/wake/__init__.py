@@ -1,1 +1,1 @@
-"""Waking a session when a task has ended."""
+"""Waking of an idle session when a task has ended."""

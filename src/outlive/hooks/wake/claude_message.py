@@ -1,8 +1,8 @@
-"""The message that wakes an idle session, and the handling of its prompt.
+"""The message that wakes an idle session, and the hook of its prompt.
 
-Claude Code takes the message as a prompt on a socket, Codex from its queue. The message contains no notice: the hook of
-the prompt claims the notices and adds them. That hook also stores the message's nonce, so that the sender knows that
-the message has arrived. It blocks the prompt of a stale message if no notice is left.
+Claude Code takes the message as a prompt from a socket, and Codex takes it from its queue. The message contains no
+notice: the hook of the prompt claims the notices and adds them. This hook also stores the message's nonce, so that the
+sender knows that the message has arrived. If the message is stale and no notice is left, the hook blocks the prompt.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def message(mark: str) -> str:
 
 
 def poke(home: Home, session: str, environ: Mapping[str, str]) -> bool:
-    """Send a wake message to a session; return whether its prompt's hook was called."""
-    from outlive.hooks.wake.wait_for_change import wait_until  # noqa: PLC0415 - only where no client waits
+    """Send a session a wake message. Return whether the hook of its prompt was called."""
+    from outlive.hooks.wake.wait_for_change import wait_until  # noqa: PLC0415 - imported here, because only a process that no client waits for needs it
     from outlive.service.notices.compose import new_mark  # noqa: PLC0415
 
     path, mark = environ.get("CLAUDE_CODE_MESSAGING_SOCKET"), new_mark()
@@ -51,7 +51,7 @@ def poke(home: Home, session: str, environ: Mapping[str, str]) -> bool:
 
 
 def hear(home: Home, event: Event, put: Put, deliver: Callable[[Home, Event, Put], None]) -> None:
-    """Store a wake message's nonce; block a stale one whose notices were presented."""
+    """Store the nonce of a wake message. Block a stale message if no notice is left."""
     if not event.text.endswith(_WORDS):
         deliver(home, event, put)
         return
@@ -63,18 +63,19 @@ def hear(home: Home, event: Event, put: Put, deliver: Callable[[Home, Event, Put
         told.append(answer)
 
     deliver(home, event, tell)
-    # Store the nonce only after the notices are presented. The sender exits when it sees the nonce. If notices were
-    # still open then, the next watcher would send another message for them.
+    # Store the nonce only after the notices are presented, because the sender exits when it sees the nonce. If notices
+    # were still open at this time, the next watcher would send another message for them.
     session_files.set_word(home, event.session, "heard", mark)
-    # Block the prompt only if its message may be stale: the sender waited too long for the nonce and presented the
-    # notices itself, or the client keeps messages in a queue. Otherwise another hook may be presenting the notices now.
+    # Block the prompt only if its message may be stale. The message is stale if the sender waited too long for the
+    # nonce and presented the notices itself, or if the client has kept the message in a queue. Otherwise another hook
+    # may be presenting the notices now.
     is_stale = event.keeps_messages or session_files.word(home, event.session, "missed") == mark
     if not told and is_stale:
-        put(Answer(block="outlive: what this was about has been told already"))
+        put(Answer(block="outlive: this session has received the notices already"))
 
 
 def _send(path: str, token: str | None, text: str) -> bool:
-    import socket  # noqa: PLC0415 - only where no client waits
+    import socket  # noqa: PLC0415 - imported here, because only a process that no client waits for needs it
 
     message = {"type": "user", "message": {"role": "user", "content": text}}
     lines = [{"type": "auth", "token": token}, message] if token else [message]

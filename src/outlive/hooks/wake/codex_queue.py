@@ -1,4 +1,4 @@
-"""The watcher of an idle Codex session, a detached process that queues a message."""
+"""The watcher of an idle Codex session: a detached process that queues a message."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ def start_watcher(home: Home, event: Event, project: str) -> None:
 
 
 def _watch(home: Home, event: Event, project: str) -> None:
-    from outlive.hooks.wake.wake import when_owed  # noqa: PLC0415 - only in the detached process
+    from outlive.hooks.wake.wake import when_owed  # noqa: PLC0415 - imported here, because only the detached process needs it
 
     when_owed(home, event, project, lambda: _queue(event))
 
 
 def _queue(event: Event) -> None:
-    """Send a message to the session with `codex queue`, by the session's executable.
+    """Send a message to the session with `codex queue`.
 
-    The message contains no notice: a killed Codex handles it later, when the notices may have been presented.
+    The session's own executable is used.
+
+    The message contains no notice. If Codex is killed, it handles the message later, when the notices may have been
+    presented already.
     """
-    import subprocess  # noqa: PLC0415 - only in the detached process
+    import subprocess  # noqa: PLC0415 - imported here, because only the detached process needs it
 
     from outlive.hooks.wake.claude_message import message  # noqa: PLC0415
     from outlive.service.notices.compose import new_mark  # noqa: PLC0415

@@ -1,7 +1,7 @@
-"""The end of a headless session's turn: the hook waits until no task of it runs.
+"""The end of a headless session's turn: the hook waits for the session's tasks.
 
-A client that answers one prompt exits after its turn, possibly before its tasks end. If the hook blocked the stop at
-once instead of sleeping, the model would take one turn after another without news.
+A headless client answers one prompt and exits after its turn, possibly before its tasks end. So the hook sleeps until
+no task runs. If the hook blocked the stop at once, the model would take one turn after another without news.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _SERVER_HEAD = "This session does not wait for a server."
 
 
 def sleep_and_tell(home: Home, event: Event, project: str, put: Put) -> bool:
-    """Sleep until no task runs; return whether endings were presented."""
+    """Sleep until no task of the session runs. Return whether endings were presented."""
     ceiling_s = _ceiling_s(os.environ)
     pidfd = _open(event.process)
     if pidfd is None:
         return False
-    # No client waits for a fast answer here, so remove the hook's deadline and its short limit for waits on locks.
+    # The client expects no fast answer here, so remove the hook's deadline and its short limit for waits on locks.
     signal.setitimer(signal.ITIMER_REAL, 0.0)
     stop_hurrying()
     departures = watch_departures(
@@ -78,7 +78,10 @@ def _present(home: Home, claimed: Claim, more: str, put: Put) -> None:
 
 
 def _remember_unawaited(home: Home, event: Event, wait: Gathering) -> None:
-    """Remember tasks that no later stop awaits: servers, or all after the time limit."""
+    """Remember the tasks that no later stop of this session awaits.
+
+    These are servers, or all tasks after the time limit.
+    """
     given_up = [*wait.servers, *(task.id for task in wait.awaited if wait.is_late)]
     if given_up:
         known = session_files.word(home, event.session, "unawaited").split()
@@ -86,7 +89,7 @@ def _remember_unawaited(home: Home, event: Event, wait: Gathering) -> None:
 
 
 def _server_text(wait: Gathering) -> str:
-    """Return the text about tasks that turned out to be servers; empty if none did."""
+    """Return the text about tasks that are servers; empty if there are none."""
     if not wait.servers:
         return ""
     commands = {task.id: one_line(task.launch.command, 60) for task in wait.launched}
@@ -100,22 +103,24 @@ def _server_text(wait: Gathering) -> str:
         _SERVER_HEAD,
         (
             *lines,
-            f"it runs on after this session; end it: outlive cancel {ids}",
-            f"if it is no server, and you need its ending: outlive wait {ids}",
-            "a server that is launched with `outlive run --notify failure` is never waited for",
+            f"it continues after this session; to end it: outlive cancel {ids}",
+            f"if it is no server, and you need its result: outlive wait {ids}",
+            "no session waits for a server that is launched with `outlive run --notify failure`",
         ),
     )
 
 
 def _ceiling_s(environ: Mapping[str, str]) -> float:
-    """Return how many seconds a headless session waits at most; 0 if it does not wait."""
+    """Return the seconds that a headless session waits at most; 0 if it does not wait."""
     text = environ.get(CEILING, "").strip()
     if not text:
         return _CEILING_S
     try:
         return 0.0 if text == "0" else parse_duration(text).total_seconds()
     except UserError as error:
-        raise UserError(f"{CEILING}: {error.message}", "write it as 90s, 10m or 1h; 0 means not to wait") from error
+        raise UserError(
+            f"{CEILING}: {error.message}", "write a duration such as 90s, 10m or 1h; 0 means no wait"
+        ) from error
 
 
 def _open(process: int | None) -> int | None:

@@ -1,4 +1,4 @@
-"""A wait until another process makes a condition true by writing to a file."""
+"""A wait until a condition is true, checked when another process writes to a file."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LOOK_MS = 100
 
 
 def wait_until(is_so: Callable[[], bool], changes: int | None, seconds: float) -> bool:
-    """Wait until a condition is true; return False if that takes more than `seconds`.
+    """Wait until a condition is true. Return False if this takes more than `seconds`.
 
-    `changes` is an inotify descriptor, after whose events the condition is checked; None means polling.
+    `changes` is an inotify descriptor. The condition is checked after each of its events. None means polling.
     """
     waiting, until = poll(), time.monotonic() + seconds
     if changes is not None:

@@ -1,9 +1,9 @@
 """The watcher that wakes an idle session when one of its tasks ends.
 
-Exit code 2 makes the client start a turn with the hook's text as the reason. Each notice is claimed in the inbox before
-it is presented here, so no other watcher or hook presents it too.
-The watcher ends with the client's process, with the session, and when the client's stdin is closed at its other end.
-Without the last rule, Claude Code would wait half a minute for this hook before it exits.
+If the hook exits with code 2, the client starts a turn with the hook's text as the reason. Each notice is claimed in
+the inbox before it is presented here, so that no other watcher or hook presents it too. The watcher ends when the
+client's process or the session ends, and when the client's stdin is closed at its other end. Without the last rule,
+Claude Code would wait half a minute for this hook before it exits.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _LONGEST_BEGINNING_S = 5.0
 
 
 def wake(home: Home, event: Event, project: str, put: Put) -> None:
-    """Wake the session when one of its tasks ends; return if it needs no watcher."""
+    """Wake the session when one of its tasks ends. Return if it needs no watcher."""
     stop_hurrying()
     if event.woken_by == "hook":
         _wake_by_message(home, event, project, put)
-    # A nudge only asks the client for a turn, whose hooks claim the notices. Present none here: the nudge may lead to
-    # no turn, and the notices would count as presented.
+    # A nudge only asks the client for a turn, and the hooks of this turn claim the notices. This hook presents no
+    # notices: if the nudge led to no turn, they would count as presented.
     if event.woken_by == "nudge":
         when_owed(home, event, project, lambda: put(Answer(wake="something has ended")))
 
 
 def when_owed(home: Home, event: Event, project: str, nudge: Callable[[], None]) -> None:
-    """Call `nudge` once when there are notices, which this function does not present."""
+    """Call `nudge` once when there are notices. Do not present the notices."""
     for claimed in _claims(home, event, project):
         claimed.release()
         nudge()
@@ -60,7 +60,7 @@ def when_owed(home: Home, event: Event, project: str, nudge: Callable[[], None])
 
 
 def _wake_by_message(home: Home, event: Event, project: str, put: Put) -> None:
-    """Wake the session by a message; if that fails, present the notices here."""
+    """Send the session a message to wake it. If this fails, answer with the notices."""
     may_poke = event.client == "claude"
     for claimed in _claims(home, event, project):
         if may_poke:
@@ -75,7 +75,7 @@ def _wake_by_message(home: Home, event: Event, project: str, put: Put) -> None:
 
 
 def _claims(home: Home, event: Event, project: str) -> Iterator[Claim]:
-    """Yield claims of the session's notices, as long as this process is its watcher."""
+    """Yield claims of the session's notices while this process is its watcher."""
     if event.process is None:
         return
     try:
@@ -85,8 +85,8 @@ def _claims(home: Home, event: Event, project: str) -> Iterator[Claim]:
     departures = watch_departures(inputs=(open_input_of(event.process),), processes=(pidfd,))
     if event.source != "startup":
         _wait_until_begun(home, event, project)
-    # After a watcher gives up its role, it checks for running tasks again. A task may have been launched in between,
-    # and the watcher that its turn started has exited if the role was still taken.
+    # After a watcher gives up its role, it checks for running tasks again. A task may have been launched in between.
+    # The turn of this launch started a new watcher, but that watcher has exited if the role was still taken.
     while not has_departed(departures) and _is_waited_for(home, event, project):
         carry_in_own_process(home.path)  # the installation may be replaced during a long sleep
         watch = session_files.watch(home, event.session, event.process, departures)
@@ -96,14 +96,14 @@ def _claims(home: Home, event: Event, project: str) -> Iterator[Claim]:
             yield from follow_inbox(
                 home, event.session, project, launch_adopter, departures=departures, while_owed=True
             )
-        finally:  # the turn that a claim starts may end and need a watcher before this process exits
+        finally:  # a claim starts a turn, which may end and need a new watcher before this process exits
             os.close(watch)
 
 
 def _wait_until_begun(home: Home, event: Event, project: str) -> None:
-    """Wait until the hook of the session's beginning has recorded the boundary.
+    """Wait until the hook for the session's beginning has recorded the boundary.
 
-    The client starts that hook at the same time as this one, because a resumed session is idle at once.
+    The client starts both hooks at the same time, because a resumed session is idle at once.
     """
     process, changes = mark(event.process), watch_modifications(home.path)
 
@@ -118,11 +118,11 @@ def _wait_until_begun(home: Home, event: Event, project: str) -> None:
 
 
 def _is_waited_for(home: Home, event: Event, project: str) -> bool:
-    """Return whether a task runs for the session or an open notice may wake it."""
+    """Return whether the session has a running task or a notice that may wake it."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, event.session, project)
         if owed is None or owed.session.ended_at is not None:
             return False
-        # Claimed notices count too: if their claimer dies, this watcher presents them.
+        # Claimed notices count too, because this watcher presents them if the process that claimed them dies.
         untold = Notices(ledger).open_states(owed.origins, owed.tasks, "wake")
         return bool(untold) or bool(awaited_by(ledger, owed))

@@ -1,1 +1,1 @@
-"""The derivation of windows and final changes from the journal of system calls."""
+"""The derivation of a task's effects from its journal of system calls."""

@@ -1,7 +1,10 @@
 """Directories that moved while a task ran, and the first names of their files.
 
-The call that moves a directory names none of the files in it. So the first call about such a file may use its new name.
-A file that is created under the old name need not be new: the moved directory may contain it.
+The first name of a path is its name when the task began.
+
+The call that moves a directory names none of the files in it. So the first call about such a file may use the file's
+new name. If a call creates a file under the old name, the file may have existed before: the moved directory may contain
+it.
 """
 
 from __future__ import annotations
@@ -13,7 +16,10 @@ if TYPE_CHECKING:
     Moved = tuple[str, int, int]
 
 MOST_MOVES = 200
-"""The number of moves that are followed. Each move is searched for in all known paths, so more would take too long."""
+"""The number of moves that are followed.
+
+More moves would take too long, because all known paths are searched for each.
+"""
 
 
 class DirectoryMoves:
@@ -23,12 +29,15 @@ class DirectoryMoves:
         self.count = 0
         self._origins: dict[str, Moved] = {}
         self._homes: dict[str, Moved] = {}
-        """The present name of each moved directory by its first name; empty outside of the tree."""
+        """The present name of each moved directory, by its first name.
+
+        The present name is empty if it is outside of the tree.
+        """
         self._outside: dict[str, bool] = {}
-        """Whether anything happened below a moved directory since its move, by its name outside of the tree."""
+        """Whether a call has named a path in a directory outside of the tree, by the directory's name there."""
 
     def add(self, at: int, by: int, source: str, target: str) -> bool:
-        """Record a move in the tree; return whether the directory got its first name."""
+        """Record a move in the tree. Return whether the directory got its first name back."""
         self.count += 1
         origin = self._origin(at, by, source)
         moved = {name: self._origins.pop(name) for name in below(source, self._origins)}
@@ -44,17 +53,20 @@ class DirectoryMoves:
         return origin[0] == target
 
     def add_unfollowed(self, at: int, by: int, target: str) -> None:
-        """Record that a directory has a new name, and that its first name is not known."""
+        """Record the new name of a directory whose first name is not known."""
         self._origins[target] = "", at, by
 
     def home_of(self, source: str) -> str:
-        """Return the first name of a directory; empty if it was made in place of another."""
+        """Return the first name of a directory.
+
+        The name is empty if the directory was created under the old name of a moved directory.
+        """
         return self._origin(0, 0, source)[0]
 
     def add_outside(self, at: int, by: int, source: str, target: str) -> None:
         """Record a call that moves a directory out of the tree.
 
-        If the kernel refused the call, the program copies the directory and removes it under its old name.
+        If the kernel refuses the call, the program copies the directory and removes the original.
         """
         self.count += 1
         home, left_at, left_by = self._origin(at, by, source)
@@ -63,7 +75,7 @@ class DirectoryMoves:
             self._homes[home] = "", left_at, left_by
 
     def touch_outside(self, path: str) -> None:
-        """Record that something happened to a path outside of the tree."""
+        """Record a call about a path outside of the tree."""
         above = path.rpartition("/")[0] if self._outside else ""
         while above:
             if above in self._outside:
@@ -71,28 +83,31 @@ class DirectoryMoves:
             above = above.rpartition("/")[0]
 
     def was_touched_outside(self, name: str) -> bool:
-        """Return whether anything happened in a directory after it had left the tree.
+        """Return whether a call named a path in a directory after it had left the tree.
 
-        `name` is its name outside of the tree. Returns True if no directory is known to have got this name.
+        `name` is the directory's name outside of the tree. Returns True if no directory is known to have got this name.
         """
         return self._outside.get(name, True)
 
     def is_back_from_outside(self, target: str) -> bool:
-        """Return whether a directory may be back from outside the tree; forget its move."""
+        """Return whether a directory may be back in the tree. If so, forget its move."""
         if target not in self._homes or self._homes[target][0]:
             return False
         del self._homes[target]
         return True
 
     def _origin(self, at: int, by: int, source: str) -> Moved:
-        """Return the first name of a directory, with time and process of its first move."""
+        """Return the first name of a directory, and the time and process of its move."""
         found = self._origins.get(source) or self.origin_of(source)
         return found or ("" if source in self._homes else source, at, by)
 
     def origin_of(self, path: str) -> Moved | None:
-        """Return the first name of a path in a moved directory, with time and process.
+        """Return the first name of a path in a moved directory, with the move's time.
 
-        The name is empty if the path had none when the task began, or if it is not known. None means no move.
+        The result also has the process that made the move.
+
+        The name is empty if the path had none when the task began, or if its first name is not known. Returns None if
+        no directory around the path has moved.
         """
         above = path.rpartition("/")[0] if self._origins else ""
         while above:
@@ -103,7 +118,7 @@ class DirectoryMoves:
         return None
 
     def left_from_above(self, path: str) -> Moved | None:
-        """Return the directory that moved away from around a path, by its first name."""
+        """Return the first name of the moved directory that once contained a path."""
         above = path.rpartition("/")[0] if self._homes else ""
         while above:
             if above in self._homes:
@@ -113,7 +128,10 @@ class DirectoryMoves:
         return None
 
     def name_now(self, home: str) -> str:
-        """Return the present name of the directory `home`; empty if not known."""
+        """Return the present name of the directory whose first name is `home`.
+
+        Returns an empty text if the present name is not known.
+        """
         return self._homes[home][0] if home in self._homes else ""
 
 

@@ -1,4 +1,4 @@
-"""The states in which a task left its paths, without later changes by others."""
+"""The states in which a task left its paths, before later changes by others."""
 
 from __future__ import annotations
 
@@ -15,29 +15,35 @@ _KERNELS_CLOCK_LAGS_US = 20_000
 
 
 class FinalStates:
-    """The final state of each path, its last write and the kernel's time of change."""
+    """The final state of each path, its last write and the kernel's change time."""
 
     def __init__(self) -> None:
         self.held: dict[str, tuple[int, str]] = {}
-        """When each path was checked, and its state then."""
+        """The time at which each path was checked, and its state at this time."""
         self._written: dict[str, int] = {}
         self._touched: dict[str, int] = {}
         self._late_of: dict[str, int] = {}
-        """When the task ended, for each path that changed between this end and the check."""
+        """The time of the task's end, for each path that changed between this end and the check."""
         self.taken: set[str] = set()
         """Paths that the task moved or removed with its last call about them."""
         self.late: set[str] = set()
-        """Paths that another process changed after the task's end, so that it is not known how the task left them."""
+        """Paths that another process changed after the task's end.
+
+        The state in which the task left them is not known.
+        """
         self._ended: int | None = None
         self._changed_at: Callable[[str], int] = lambda _: 0
         self.is_watched = False
-        """Whether file events were watched instead of calls. Then the last change of a path may have been missed."""
+        """Whether file events were watched, and no system calls.
+
+        Then the last change of a path may have been missed.
+        """
 
     def add(self, at: int, state: str, path: str, *moments: str) -> None:
         """Record the check of a path.
 
-        `moments` are up to three times: the file's last write, the kernel's time of its last change, and the task's
-        end. The task's end is given only if the path changed between it and the check.
+        `moments` are up to three times: the file's last write, the file's last change by the kernel's clock, and the
+        task's end. The task's end is given only if the path changed between the end and the check.
         """
         written, touched, ended = (*moments, "", "", "")[:3]
         self.held[path] = at, state
@@ -54,9 +60,9 @@ class FinalStates:
         self._ended, self._changed_at = at, changed_at
 
     def as_left(self, path: str, history: PathHistory, found: str) -> str:
-        """Return the state in which the task left a path that is in the state `found` now.
+        """Return the state in which the task left a path whose present state is `found`.
 
-        Returns `UNREADABLE` if another process has changed the path and its earlier state is not known.
+        Returns `UNREADABLE` if another process has changed the path and the state before this change is not known.
         """
         if not self._is_anothers(path, history.last_at, found):
             return found
@@ -68,7 +74,7 @@ class FinalStates:
         return UNREADABLE
 
     def is_removed_late(self, path: str, state: str) -> bool:
-        """Return whether another process removed an outside path after the task's end."""
+        """Return whether another process removed a path after the task's end."""
         is_late = state == ABSENT and path not in self.taken and self._is_anothers(path, 0, state)
         if is_late:
             self.late.add(path)
@@ -77,17 +83,17 @@ class FinalStates:
     def _is_anothers(self, path: str, last_at: int, found: str) -> bool:
         """Return whether another process made the state `found` after the task's end.
 
-        A process that the task left running counts as the task. A directory that was not checked gives False: a change
-        of its entries changes its time, but not its state.
+        A process that the task left running counts as the task. Returns False for a directory that was not checked,
+        because its time changes with its entries and so proves nothing.
         """
         if path in self.held or self._ended is None:
             return last_at <= self._late_of.get(path, -1)
         return last_at <= self._ended < self._changed_at(path) and found[:1] != "d"
 
     def find_unseen_end(self, path: str, history: PathHistory, final: str) -> None:
-        """Record when a path was restored, if the observation had stopped before.
+        """Record when a path was restored after the observation had stopped.
 
-        The time of a directory proves nothing, because it changes when its entries change.
+        The time of a directory proves nothing, because this time changes when the entries change.
         """
         at = self._changed_unseen(path, history.last_at)
         if not at or not history.is_as_found(final) or final[:1] == "d":
@@ -100,7 +106,7 @@ class FinalStates:
             self._written[path] = at
 
     def _changed_unseen(self, path: str, last_at: int) -> int:
-        """Return the kernel's time of a path's last change, if this is after `last_at`.
+        """Return the kernel's time of a path's last change if it is later than `last_at`.
 
         Returns 0 if there was no later change during the task, or if the path was checked at the task's end.
         """
@@ -110,19 +116,20 @@ class FinalStates:
         return changed if last_at < changed and (self._ended is None or changed <= self._ended) else 0
 
     def state_of(self, path: str) -> str:
-        """Return the state of a path at the end; empty if it was not checked."""
+        """Return the state of a path at the task's end; empty if it was not checked."""
         return self.held.get(path, (0, ""))[1]
 
     def written_when_left(self, path: str, last_at: int) -> int:
         """Return the time of a file's last write before the task's end; 0 if not known.
 
-        It is not known after a call later than the check: a process that the task left may have written again.
+        The time is not known if a call about the file followed the check, because a process that the task left running
+        may have written again.
         """
         at, state = self.held.get(path, (0, ""))
         return self._written.get(path, 0) if at >= last_at and state[:1] in ("f", "u") else 0
 
     def written_at(self, path: str) -> int:
-        """Return when a path was written last; 0 if that is not known."""
+        """Return the time of a path's last write; 0 if this time is not known."""
         return self._written.get(path, 0)
 
     def forget_write(self, path: str) -> None:
@@ -130,12 +137,15 @@ class FinalStates:
         self._written.pop(path, None)
 
     def was_touched(self, path: str, history: PathHistory) -> bool:
-        """Return whether the kernel's time shows a later change, or is not known."""
+        """Return whether a path may have changed, by the kernel's time of its last change.
+
+        Returns True if this time is not known.
+        """
         touched = self._touched.get(path, 0)
         return not touched or touched >= history.first_at - _KERNELS_CLOCK_LAGS_US
 
     def possible(self, histories: Iterable[tuple[str, PathHistory]]) -> Iterable[tuple[str, Span]]:
-        """Yield files that may have had another content for a while, each with the span."""
+        """Yield each file that may have had another content for a while, with the span."""
         for path, history in histories:
             written = self._written.get(path, 0)
             if (
@@ -146,7 +156,7 @@ class FinalStates:
                 yield path, (history.last_at, written, history.last_by)
 
     def is_changed(self, path: str, history: PathHistory) -> bool:
-        """Return whether a path differs, or may differ, from how the task found it."""
+        """Return whether a path may differ from the state in which the task found it."""
         if history.baseline in (ABSENT, "s"):
             return False
         return self.is_doubtful(path, history) or (history.baseline != UNREADABLE and history.is_open)
@@ -159,14 +169,14 @@ class FinalStates:
         return (is_lost and not history.is_open and self.was_touched(path, history)) or self.is_unsure(path, history)
 
     def is_unsure(self, path: str, history: PathHistory) -> bool:
-        """Return whether a written file is too large to compare, with equal size and time."""
+        """Return whether a file was written, but is too large to be compared."""
         is_same = history.was_written and history.baseline[:1] == "u" and not history.is_open
         return is_same and self.was_touched(path, history)
 
     def is_rewritten(self, path: str, history: PathHistory) -> bool:
         """Return whether a path was written and has the same content as before.
 
-        If the kernel's time shows no change, the write failed and does not count.
+        If the kernel's time shows no change, the write has failed and does not count.
         """
         is_same = not history.windows and history.state != UNREADABLE
         return is_same and history.baseline[:1] != "d" and self.was_touched(path, history)

@@ -1,4 +1,4 @@
-"""Changes between the task's last call about a path and the task's end."""
+"""Changes that other processes made to paths which the task had already restored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ class ForeignChanges:
         self._held[path] = at, state
 
     def as_left(self, path: str, last_at: int, final: str) -> tuple[str, bool]:
-        """Return the state in which the task left a path, and if the path changed since."""
+        """Return the state in which the task left a path.
+
+        The second part of the result is True if another process has changed the path since.
+        """
         at, held = self._held.get(path, (0, final))
         if at <= last_at or final in (held, UNREADABLE):
             return final, False
@@ -26,7 +29,7 @@ class ForeignChanges:
         return held, True
 
     def changed(self, tops: tuple[str, ...]) -> tuple[Unattributed, ...]:
-        """Return the changed paths, each with its name in its tree."""
+        """Return the changed paths. Each has a name relative to its tree."""
         inner = sorted(tops, key=len, reverse=True)
         named = ((path, next((top for top in inner if path.startswith(top)), "")) for path in self._others)
         return tuple(Unattributed(path=path, name=path[len(top) :], how="changed") for path, top in named)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     Move = tuple[int, str, int]
-    """When, what, and by whom."""
+    """A change: its time, the changed part of git's state, and the process."""
 
 
 class GitChanges:
@@ -17,15 +17,17 @@ class GitChanges:
 
     def __init__(self) -> None:
         self._places: list[tuple[str, bool, str]] = []
-        """Each git directory's path, whether it is the worktree's own, and the suffix that names its repository."""
+        """Each git directory's path, whether it is the worktree's own, and the suffix that names the repository."""
         self._moves: list[Move] = []
         self._tried: dict[int, tuple[str, str]] = {}
-        """The path and state of each directory that git tried to remove, by the index of the call in `_moves`."""
+        """The path and state of each directory that git tried to remove, by the index of the change in `_moves`."""
 
     def begin(self, places: Sequence[str]) -> None:
-        """Set the repositories: top, git directory and common directory of each in turn.
+        """Set the repositories.
 
-        The first repository is the task's own. Its changes are named without the repository.
+        `places` lists the top, the git directory and the common directory of each repository in turn.
+
+        The first repository is the task's own. The names of its changes do not mention the repository.
         """
         self._places = []
         for first in range(0, len(places), 3):
@@ -35,7 +37,7 @@ class GitChanges:
             self._places += [(git.rstrip("/") + "/", is_own, of) for git, is_own in both if git]
 
     def add(self, at: int, by: int, path: str, state: str, *, is_directory: bool, is_tidying: bool = False) -> None:
-        """Record a change of a path in a git directory, with the state before it."""
+        """Record a change of a path in a git directory. `state` is the state before."""
         git, is_own, of = next(each for each in self._places if path.startswith(each[0]))
         part = part_of_git(path[len(git) :], is_own=is_own, is_directory=is_directory)
         if is_tidying and part != "packed-refs":

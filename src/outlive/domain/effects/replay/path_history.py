@@ -1,4 +1,4 @@
-"""The history of one path while a task ran: its first state, and when it differed."""
+"""The history of one path: its first state, and the spans of other states."""
 
 from __future__ import annotations
 
@@ -34,21 +34,27 @@ class PathHistory:
         self.closed: list[tuple[int, int, int]] = []
         self.last_at = self.last_by = 0
         self.doubted: tuple[int, int] | None = None
-        """The change after which the path could not be read. Before it, the path was as the task found it."""
+        """The change after which the path could not be read. Before this change, the path had its first state."""
         self.unseen: tuple[int, int] | None = None
-        """The last change of the path. None once the state after this change is known."""
+        """The last change of the path. None as soon as the state after this change is known."""
         self.left_after: tuple[int, int] | None = None
-        """The last change before the path's directory moved away: its state is known when the directory is back."""
+        """The last change before the path's directory moved away.
+
+        The state after this change becomes known when the directory comes back.
+        """
         self.must_be_same = False
-        """Whether no other directory counts as restored, because no calls have named the content of the first one."""
+        """Whether a new directory under this name does not count as restored.
+
+        This is so if no calls have named the content of the first directory.
+        """
         self.was_written = False
-        """Whether the file was opened for writing, not only moved."""
+        """Whether the file was opened for writing. A moved file counts only if it was also opened."""
         self.untold = 0
-        """The number of windows that were dropped. Only the first windows and the last one are kept."""
+        """The number of dropped windows. Only the first windows and the last window are kept."""
 
     @classmethod
     def of_arrival(cls, at: int, by: int) -> PathHistory:
-        """Return the history of a path that came to a free name with its directory."""
+        """Return the history of a path whose directory was moved to a free name."""
         history = cls(ABSENT)
         history.last_at, history.last_by = at, by
         return history
@@ -68,8 +74,9 @@ class PathHistory:
     def found(self, state: str, written: int = 0) -> None:
         """Record the state of the path after its last known change or write.
 
-        `written` is the time of the last write, or 0. Calls show only when a file was opened: `slow > a` empties the
-        file at once and may write much later. A state that cannot be read proves nothing.
+        `written` is the time of the last write, or 0. This time is needed because calls show only when a file was
+        opened: `slow > a` empties the file at once, but may write much later. A state that cannot be read proves
+        nothing.
         """
         self.state, self.unseen = state, None
         if state == UNREADABLE:
@@ -97,25 +104,29 @@ class PathHistory:
 
     @property
     def is_open(self) -> bool:
-        """Whether the path differs from its first state, as far as that is known."""
+        """Whether the path is known to differ from its first state."""
         return self.opened_at is not None
 
     @property
     def windows(self) -> list[Span]:
-        """The spans in which the path differed from its first state, with who began each."""
+        """The spans in which the path differed, each with the process that began it."""
         still: list[Span] = [] if self.opened_at is None else [(self.opened_at, None, self.opened_by)]
         return [*self.closed, *still]
 
 
 def is_as_found(state: str, found: str, *, must_be_same: bool) -> bool:
-    """Return whether a state equals `found`: directories do, unless `must_be_same`."""
+    """Return whether a state equals `found`.
+
+    Two directories count as equal, unless `must_be_same` is set.
+    """
     return state == found or (state[:1] == found[:1] == "d" and not must_be_same)
 
 
 class DisplacedPathHistory(PathHistory):
-    """The history of a path under the old name of a directory that had moved away.
+    """The history of a path below the old name of a moved directory.
 
-    Until the content of the moved directory is known, the path counts as new, and all calls about it are kept.
+    The path counts as new until the content of the moved directory is known. Until then, all calls about the path are
+    kept.
     """
 
     __slots__ = ("heard", "heard_before_back", "home", "left_at", "left_by")
@@ -128,7 +139,7 @@ class DisplacedPathHistory(PathHistory):
         self.heard_before_back: int | None = None
 
     def change(self, at: int, by: int, before: str) -> None:
-        """Record a change, and keep the call for `told_with`."""
+        """Record a change, and keep the call, because `told_with` replays it."""
         super().change(at, by, before)
         self.heard.append((at, by, before))
 
@@ -138,14 +149,14 @@ class DisplacedPathHistory(PathHistory):
         self.heard.append((at, by, None))
 
     def come_back(self, at: int, by: int) -> None:
-        """Record that the moved directory, with the path's first state, is back."""
+        """Record that the moved directory is back, with the path in its first state."""
         self.change(at, by, ABSENT)
         if self.heard_before_back is None:
             self.heard_before_back = len(self.heard)
 
     @property
     def held_when_back(self) -> str | None:
-        """The state of the path when the directory was back; None if it never came back."""
+        """The state of the path when the moved directory was back; None if it is not back."""
         if self.heard_before_back is None:
             return None
         later = self.heard[self.heard_before_back :]

@@ -1,7 +1,7 @@
-"""Command lines of the processes in a journal, which names them by thread number.
+"""The command lines of the processes that a journal names by thread number.
 
-The kernel reuses thread numbers, and a process may execute another program. So each change is recorded with an index,
-which identifies one program of one process.
+A thread number alone is not enough: the kernel reuses the numbers, and a process may execute another program. So each
+change is recorded with an index, which identifies one program of one process.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ class _Process:
 
 
 class ProcessNames:
-    """All processes of a journal in their order; index 0 stands for no process."""
+    """All processes of a journal, in order. Index 0 stands for no process."""
 
     def __init__(self) -> None:
         self._all = [_Process()]
         self._now: dict[int, int] = {}
 
     def with_number(self, thread: int) -> int:
-        """Return the index of the process that has a thread number now."""
+        """Return the index of the process that has this thread number at present."""
         if thread not in self._now:
             self._now[thread] = len(self._all)
             self._all.append(_Process())
         return self._now[thread]
 
     def begin(self, thread: int, command: str | None, parent: int | None) -> None:
-        """Record a process that began under a thread number, by a fork or by an exec.
+        """Record a process that has begun under a thread number by a fork or an exec.
 
-        `command` is None after a fork. `parent` is None after an exec that keeps the parent.
+        `command` may be None after a fork. `parent` is None after an exec that keeps the parent.
         """
         known = self._all[self.with_number(thread)]
         if known.command is not None or known.parent != NOBODY:
@@ -52,7 +52,7 @@ class ProcessNames:
     def command_of(self, who: int, unknown: str) -> str:
         """Return the command line of a process or its nearest ancestor, or `unknown`.
 
-        If a program ran itself as a child (git does), the outermost process of this program is named.
+        If a program ran itself as a child process, as git does, the outermost process of this program is named.
         """
         found: str | None = None
         for _ in range(_MOST_ABOVE):

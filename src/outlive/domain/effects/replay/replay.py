@@ -1,8 +1,8 @@
-"""The replay of a journal: it derives what a task touched.
+"""The replay of a journal, which derives the effects of a task.
 
-The journal records the state of a path before each change. So the state after a change is the one before the next
-change, or at the end. A window opens with the change after which a path is not as the task found it, and closes with
-the change after which the path is as found again.
+The journal records the state of a path before each change. So the state after a change is the state before the next
+change, or the state at the end. A window is a span in which a path differs from the state in which the task found it. A
+change that makes the path differ opens the window. A change that restores the path closes the window.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
     from outlive.domain.effects.replay.path_history import Look, Span
 
 UNSEEN = "-"
-_TOUCHED_OUTSIDE = "a directory came back that was changed outside of the tree: what is in it is not known"
+_TOUCHED_OUTSIDE = "a directory was changed outside of the tree and moved back into it: its content is not known"
 
 
 class Replay:
     """A journal that is read line by line, and the effects that follow from it."""
 
     def __init__(self, ignored: str) -> None:
-        """Prepare the replay without `ignored`, to which Outlive itself writes."""
+        """Prepare the replay. Leave out the directory `ignored`, to which Outlive writes."""
         self._ignored = ignored.rstrip("/") + "/"
         self._in = Repositories()
         self._histories: dict[str, PathHistory] = {}
         self._processes = ProcessNames()
         self._moves = DirectoryMoves()
         self._removed: dict[str, str] = {}
-        """The names of directories that were removed, or that a call tried to remove, by their first states."""
+        """The names of directories that a call removed, or tried to remove, by their states before this call."""
         self._touched_outside: set[str] = set()
-        """Directories that came back into the tree after something had happened to them outside of it."""
+        """Directories that came back into the tree after calls had named paths in them outside of the tree."""
         self._gaps: dict[str, None] = {}
         self._outside: dict[str, str] = {}
         self._remotes: dict[str, None] = {}
@@ -64,11 +64,14 @@ class Replay:
 
     @property
     def trees(self) -> tuple[str, ...]:
-        """The worktrees that the task worked in, or may have worked in."""
+        """The worktrees in which the task worked, or may have worked."""
         return self._in.tops
 
     def read(self, lines: Iterable[list[str]]) -> None:
-        """Read further lines: time, operation, thread, then states and paths in turn."""
+        """Read further lines.
+
+        A line has a time, an operation, a thread number, and then states and paths in turn.
+        """
         for at, operation, thread, *fields in lines:
             self._line(int(at), operation, int(thread), fields)
 
@@ -98,9 +101,10 @@ class Replay:
             self._operation(at, operation, self._processes.with_number(thread), fields)
 
     def _look_between(self, at: int, state: str, path: str, written: str = "") -> None:
-        """Record that a path was found restored, and that no process was writing to it.
+        """Record that a path was found restored while no process was writing to it.
 
-        A state that equals the one before the last call proves nothing: the call may not have taken effect yet.
+        A state that equals the state before the last call proves nothing, because the call may not have taken effect
+        yet.
         """
         history = self._histories.get(path)
         if history is not None and history.state != state == history.baseline:
@@ -108,21 +112,22 @@ class Replay:
             self._between.look(at, state, path)
 
     def _begin_again(self, *, is_observed: bool) -> None:
-        """Begin a further attempt, which finds the paths as the attempt before left them."""
+        """Begin a further attempt, which finds the paths as the earlier attempt left them."""
         for path, (_, state) in self._finals.held.items():
             if path in self._histories:
                 history = self._histories[path]
                 history.found(self._between.as_left(path, history.last_at, state)[0])
         if is_observed and self._why_unseen is not None:
-            self._gaps[f"an earlier attempt was not seen: {self._why_unseen}"] = None
+            self._gaps[f"an earlier attempt was not observed: {self._why_unseen}"] = None
 
     def _operation(self, at: int, operation: str, by: int, fields: list[str]) -> None:
         if operation == "make":
-            del fields[:-2]  # the file that gets a second name does not change
+            del fields[:-2]  # a link: only the new name is created, and the file itself does not change
         if operation == "mkdir" and fields[0][:1] == "d":
             return  # the directory exists already, so the call changes nothing
         for state, path in zip(fields[::2], fields[1::2], strict=False):
-            # For the rename of a directory, `is_directory` is False: the rename also moves the refs in the directory.
+            # For the rename of a directory, `is_directory` stays False, because the rename also moves the refs in the
+            # directory.
             is_directory = operation == "mkdir" or (operation == "remove" and state[:1] == "d")
             self._change(at, by, state, path, is_directory=is_directory)
             self._finals.taken.discard(path)
@@ -140,25 +145,28 @@ class Replay:
         """Record that a directory was moved to a free name, with all paths in it."""
         was, source, is_there, target = fields[:4]
         leaves, stays = self._in.is_told(source), self._in.is_told(target)
-        # Outside of the tree the state of the target may not have been read.
+        # If the target is outside of the tree, its state may not have been read.
         is_move = was[:1] == "d" and is_there in (ABSENT, ABSENT if stays else UNSEEN) if leaves else stays
         if not is_move:
             return
         if self._moves.count == MOST_MOVES:
-            self._gaps[f"more than {MOST_MOVES} directories were moved: what was in the others is not followed"] = None
+            self._gaps[f"more than {MOST_MOVES} directories were moved: the files in the others are not followed"] = (
+                None
+            )
             if stays and self._histories[target].baseline == ABSENT:
                 self._moves.add_unfollowed(at, by, target)
         elif not stays:
             self._moves.add_outside(at, by, source, target)
         elif not leaves:
             is_back = self._moves.is_back_from_outside(target)
-            # The kernel may have refused the move. Then the program removed and made again each file by its name.
+            # The kernel may have refused the move. Then the program copied the directory: it created and removed each
+            # file by its name.
             if is_back and self._moves.was_touched_outside(source) and not self._is_removed_from(target):
                 self._touched_outside.add(target)
             self._arrive(at, by, target, is_back=is_back, is_whole=False)
         else:
             taken, home = below(source, self._histories), self._histories.get(self._moves.home_of(source))
-            # If the task made the directory, calls have named all paths in it, and each path gets a history under its
+            # If the task made the directory, calls have named all paths in it. Then each path gets a history under its
             # new name. Any other directory has a history of its own, which stands for the paths in it.
             for path in taken if home is None or home.baseline == ABSENT else ():
                 name = target + path[len(source) :]
@@ -173,8 +181,8 @@ class Replay:
     def _arrive(self, at: int, by: int, directory: str, *, is_back: bool, is_whole: bool = True) -> None:
         """Record that a directory has arrived under a name.
 
-        With `is_whole`, the known paths below this name exist only from now on. With `is_back`, paths below it whose
-        first state is not known may have existed before.
+        With `is_whole`, the known paths below this name exist only from now on. With `is_back`, the directory is back
+        under its first name. Then a path below it may have existed before, even if the path's first state is not known.
         """
         for path in below(directory, self._histories) if is_back or is_whole else ():
             history = self._histories[path]
@@ -190,7 +198,7 @@ class Replay:
         elif operation == "unseen":
             self._why_unseen = word
             if self._is_observed:
-                self._gaps[f"a later attempt was not seen: {word}"] = None
+                self._gaps[f"a later attempt was not observed: {word}"] = None
         else:
             self._gaps[word] = None
             if operation == "unobserved":
@@ -219,7 +227,10 @@ class Replay:
         history.change(at, by, state)
 
     def _begin(self, path: str, state: str, now: int) -> PathHistory:
-        """Return a new history; complete that of the name before a directory's move."""
+        """Return a new history.
+
+        If a directory around the path has moved, this also completes the history of the path under its earlier name.
+        """
         if state == ABSENT:
             left = self._moves.left_from_above(path)
             if left is None or self._is_as_found(left[0]):
@@ -242,7 +253,10 @@ class Replay:
         return history is None or history.state == history.baseline
 
     def _seen(self, at: int, before: str, path: str, state: str = UNSEEN, _: str = "") -> None:
-        """Record a watched path's state; `before` is the one before the task, or `?`."""
+        """Record the state of a watched path.
+
+        `before` is the state before the task, or `?` if this state is not known.
+        """
         if path.startswith((self._ignored, *self._in.gits)):
             self._change(at, NOBODY, UNSEEN, path)
             return
@@ -251,13 +265,16 @@ class Replay:
         history.found(state)
 
     def end(self, at: int | None, changed_at: Callable[[str], int]) -> None:
-        """Set when the task ended (None if it runs): later changes are by others."""
+        """Set the time of the task's end, or None while the task runs.
+
+        Changes after this time were made by other processes.
+        """
         self._finals.end(at, changed_at)
 
     def left_open(self, look: Look) -> list[LeftPath]:
-        """Return the paths that are not as the task found them.
+        """Return the paths that are not in the state in which the task found them.
 
-        For an ended task, these are the paths that the task left changed, even if they have changed since.
+        For an ended task, these are the paths that the task left changed, even if they have changed again since.
         """
         self._find_ends(look)
         still = [
@@ -289,10 +306,10 @@ class Replay:
     ) -> tuple[Window, ...]:
         """Return the windows that are open now.
 
-        Paths that another process has changed or restored since the task's end are left out. If such a path has the
-        state in which the task left it, only a later write time (`written_at`) shows the change.
+        Paths that another process has changed or restored since the task's end are left out. Such a path may again have
+        the state in which the task left it. Then only a later time of its last write (`written_at`) shows the change.
 
-        Stashes are left out unless a session that is about to use the stash sets `with_stashes`.
+        Stashes are left out by default. A caller sets `with_stashes` for a session that is about to use the stash.
         """
         return windows_left(
             each
@@ -306,7 +323,7 @@ class Replay:
         return can_be_left(history.baseline)
 
     def _find_ends(self, look: Look) -> None:
-        """Find the state in which the task left each path; check unchecked paths now."""
+        """Find the state in which the task left each path. Check unchecked paths now."""
         for path, history in self._histories.items():
             at, final = self._finals.held.get(path, (history.last_at, ""))
             if not final or at < history.last_at:
@@ -319,13 +336,13 @@ class Replay:
             if is_anothers:
                 self._finals.forget_write(path)
             if self._is_watched and final != history.state:
-                history.last_at = at  # a watch may have missed the last change, but observed calls are complete
+                history.last_at = at  # a watch may have missed the last change; observed calls miss none
             history.found(final, self._finals.written_at(path))
         self._find_displaced(look)
         for path, history in self._histories.items():
             is_another = history.must_be_same and history.is_open and history.state[:1] == "d"
             if is_another and self._is_removed(history.baseline) and not self._in.is_git(path):
-                history.must_be_same = False  # all paths in the removed directory have been named
+                history.must_be_same = False  # calls have named all paths in the removed directory
                 history.found(history.state)
 
     def _find_displaced(self, look: Look) -> None:
@@ -334,41 +351,41 @@ class Replay:
             if isinstance(history, DisplacedPathHistory):
                 held = self._held_at_first(path, history, look)
                 if held == UNREADABLE:
-                    del self._histories[path]  # its directory is reported as changed
+                    del self._histories[path]  # the moved directory itself is reported as changed
                 else:
                     self._histories[path] = history.told_with(held)
 
     def _held_at_first(self, path: str, history: DisplacedPathHistory, look: Look) -> str:
-        """Return the first state of a path in a moved directory; else `UNREADABLE`."""
+        """Return the first state of a path in a moved directory, or `UNREADABLE`."""
         home = self._histories[history.home]
         if history.held_when_back is not None and home.state == home.baseline:
             return history.held_when_back
         if self._is_removed(home.baseline):
-            return ABSENT  # all paths in the directory were named before it could be removed
+            return ABSENT  # a directory can be removed only when it is empty, so calls have named all paths in it
         now = self._moves.name_now(history.home)
         if now and look(now, home.baseline) == home.baseline:
             return look(now + path[len(history.home) :], "")
         return UNREADABLE
 
     def _is_removed(self, directory: str) -> bool:
-        """Return whether a directory, identified by its first state, has been removed."""
+        """Return whether the directory with this first state has been removed."""
         history = self._histories.get(self._removed.get(directory, ""))
         return history is not None and history.state != directory
 
     def _is_removed_from(self, path: str) -> bool:
-        """Return whether the directory that first had this name was removed by this name."""
+        """Return whether the first directory of this name was removed under this name."""
         history = self._histories.get(path)
         return history is not None and self._removed.get(history.baseline) == path
 
     def effects(self, look: Look) -> Effects:
-        """Return everything that the task touched, as the task left it."""
+        """Return all effects of the task, with the paths as the task left them."""
         self._find_ends(look)
         outside = sorted(path for path in self._outside if not self._is_as_before(path, look))
         doubtful = {path for path, history in self._histories.items() if self._finals.is_doubtful(path, history)}
         doubts = doubts_of(self._histories.values(), len(doubtful - self._finals.late), len(self._finals.late))
         self._gaps |= dict.fromkeys(doubts)
         if any(path in self._touched_outside and not history.is_open for path, history in self._histories.items()):
-            self._gaps[_TOUCHED_OUTSIDE] = None  # a directory that still differs is reported as changed anyway
+            self._gaps[_TOUCHED_OUTSIDE] = None  # a directory that differs is reported as changed
         histories = sorted((path, history) for path, history in self._histories.items() if path not in self._in.kept)
         known = [(path, history) for path, history in histories if history.baseline not in (UNREADABLE, "s")]
         there = [(path, history) for path, history in known if history.baseline != ABSENT]
@@ -405,7 +422,10 @@ class Replay:
         return "unknown" if not self._is_observed else "partial" if self._gaps else "observed"
 
     def _is_as_before(self, path: str, look: Look) -> bool:
-        """Return whether an outside path is unchanged: its call failed or was undone."""
+        """Return whether a path outside of the project is unchanged.
+
+        The call that would have changed the path has failed or was undone.
+        """
         before = self._outside[path]
         found = self._finals.state_of(path) or look(path, STAT)
         return before != UNSEEN and found == before and not self._finals.is_removed_late(path, found)

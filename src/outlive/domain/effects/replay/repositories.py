@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class Repositories:
-    """The top, git directory and common directory of each repository."""
+    """The top, the git directory and the common directory of each repository."""
 
     def __init__(self) -> None:
         self._known: list[str] = []
@@ -17,15 +17,15 @@ class Repositories:
         self.gits: tuple[str, ...] = ()
         self.stashes: frozenset[str] = frozenset()
         self.kept: dict[str, str] = {}
-        """The worktree of each HEAD or stash, by its path: windows are reported for them as well."""
+        """The worktree of each HEAD or stash, by the path of its file. Windows are reported for these files as well."""
 
     def begin(self, roots: Sequence[str]) -> list[str]:
-        """Set an attempt's repositories; return all, with those of earlier attempts."""
+        """Set an attempt's repositories. Return all, including those of earlier attempts."""
         self._known = list(roots)
         return self._work_in([*self._known, *self._further])
 
     def come_to(self, roots: Sequence[str]) -> list[str]:
-        """Add a repository that the task came to later, and return all of them."""
+        """Add a repository in which the task worked later. Return all repositories."""
         self._further += roots
         return self._work_in([*self._known, *self._further])
 
@@ -39,7 +39,7 @@ class Repositories:
         return roots
 
     def is_told(self, path: str) -> bool:
-        """Return whether a path is in a worktree, or is a directory around a worktree."""
+        """Return whether a path is in a worktree, or is a directory around one."""
         return path.startswith(self.tops) or any(top.startswith(path + "/") for top in self.tops)
 
     def is_git(self, path: str) -> bool:

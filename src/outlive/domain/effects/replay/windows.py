@@ -1,4 +1,4 @@
-"""Windows: spans in which single paths were changed, joined by tree and time."""
+"""The join of single paths' spans to windows, by tree and time."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 
 def spans_of(histories: Sequence[tuple[str, PathHistory]]) -> Iterator[tuple[str, Span]]:
-    """Yield the spans in which single paths were not as the task found them.
+    """Yield the spans in which each path differed from its first state.
 
-    A directory that was made again has no closed span while a path below it has differed since before: its content is
-    not restored. A moved directory is kept, because no calls have named the paths in it.
+    If a directory was removed and created again, its span is left out if a path in it has differed since before the
+    removal, because the directory's content is not restored. The span of a moved directory is kept, because no calls
+    have named the paths in it.
     """
     since: dict[str, int] = {}
     for path, history in histories:
@@ -35,9 +36,9 @@ def spans_of(histories: Sequence[tuple[str, PathHistory]]) -> Iterator[tuple[str
 
 
 def moved_whole(histories: Mapping[str, PathHistory], is_removed: Callable[[str], bool]) -> frozenset[str]:
-    """Return the old and new names of directories that were moved with their content.
+    """Return the old and new names of directories that moved with their content.
 
-    A directory that was removed, or that the task made, is left out: its paths have all been named.
+    A directory that was removed, or that the task made, is left out, because calls have named all paths in it.
     """
     there = (
         (path, history)
@@ -50,7 +51,7 @@ def moved_whole(histories: Mapping[str, PathHistory], is_removed: Callable[[str]
 
 
 def by_whole(spans: Iterable[tuple[str, Span]], whole: frozenset[str]) -> Iterator[tuple[str, Span]]:
-    """Yield the spans, with moved directories in place of the open paths in them."""
+    """Yield the spans. A moved directory replaces the open spans of the paths in it."""
     for path, span in spans:
         yield (told_as(path, whole) if whole and span[1] is None else path), span
 
@@ -58,7 +59,7 @@ def by_whole(spans: Iterable[tuple[str, Span]], whole: frozenset[str]) -> Iterat
 def windows_of(
     spans: Iterable[tuple[str, Span]], tops: tuple[str, ...], heads: Mapping[str, str], command_of: _CommandOf
 ) -> tuple[Window, ...]:
-    """Return the windows of each tree and inner repository, ordered by beginning."""
+    """Return the windows of each tree and inner repository, in order of beginning."""
     by_top: dict[str, list[tuple[str, Span]]] = {}
     for path, span in spans:
         by_top.setdefault(tree_around(path, tops, heads), []).append((path, span))
@@ -73,7 +74,10 @@ def tree_around(path: str, tops: tuple[str, ...], heads: Mapping[str, str]) -> s
 
 
 def _windows_in(top: str, found: list[tuple[str, Span]], command_of: _CommandOf) -> Iterable[Window]:
-    """Yield the windows of one tree: overlapping spans, or all open ones, are one."""
+    """Yield the windows of one tree.
+
+    Overlapping closed spans are one window, and all open spans are one window.
+    """
     group: list[tuple[int, str, int]] = []
     still: list[tuple[int, str, int]] = []
     until = 0
