@@ -292,7 +292,7 @@ def test_hand_off_counts_open_windows_that_do_not_fit(bench: Bench, repo: Path) 
     handed = begin(bench, "s-1")["hand_off"]
     assert len(handed["open_windows"]) == 4
     assert handed["text"].count(" and not restored ") == 3
-    assert "and 1 more not as they were found: outlive gate" in handed["text"]
+    assert "and 1 more changed and not restored: outlive gate" in handed["text"]
     assert "4 more tasks of others run in this project" in handed["text"]
     (repo / "go").touch()
     bench.run("wait", *tasks)
