@@ -61,8 +61,9 @@ def plain(text: str) -> str:
         text = "".join(_without_escapes(text))
     if text.isascii():
         return text.translate(_STRIP)
-    # The text is translated line by line, because most lines are ASCII, and ASCII lines are translated much faster.
-    text = "\n".join([line.translate(_STRIP) for line in text.split("\n")])
+    # Most lines have nothing to remove, and this is found out much faster than they are translated.
+    lines = text.split("\n")
+    text = "\n".join([line if line.isascii() and line.isprintable() else line.translate(_STRIP) for line in lines])
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
