@@ -38,7 +38,7 @@ def is_harmful(character: str) -> bool:
 
 
 # The characters of every plane that has harmful ones.
-EVERYTHING = "".join(map(chr, (*range(0x11000), *range(0xE0000, 0xE0200))))
+EVERYTHING = "".join(map(chr, (*range(0x11000), *range(0x13400, 0x13460), *range(0xE0000, 0xE0200))))
 # Invisible characters that Unicode counts as letters or marks: fillers, joiners, variation selectors.
 FILLERS = frozenset(
     map(
@@ -54,6 +54,8 @@ FILLERS = frozenset(
             *range(0x180B, 0x1810),
             *range(0xFE00, 0xFE10),
             *range(0xE0100, 0xE01F0),
+            0x2800,
+            *range(0x13430, 0x13460),
         ),
     )
 )

@@ -48,13 +48,16 @@ _NAMES = (
     "(?:sub ?agent|agent message board) notification",
     "conversation (?:history|checkpoint)",
     "(?:previous|shared) conversation",
-    "invoke(?=\\s+name)",
+    "(?:invoke|parameter)(?=\\s+name)",
+    "(?:(?<=/)|(?<=/\\s))(?:invoke|parameter|output)(?=\\s{0,20}>)",
+    "(?:start|end) of turn",
     "proposed plan",
     "(?:collaboration|persistent) mode",
     "(?:permissions|skills|plugins|apps|mcp|model|managed developer|environments|custom) instructions",
     "(?:begin|end) (?:openclaw internal context|untrusted child result)",
     "(?:end )?external untrusted content",
     "[|](?:im start|im end|im sep|endoftext|eot id|(?:start|end) header id|system|user|assistant)[|]",
+    "[|](?:start|end|message|channel|constrain|call|return)[|]",
 )
 _NAME = "|".join(_NAMES).replace(" ?", "[-_\\s]{0,4}").replace(" ", "[-_\\s]{0,4}")
 # In JSON a newline may stand as `\n` and the slash as `\/`.
