@@ -310,7 +310,7 @@ def test_temporary_paths_do_not_count_unless_the_task_runs_there() -> None:
     assert touched("rm ${TMPDIR:-/tmp}/x; T=$(mktemp -t a.XXX); rm $T; T=`mktemp /tmp/a.XXX`; rm $T") == ""
     assert touched("cp a /tmp; cd /tmp && curl -O https://x/a; cd /tmp/lib && git init && git commit -m x") == ""
     assert touched("rm /tmp/x{1..9} /tmp/{a,b/c} /tmp/{..a,b..}") == ""
-    assert touched("rm /tmp/{a,../root/b}; rm /tmp/{..,a}/b") == "path:/tmp/{a,../root/b} path:/tmp/{..,a}/b"
+    assert touched("rm /tmp/{a,../root/b}; rm /tmp/{..,a}/b") == "path:/root/b path:/b"
     assert touched("T=$(mktemp ./a.XXX); rm $T") == "path:/w/a.XXX path:/w/a.XXX"
     project = "/tmp/project"  # noqa: S108 - named, not used
     inside = of_text("rm x; rm /tmp/y", project)
