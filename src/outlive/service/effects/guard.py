@@ -6,6 +6,8 @@ The guard blocks no command.
 
 from __future__ import annotations
 
+import os
+
 from outlive.bundle.attempt import AttemptFiles
 from outlive.domain.effects.predicted import may_take_away
 from outlive.domain.notices.hand_off_text import maybe_held_line, taking_words
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.bundle.home import Home
-    from outlive.domain.effects.predicted import Declared
+    from outlive.domain.effects.predicted import Declared, Touch
     from outlive.domain.tasks.task import Task
     from outlive.service.effects.wanted_paths import Wanted
     from outlive.service.effects.window_holders import Holder, Unsure
@@ -125,7 +127,7 @@ def _with_announced(home: Home, held: OpenWindows, found: Found, wanted: set[str
     unknown, coming = [], []
     for task in filter(is_announced, held.replayed):
         taking = None if task.id in known else taking_away(task)
-        if taking is None or not any(_is_in_one_tree(project_of(each.what), wanted) for each in taking.taken_away):
+        if taking is None or not any(_is_in_one_tree(_tree_of(each), wanted) for each in taking.taken_away):
             continue
         files = AttemptFiles(home.bundle(task.id), task.current.number)
         if task.state == "queued" or is_observed(files.effects):
@@ -159,7 +161,7 @@ def _with_foreign(ledger: SqliteLedger, answer: Answer, wanted: Callable[[], set
         from outlive.observe.predict.predict import declare  # noqa: PLC0415 - imported here, because few clients run such a command by themselves
 
         taking = declare(from_shell_text(one.seen.command).argv, one.seen.cwd)
-        if any(_is_in_one_tree(project_of(each.what), wanted()) for each in taking.taken_away):
+        if any(_is_in_one_tree(_tree_of(each), wanted()) for each in taking.taken_away):
             announced = Announced(
                 task=one.seen.id,
                 state="running" if one.state == "running" else "unknown",
@@ -189,6 +191,11 @@ def _find_holders_of(held: OpenWindows, wanted: Wanted) -> Found:
     unsure += unread.unsure
     most = {each.task: each for each in sorted(unsure, key=lambda each: each.paths) if each.task not in named_already}
     return Found(holders=tuple(found), unsure=tuple(most.values()))
+
+
+def _tree_of(taken: Touch) -> str:
+    """Return the tree in which a command takes files away."""
+    return project_of(taken.what) if taken.kind == "git" else os.path.realpath(taken.what)
 
 
 def _is_in_one_tree(tree: str, wanted: Iterable[str]) -> bool:
