@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.domain.effects.effects import Effects, Window
+    from outlive.domain.effects.predicted import Declared
     from outlive.domain.sessions.client_task import ClientTask
     from outlive.domain.tasks.task import Attempt, Task
 
@@ -41,10 +42,14 @@ class Overlap(Value):
     foreign: ClientTask | None = None
     """The command that a client ran in its own background. What the command wrote is not known."""
     windows: tuple[Window, ...] = ()
-    """Spans in which files that the other task had changed were not yet restored, while this task ran.
+    """Windows of the other task that were open while this task ran. This task may have read the changed content."""
+    taking: Declared | None = None
+    """What the other task takes away by its text, if it is not observed. Whether it did so meanwhile is not known."""
 
-    This task may have read the changed content.
-    """
+    @property
+    def is_inside(self) -> bool:
+        """Whether this task ran inside a window of the other task, or may have."""
+        return bool(self.windows) or self.taking is not None
 
 
 def shared_span(one: Task, other: Task) -> Span | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 
 from outlive.bundle.attempt import AttemptFiles
+from outlive.domain.effects.describe import taking_words
 from outlive.domain.effects.predicted import may_take_away
-from outlive.domain.notices.hand_off_text import maybe_held_line, taking_words
+from outlive.domain.notices.hand_off_text import maybe_held_line
 from outlive.domain.tasks.command import from_shell_text
 from outlive.domain.text.sanitize import masked
 from outlive.domain.value import Value
@@ -127,7 +128,7 @@ def _with_announced(home: Home, held: OpenWindows, found: Found, wanted: set[str
     unknown, coming = [], []
     for task in filter(is_announced, held.replayed):
         taking = None if task.id in known else taking_away(task)
-        if taking is None or not any(_is_in_one_tree(_tree_of(each), wanted) for each in taking.taken_away):
+        if taking is None or not any(is_in_one_tree(tree_of(each), wanted) for each in taking.taken_away):
             continue
         files = AttemptFiles(home.bundle(task.id), task.current.number)
         if task.state == "queued" or is_observed(files.effects):
@@ -161,7 +162,7 @@ def _with_foreign(ledger: SqliteLedger, answer: Answer, wanted: Callable[[], set
         from outlive.observe.predict.predict import declare  # noqa: PLC0415 - imported here, because few clients run such a command by themselves
 
         taking = declare(from_shell_text(one.seen.command).argv, one.seen.cwd)
-        if any(_is_in_one_tree(_tree_of(each), wanted()) for each in taking.taken_away):
+        if any(is_in_one_tree(tree_of(each), wanted()) for each in taking.taken_away):
             announced = Announced(
                 task=one.seen.id,
                 state="running" if one.state == "running" else "unknown",
@@ -193,12 +194,12 @@ def _find_holders_of(held: OpenWindows, wanted: Wanted) -> Found:
     return Found(holders=tuple(found), unsure=tuple(most.values()))
 
 
-def _tree_of(taken: Touch) -> str:
+def tree_of(taken: Touch) -> str:
     """Return the tree in which a command takes files away."""
     return project_of(taken.what) if taken.kind == "git" else os.path.realpath(taken.what)
 
 
-def _is_in_one_tree(tree: str, wanted: Iterable[str]) -> bool:
+def is_in_one_tree(tree: str, wanted: Iterable[str]) -> bool:
     """Return whether one of the paths `wanted` lies in a tree or contains it."""
     top = tree.rstrip("/") + "/"
     return any(f"{place}/".startswith(top) or top.startswith(place.rstrip("/") + "/") for place in wanted)
