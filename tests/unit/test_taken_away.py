@@ -55,7 +55,7 @@ def test_text_that_removes_and_restores_files_opens_a_window(text: str) -> None:
     ],
 )
 def test_text_that_does_not_restore_files_opens_no_window(text: str) -> None:
-    """A change that stays is no window."""
+    """A change that the text does not restore is no window."""
     assert not of_text(text).opens_window
 
 

@@ -26,7 +26,7 @@ _WRITTEN = {"rewritten": "written with the same content", "touched": "written, n
 
 
 def taking_words(taking: Declared) -> str:
-    """Return words about a command that moves or removes files, and may restore them."""
+    """Return words for a command whose text shows that it moves or removes files."""
     by = one_line(taking.taken_away[0].by, 60)
     if taking.opens_window:
         return f"by its text takes files away for a while ({by})"

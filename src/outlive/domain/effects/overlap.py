@@ -42,7 +42,10 @@ class Overlap(Value):
     foreign: ClientTask | None = None
     """The command that a client ran in its own background. What the command wrote is not known."""
     windows: tuple[Window, ...] = ()
-    """Windows of the other task that were open while this task ran. This task may have read the changed content."""
+    """Spans in which files that the other task had changed were not yet restored, while this task ran.
+
+    This task may have read the changed content.
+    """
     taking: Declared | None = None
     """What the other task takes away by its text, if it is not observed. Whether it did so meanwhile is not known."""
 

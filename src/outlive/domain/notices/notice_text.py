@@ -222,7 +222,7 @@ def when_it_ran(attempt: Attempt) -> str:
 
 
 def _beside(told: RenderedNotice) -> str:
-    """Return words that name the tasks with which a running task overlaps."""
+    """Return words that name the tasks that change the same tree as a running task."""
     writing = [each for each in told.overlaps if each.taking is None or each.paths]
     others = ", ".join(each.task for each in writing if each.task is not None and each.until is None)
     return f"WRITES IN THE SAME TREE as {others or 'another task that has ended since'}"

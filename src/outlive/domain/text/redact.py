@@ -73,9 +73,10 @@ def _mask_large(text: str, prefilter: Prefilter) -> str:
 
 
 def _mask_apart(lines: list[bytes], mask: Callable[[str], str]) -> list[bytes] | None:
-    """Return the lines, masked as one text; None if a line contains the separator.
+    """Return the lines after masking them as one text.
 
-    Equal lines are masked once, because a program may print the same line very often.
+    Returns None if a line contains the separator. Equal lines are masked once, because a program may print the same
+    line very often.
     """
     if not lines:
         return []

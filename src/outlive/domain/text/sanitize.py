@@ -38,7 +38,7 @@ _INVISIBLE = (
 )
 # The empty pattern of braille looks like a space. Plots that are made of braille need its width.
 _STRIP: dict[int, str | None] = {**dict.fromkeys(_INVISIBLE), 0x2800: " "}
-# The parts of escape sequences: the characters that begin a string, a CSI's parameters, and the
+# The parts of escape sequences: the characters that begin a string, the parameters of a CSI sequence, and the
 # intermediate characters, which select a character set.
 _STRINGS = "]PX^_"
 _INTERMEDIATES = "".join(map(chr, range(0x20, 0x30)))

@@ -60,10 +60,11 @@ _NAMES = (
     "[|](?:start|end|message|channel|constrain|call|return)[|]",
 )
 _NAME = "|".join(_NAMES).replace(" ?", "[-_\\s]{0,4}").replace(" ", "[-_\\s]{0,4}")
-# In JSON a newline may stand as `\n` and the slash as `\/`.
+# In JSON, a newline may be written as `\n` and a slash as `\/`.
 _BLANK = r"(?:\s|\\[nrt/])"
 _GAP = rf"{_BLANK}{{0,20}}"
-# `List<UserMessage>` contains a type, no tag. So directly after a word, a tag must have a slash or several words.
+# In `List<UserMessage>`, the text in brackets is a type and not a tag. So directly after a word, a tag must have a
+# slash or several words.
 _START = rf"(?:(?<!\w<)|(?={_GAP}/|[a-z]+[-_:\s]|[|]))"
 # The pattern for a text in lower case. It begins with one character, and tests one more before the names, so that a
 # search runs past ordinary text at the speed of memory.
@@ -98,7 +99,7 @@ def _replaced(
 
     `places` has the place in the text of each folded character. None means that the places are the same.
     """
-    from re import finditer  # noqa: PLC0415 - a launch shows nothing and could not afford it
+    from re import finditer  # noqa: PLC0415 - imported here, because a launch shows no text and `re` is slow to import
 
     kept: list[str] = []
     at = 0
@@ -114,7 +115,7 @@ def _replaced(
 
 def _folded(text: str) -> str:
     """Return the text in lower case, with look-alikes of ASCII characters as ASCII."""
-    from unicodedata import category, combining, normalize  # noqa: PLC0415 - only text with such characters needs it
+    from unicodedata import category, combining, normalize  # noqa: PLC0415 - imported here, because only text with such characters needs it
 
     table: dict[int, str] = {**_DASHES, **_BRACKETS, **_LOWER}
     for character in set(text):

@@ -41,7 +41,7 @@ class WordReader:
         return Word(text=text, literal=all(part.literal for part in parts))
 
     def words(self, node: Node, scope: Scope, depth: int) -> list[Word]:
-        """Return the words of an argument. A variable or braces may become several."""
+        """Return the words of an argument. A variable or braces may give several words."""
         if node.type == "concatenation" and any(self.source_of(child) == "{" for child in node.named_children):
             return self._braced(node, scope, depth)
         word = self(node, scope, depth)
