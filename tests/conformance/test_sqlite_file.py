@@ -23,6 +23,8 @@ from tests.unit.values import NOW
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from outlive.ledger.rows import Cell, Row
+
 FROZEN = Path(__file__).parent / "frozen"
 MIGRATIONS = Path(open_ledger.__file__).parent / "migrations"
 
@@ -194,6 +196,53 @@ def test_ledger_is_moved_aside_when_damage_is_found_inside_a_transaction(path: s
         ledger.tasks(Selection())
     (aside,) = put_aside(path)
     assert content(aside) == damaged
+
+
+def without(path: str, statement: str) -> None:
+    """Delete rows without their relatives, as if an older copy of the file stood beside a newer log."""
+    connection = apsw.Connection(path)
+    connection.execute(f"PRAGMA foreign_keys = 0; {statement}")
+    connection.close()
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM attempt", "DELETE FROM attempt WHERE number = 2"])
+def test_ledger_is_moved_aside_when_a_task_lacks_attempts(path: str, statement: str) -> None:
+    """An older copy of the file beside a newer log can be read, but lacks rows."""
+    with opened(path) as ledger:
+        launch = ended(ledger)
+        assert ledger.add_attempt(launch.id, current(ledger).current.but(number=2))
+    without(path, statement)
+    with opened(path) as ledger, pytest.raises(Broken, match=r"is damaged .* it was moved to"):
+        ledger.tasks(Selection())
+    assert len(put_aside(path)) == 1
+    with opened(path) as ledger:
+        assert list(ledger.tasks(Selection())) == []
+
+
+def test_ledger_is_moved_aside_when_an_attempt_lacks_its_task(path: str) -> None:
+    """A restore would otherwise fail for ever, because the attempt's row is taken."""
+    with opened(path) as ledger:
+        launch = ended(ledger)
+    without(path, "DELETE FROM task")
+    with opened(path) as ledger, pytest.raises(Broken, match=r"is damaged .* it was moved to"):
+        enqueued(ledger, launch.id)
+    assert len(put_aside(path)) == 1
+
+
+def test_task_deleted_while_it_is_read_is_no_damage(path: str) -> None:
+    """The row of the task was read before another process deleted it."""
+    with opened(path) as ledger, opened(path) as other:
+        kept, gone = enqueued(ledger, "tkept222"), enqueued(ledger, "tgone222")
+        select = ledger.select
+
+        def delete_meanwhile(query: str, cells: tuple[Cell, ...] = ()) -> list[Row]:
+            if cells == (gone.id,):
+                other.db.execute("DELETE FROM task WHERE id = ?", cells)
+            return select(query, cells)
+
+        ledger.select = delete_meanwhile  # type: ignore[method-assign]
+        assert [task.id for task in ledger.tasks(Selection())] == [kept.id]
+    assert put_aside(path) == []
 
 
 def test_damaged_ledgers_are_moved_to_different_names(path: str, tmp_path: Path) -> None:

@@ -55,6 +55,15 @@ def test_doctor_reports_every_path_that_works(bench: Bench, user: Path, client: 
     assert user.exists()
 
 
+def test_doctor_hints_at_install_only_for_clients_that_are_here(bench: Bench, user: Path) -> None:
+    """A user without Cursor is not told to install Outlive into it."""
+    (user / ".gemini").mkdir()
+    found = bench.json("doctor")["findings"]
+    hints = {each["of"]: each["hint"] for each in found if each["why"] == "not installed"}
+    absent = dict.fromkeys(("claude", "codex", "opencode", "openclaw", "cursor"), "")
+    assert hints == {**absent, "gemini": "outlive install --client gemini"}
+
+
 @pytest.mark.parametrize("text", ['{"hooks": ', None], ids=["no JSON", "no file"])
 def test_doctor_reports_a_configuration_that_cannot_be_read(bench: Bench, user: Path, text: str | None) -> None:
     """The doctor names an unreadable configuration file, and still examines the other clients."""

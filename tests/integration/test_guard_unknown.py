@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -66,6 +67,28 @@ def test_guard_answers_unknown_while_an_unobserved_task_may_hold_files(bench: Be
     (repo / "go").touch()
     bench.run("wait", task)
     assert bench.json("guard", "a.py")["clear"]
+
+
+@pytest.mark.parametrize("how", ["off", "compare"])
+@pytest.mark.parametrize(
+    ("away", "back"),
+    [("mv src{,.bak}", "mv src{.bak,}"), ("tar cf x.tar src; rm -rf src", "tar xf x.tar"), ("rm -rf src", "true")],
+)
+def test_guard_answers_unknown_while_a_directory_may_be_away(
+    bench: Bench, repo: Path, how: str, away: str, back: str
+) -> None:
+    """Only paths in the directory may be held. The text shows whether the directory comes back."""
+    Worktree(repo, new=False).commit(**{"src/b.py": "one\n"})
+    text = f"{away}; {until('go')}; {back}"
+    task = bench.launch(f"bash -c {shlex.quote(text)}", "--observe", how)
+    wait_until(lambda: not (repo / "src").exists(), "the directory to be away")
+    for words in (["src/b.py"], ["src"], ["--command", "cat src/b.py"], ["--command", "make"]):
+        answer = bench.json("guard", *words)
+        assert (answer["clear"], [each["task"] for each in answer["unknown"]]) == (False, [task]), words
+        assert answer["unknown"][0]["restores"] == (back != "true")
+    assert bench.json("guard", "a.py")["clear"]
+    (repo / "go").touch()
+    bench.run("wait", task)
 
 
 @pytest.mark.usefixtures("repo")

@@ -59,6 +59,47 @@ def test_command_inside_a_window_names_the_task_and_the_window(bench: Bench, rep
     assert [each["task"] for each in handed["ended"][0]["overlap"]] == [other]
 
 
+@pytest.mark.parametrize("how", ["off", "compare"])
+def test_command_names_an_unobserved_task_that_may_have_had_files_away(bench: Bench, repo: Path, how: str) -> None:
+    """The other task has a window by its text only. The words are those of the guard."""
+    begin(bench, "s-1")
+    early = bench.launch("cat a.py")
+    bench.run("wait", early)
+    other = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q", "--observe", how)
+    beside = bench.launch(until("go"), "--observe", how)
+    wait_until((repo / ".git/refs/stash").exists, "the stash")
+    words = "by its text takes files away for a while (git stash push -q)"
+    assert words in bench.run("guard", "a.py").stdout
+    inside = bench.launch("cat a.py", "--session", "s-1")
+    bench.run("wait", inside, "--no-ack")
+    (repo / "go").touch()
+    bench.run("wait", other, beside)
+    line = f"ran while {other} may have had files changed: not observed, {words}"
+    assert f"overlap   {line}" in bench.run("show", inside).stdout
+    (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
+    assert f"overlap: {line}" in notice["text"]
+    ((task, windows, by),) = [(each["task"], each["windows"], each["by_text"]) for each in notice["overlap"]]
+    assert (task, windows, by) == (other, [], "git stash push -q")
+    assert line in begin(bench, "s-1", "--source", "resume")["hand_off"]["text"]
+    assert bench.show(early)["overlap"] == []
+
+
+def test_unobserved_task_that_removes_a_directory_is_named_with_it(bench: Bench, repo: Path) -> None:
+    """A task that has succeeded was meant to remove the directory, and is not named."""
+    Worktree(repo, new=False).commit(**{"src/b.py": "one\n"})
+    other = bench.launch(f"rm -rf src; {until('go')}; exit $(cat go)", "--observe", "off")
+    wait_until(lambda: not (repo / "src").exists(), "the directory to be away")
+    inside = bench.launch("cat a.py")
+    bench.run("wait", inside)
+    line = (
+        f"ran while {other} may have had src changed: not observed, by its text takes files away and does not put them"
+    )
+    assert line in bench.run("show", inside).stdout
+    (repo / "go").write_text("0")
+    bench.run("wait", other)
+    assert bench.show(inside)["overlap"] == []
+
+
 def test_command_outside_a_window_has_no_overlap(bench: Bench, repo: Path) -> None:
     """A command that ran before the window, after it or in another directory reports no overlap."""
     begin(bench, "s-1")

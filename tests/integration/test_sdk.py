@@ -377,6 +377,10 @@ def test_session_object_works_as_the_session_commands(client: Outlive) -> None:
         client.session()
     with pytest.raises(UserError):
         session.begin("birth")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="is no path") as error:
+        session.edited(["a.py"])  # type: ignore[arg-type]
+    assert error.value.hint == "give each path by itself: edited('a.py', 'b.py')"
+    session.edited("a.py", Path("b.py"))
 
 
 def test_tasks_refuses_an_unknown_state(client: Outlive) -> None:

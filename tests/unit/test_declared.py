@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive.domain.effects.predicted import Declared, may_take_away
+from outlive.domain.effects.predicted import Declared
 from outlive.observe.predict.predict import declare
 from outlive.observe.shell import bash_grammar, commands
 from tests.unit.declared_corpus import CHANGES, OPAQUE, READS
@@ -310,7 +310,7 @@ def test_temporary_paths_do_not_count_unless_the_task_runs_there() -> None:
     assert touched("rm ${TMPDIR:-/tmp}/x; T=$(mktemp -t a.XXX); rm $T; T=`mktemp /tmp/a.XXX`; rm $T") == ""
     assert touched("cp a /tmp; cd /tmp && curl -O https://x/a; cd /tmp/lib && git init && git commit -m x") == ""
     assert touched("rm /tmp/x{1..9} /tmp/{a,b/c} /tmp/{..a,b..}") == ""
-    assert touched("rm /tmp/{a,../root/b}; rm /tmp/{..,a}/b") == "path:/tmp/{a,../root/b} path:/tmp/{..,a}/b"
+    assert touched("rm /tmp/{a,../root/b}; rm /tmp/{..,a}/b") == "path:/root/b path:/b"
     assert touched("T=$(mktemp ./a.XXX); rm $T") == "path:/w/a.XXX path:/w/a.XXX"
     project = "/tmp/project"  # noqa: S108 - named, not used
     inside = of_text("rm x; rm /tmp/y", project)
@@ -378,81 +378,6 @@ def test_programs_that_need_privileges_are_found(text: str) -> None:
 def test_other_programs_need_no_privileges(text: str) -> None:
     """The name of such a program in a message is no call."""
     assert not of_text(text).needs_privileges
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *(
-            "git stash && make; git stash pop",
-            "git stash push -u -m x; (make); git stash apply",
-            "git stash -q; git stash pop",
-            "trap 'git stash pop' EXIT; git stash; make",
-        ),
-        *("git checkout v1 && make && git checkout -", "git switch v1; make; git switch main", "git bisect run make"),
-        *("mv a b; make; mv b a", "cp a /tmp/b; make > a; cp /tmp/b a", "sed -i s/a/b/ x; make; git checkout x"),
-        *("git apply x; make; git apply -R x", "patch -p1 < x; make; patch -R -p1 < x", "git rebase -x make main"),
-        "for v in 1 2; do git checkout v$v; make; done",
-        *(
-            "git reset --hard HEAD~1 && pytest; git reset --hard ORIG_HEAD",
-            "git merge --no-commit a; git merge --abort",
-        ),
-        *("git revert -n HEAD && pytest; git reset --hard", "perl -pi -e s/a/b/ x; pytest; git reset --hard"),
-        *("git rebase main || git rebase --abort", "sed -E -i s/a/b/ x; pytest; git reset -q --hard"),
-    ],
-)
-def test_text_that_removes_and_restores_files_opens_a_window(text: str) -> None:
-    """`opens_window` is true, and the quick search `may_take_away` finds the text too."""
-    assert may_take_away(text)
-    assert of_text(text).opens_window
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("git stash", "git stash pop", "git checkout x", "mv a b; mv c d", "git stash list; git stash pop"),
-        *("sed -i s/a/b/ x", "cd a && git checkout x; cd ../b && git checkout y"),
-        *("git fetch && git reset --hard origin/main", "git reset -q; git add a; git reset -q b", "git merge a"),
-    ],
-)
-def test_text_that_does_not_restore_files_opens_no_window(text: str) -> None:
-    """A change that the text does not restore is no window."""
-    assert not of_text(text).opens_window
-
-
-@pytest.mark.parametrize(
-    ("text", "taken"),
-    [
-        ("git stash", ["git stash"]),
-        ("git stash push -u -- src && npm test", ["git stash push -u -- src"]),
-        ("make; git checkout main && make", ["git checkout main"]),
-        ("git checkout v1.0 -- src", ["git checkout v1.0 -- src"]),
-        ("git checkout -b fix origin/main", ["git checkout -b fix origin/main"]),
-        ("git switch -", ["git switch -"]),
-        ("git bisect start HEAD v1 && make", ["git bisect start HEAD v1"]),
-        ("git bisect run make test", ["git bisect run make test"]),
-        ("git fetch && git reset --hard origin/main", ["git reset --hard origin/main"]),
-        ("git clean -fdx", ["git clean -fdx"]),
-        ("git restore .", ["git restore ."]),
-        ("git rebase main", ["git rebase main"]),
-        ("git pull --rebase --autostash", ["git pull --rebase --autostash"]),
-        ("gh pr checkout 12 && npm test", ["gh pr checkout 12"]),
-        ("bash -c 'sleep 9; git -C sub stash'; make", ["git -C sub stash"]),
-        ("git stash; make; git stash pop", ["git stash"]),
-        *((text, []) for text in ("git stash list", "git stash pop", "git stash show -p", "git stash drop")),
-        *((text, []) for text in ("git checkout -b fix", "git switch -c fix", "git checkout", "git bisect log")),
-        *((text, []) for text in ("git reset", "git reset --soft HEAD~1", "git clean -nd", "git clean -d -n -f")),
-        *((text, []) for text in ("git restore --staged a", "git rebase --abort", "git pull", "git status")),
-        *((text, []) for text in ("echo git stash", "ssh host git stash", "gh pr list", "make clean")),
-    ],
-)
-def test_commands_that_take_files_away_are_found(text: str, taken: list[str]) -> None:
-    """`taken_away` has every such command, even if the text restores the files.
-
-    The quick search `may_take_away` must not rule the text out.
-    """
-    assert [each.by for each in of_text(text).taken_away] == taken
-    assert not taken or may_take_away(text)
 
 
 # --- texts that cannot be parsed ----------------------------------------------------------------

@@ -131,6 +131,16 @@ def test_prefilter_takes_time_in_proportion_to_the_length(engine: str) -> None:
         assert took[1] < 32 * max(took[0], 0.004), piece
 
 
+@pytest.mark.parametrize(("line", "count"), [("password=hunter2a", 400_000), ("machine password", 50_000)])
+def test_redact_masks_very_many_equal_lines_in_a_moment(line: str, count: int) -> None:
+    """A program may print the same line for hours, and equal lines are masked once."""
+    text = f"{line}\n" * count
+    began = time.process_time()
+    masked = redact(text)
+    assert time.process_time() - began < 4
+    assert masked == redact(f"{line}\n") * count
+
+
 @pytest.mark.parametrize(
     ("exact", "loose"),
     [

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlive.domain.text.sanitize import from_json, masked, one_line, plain, shown, to_json, visible
-from outlive.domain.text.wrapper_tags import json_without_wrapper_tags
+from outlive.domain.text.wrapper_tags import json_without_wrapper_tags, without_wrapper_tags
 from tests.deceptive import HARMLESS, KINDS, SECRET
 
 some = settings(max_examples=20, deadline=None)
@@ -38,7 +38,7 @@ def is_harmful(character: str) -> bool:
 
 
 # The characters of every plane that has harmful ones.
-EVERYTHING = "".join(map(chr, (*range(0x11000), *range(0xE0000, 0xE0200))))
+EVERYTHING = "".join(map(chr, (*range(0x11000), *range(0x13400, 0x13460), *range(0xE0000, 0xE0200))))
 # Invisible characters that Unicode counts as letters or marks: fillers, joiners, variation selectors.
 FILLERS = frozenset(
     map(
@@ -54,6 +54,8 @@ FILLERS = frozenset(
             *range(0x180B, 0x1810),
             *range(0xFE00, 0xFE10),
             *range(0xE0100, 0xE01F0),
+            0x2800,
+            *range(0x13430, 0x13460),
         ),
     )
 )
@@ -261,6 +263,28 @@ def test_json_without_wrapper_tags_is_the_same_value(kind: str) -> None:
     assert json.loads(safe) == json.loads(document)
     assert json_without_wrapper_tags(safe) == safe
     assert shown(safe) == safe or "ghp_" in safe or "hunter2" in safe
+
+
+def test_tags_are_found_in_ordinary_text_at_a_fraction_of_the_time_of_masking() -> None:
+    """A log has some brackets and some characters that are not ASCII. The search skips everything between them."""
+    lines = ["2026-06-21 12:00:00 worker 7 expected <int> and got a string of 40 characters", *["compiled ok"] * 20]
+    for extra, times in (("", 40), ("\u2713", 12)):
+        text = "\n".join([lines[0] + extra, *lines[1:]] * 10_000)
+        began = time.process_time()
+        text.lower()
+        reading = time.process_time() - began
+        began = time.process_time()
+        assert without_wrapper_tags(text) == text
+        assert time.process_time() - began < times * max(reading, 0.002), extra
+
+
+@pytest.mark.parametrize("piece", ["<", "<" + " " * 20, "</", "<\n", "<a ", "<tool-use-", "<" + "\\n" * 20])
+def test_tags_are_not_searched_for_seconds_in_a_text_of_brackets(piece: str) -> None:
+    """The time must not depend on the spaces between a bracket and the next word."""
+    text = (piece * 1_000_000)[:1_000_000]
+    began = time.process_time()
+    assert without_wrapper_tags(text) == text
+    assert time.process_time() - began < 1.5
 
 
 def test_visible_shows_invisible_characters_as_escapes() -> None:

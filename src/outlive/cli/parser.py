@@ -10,7 +10,7 @@ from outlive.domain.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from typing import Any
 
 
@@ -97,9 +97,7 @@ def parse(command: Command, argv: list[str]) -> Given:
                 raise UserError(f"{name} takes no value", _see(command))
             found[option.key] = True
             continue
-        if not equals and not queue:
-            raise UserError(f"{name} needs a value: {option.metavar}", _see(command))
-        value = _value(option, attached if equals else queue.pop(0))
+        value = _value(option, attached if equals else _next_word(command, option, queue, known))
         if option.repeat:
             found[option.key].append(value)
         else:
@@ -114,6 +112,20 @@ def _given(command: Command, found: dict[str, Any], words: list[str], after: lis
     if words and command.refuses_words and not found[HELP.key]:
         raise UserError(f"{command.name} takes no words", _see(command))
     return Given(found, words, after)
+
+
+def _next_word(command: Command, option: Option, queue: list[str], known: Collection[str]) -> str:
+    """Return the word after an option, which is its value.
+
+    Raises `UserError` if there is none, or if the next option follows because the value was forgotten.
+    """
+    if not queue:
+        raise UserError(f"{option.name} needs a value: {option.metavar}", _see(command))
+    word = queue.pop(0)
+    if word == "--" or word.partition("=")[0] in known:
+        hint = f"if {word} is the value, write {option.name}={word}"
+        raise UserError(f"{option.name} needs a value ({option.metavar}), and {word} follows", hint)
+    return word
 
 
 def _value(option: Option, text: str) -> Any:

@@ -131,6 +131,15 @@ class LedgerFile:
         except apsw.Error as error:
             raise self.failure(error) from error
 
+    def check_consistent(self, task: str) -> None:
+        """Raise the error for a damaged ledger if a recorded task lacks attempts."""
+        try:
+            is_damaged = open_ledger.lacks_attempts(self.db, task)
+        except apsw.Error as error:
+            raise self.failure(error) from error
+        if is_damaged:
+            raise self.failure(apsw.CorruptError(f"task {task} lacks attempts"))
+
     def write(self) -> Write:
         """Return a context for a write transaction, or for a part of the one around it."""
         return Write(self)
@@ -147,7 +156,9 @@ class LedgerFile:
 
         If the ledger was opened with `create`, a damaged file is moved aside.
         """
-        if open_ledger.is_damage(error):
+        if open_ledger.is_damage(error) or (
+            isinstance(error, apsw.ConstraintError) and open_ledger.is_inconsistent(self.db)
+        ):
             self.db.close()
             (self._lender or self).log_pages = 0
             if not self._may_create:

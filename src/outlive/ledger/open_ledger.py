@@ -49,6 +49,9 @@ _REBUILD = (
 PATIENCE_S = 10
 _PATIENCE_TRIES = PATIENCE_S * 50
 _impatient_after: float | None = None
+# An older copy of the file beside a newer log gives a database that SQLite can read, but whose tables do not fit.
+_LACKS_ATTEMPTS = "SELECT 1 FROM task WHERE attempt > (SELECT count(*) FROM attempt WHERE attempt.task = task.id)"
+_ATTEMPT_WITHOUT_TASK = "SELECT 1 FROM attempt WHERE NOT EXISTS (SELECT 1 FROM task WHERE task.id = attempt.task)"
 _DESCRIPTORS = 6  # the file, its log, its index, their directory, and two spare ones
 
 # The length in pages at which Outlive checkpoints the log. SQLite's defaults do not fit, because usually no other
@@ -306,6 +309,21 @@ def is_damage(error: apsw.Error) -> bool:
     return isinstance(error, (apsw.NotADBError, apsw.CorruptError))
 
 
+def lacks_attempts(connection: apsw.Connection, task: str) -> bool:
+    """Return whether a task is recorded without all its attempts."""
+    # The plus makes SQLite read the table: a damaged index may lack the task.
+    return bool(connection.execute(f"{_LACKS_ATTEMPTS} AND +id = ?", (task,)).fetchall())
+
+
+def is_inconsistent(connection: apsw.Connection) -> bool:
+    """Return whether tasks lack attempts, or attempts lack their task."""
+    query = f"SELECT EXISTS ({_LACKS_ATTEMPTS}) OR EXISTS ({_ATTEMPT_WITHOUT_TASK})"
+    try:
+        return bool(connection.execute(query).fetchall()[0][0])
+    except apsw.Error as error:
+        return is_damage(error)
+
+
 def damaged(path: str, error: apsw.Error) -> OutliveError:
     """Return the error for a damaged ledger that stays in place.
 
@@ -351,7 +369,7 @@ def _is_damaged(path: str) -> bool:
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        return bool(connection.pragma("quick_check", 1) != "ok")
+        return bool(connection.pragma("integrity_check", 1) != "ok") or is_inconsistent(connection)
     except apsw.Error as error:
         return is_damage(error)
     finally:

@@ -96,7 +96,7 @@ _EVIDENCE = """
 _DELIVERED = """
     SELECT notice, sink, delivery.state, delivery.tries, delivery.last_error
     FROM delivery JOIN notice ON notice.id = delivery.notice WHERE task = ? ORDER BY notice.seq, sink"""
-_TASK = f"SELECT {rows.TASK_COLUMNS}, (SELECT lineage FROM session WHERE seq = task.origin) FROM task"
+_TASK = f"SELECT {rows.TASK_COLUMNS}, attempt, (SELECT lineage FROM session WHERE seq = task.origin) FROM task"
 _ATTEMPTS = f"SELECT {rows.ATTEMPT_COLUMNS} FROM attempt WHERE task = ? ORDER BY number"
 _LIVE = "id IN (SELECT task FROM attempt WHERE state IN ('queued', 'running'))"
 _UNSETTLED = f"{_TASK} WHERE {_LIVE} ORDER BY seq"
@@ -360,6 +360,11 @@ class SqliteLedger(LedgerFile):
     def _tasks(self, query: str, cells: tuple[rows.Cell, ...]) -> list[Task]:
         tasks = []
         for row in self.select(query, cells):
+            *launch, newest, lineage = row
             attempts = tuple(map(rows.attempt_from, self.select(_ATTEMPTS, (row[0],))))
-            tasks.append(Task(launch=rows.launch_from(row[:-1]), attempts=attempts, lineage=row[-1]))
+            if len(attempts) >= newest:
+                tasks.append(Task(launch=rows.launch_from(tuple(launch)), attempts=attempts, lineage=lineage))
+            else:
+                # Usually the task was deleted after its row was read. If it is still there, the file is damaged.
+                self.check_consistent(row[0])
         return tasks

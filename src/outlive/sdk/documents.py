@@ -205,6 +205,7 @@ class OverlapDocument(TypedDict):
     until: str | None
     windows: list[WindowDocument]
     windows_in_all: int
+    by_text: str | None
 
 
 class TaskOfHandOff(TaskDocument):

@@ -89,9 +89,11 @@ class Session:
 
         If a task changed the same files at the same time, its report names them.
         """
-        lineage.note_edits(
-            self._home, self.name, self.project, current_directory(os.environ), [os.fspath(path) for path in paths]
-        )
+        for path in paths:
+            if not isinstance(path, (str, os.PathLike)):
+                raise UserError(f"{path!r} is no path", "give each path by itself: edited('a.py', 'b.py')")
+        names = [os.fsdecode(path) for path in paths]
+        lineage.note_edits(self._home, self.name, self.project, current_directory(os.environ), names)
 
     def inbox(self, *, acknowledge: bool = False) -> list[NoticeDocument]:
         """Return the notices that the session has not received yet, each once.

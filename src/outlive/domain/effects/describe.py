@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.domain.effects.effects import Effects, Window
+    from outlive.domain.effects.predicted import Declared
 
 _WHO, _BRIEF = "nobody knows who did it", "changes of less than 0.1 s may be missing"
 _MOST_NAMED = 3
@@ -22,6 +23,14 @@ _WIDEST_NAME = 80
 # The words for files that were written and whose content is the same, or may be the same. Every other file is called
 # "changed".
 _WRITTEN = {"rewritten": "written with the same content", "touched": "written, nobody knows whether changed,"}
+
+
+def taking_words(taking: Declared) -> str:
+    """Return words for a command whose text shows that it moves or removes files."""
+    by = one_line(taking.taken_away[0].by, 60)
+    if taking.opens_window:
+        return f"by its text takes files away for a while ({by})"
+    return f"by its text takes files away and does not put them back ({by})"
 
 
 def summary_of(effects: Effects, now: datetime) -> str:

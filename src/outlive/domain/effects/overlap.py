@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.domain.effects.effects import Effects, Window
+    from outlive.domain.effects.predicted import Declared
     from outlive.domain.sessions.client_task import ClientTask
     from outlive.domain.tasks.task import Attempt, Task
 
@@ -45,6 +46,13 @@ class Overlap(Value):
 
     This task may have read the changed content.
     """
+    taking: Declared | None = None
+    """What the other task takes away by its text, if it is not observed. Whether it did so meanwhile is not known."""
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether this task ran inside a window of the other task, or may have."""
+        return bool(self.windows) or self.taking is not None
 
 
 def shared_span(one: Task, other: Task) -> Span | None:

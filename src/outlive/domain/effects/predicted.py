@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # A command without any of these strings is not expected to change files of others, so its text need not be parsed.
 _LETTERS = (
     *("stash", "checkout", "switch", "restore", "bisect", "rebase", "reset", "abort", "apply", "patch", "clean"),
-    *("mv ", "cp ", "ln "),
+    *("mv ", "cp ", "ln ", "rm -", "read-tree"),
 )
 
 TOUCH_KINDS = ("path", "git", "packages", "container", "database", "remote", "service", "unknown")
@@ -49,7 +49,8 @@ class Declared(Value):
     taken_away: tuple[Touch, ...] = ()
     """The commands that change files that they did not write, such as a stash or a checkout, in the order of the text.
 
-    In each entry, `what` is the directory, and `opens_window` is True if the command is meant to restore the files.
+    The kind is `git` with the directory that git is called in, or `path` with a directory that is removed.
+    `opens_window` is True if the command is meant to restore the files.
     """
 
     @property

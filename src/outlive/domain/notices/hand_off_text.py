@@ -7,7 +7,7 @@ Ten tasks fit into 3 KB. With more tasks, each line is shorter. With very many t
 
 from __future__ import annotations
 
-from outlive.domain.effects.describe import few_names, how_long, summary_of
+from outlive.domain.effects.describe import few_names, how_long, summary_of, taking_words
 from outlive.domain.effects.path_summary import without_filled
 from outlive.domain.notices.notice_text import cut_bytes, frame, how_it_ended, ran_beside, ran_inside
 from outlive.domain.text.sanitize import one_line
@@ -257,7 +257,7 @@ def _line(line: Line, width: int, now: datetime) -> str:
     head = f"  {task.id}{' (of an earlier session)' if line.earlier else ''} {how}: "
     room = width - len(head)
     what = one_line(task.launch.command, max(room // 2, 20))
-    news = [ran_inside(each, task.launch.project) for each in line.overlaps if each.windows][:1]
+    news = [ran_inside(each, task.launch.project) for each in line.overlaps if each.is_inside][:1]
     news += [ran_beside(each.foreign) for each in line.overlaps if each.foreign is not None][:1]
     news += [line.drift.summary] if line.drift is not None and line.drift.moved else []
     if line.effects is not None and not line.effects.is_empty:
@@ -282,14 +282,6 @@ def _whole_parts(sentence: str, width: int) -> str:
     while len(parts) > 1 and len("; ".join(parts)) > width:
         parts.pop()
     return one_line("; ".join(parts), width)
-
-
-def taking_words(taking: Declared) -> str:
-    """Return words for a command whose text shows that it moves or removes files."""
-    by = one_line(taking.taken_away[0].by, 60)
-    if taking.opens_window:
-        return f"by its text takes files away for a while ({by})"
-    return f"by its text takes files away and does not put them back ({by})"
 
 
 def _declared(task: Task) -> str:

@@ -7,7 +7,7 @@ event, and neither user input nor consent.
 
 from __future__ import annotations
 
-from outlive.domain.effects.describe import few_names, how_long, summary_of
+from outlive.domain.effects.describe import few_names, how_long, summary_of, taking_words
 from outlive.domain.effects.path_summary import without_filled
 from outlive.domain.tasks.evidence import EXIT_UNKNOWN, UNANSWERED
 from outlive.domain.tasks.lost_meaning import lost_clause, lost_hint
@@ -223,7 +223,8 @@ def when_it_ran(attempt: Attempt) -> str:
 
 def _beside(told: RenderedNotice) -> str:
     """Return words that name the tasks that change the same tree as a running task."""
-    others = ", ".join(each.task for each in told.overlaps if each.task is not None and each.until is None)
+    writing = [each for each in told.overlaps if each.taking is None or each.paths]
+    others = ", ".join(each.task for each in writing if each.task is not None and each.until is None)
     return f"WRITES IN THE SAME TREE as {others or 'another task that has ended since'}"
 
 
@@ -231,15 +232,19 @@ def overlap_lines(overlaps: Sequence[Overlap], project: str) -> list[str]:
     """Return lines about the first overlaps, and a line that counts the others."""
     lines = []
     for each in overlaps[:_OVERLAPS_SHOWN]:
-        if each.paths or not each.windows:
+        if each.paths or not each.is_inside:
             lines.append(_overlap(each, project))
-        if each.windows:
+        if each.is_inside:
             lines.append(ran_inside(each, project))
     return lines + [f"{len(overlaps) - _OVERLAPS_SHOWN} more"] * (len(overlaps) > _OVERLAPS_SHOWN)
 
 
 def ran_inside(overlap: Overlap, project: str) -> str:
     """Return words such as `ran while t7k2 had src/a.py changed (git stash push)`."""
+    if overlap.taking is not None and not overlap.windows:
+        removed = [each.what for each in overlap.taking.taken_away if each.kind == "path"]
+        what = few_names(removed, project) if removed else "files"
+        return f"ran while {overlap.task} may have had {what} changed: not observed, {taking_words(overlap.taking)}"
     paths = without_filled(dict.fromkeys(path for window in overlap.windows for path in window.paths))
     scopes = {path: window.scope for window in overlap.windows for path in window.paths}
     by = one_line(overlap.windows[0].by, _NARROW)

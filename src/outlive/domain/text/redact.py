@@ -75,10 +75,17 @@ def _mask_large(text: str, prefilter: Prefilter) -> str:
 def _mask_apart(lines: list[bytes], mask: Callable[[str], str]) -> list[bytes] | None:
     """Return the lines after masking them as one text.
 
-    Returns None if a line contains the separator.
+    Returns None if a line contains the separator. Equal lines are masked once, because a program may print the same
+    line very often.
     """
-    found = mask(_APART.join(lines).decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass").split(_APART)
-    return found if len(found) == len(lines) or not lines else None
+    if not lines:
+        return []
+    unique = list(dict.fromkeys(lines))
+    found = mask(_APART.join(unique).decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass").split(_APART)
+    if len(found) != len(unique):
+        return None
+    masked_as = dict(zip(unique, found, strict=True))
+    return [masked_as[line] for line in lines]
 
 
 def _without_keys(text: str, *, has_sign: bool) -> str:

@@ -27,6 +27,7 @@ _INVISIBLE = (
     # format characters of shorthand and of musical notation
     *range(0x1BCA0, 0x1BCA4),
     *range(0x1D173, 0x1D17B),
+    *range(0x13430, 0x13460),  # those of hieroglyphs
     # fillers, joiners and selectors, which are invisible and can carry a hidden message
     *(0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0),
     *range(0x180B, 0x1810),
@@ -35,7 +36,8 @@ _INVISIBLE = (
     *range(0xFFF0, 0xFFF9),
     *range(0xE0000, 0xE1000),
 )
-_STRIP = dict.fromkeys(_INVISIBLE)
+# The empty pattern of braille looks like a space. Plots that are made of braille need its width.
+_STRIP: dict[int, str | None] = {**dict.fromkeys(_INVISIBLE), 0x2800: " "}
 # The parts of escape sequences: the characters that begin a string, the parameters of a CSI sequence, and the
 # intermediate characters, which select a character set.
 _STRINGS = "]PX^_"
@@ -61,8 +63,9 @@ def plain(text: str) -> str:
         text = "".join(_without_escapes(text))
     if text.isascii():
         return text.translate(_STRIP)
-    # The text is translated line by line, because most lines are ASCII, and ASCII lines are translated much faster.
-    text = "\n".join([line.translate(_STRIP) for line in text.split("\n")])
+    # Most lines have nothing to remove, and this is found out much faster than they are translated.
+    lines = text.split("\n")
+    text = "\n".join([line if line.isascii() and line.isprintable() else line.translate(_STRIP) for line in lines])
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -26,6 +26,8 @@ _LOOKAROUNDS = ("(?=", "(?!", "(?<=", "(?<!")
 _NETRC_NAMES = (b"machine", b"login", b"account", b"default")
 _NETRC_NEAR = 4096
 """The number of bytes before a `password` that are searched for the rest of its netrc entry."""
+_NETRC_CLOSE = 128
+"""The number of bytes that are searched first. They nearly always have all the words."""
 _NETRC_WORDS = 8
 """The largest number of words before the password of an entry: seven, and one more that may be incomplete."""
 _BLANK = b" \t\n\r\v\f"
@@ -236,9 +238,12 @@ def _netrc_entries(data: bytes) -> Iterator[Span]:
         begin = max(0, at - _NETRC_NEAR)
         near = data[begin:at]
         last = near.rsplit(None, 2)[-2:]
-        is_cut = begin > 0 and len(near.split()) < _NETRC_WORDS
+        is_cut = begin > 0 and len(near.rsplit(None, _NETRC_WORDS)) < _NETRC_WORDS
         if is_cut or b"\\" in b"".join(last) or any(each.endswith(_NETRC_NAMES) for each in last):
-            words = [each.start() for each in word.finditer(near)]
+            close = max(0, len(near) - _NETRC_CLOSE)
+            words = [each.start() for each in word.finditer(near, close)]
+            if len(words) <= _NETRC_WORDS:  # the first of them may be incomplete
+                words = [each.start() for each in word.finditer(near)]
             first = 0 if is_cut else words[-_NETRC_WORDS:][0]
             yield _line_at(data, begin + first)[0], _line_at(data, following.end())[1]
 

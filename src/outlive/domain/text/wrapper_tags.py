@@ -23,6 +23,7 @@ _CONFUSABLE = str.maketrans(
 # This character replaces an accent or a stroke in a folded text. No text that is shown contains it.
 _MARK = "\0"
 _DASHES = dict.fromkeys((*range(0x2010, 0x2016), 0x2212, 0x2043, 0xFE58, 0xFE63, 0xFF0D), "-")
+_LOWER = {code: chr(code + 32) for code in range(ord("A"), ord("Z") + 1)}
 _BRACKETS = {**dict.fromkeys(map(ord, _OPENING), "<"), **dict.fromkeys(map(ord, _CLOSING), ">")}
 
 # The tags of Claude Code, Codex, Gemini CLI, OpenCode and OpenClaw. The words of a tag may be separated by
@@ -47,67 +48,76 @@ _NAMES = (
     "(?:sub ?agent|agent message board) notification",
     "conversation (?:history|checkpoint)",
     "(?:previous|shared) conversation",
-    "invoke(?=\\s+name)",
+    "(?:invoke|parameter)(?=\\s+name)",
+    "(?:(?<=/)|(?<=/\\s))(?:invoke|parameter|output)(?=\\s{0,20}>)",
+    "(?:start|end) of turn",
     "proposed plan",
     "(?:collaboration|persistent) mode",
     "(?:permissions|skills|plugins|apps|mcp|model|managed developer|environments|custom) instructions",
     "(?:begin|end) (?:openclaw internal context|untrusted child result)",
     "(?:end )?external untrusted content",
     "[|](?:im start|im end|im sep|endoftext|eot id|(?:start|end) header id|system|user|assistant)[|]",
+    "[|](?:start|end|message|channel|constrain|call|return)[|]",
 )
 _NAME = "|".join(_NAMES).replace(" ?", "[-_\\s]{0,4}").replace(" ", "[-_\\s]{0,4}")
 # In JSON, a newline may be written as `\n` and a slash as `\/`.
-_GAP = r"(?:\s|\\[nrt/]){0,20}"
+_BLANK = r"(?:\s|\\[nrt/])"
+_GAP = rf"{_BLANK}{{0,20}}"
 # In `List<UserMessage>`, the text in brackets is a type and not a tag. So directly after a word, a tag must have a
 # slash or several words.
-_START = rf"(?:(?<!\w)<|<(?={_GAP}/|[a-z]+[-_:\s]|[|]))"
-TAG = rf"{_START}(?={_GAP}/?{_GAP}(?:{_NAME})(?![\w.:-])[^<>]{{0,200}}(?P<end>>)?)"
+_START = rf"(?:(?<!\w<)|(?={_GAP}/|[a-z]+[-_:\s]|[|]))"
+# The pattern for a text in lower case. It begins with one character, and tests one more before the names, so that a
+# search runs past ordinary text at the speed of memory.
+_REST = rf"{_BLANK}{{0,40}}(?:/{_GAP})?(?=[a-z|])(?:{_NAME})(?![\w.:-])[^<>]{{0,200}}(?P<end>>)?"
+TAG = rf"<(?=[\s\\/a-z|]){_START}(?={_REST})"
 
 
 def without_wrapper_tags(text: str) -> str:
     """Return the text with square brackets instead of angle brackets around all tags."""
     if text.isascii():
-        return _squared(text, text) if "<" in text else text
+        return _replaced(text, text.lower()) if "<" in text else text
     if not any(bracket in text for bracket in _OPENING):
         return text
     folded = _folded(text)
     if _MARK not in folded:
-        return _squared(text, folded)
+        return _replaced(text, folded)
     places = [at for at, character in enumerate(folded) if character != _MARK]
-    return _squared(text, folded.replace(_MARK, ""), places)
+    return _replaced(text, folded.replace(_MARK, ""), places=places)
 
 
 def json_without_wrapper_tags(document: str) -> str:
     r"""Return an ASCII JSON document with the same values and escaped tags (`\u003c`)."""
     if "<" not in document:
         return document
-    from re import IGNORECASE, sub  # noqa: PLC0415 - imported here, because a launch shows no text and `re` is slow to import
-
-    return sub(TAG, r"\\u003c", document, flags=IGNORECASE)
+    return _replaced(document, document.lower(), opening="\\u003c", closing=">")
 
 
-def _squared(text: str, folded: str, places: Sequence[int] | None = None) -> str:
-    """Return the text with square brackets where the folded text has a tag.
+def _replaced(
+    text: str, folded: str, *, places: Sequence[int] | None = None, opening: str = "[", closing: str = "]"
+) -> str:
+    """Return the text with other brackets where the folded text has a tag.
 
     `places` has the place in the text of each folded character. None means that the places are the same.
     """
-    from re import IGNORECASE, finditer  # noqa: PLC0415 - imported here, so that a launch does not load `re`
+    from re import finditer  # noqa: PLC0415 - imported here, because a launch shows no text and `re` is slow to import
 
-    characters: list[str] | None = None
-    for match in finditer(TAG, folded, IGNORECASE):
-        characters = list(text) if characters is None else characters
-        for group, bracket in ((0, "["), ("end", "]")):
+    kept: list[str] = []
+    at = 0
+    for match in finditer(TAG, folded):
+        for group, bracket in ((0, opening), ("end", closing)):
             if match[group] is not None:
-                at = match.start(group)
-                characters[at if places is None else places[at]] = bracket
-    return text if characters is None else "".join(characters)
+                start = match.start(group)
+                start = start if places is None else places[start]
+                kept += (text[at:start], bracket)
+                at = start + 1
+    return "".join((*kept, text[at:])) if kept else text
 
 
 def _folded(text: str) -> str:
-    """Return the text with each character replaced by the ASCII one that it resembles."""
+    """Return the text in lower case, with look-alikes of ASCII characters as ASCII."""
     from unicodedata import category, combining, normalize  # noqa: PLC0415 - imported here, because only text with such characters needs it
 
-    table: dict[int, str] = {**_DASHES, **_BRACKETS}
+    table: dict[int, str] = {**_DASHES, **_BRACKETS, **_LOWER}
     for character in set(text):
         if category(character) in {"Mn", "Me"}:
             table[ord(character)] = _MARK
@@ -115,4 +125,5 @@ def _folded(text: str) -> str:
             parts = normalize("NFKD", character.lower()) or character
             if all(map(combining, parts[1:])):
                 table[ord(character)] = parts[0].translate(_CONFUSABLE)
-    return text.translate(table)
+    # Most lines are ASCII, for which `lower` is much faster and gives the same.
+    return "\n".join([line.lower() if line.isascii() else line.translate(table) for line in text.split("\n")])

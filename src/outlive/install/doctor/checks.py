@@ -13,6 +13,7 @@ import tempfile
 from outlive.domain.errors import UserError
 from outlive.domain.text.sanitize import from_json, to_json
 from outlive.domain.value import Value
+from outlive.install.clients.registry import present
 from outlive.install.doctor.installed_hooks import context_of, installed_hooks, shortest_timeout_s, why_blocked
 from outlive.install.doctor.start_client import shell_of, start_once
 from outlive.install.doctor.system_limits import init_that_reaps_nothing, is_wsl
@@ -127,9 +128,8 @@ class Canary:
     def _paths_of(self, client: str) -> Iterator[Finding]:
         hooks = installed_hooks(client, self._environ)
         if not hooks:
-            yield Finding(
-                of=client, what="hooks", works=None, why="not installed", hint=f"outlive install --client {client}"
-            )
+            hint = f"outlive install --client {client}" if client in present(self._environ) else ""
+            yield Finding(of=client, what="hooks", works=None, why="not installed", hint=hint)
             return
         called = self._is_called(client)
         yield called

@@ -10,8 +10,14 @@ import re
 
 from outlive.domain.effects.predicted import Declared, Touch
 from outlive.observe.predict.apply_rules import touches_of
-from outlive.observe.predict.window_ahead import find_window, takes_away
+from outlive.observe.predict.window_ahead import find_window, removed_directories, takes_away
 from outlive.observe.shell.commands import LONGEST_TEXT, read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from outlive.observe.shell.commands import Simple
 
 MOST_TOUCHES = 500
 # Programs that are set-user-id on some systems, or that start a daemon, which would inherit no_new_privs.
@@ -41,10 +47,9 @@ def declare(argv: tuple[str, ...], cwd: str) -> Declared:
             reader.is_whole = False
             break
     closing = find_window(reader.commands)
-    takings = [command for command in reader.commands if takes_away(command)]
-    if closing is not None and not takings:
-        takings = [closing]
-    taken = (Touch(kind="git", what=command.directory, by=command.line) for command in takings)
+    taken = list(_taken_away(reader.commands))
+    if closing is not None and not taken:
+        taken = [Touch(kind="git", what=closing.directory, by=closing.line)]
     found = tuple(touches)[:MOST_TOUCHES]
     is_open = not reader.is_whole or any(touch.kind == "unknown" for touch in found)
     return Declared(
@@ -54,6 +59,21 @@ def declare(argv: tuple[str, ...], cwd: str) -> Declared:
         opens_window=closing is not None,
         taken_away=tuple(taken),
     )
+
+
+def _taken_away(commands: Iterable[Simple]) -> Iterator[Touch]:
+    """Yield commands that take files away, with their directories or removed paths."""
+    tracked: Callable[[str], bool] | None = None
+    for command in commands:
+        if takes_away(command):
+            yield Touch(kind="git", what=command.directory, by=command.line)
+        for path in removed_directories(command):
+            if tracked is None:
+                from outlive.observe.git.tracked import Tracked  # noqa: PLC0415 - few commands remove directories
+
+                tracked = Tracked().may_be_below
+            if tracked(path):
+                yield Touch(kind="path", what=path, by=command.line)
 
 
 def _needs_privileges(argv: tuple[str, ...], programs: set[str], *, is_open: bool) -> bool:

@@ -67,7 +67,38 @@ _TAKES: dict[str, Callable[[list[str], set[str], list[str]], bool]] = {
         and any("f" in each for each in options if each[1:2] != "-" or each == "--force")
     ),
     "rebase": lambda rest, _, __: rest[:1] not in (["--abort"], ["--quit"], ["--show-current-patch"]),
+    # A merge changes files but loses none. `pull --rebase` goes to another commit and replays the own ones.
+    "pull": lambda rest, _, __: any(
+        word in {"-r", "--rebase"} or (word.startswith("--rebase=") and word[9:] not in {"false", "no"})
+        for word in rest
+    ),
+    "read-tree": lambda _, options, __: any("u" in each for each in options if each[1:2] != "-"),
+    "checkout-index": lambda _, options, __: (
+        "--force" in options or any("f" in each for each in options if each[1:2] != "-")
+    ),
+    "sparse-checkout": lambda rest, _, __: rest[:1] in (["set"], ["init"], ["reapply"]),
 }
+
+
+def removed_directories(command: Simple) -> list[str]:
+    """Return the paths that `rm -r` or `mv` removes with all that is below them."""
+    if command.elsewhere is not None or program_name(command) not in {"rm", "mv"}:
+        return []
+    words = [word for word in command.words[1:] if word.text != "--"]
+    options = {word.text.partition("=")[0] for word in words if word.text.startswith("-")}
+    operands = [word for word in words if not word.text.startswith("-")]
+    letters = {letter for each in options if each[1:2] != "-" for letter in each[1:]}
+    if program_name(command) == "rm":
+        gone = operands if letters & {"r", "R"} or "--recursive" in options else []
+    else:
+        gone = operands if "t" in letters or "--target-directory" in options else operands[:-1]
+    return [join(command.directory, path) for word in gone if word.literal and (path := _without_star(word.text))]
+
+
+def _without_star(path: str) -> str:
+    """Return a path, or the directory of `src/*`; empty for any other pattern."""
+    path = "." if path == "*" else path.removesuffix("/*")
+    return "" if any(letter in path for letter in "*?[") else path
 
 
 class _State:
@@ -81,6 +112,9 @@ class _State:
         self.applied: set[str] = set()
         self.edited: set[str] = set()
         self.copies: set[tuple[str, str]] = set()
+        self.archives: set[str] = set()
+        self.removed: set[str] = set()
+        """Paths that were removed with all that was below them."""
 
     def closes(self, command: Simple) -> bool:
         """Record a command. Return whether it restores files."""
@@ -90,6 +124,10 @@ class _State:
             return self._git(_without_options(words[1:]), here)
         if name in {"mv", "cp", "ln"}:
             return self._copy([join(command.directory, word) for word in words[1:] if not word.startswith("-")])
+        if name == "rm":
+            self.removed.update(removed_directories(command))
+        if name == "tar":
+            return self._tar(words[1:], here)
         if name == "patch" or (name in {"sed", "perl"} and any(word.startswith(("-i", "-pi")) for word in words)):
             is_back = here in self.applied and bool({"-R", "--reverse"} & set(words))
             self.edited.add(here)
@@ -106,8 +144,10 @@ class _State:
             return True
         if verb == "stash":
             return self._stash(rest, here)
-        if verb in _RESTORES and here in self.edited and (verb != "checkout" or "-b" not in rest):
-            return True
+        if verb in _RESTORES and (verb != "checkout" or "-b" not in rest):
+            is_named = verb in {"checkout", "restore"} and any(join(here, word) in self.removed for word in rest)
+            if here in self.edited or is_named:
+                return True
         if verb in _TURNS and (verb != "reset" or "--hard" in rest):
             is_back = here in self.turned and (verb == "reset" or "--abort" in rest)
             self.turned.add(here)
@@ -130,6 +170,21 @@ class _State:
             self.stashed.add(here)
             return here in self.popped  # `trap 'git stash pop' EXIT` comes before the stash that it restores
         return False
+
+    def _tar(self, words: list[str], here: str) -> bool:
+        """Record an archive. Return whether one is unpacked after something was removed."""
+        letters, archive = "", ""
+        for at, word in enumerate(words):
+            if word.startswith("--file="):
+                archive = join(here, word.removeprefix("--file="))
+            elif (at == 0 or word.startswith("-")) and not word.startswith("--"):
+                letters += word
+                archive = join(here, words[at + 1]) if "f" in word and at + 1 < len(words) else archive
+        if "c" in letters or "--create" in words:
+            self.archives.add(archive)
+            return False
+        is_unpacked = "x" in letters or bool({"--extract", "--get"}.intersection(words))
+        return is_unpacked and bool(self.removed) and archive in self.archives
 
     def _copy(self, paths: list[str]) -> bool:
         if len(paths) != 2:

@@ -22,6 +22,9 @@ _QUOTED_ESCAPES = {'"': '"', "$": "$", "`": "`", "\\": "\\", "\n": ""}
 _ANSI_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 _DEEPEST_WORD = 20
 _LONGEST_WORD = 64 * 1024
+# A word whose braces may stand for more words than this is unknown.
+_MOST_BRACES = 8
+_MOST_ALTERNATIVES = 1000
 
 
 class WordReader:
@@ -38,12 +41,32 @@ class WordReader:
         return Word(text=text, literal=all(part.literal for part in parts))
 
     def words(self, node: Node, scope: Scope, depth: int) -> list[Word]:
-        """Return the words of an argument. An unquoted variable may give several words."""
+        """Return the words of an argument. A variable or braces may give several words."""
+        if node.type == "concatenation" and any(self.source_of(child) == "{" for child in node.named_children):
+            return self._braced(node, scope, depth)
         word = self(node, scope, depth)
         bare = node.named_children[0] if node.type == "command_name" and node.named_children else node
         if bare.type in _EXPANSIONS and word.literal:
             return [Word(text=part) for part in word.text.split()]
         return [word]
+
+    def _braced(self, node: Node, scope: Scope, depth: int) -> list[Word]:
+        """Return the words of an argument with braces: `src{,.bak}` is `src src.bak`."""
+        parts: list[Word] = []
+        text = ""
+        for child in node.named_children:
+            source = self.source_of(child)
+            if child.type == "word" and "\\" not in source:
+                text += self._plain(source, scope, quoted=False, first=not text).text
+            else:  # a quoted or expanded part, which the braces cannot divide
+                text += f"\0{len(parts)}\0"
+                parts.append(self(child, scope, depth))
+        found = []
+        for each in _alternatives(text) if _is_small(text) else [text + "…"]:
+            of_word = [parts[int(piece)] if at % 2 else Word(text=piece) for at, piece in enumerate(each.split("\0"))]
+            is_known = all(part.literal for part in of_word) and _is_small(text)
+            found.append(Word(text="".join(part.text for part in of_word)[:_LONGEST_WORD], literal=is_known))
+        return [word for word in found if word.text]
 
     def source_of(self, node: Node, begin: Node | None = None) -> str:
         """Return the text of a node. With `begin`, the text starts at that node."""
@@ -121,6 +144,48 @@ class WordReader:
         if command == ["pwd"]:
             return Word(text=scope.directory)
         return Word(text=text, literal=False)
+
+
+def _is_small(text: str) -> bool:
+    """Return whether the braces of a word stand for few words."""
+    braces = text.count("{")
+    return braces <= _MOST_BRACES and (text.count(",") + 1) ** braces <= _MOST_ALTERNATIVES
+
+
+def _alternatives(text: str) -> list[str]:
+    """Return the words that a word with braces stands for.
+
+    Without a comma in the braces, this is the word itself.
+    """
+    begin = text.find("{")
+    while begin >= 0:
+        options, end = _options(text, begin)
+        if len(options) > 1:
+            rests = _alternatives(text[end:])
+            within = [inner for option in options for inner in _alternatives(option)]
+            return [text[:begin] + inner + rest for inner in within for rest in rests]
+        begin = text.find("{", begin + 1)
+    return [text]
+
+
+def _options(text: str, begin: int) -> tuple[list[str], int]:
+    """Return the options in the braces that begin here, and where the braces end.
+
+    Unclosed braces have no options.
+    """
+    options: list[str] = []
+    depth, start = 0, begin + 1
+    for at in range(begin, len(text)):
+        if text[at] == "{":
+            depth += 1
+        elif text[at] == "}":
+            depth -= 1
+            if depth == 0:
+                return [*options, text[start:at]], at + 1
+        elif text[at] == "," and depth == 1:
+            options.append(text[start:at])
+            start = at + 1
+    return [], begin
 
 
 def _unescaped(text: str, meanings: dict[str, str] | None) -> str:

@@ -6,9 +6,12 @@ The guard blocks no command.
 
 from __future__ import annotations
 
+import os
+
 from outlive.bundle.attempt import AttemptFiles
+from outlive.domain.effects.describe import taking_words
 from outlive.domain.effects.predicted import may_take_away
-from outlive.domain.notices.hand_off_text import maybe_held_line, taking_words
+from outlive.domain.notices.hand_off_text import maybe_held_line
 from outlive.domain.tasks.command import from_shell_text
 from outlive.domain.text.sanitize import masked
 from outlive.domain.value import Value
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.bundle.home import Home
-    from outlive.domain.effects.predicted import Declared
+    from outlive.domain.effects.predicted import Declared, Touch
     from outlive.domain.tasks.task import Task
     from outlive.service.effects.wanted_paths import Wanted
     from outlive.service.effects.window_holders import Holder, Unsure
@@ -125,7 +128,7 @@ def _with_announced(home: Home, held: OpenWindows, found: Found, wanted: set[str
     unknown, coming = [], []
     for task in filter(is_announced, held.replayed):
         taking = None if task.id in known else taking_away(task)
-        if taking is None or not any(_is_in_one_tree(project_of(each.what), wanted) for each in taking.taken_away):
+        if taking is None or not any(is_in_one_tree(tree_of(each), wanted) for each in taking.taken_away):
             continue
         files = AttemptFiles(home.bundle(task.id), task.current.number)
         if task.state == "queued" or is_observed(files.effects):
@@ -159,7 +162,7 @@ def _with_foreign(ledger: SqliteLedger, answer: Answer, wanted: Callable[[], set
         from outlive.observe.predict.predict import declare  # noqa: PLC0415 - imported here, because few clients run such a command by themselves
 
         taking = declare(from_shell_text(one.seen.command).argv, one.seen.cwd)
-        if any(_is_in_one_tree(project_of(each.what), wanted()) for each in taking.taken_away):
+        if any(is_in_one_tree(tree_of(each), wanted()) for each in taking.taken_away):
             announced = Announced(
                 task=one.seen.id,
                 state="running" if one.state == "running" else "unknown",
@@ -191,7 +194,12 @@ def _find_holders_of(held: OpenWindows, wanted: Wanted) -> Found:
     return Found(holders=tuple(found), unsure=tuple(most.values()))
 
 
-def _is_in_one_tree(tree: str, wanted: Iterable[str]) -> bool:
+def tree_of(taken: Touch) -> str:
+    """Return the tree in which a command takes files away."""
+    return project_of(taken.what) if taken.kind == "git" else os.path.realpath(taken.what)
+
+
+def is_in_one_tree(tree: str, wanted: Iterable[str]) -> bool:
     """Return whether one of the paths `wanted` lies in a tree or contains it."""
     top = tree.rstrip("/") + "/"
     return any(f"{place}/".startswith(top) or top.startswith(place.rstrip("/") + "/") for place in wanted)

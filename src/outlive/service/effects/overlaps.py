@@ -22,9 +22,10 @@ from outlive.ledger.client_tasks import ClientTasks
 from outlive.ledger.contract import Selection
 from outlive.ledger.session_edits import SessionEdits
 from outlive.ledger.sqlite import SqliteLedger
-from outlive.observe.journal import is_bare
+from outlive.observe.journal import is_bare, is_observed
 from outlive.service.clock import utc_now
-from outlive.service.effects.effects import effects_of, window_document
+from outlive.service.effects.effects import effects_of, taking_away, window_document
+from outlive.service.effects.guard import is_in_one_tree, tree_of
 from outlive.service.tasks.launch_context import project_of
 
 TYPE_CHECKING = False
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from outlive.bundle.home import Home
     from outlive.domain.effects.overlap import Edit
+    from outlive.domain.effects.predicted import Declared
     from outlive.domain.sessions.client_task import ClientTask
     from outlive.domain.tasks.task import Task
 
@@ -95,6 +97,18 @@ class Neighbours:
             self._effects[task.id] = Effects() if is_idle else effects_of(self._home, task)
         return self._effects[task.id]
 
+    def taking_by_text(self, task: Task, other: Task) -> Declared | None:
+        """Return what another task takes away in a task's tree by its text, if unobserved.
+
+        What a succeeded task takes away for good is its result and does not count.
+        """
+        taking = taking_away(other)
+        files = AttemptFiles(self._home.bundle(other.id), other.current.number)
+        if taking is None or is_observed(files.effects) or (other.state == "succeeded" and not taking.opens_window):
+            return None
+        is_near = any(is_in_one_tree(tree_of(each), [task.launch.project]) for each in taking.taken_away)
+        return taking if is_near else None
+
     def restored_by(self, task: Task, ended_at: datetime) -> dict[str, list[tuple[str, datetime]]]:
         """Return the paths that other tasks restored after a task's end, by whom and when."""
         found: dict[str, list[tuple[str, datetime]]] = {}
@@ -126,10 +140,13 @@ def overlaps_of(
         beside = neighbours.effects(other)
         paths = in_both(changed_paths(own, span), changed_paths(beside, span)) if mine else ()
         windows = windows_meanwhile(task, other, beside)
+        taking = None if windows else neighbours.taking_by_text(task, other)
         tree = shared_tree(task.launch.project, other.launch.project) if in_one_tree else None
         is_in_way = tree is not None and lie_in(tree, mine) and lie_in(tree, changed_paths(beside))
-        if paths or windows or is_in_way:
-            found.append(Overlap(task=other.id, paths=paths, since=span[0], until=span[1], windows=windows))
+        if paths or windows or taking is not None or is_in_way:
+            found.append(
+                Overlap(task=other.id, paths=paths, since=span[0], until=span[1], windows=windows, taking=taking)
+            )
     found += [
         Overlap(task=None, session=session, paths=(), since=one.started_at or since, until=one.ended_at, foreign=one)
         for session, one in neighbours.foreign(task, since, until)
@@ -150,6 +167,7 @@ def overlaps_document(overlaps: Sequence[Overlap], now: datetime) -> list[dict[s
             "until": iso(each.until),
             "windows": [window_document(window, now) for window in each.windows[:_MOST_WINDOWS]],
             "windows_in_all": len(each.windows),
+            "by_text": None if each.taking is None else masked(each.taking.taken_away[0].by),
         }
         for each in overlaps
     ]
