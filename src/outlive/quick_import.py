@@ -42,6 +42,7 @@ class QuickFinder:
             return None
         spec = ModuleSpec(name, self, origin=f"{directory}/{last}.py", is_package=is_package)  # type: ignore[arg-type]
         spec.has_location = True
+        spec.cached = f"{directory}/__pycache__/{last}{_TAG}"  # the import system would compute the same text slowly
         spec.loader_state = found
         if is_package:
             spec.submodule_search_locations = [directory]

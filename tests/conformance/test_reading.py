@@ -118,6 +118,25 @@ def test_selected_tasks_have_all_their_attempts(ledger: Ledger) -> None:
     ]
 
 
+def test_newest_leaves_out_tasks_that_had_ended_before_the_moment(ledger: Ledger) -> None:
+    """Live tasks and tasks that ended later are returned, the last recorded first."""
+    ended(ledger, "taaaaaa1", evidence=exited(at=NOW + SECOND))
+    ended(ledger, "taaaaaa2", evidence=exited(at=NOW + 9 * SECOND))
+    running(ledger, "taaaaaa3")
+    found = ledger.newest(10, None, NOW + 5 * SECOND)
+    assert list(found) == [current(ledger, "taaaaaa3"), current(ledger, "taaaaaa2")]
+
+
+def test_newest_counts_tasks_of_the_project_before_it_leaves_any_out(ledger: Ledger) -> None:
+    """A task beyond the limit is not returned in place of a newer one that had ended."""
+    running(ledger, "taaaaaa1", project="/a")
+    ended(ledger, "taaaaaa2", project="/a")
+    running(ledger, "taaaaaa3", project="/b")
+    assert not ledger.newest(1, "/a", NOW + 60 * SECOND)
+    assert [task.id for task in ledger.newest(2, "/a", NOW + 60 * SECOND)] == ["taaaaaa1"]
+    assert [task.id for task in ledger.newest(9, None, NOW + 60 * SECOND)] == ["taaaaaa3", "taaaaaa1"]
+
+
 # --- children and unsettled -----------------------------------------------------------------------
 
 

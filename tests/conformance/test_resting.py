@@ -15,8 +15,8 @@ import apsw
 import pytest
 
 from outlive.domain.errors import Broken, NewerLedger
-from outlive.ledger import fork_safety
-from outlive.ledger.connection import hurry, stop_hurrying
+from outlive.ledger import fork_safety, open_ledger
+from outlive.ledger.connection import hurry, keep_open, stop_hurrying
 from outlive.ledger.kept_open import KeptOpenLedger
 from outlive.ledger.open_ledger import SCHEMA_VERSION
 from outlive.ledger.sessions import Sessions
@@ -232,6 +232,19 @@ def test_shared_connection_serves_all_uses(hurried: str) -> None:
     stop_hurrying()
     with SqliteLedger(hurried, NOW) as third:
         assert third.db is not first.db
+
+
+def test_process_that_keeps_the_ledger_open_waits_for_locks_as_usual(path: str) -> None:
+    """`keep_open` shares one connection, and limits no wait for another process."""
+    keep_open()
+    try:
+        with SqliteLedger(path, NOW) as first:
+            running(first)
+        with SqliteLedger(path, NOW) as second:
+            assert second.db is first.db
+        assert open_ledger._impatient_after is None
+    finally:
+        stop_hurrying()
 
 
 @pytest.mark.parametrize("meanwhile", [_moved_aside, _replaced, _without_its_log, _without_its_index])

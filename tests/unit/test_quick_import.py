@@ -5,7 +5,7 @@ from __future__ import annotations
 import py_compile
 import subprocess
 import sys
-from importlib.util import module_from_spec
+from importlib.util import cache_from_source, module_from_spec
 from typing import TYPE_CHECKING
 
 from outlive.quick_import import QuickFinder
@@ -27,6 +27,16 @@ def test_imported_module_does_not_keep_its_bytes(tmp_path: Path) -> None:
     module = module_from_spec(spec)
     QuickFinder().exec_module(module)
     assert (module.word, spec.loader_state) == ("said", None)
+
+
+def test_quick_finder_names_the_bytecode_as_the_import_system_does(tmp_path: Path) -> None:
+    """The spec has the path of the bytecode, which the import system would compute for each module."""
+    source = tmp_path / "planted.py"
+    source.write_text("word = 'said'\n")
+    py_compile.compile(str(source))
+    spec = QuickFinder().find_spec("outlive.planted", [str(tmp_path)])
+    assert spec is not None
+    assert spec.__dict__["_cached"] == cache_from_source(str(source))
 
 
 def test_quick_finder_leaves_a_module_without_current_bytecode_to_other_finders(tmp_path: Path) -> None:

@@ -27,6 +27,17 @@ def here() -> Home:
     return open_home(os.environ)
 
 
+def here_for_reading() -> Home:
+    """Return the state directory for a verb that reads it several times, then exits.
+
+    The ledger stays open between the reads.
+    """
+    from outlive.ledger.connection import keep_open  # a launch opens the ledger only once
+
+    keep_open()
+    return here()
+
+
 def _restore(ledger: str) -> None:
     from outlive.service.maintenance.rebuild import restore_incomplete, restored_sentences
 

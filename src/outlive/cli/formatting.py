@@ -12,7 +12,6 @@ from outlive.cli import context
 from outlive.domain.tasks.task_json import duration_s
 from outlive.domain.text.sanitize import one_line, to_json
 from outlive.domain.text.units import show_duration, show_size
-from outlive.domain.text.wrapper_tags import json_without_wrapper_tags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +39,8 @@ def print_json(document: object) -> None:
     `restored` names the tasks that the ledger lacked. Tags of agent clients are escaped, because a model may read the
     text.
     """
+    from outlive.domain.text.wrapper_tags import json_without_wrapper_tags
+
     if context.restored and isinstance(document, dict):
         document = {**document, "restored": context.restored[:]}
         context.restored.clear()

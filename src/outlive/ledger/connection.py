@@ -16,27 +16,36 @@ if TYPE_CHECKING:
     from outlive.ledger import rows
 
 
-_is_hurrying = False
+_keeps_open = False
 _kept: LedgerFile | None = None
+
+
+def keep_open() -> None:
+    """Keep the ledger open between its uses in this process.
+
+    Opening it takes longer than most uses. This is for a short process, of which only one thread may use the ledger.
+    `stop_hurrying` ends it, and so does a fork in the child.
+    """
+    global _keeps_open  # noqa: PLW0603 - a fact about this process
+    _keeps_open = True
 
 
 def hurry(patience_s: float) -> None:
     """Keep the ledger open and limit the wait for locks, in this process.
 
-    This is for a process that a client waits for. Only one of its threads may use the ledger. `patience_s` is the total
-    time to wait for other processes' locks. `stop_hurrying` ends both. A fork also ends both in the child.
+    This is for a process that a client waits for. `patience_s` is the total time to wait for other processes' locks.
+    `stop_hurrying` ends both.
     """
-    global _is_hurrying  # noqa: PLW0603 - the variable applies to the whole process
-    _is_hurrying = True
+    keep_open()
     open_ledger.be_impatient(patience_s)
 
 
 def stop_hurrying() -> None:
     """Close the ledger after each use again, and wait for locks as usual."""
-    global _is_hurrying, _kept
+    global _keeps_open, _kept
     if _kept is not None:
         _kept.close_resting()
-    _is_hurrying, _kept = False, None
+    _keeps_open, _kept = False, None
     open_ledger.be_impatient(None)
 
 
@@ -98,7 +107,7 @@ class LedgerFile:
             fork_safety.leave()
             raise
         self._uses = 1
-        if _is_hurrying:
+        if _keeps_open:
             _kept = self
 
     def check_complete(self) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from select import POLLIN, poll
 
 from outlive.domain.value import Value
 from outlive.linux.syscalls import boot_id, pid_namespace, read_proc, read_small
@@ -79,6 +78,8 @@ def open_verified(identity: Identity) -> int | None:
 
 def has_exited(pidfd: int) -> bool:
     """Return whether the process of a pidfd has ended, reaped or not."""
+    from select import POLLIN, poll  # noqa: PLC0415 - a shared library, and a hook only reads names and words
+
     waiting = poll()
     waiting.register(pidfd, POLLIN)
     return bool(waiting.poll(0))

@@ -252,7 +252,8 @@ def test_guard_names_words_of_a_command_that_it_cannot_read(bench: Bench, repo: 
     said = bench.run("guard", "--exit-code", "--command", "cat $FILE")
     assert said.returncode == 1
     assert said.stdout.startswith(
-        f"cannot tell whether the command touches this, because $FILE cannot be interpreted: task {task} has changed a.py, b.py"
+        "cannot tell whether the command touches this, because $FILE cannot be interpreted:"
+        f" task {task} has changed a.py, b.py"
     )
     (repo / "go").touch()
     bench.run("wait", task)

@@ -11,8 +11,6 @@ masking, because half a secret is recognised less often than a whole secret.
 
 from __future__ import annotations
 
-from functools import cache
-
 from outlive.domain.text import secret_patterns as patterns
 from outlive.domain.text.sanitize import masked
 
@@ -37,6 +35,7 @@ _BEGINNINGS = tuple(sign for sign in patterns.TOKEN_SIGNS if sign not in pattern
 _APART = b'\n"\n'
 _BLANK = dict.fromkeys(map(ord, " \t\n\r\v\f"))
 _QUOTED = frozenset(("double", "single", "escaped"))
+_prefilters: list[Prefilter] = []
 
 
 def redact(text: str) -> str:
@@ -124,11 +123,16 @@ def _once(text: str) -> str:
     return text
 
 
-@cache
 def _prefilter() -> Prefilter:
-    from outlive.domain.text.secret_lines import Prefilter  # noqa: PLC0415 - imported here, because only a large text needs it
+    """Return the prefilter of large texts, which is made once.
 
-    return Prefilter(finders())
+    `functools.cache` would do the same, but importing it costs 3 ms, and few texts are large.
+    """
+    if not _prefilters:
+        from outlive.domain.text.secret_lines import Prefilter  # noqa: PLC0415 - only a large text needs it
+
+        _prefilters.append(Prefilter(finders()))
+    return _prefilters[0]
 
 
 def finders() -> tuple[Finder, ...]:
@@ -502,5 +506,5 @@ _RULES: tuple[tuple[tuple[str, ...], str, Callable[[Match[str]], str]], ...] = (
     (patterns.NAME_SIGNS, patterns.ASSIGNED, _mask_assigned),
     (patterns.NAME_SIGNS, patterns.OPTION, _mask_argument),
     (("config",), patterns.CONFIGURED, _mask_argument),
-    ((" is", " was"), patterns.SAID, _mask_said),
+    (patterns.SAID_SIGNS, patterns.SAID, _mask_said),
 )

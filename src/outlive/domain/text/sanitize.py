@@ -5,39 +5,39 @@ from __future__ import annotations
 from _json import encode_basestring_ascii as _quoted
 from _json import make_scanner
 
-from outlive.domain.text.wrapper_tags import without_wrapper_tags
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The control characters C0 (without tab and newline), DEL and C1. Then the characters that reorder or hide text:
-# bidirectional controls, zero-width characters, tag characters, line and paragraph separators, the byte order mark.
+# C0 without tab and newline, and DEL.
+_STRIP_ASCII = dict.fromkeys((*range(0x9), *range(0xB, 0x20), 0x7F))
+# C1. Then characters that reorder or hide text: bidirectional controls, zero-width characters, tag characters, line and
+# paragraph separators, the byte order mark. The ranges become a table only for text that is not ASCII: the table has
+# thousands of entries, and most processes never need it.
 _INVISIBLE = (
-    *range(0x9),
-    *range(0xB, 0x20),
-    *range(0x7F, 0xA0),
-    0xAD,
-    0x61C,
-    *range(0x200B, 0x2010),
-    *range(0x2028, 0x202F),
-    *range(0x2060, 0x2070),
-    0xFEFF,
-    *range(0xFFF9, 0xFFFC),
+    range(0x80, 0xA0),
+    (0xAD,),
+    (0x61C,),
+    range(0x200B, 0x2010),
+    range(0x2028, 0x202F),
+    range(0x2060, 0x2070),
+    (0xFEFF,),
+    range(0xFFF9, 0xFFFC),
     # format characters of shorthand and of musical notation
-    *range(0x1BCA0, 0x1BCA4),
-    *range(0x1D173, 0x1D17B),
-    *range(0x13430, 0x13460),  # those of hieroglyphs
+    range(0x1BCA0, 0x1BCA4),
+    range(0x1D173, 0x1D17B),
+    range(0x13430, 0x13460),  # those of hieroglyphs
     # fillers, joiners and selectors, which are invisible and can carry a hidden message
-    *(0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0),
-    *range(0x180B, 0x1810),
-    *range(0xFE00, 0xFE10),
-    # tags, further selectors, and code points that Unicode reserves for more of them; fonts do not show them
-    *range(0xFFF0, 0xFFF9),
-    *range(0xE0000, 0xE1000),
+    (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0),
+    range(0x180B, 0x1810),
+    range(0xFE00, 0xFE10),
+    # tags, further selectors, and code points that Unicode reserves for more: fonts show nothing for them
+    range(0xFFF0, 0xFFF9),
+    range(0xE0000, 0xE1000),
 )
 # The empty pattern of braille looks like a space. Plots that are made of braille need its width.
-_STRIP: dict[int, str | None] = {**dict.fromkeys(_INVISIBLE), 0x2800: " "}
+_BLANKS = {0x2800: " "}
+_strip: dict[int, str | None] = {}
 # The parts of escape sequences: the characters that begin a string, the parameters of a CSI sequence, and the
 # intermediate characters, which select a character set.
 _STRINGS = "]PX^_"
@@ -62,11 +62,22 @@ def plain(text: str) -> str:
     if "\x1b" in text or "\x9b" in text:
         text = "".join(_without_escapes(text))
     if text.isascii():
-        return text.translate(_STRIP)
+        return text.translate(_STRIP_ASCII)
+    table = _strip_table()
     # Most lines have nothing to remove, and this is found out much faster than they are translated.
     lines = text.split("\n")
-    text = "\n".join([line if line.isascii() and line.isprintable() else line.translate(_STRIP) for line in lines])
+    text = "\n".join([line if line.isascii() and line.isprintable() else line.translate(table) for line in lines])
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _strip_table() -> dict[int, str | None]:
+    """Return the table that removes invisible characters from any text."""
+    if not _strip:
+        _strip.update(_STRIP_ASCII)
+        for characters in _INVISIBLE:
+            _strip.update(dict.fromkeys(characters))
+        _strip.update(_BLANKS)
+    return _strip
 
 
 def shown(text: str) -> str:
@@ -74,7 +85,8 @@ def shown(text: str) -> str:
 
     Characters that hide or reorder text are removed first, because they could hide a secret or a tag.
     """
-    from outlive.domain.text.redact import redact  # noqa: PLC0415 - imported here, because a launch loads this module but shows no text
+    from outlive.domain.text.redact import redact  # noqa: PLC0415 - a launch shows nothing
+    from outlive.domain.text.wrapper_tags import without_wrapper_tags  # noqa: PLC0415
 
     return without_wrapper_tags(redact(plain(text)))
 
@@ -98,8 +110,11 @@ def visible(text: str) -> str:
 
     This is for names and paths. `plain` would remove characters, so the result could be the name of another file.
     """
+    from outlive.domain.text.wrapper_tags import without_wrapper_tags  # noqa: PLC0415 - a launch shows nothing
+
     if not text.isascii() or not text.isprintable():
-        text = "".join(_escaped(each) if ord(each) in _STRIP else each for each in text)
+        table = _strip_table()
+        text = "".join(_escaped(each) if ord(each) in table else each for each in text)
         text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return without_wrapper_tags(text)
 

@@ -113,9 +113,11 @@ VALUE = (
     r"""|\\++["'](?P<escaped>[^\\"'\n]++)"""
     r"""|(?P<word>[^\s"'`;&|<>\\]++(?:\\(?!["'nrt])[^\s"'`;&|<>\\]*+)*))"""
 )
-# Sentences that state a password.
-SAID = rf"""(?ai)(?<![\w-])(?:password|passphrase|passcode|api key|secret key) (?P<sign>(?:is|was):? ++)`?{VALUE}"""
-# The value ends at the last @ sign, because people forget to escape an @ in a password.
+_SAID_NAMES = ("password", "passphrase", "passcode", "api key", "secret key")
+# Sentences that state a password. The signs name the password too: " was" alone is in most sentences about a task.
+SAID = rf"""(?ai)(?<![\w-])(?:{"|".join(_SAID_NAMES)}) (?P<sign>(?:is|was):? ++)`?{VALUE}"""
+SAID_SIGNS = tuple(f"{name} {verb}" for name in _SAID_NAMES for verb in ("is", "was"))
+# The value ends at the last @, because people forget to escape an @ in a password.
 URL = r"""://[^\s/?#:@"'<>]*+:(?P<word>[^\s/?#"'<>,]+)@(?!sha256:)"""
 # A user name in a URL that looks like a token, such as the key of a Sentry DSN.
 URL_USER = r"""(?a)://(?P<word>[\w-]{20,}+)@(?!sha256:)"""

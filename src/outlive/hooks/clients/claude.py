@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-from itertools import pairwise
 
-from outlive.domain.sessions.client_task import ClientReport
-from outlive.hooks.client_process import lacks_terminal
 from outlive.hooks.clients.payload import text
 from outlive.hooks.event import as_read, as_told, reads_of
-from outlive.linux.processes import words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Literal
 
+    from outlive.domain.sessions.client_task import ClientReport
     from outlive.hooks.event import Answer, Event, Kind
 
 # PostToolBatch comes once between two requests to the model. So it confirms notices, because the model has read the
@@ -108,12 +105,17 @@ def _foreign(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
     At a stop these are all that run. After a batch, they are only the commands that the batch started.
     """
     listed = payload.get("background_tasks") if name == "Stop" else None
+    calls = _calls(payload) if name == "PostToolBatch" else []
+    if not calls and not listed:
+        return ()
+    from outlive.domain.sessions.client_task import ClientReport  # noqa: PLC0415 - most hooks report no shells
+
     found = [
         ClientReport(id=str(each["id"]), command=str(each.get("command") or each.get("description") or "?"))
         for each in (listed if isinstance(listed, list) else ())
         if isinstance(each, dict) and each.get("id") and not _is_ours(each)
     ]
-    for call in _calls(payload) if name == "PostToolBatch" else ():
+    for call in calls:
         given, said = call.get("tool_input"), call.get("tool_response")
         words = said if isinstance(said, str) else ""
         if call.get("tool_name") == "Bash" and isinstance(given, dict) and _STARTED in words:
@@ -151,16 +153,23 @@ def _mode(process: int | None, environ: Mapping[str, str]) -> Literal["conversat
 
     The command line takes precedence, because programs that Claude starts inherit `CLAUDE_CODE_ENTRYPOINT`.
     """
-    words = [] if process is None else words_of(process)
-    if "--input-format=stream-json" in words or ("--input-format", "stream-json") in pairwise(words):
-        return "conversation"
-    if "-p" in words or "--print" in words:
-        return "headless"
+    words = []
+    if process is not None:
+        from outlive.linux.processes import words_of  # noqa: PLC0415 - only a stop asks for the mode
+
+        words = words_of(process)
+        # No word contains a zero byte, so this finds the two words only side by side.
+        if "--input-format=stream-json" in words or "\0--input-format\0stream-json\0" in "\0".join(words):
+            return "conversation"
+        if "-p" in words or "--print" in words:
+            return "headless"
     entry = environ.get("CLAUDE_CODE_ENTRYPOINT")
     if entry == "cli":
         return "conversation"
     if entry != "sdk-cli" or process is None or not words:
         return "unknown"
+    from outlive.hooks.client_process import lacks_terminal  # noqa: PLC0415 - most command lines show the mode
+
     return "headless" if lacks_terminal(process) else "conversation"
 
 

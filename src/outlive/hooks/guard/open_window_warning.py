@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 
-from outlive.domain.effects.predicted import may_take_away
 from outlive.hooks.state import session_files
 from outlive.hooks.state.ledger_check import has_ledger
 from outlive.hooks.state.left_paths import read_left_paths
@@ -137,6 +136,8 @@ def _index(home: Home, ledger: SqliteLedger, stamp: str, windows: OpenWindows) -
 
 
 def _may_take_away(task: Task) -> bool:
+    from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - usually no task runs
+
     return may_take_away(" ".join(task.launch.argv))
 
 
@@ -153,7 +154,8 @@ def _may_matter(home: Home, task: Task) -> bool:
 
 def _takes_foreign(ledger: SqliteLedger) -> bool:
     """Return whether a client's own background command may change files of others."""
-    from outlive.ledger.client_tasks import ClientTasks  # noqa: PLC0415 - imported here, because usually the index is enough
+    from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - usually the index is enough
+    from outlive.ledger.client_tasks import ClientTasks  # noqa: PLC0415
 
     return any(map(may_take_away, ClientTasks(ledger).commands()))
 

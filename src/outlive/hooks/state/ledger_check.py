@@ -12,7 +12,6 @@ from outlive.bundle.home import open_home
 from outlive.domain.errors import DiskFull
 from outlive.hooks.state import session_files
 from outlive.hooks.state.unchanged import stamp_of
-from outlive.ledger.completeness import had_ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +30,8 @@ def has_ledger(home: Home) -> bool:
     try:
         os.lstat(home.ledger)
     except FileNotFoundError:
+        from outlive.ledger.completeness import had_ledger  # noqa: PLC0415 - usually there is a ledger
+
         return had_ledger(home.ledger)
     except OSError:
         open_home(os.environ)  # raises an error that names the cause

@@ -8,7 +8,6 @@ changes of running tasks in the journals.
 from __future__ import annotations
 
 import os
-from binascii import crc32
 
 from outlive.domain.errors import Unavailable
 from outlive.domain.value import Value
@@ -34,11 +33,20 @@ class Running(Value):
 class LeftPathsIndex:
     """The content of the index file."""
 
-    def __init__(self, left: memoryview, around: memoryview, name: str, running: tuple[Running, ...]) -> None:
-        self._left, self._around = left, around
+    def __init__(self, hashes: memoryview, count: int, running: tuple[Running, ...]) -> None:
+        """Take the hashes of `count` changed paths, then of the directories above."""
+        self._hashes, self._left, self._around = hashes, hashes[:count], hashes[count:]
         self.running = running
-        self.name = name
-        """A checksum of the paths. Other changes of the ledger do not change this checksum."""
+
+    @property
+    def name(self) -> str:
+        """A checksum of the paths.
+
+        Other changes of the ledger do not change this checksum.
+        """
+        from binascii import crc32  # noqa: PLC0415 - usually no ended task left changed paths
+
+        return str(crc32(self._hashes))
 
     @property
     def is_empty(self) -> bool:
@@ -46,7 +54,9 @@ class LeftPathsIndex:
         return not len(self._left)
 
     def may_concern(self, paths: Iterable[str]) -> bool:
-        """Return whether a path may be, contain or lie in a changed path."""
+        """Return whether one of the paths may be, contain or lie in a changed path."""
+        from binascii import crc32  # noqa: PLC0415 - usually no ended task left changed paths
+
         for path in paths:
             names = os.fsencode(path).rstrip(b"/").split(b"/")
             if _has(self._around, crc32(b"/".join(names))):
@@ -76,12 +86,13 @@ def read_left_paths(home: Home, stamp: str) -> LeftPathsIndex | None:
     each = running.split()
     rows = zip(each[::3], map(int, each[1::3]), map(int, each[2::3]), strict=True)
     tasks = tuple(Running(task=task, first=first, last=last) for task, first, last in rows)
-    return LeftPathsIndex(hashes[: int(count)], hashes[int(count) :], str(crc32(rest)), tasks)
+    return LeftPathsIndex(hashes, int(count), tasks)
 
 
 def write_left_paths(home: Home, stamp: str, paths: Iterable[bytes], running: Iterable[Running]) -> None:
     """Write the index; `stamp` is the ledger's stamp before its paths were read."""
-    from array import array  # noqa: PLC0415 - imported here, because usually the index exists already
+    from array import array  # noqa: PLC0415 - usually the index exists
+    from binascii import crc32  # noqa: PLC0415
 
     from outlive.bundle.atomic_file import write_whole  # noqa: PLC0415
 

@@ -9,6 +9,7 @@ import time
 from struct import Struct
 
 from outlive.domain.value import Value
+from outlive.observe.git.object_ids import sha1_of, sha256_of
 from outlive.observe.git.safe_read import Unknown, read_regular
 
 MOST_ENTRIES = 250_000
@@ -100,12 +101,10 @@ def parse_index(content: bytes, id_bytes: int = 20, until: float | None = None) 
 
 def _checked_id_bytes(content: bytes, told: int) -> int:
     """Return the length of the index's object ids. It is `told` without a checksum."""
-    from hashlib import sha1, sha256  # noqa: PLC0415 - a quick snapshot does not need it
-
     if content[-20:] == bytes(20):  # index.skipHash
         return told
-    for length, digest in ((20, sha1), (32, sha256)):
-        if digest(content[:-length]).digest() == content[-length:]:
+    for length, digest in ((20, sha1_of), (32, sha256_of)):
+        if digest(content[:-length]) == content[-length:]:
             return length
     raise Unknown("its checksum is wrong")
 

@@ -7,14 +7,21 @@ of line endings are not applied here.
 from __future__ import annotations
 
 import os
-from hashlib import sha1, sha256
 from stat import S_IFDIR, S_IFMT, S_IFREG, S_ISLNK, S_ISREG
 from struct import Struct
 
 from outlive.domain.git.snapshot import GITLINK, GONE, HASHED, UNHASHED, UNSEEN
 from outlive.observe.git.safe_read import Unknown, read_regular
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hashlib import sha1 as built_in_sha1
+else:
+    from _sha1 import sha1 as built_in_sha1
+
 MOST_HASHED = 4 << 20
+# Python's own SHA-1 hashes this much in less time than `hashlib` needs to load OpenSSL.
+_SHORT = 256 << 10
 _pack = Struct(">9I").pack
 _MASK = 0xFFFFFFFF
 
@@ -56,11 +63,24 @@ def content_id(name: bytes, mode: int, id_bytes: int, dir_fd: int | None = None)
         return None
     if content is None:
         return None
-    digest = sha1(b"blob %d\0" % len(content), usedforsecurity=False) if id_bytes == 20 else sha256()
-    if id_bytes != 20:
-        digest.update(b"blob %d\0" % len(content))
-    digest.update(content)
-    return digest.digest()
+    blob = b"blob %d\0" % len(content) + content
+    return sha1_of(blob) if id_bytes == 20 else sha256_of(blob)
+
+
+def sha1_of(content: bytes) -> bytes:
+    """Return the SHA-1 of a content."""
+    if len(content) < _SHORT:
+        return built_in_sha1(content).digest()
+    from hashlib import sha1  # noqa: PLC0415 - loads OpenSSL, which is faster for a long content
+
+    return sha1(content, usedforsecurity=False).digest()
+
+
+def sha256_of(content: bytes) -> bytes:
+    """Return the SHA-256 of a content."""
+    from hashlib import sha256  # noqa: PLC0415 - few repositories use SHA-256
+
+    return sha256(content).digest()
 
 
 def look_at(path: str) -> bytes:

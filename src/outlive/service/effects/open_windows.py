@@ -147,7 +147,9 @@ class OpenWindows:
 
     def in_project(self, project: str) -> OpenInProject:
         """Return the windows that are open in a project's tree, each with its task."""
-        from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - imported here, because it is not needed for paths
+        if not self.may_be_open():
+            return OpenInProject()
+        from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - usually no task holds files
         from outlive.service.effects.effects import is_in  # noqa: PLC0415
         from outlive.service.effects.running_windows import Question  # noqa: PLC0415
 

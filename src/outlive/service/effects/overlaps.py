@@ -17,15 +17,13 @@ from outlive.domain.effects.overlap import (
 )
 from outlive.domain.sessions.client_task import did_run
 from outlive.domain.text.sanitize import masked
-from outlive.domain.timestamps import iso
+from outlive.domain.timestamps import from_micros, iso
 from outlive.ledger.client_tasks import ClientTasks
-from outlive.ledger.contract import Selection
 from outlive.ledger.session_edits import SessionEdits
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.observe.journal import is_bare, is_observed
 from outlive.service.clock import utc_now
 from outlive.service.effects.effects import effects_of, taking_away, window_document
-from outlive.service.effects.guard import is_in_one_tree, tree_of
 from outlive.service.tasks.launch_context import project_of
 
 TYPE_CHECKING = False
@@ -41,13 +39,16 @@ if TYPE_CHECKING:
 
 _MOST_PATHS, _MOST_WINDOWS = 20, 3
 _MOST_NEIGHBOURS = 50
+_EVER = from_micros(0)
 
 
 class Neighbours:
     """The tasks and edits that may overlap with a task; each journal is replayed once."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, since: datetime | None = None) -> None:
+        """Read no task that ended before `since`; None reads every neighbour."""
         self._home = home
+        self._since = since or _EVER
         self._effects: dict[str, Effects] = {}
         self._near: dict[str, list[Task]] = {}
         self._anywhere: list[Task] | None = None
@@ -58,11 +59,11 @@ class Neighbours:
         project = task.launch.project
         with SqliteLedger(self._home.ledger, utc_now()) as ledger:
             if project not in self._near:
-                self._near[project] = list(ledger.tasks(Selection(project=project, limit=_MOST_NEIGHBOURS)))
+                self._near[project] = list(ledger.newest(_MOST_NEIGHBOURS, project, self._since))
             if self._anywhere is None:
                 # A task of another project may write to this project: with --touches, or if one of the two
                 # repositories lies inside the other.
-                newest = ledger.tasks(Selection(limit=_MOST_NEIGHBOURS))
+                newest = ledger.newest(_MOST_NEIGHBOURS, None, self._since)
                 # A long-running task may be older than the newest tasks, so all unsettled tasks are included.
                 self._anywhere = [*newest, *ledger.unsettled()]
         found = {each.id: each for each in (*self._near[project], *self._anywhere)}
@@ -82,7 +83,10 @@ class Neighbours:
             with SqliteLedger(self._home.ledger, utc_now()) as ledger:
                 self._foreign = ClientTasks(ledger).newest()
         found = [each for each in self._foreign if did_run(each[2], since, until)]
-        adopted = {each.launch.adopted_output for each in (task, *self.of(task))} - {None} if found else set()
+        # The end of a client's command may be unknown. So the task that adopted the command may have ended long ago.
+        everyone = self if self._since == _EVER else Neighbours(self._home)
+        tasks = (task, *everyone.of(task)) if found else ()
+        adopted = {each.launch.adopted_output for each in tasks} - {None}
         for session, project, one in found:
             tree = project if one.seen.cwd is None else project_of(one.seen.cwd)
             is_ours = one.seen.output in adopted or one.seen.command.split()[:1] == ["outlive"]
@@ -106,6 +110,8 @@ class Neighbours:
         files = AttemptFiles(self._home.bundle(other.id), other.current.number)
         if taking is None or is_observed(files.effects) or (other.state == "succeeded" and not taking.opens_window):
             return None
+        from outlive.service.effects.guard import is_in_one_tree, tree_of  # noqa: PLC0415 - few tasks take files away by their text
+
         is_near = any(is_in_one_tree(tree_of(each), [task.launch.project]) for each in taking.taken_away)
         return taking if is_near else None
 
