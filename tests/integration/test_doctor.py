@@ -81,6 +81,32 @@ def test_doctor_reports_a_configuration_that_cannot_be_read(bench: Bench, user: 
     assert [each["works"] for each in found if each["of"] == "cursor" and each["what"] == "gate"] == [True]
 
 
+@pytest.mark.parametrize(
+    ("text", "works", "why"),
+    [
+        (None, None, "the defaults hold"),
+        ("[agents]\ndepth = 2\n", True, "is read"),
+        ("[agents]\ndeph = 2\n", False, "line 2: there is no key agents.deph"),
+    ],
+    ids=["no file", "good", "broken"],
+)
+def test_doctor_checks_the_settings_file(
+    bench: Bench, user: Path, text: str | None, works: bool | None, why: str
+) -> None:
+    """A settings file with an error is a failed check, with the line and a hint."""
+    file = user / ".config" / "outlive" / "config.toml"
+    file.parent.mkdir(parents=True, mode=0o700)
+    if text is not None:
+        file.write_text(text)
+        file.chmod(0o600)
+    done = bench.run("doctor", "--client", "cursor", "--json")
+    (found,) = [each for each in json.loads(done.stdout)["findings"] if each["what"] == "settings"]
+    assert (found["works"], str(file) in found["why"]) == (works, True)
+    assert why in found["why"]
+    assert found["hint"] == ("did you mean depth?" if works is False else "")
+    assert (done.returncode == 1) == (works is False)
+
+
 def test_doctor_reports_hooks_whose_interpreter_is_gone(bench: Bench, user: Path) -> None:
     """If the installed hooks call an interpreter that does not exist, every path is reported as blocked."""
     bench.ok("install", "--client", "claude", "--yes")

@@ -10,7 +10,7 @@ from outlive.domain.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection
     from typing import Any
 
 
@@ -141,6 +141,8 @@ def _value(option: Option, text: str) -> Any:
 
 def _unknown(command: Command, name: str, known: list[str], after: list[str]) -> UserError:
     """Return the error for an unknown option; `after` starts with the first word."""
+    from outlive.domain.text.nearest import nearest
+
     close = nearest(name, known)
     hint = f"did you mean {close}?" if close else _see(command)
     if command.has_command and after and not close:
@@ -149,13 +151,6 @@ def _unknown(command: Command, name: str, known: list[str], after: list[str]) ->
         line = " ".join(map(quote, after))
         hint = f"if it belongs to the command, put `--` before that: outlive {command.name} -- {line}"
     return UserError(f"outlive {command.name} has no option {name}", hint)
-
-
-def nearest(word: str, known: Sequence[str]) -> str | None:
-    """Return the known word that is most similar to a word; None if none is similar."""
-    from difflib import get_close_matches
-
-    return next(iter(get_close_matches(word, known, 1)), None)
 
 
 def _see(command: Command) -> str:

@@ -8,7 +8,8 @@ from outlive.cli.formatting import print_json, table
 from outlive.cli.parser import Command, Given, Option
 from outlive.domain.errors import UserError
 from outlive.install.clients.registry import CLIENTS
-from outlive.install.doctor.checks import Canary
+from outlive.install.doctor.checks import Canary, check_settings
+from outlive.service.tasks.launch_context import current_directory, project_of
 
 _WORDS = {True: "works", False: "BLOCKED", None: "-"}
 
@@ -17,8 +18,9 @@ def act(given: Given) -> int:
     """Test launching and observing, then the hooks of clients, and print the results."""
     if given.words:
         raise UserError("doctor takes no words", "name a client with --client NAME")
+    found = [check_settings(os.environ, project_of(current_directory(os.environ)))]
     with Canary(os.environ) as canary:
-        found = list(canary.look_here())
+        found += canary.look_here()
         for client in CLIENTS if given.client is None else (given.client,):
             found += canary.look_at(client)
     if given.json:

@@ -19,6 +19,7 @@ from outlive.install.doctor.start_client import shell_of, start_once
 from outlive.install.doctor.system_limits import init_that_reaps_nothing, is_wsl
 from outlive.install.outlive_command import program
 from outlive.linux.sandbox import killing_sandbox
+from outlive.settings.read_settings import read_agent_settings, settings_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -273,6 +274,20 @@ class Canary:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return subprocess.CompletedProcess(words, 1, "", str(error))
+
+
+def check_settings(environ: Mapping[str, str], project: str) -> Finding:
+    """Check whether the user's settings file is read for tasks of a project."""
+    finding = Finding(of="outlive", what="settings", works=True)
+    try:
+        found = read_agent_settings(environ, project)
+    except UserError as error:
+        return finding.but(works=False, why=error.message, hint=error.hint)
+    if found.path is None:
+        return finding.but(
+            works=None, why=f"there is no {settings_path(environ) or 'home directory'}: the defaults hold"
+        )
+    return finding.but(why=f"{found.path} is read")
 
 
 def _lasting() -> Finding:

@@ -1,0 +1,1 @@
+"""Agents as values: what was asked for, how an attempt ended, what comes next."""

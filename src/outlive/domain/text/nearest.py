@@ -1,0 +1,20 @@
+"""The hint for a misspelled name."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that is most similar to a word; None if none is similar."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for an error
+
+    return next(iter(get_close_matches(word, list(known), 1)), None)
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """Return the hint for an unknown word: a similar known word, else another text."""
+    close = nearest(word, known)
+    return otherwise if close is None else f"did you mean {close}?"

@@ -1,0 +1,1 @@
+"""The user's own settings: the file, its keys, and what follows from them."""

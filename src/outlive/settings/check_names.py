@@ -1,0 +1,94 @@
+"""The check that clients, models and fallbacks in the settings fit each other."""
+
+from __future__ import annotations
+
+from outlive.agents.find_adapter import CLIENTS
+from outlive.domain.agents.agent_settings import Preset
+from outlive.domain.errors import UserError
+from outlive.domain.text.nearest import did_you_mean
+from outlive.settings.agent_choice import (
+    check_client,
+    check_unique,
+    known_clients,
+    model_name,
+    own_name,
+    preset_fallback,
+)
+from outlive.settings.check_values import BadKey, dotted
+from outlive.settings.schema import DESCRIBED_ONLY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from outlive.domain.agents.agent_settings import AgentSettings, ClientSettings
+    from outlive.settings.check_values import Where
+
+
+def check_names(settings: AgentSettings) -> None:
+    """Raise `BadKey` for the first name that does not fit."""
+    known = known_clients(settings)
+    for name, client in settings.clients.items():
+        where = ("agents", "clients", name)
+        _check_described(name, client, where)
+        if client.model is not None:
+            _check((*where, "model"), model_name, client.model, known, name)
+    _check(("agents", "client"), check_client, settings.client, known)
+    for text in settings.models:
+        _check(("agents", "models", text), model_name, text, known)
+    _check_preset(Preset(fallback=settings.fallback), settings, ("agents",))
+    for table, presets in (("categories", settings.categories), ("projects", settings.projects)):
+        for name, preset in presets.items():
+            _check_preset(preset, settings, ("agents", table, name))
+
+
+def _check(where: Where, check: Callable[..., object], *arguments: object) -> None:
+    """Call a check that does not know which key it is about."""
+    try:
+        check(*arguments)
+    except UserError as error:
+        raise BadKey(where, f"{dotted(where)}: {error.message}", error.hint) from error
+
+
+def _check_described(name: str, client: ClientSettings, where: Where) -> None:
+    """Raise `BadKey` for a client that its table describes too little or needlessly."""
+    if ":" in name or "," in name:
+        raise BadKey(where, f"{dotted(where)} has a colon or a comma in its name", "take another name")
+    if name in CLIENTS:
+        for key in DESCRIBED_ONLY:
+            if key in client.table:
+                here = (*where, key)
+                raise BadKey(
+                    here, f"{dotted(here)}: {name} has an adapter of its own", "remove the key, or rename the table"
+                )
+        return
+    if "command" not in client.table:
+        hint = did_you_mean(name, CLIENTS, f'{dotted(where)} needs command = ["PROGRAM", ...]')
+        raise BadKey(where, f"{dotted(where)} is no client that Outlive knows, and has no command", hint)
+    lines = client.table.get("lines", {})
+    for sign, rule in lines.items():
+        if "when" not in rule:
+            here = (*where, "lines", sign)
+            raise BadKey(
+                here, f"{dotted(here)} needs `when`, or it fits no line", 'for instance when = { type = "result" }'
+            )
+    if "answer" not in lines:
+        fact = f"{dotted(where)} needs lines.answer, or none of its agents ever has an answer"
+        raise BadKey(where, fact, 'for instance lines.answer = { when = { type = "result" }, text = "result" }')
+
+
+def _check_preset(preset: Preset, settings: AgentSettings, where: Where) -> None:
+    """Raise `BadKey` for an unknown client, or for a model that is named twice."""
+    if preset.client is not None:
+        _check((*where, "client"), check_client, preset.client, known_clients(settings))
+    _check((*where, "model"), own_name, preset, settings)
+    if preset.is_unstable and preset.model is None:
+        here = (*where, "unstable")
+        raise BadKey(here, f"{dotted(here)} is about the model of its table, and there is none", "name the model, too")
+    _check((*where, "fallback"), _check_fallback, preset, settings)
+
+
+def _check_fallback(preset: Preset, settings: AgentSettings) -> None:
+    client, model = own_name(preset, settings)
+    own = [] if client is None or model is None else [(client, model)]
+    check_unique([*own, *preset_fallback(preset, settings)], "the models to try")
