@@ -1,0 +1,1 @@
+"""Adapters of agent clients: one module per client starts and reads it."""

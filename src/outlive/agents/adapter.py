@@ -1,0 +1,314 @@
+"""The contract of adapters, and what most of them share.
+
+Everything that is specific to one client is in its adapter. Adding a client means adding one module here and its name
+in `find_adapter`.
+"""
+
+from __future__ import annotations
+
+from outlive.domain.text.sanitize import from_json
+from outlive.domain.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from outlive.agents.stream_event import Event
+    from outlive.domain.agents.request import AgentRequest, AgentStart
+    from outlive.domain.agents.result import AgentClass
+
+
+class CommandLine(Value):
+    """How a client is started. The prompt is its standard input, unless `argv` has it."""
+
+    argv: tuple[str, ...]
+    environ: Mapping[str, str]
+    """Variables to set for the client."""
+
+
+class Patience(Value):
+    """How many seconds an attempt may pass without progress.
+
+    A retry of the client is no progress.
+    """
+
+    first_s: float = 180.0
+    """Until the first progress."""
+    idle_s: float = 600.0
+    """Between two signs of progress while no tool runs."""
+    tool_s: float = 3600.0
+    """While a tool runs."""
+    linger_s: float = 60.0
+    """After the answer, until the client exits."""
+
+
+class Adapter:
+    """How one client is started and read.
+
+    An object serves one attempt and may keep state.
+    `events` and `remarks` never raise for any input: a line that they do not know gives no event.
+    """
+
+    name = ""
+    program = ""
+    provider = ""
+    """The provider of the client's models, unless `provider_of` knows better."""
+    patience = Patience()
+    reports_cost = False
+    """Whether the client reports what a run costs, so that a budget can be kept."""
+    has_session_cost = False
+    """Whether the cost of a resumed session includes its earlier runs."""
+    has_session_tokens = False
+    """Whether the tokens of a resumed session include its earlier runs."""
+    can_resume = True
+    takes_prompt_as_argument = False
+    assigns_session = False
+    """Whether the client takes a UUID as the id of a new session."""
+    session_variables: tuple[str, ...] = ()
+    """Variables by which this client marks what it starts. A background agent must not have them."""
+
+    def __init__(self, table: Mapping[str, Any] | None = None) -> None:
+        """Read the user's settings for this client (see `settings.toml` in the reference)."""
+        self.table: Mapping[str, Any] = table or {}
+
+    def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:
+        """Return the command line of an attempt.
+
+        `environ` is the environment to which the variables of the command line are added.
+        """
+        raise NotImplementedError
+
+    def words(self) -> tuple[str, ...]:
+        """Return the program of this client: the user's setting, or the usual name."""
+        return _words(self.table.get("command")) or (self.program,)
+
+    def extra(self) -> tuple[str, ...]:
+        """Return the user's further arguments for this client."""
+        return _words(self.table.get("arguments"))
+
+    def provider_of(self, model: str | None) -> str:
+        """Return the provider of a model: its prefix before a slash, if it has one."""
+        return model.partition("/")[0] if model and "/" in model else self.provider or self.name
+
+    def events(self, line: dict[str, Any]) -> Iterator[Event]:
+        """Translate one line of JSON."""
+        raise NotImplementedError
+
+    def remarks(self, text: str) -> Iterator[Event]:  # noqa: ARG002 - subclasses read it
+        """Translate one line that is not JSON, for instance of standard error."""
+        yield from ()
+
+    def judge(self, errors: Sequence[str], last_line: str, ending: str) -> tuple[AgentClass, str]:
+        """Return class and error of a run that ended without a final event.
+
+        The class is never `answered`. This is not called if an error event told the class. `errors` are the messages of
+        error events, `last_line` is the last line that was not JSON, and `ending` says how the process ended.
+        """
+        last = errors[-1] if errors else last_line
+        return "broken", f"the client ended without a result ({ending})" + (f": {last}" if last else "")
+
+    def class_of(self, error: str) -> AgentClass | None:
+        """Return the class of an error message; None if it is not known."""
+        return class_of_error(error)
+
+
+def _words(given: object) -> tuple[str, ...]:
+    """Return the words of a setting, which may be a list or a single word."""
+    if isinstance(given, str):
+        return (given,)
+    return tuple(map(str, given)) if isinstance(given, (list, tuple)) else ()
+
+
+_SENTENCES: tuple[tuple[AgentClass, tuple[str, ...]], ...] = (
+    (
+        "unavailable",
+        (
+            "overloaded",
+            "rate limit",
+            "rate_limit",
+            "too many requests",
+            "quota",
+            "usage limit",
+            "usage_limit",
+            "credit balance",
+            "billing",
+            "at capacity",
+            "high demand",
+            "server error",
+            "server_error",
+            "internal error",
+            "service unavailable",
+            "bad gateway",
+            "gateway timeout",
+            "timed out",
+            "timeout",
+            "econnrefused",
+            "econnreset",
+            "enotfound",
+            "etimedout",
+            "eai_again",
+            "connection refused",
+            "connection reset",
+            "connection error",
+            "connection closed",
+            "socket hang up",
+            "fetch failed",
+            "network",
+            "stream disconnected",
+            "stream error",
+            "terminated",
+        ),
+    ),
+    (
+        "stopped",
+        (
+            "context window",
+            "context length",
+            "context_length",
+            "prompt is too long",
+            "maximum context",
+            "token count exceeds",
+            "max turns",
+            "turn limit",
+        ),
+    ),
+    (
+        "refused",
+        (
+            "unauthorized",
+            "authentication",
+            "invalid api key",
+            "incorrect api key",
+            "invalid_api_key",
+            "api key not valid",
+            "permission denied",
+            "permission_denied",
+            "forbidden",
+            "not found",
+            "not_found",
+            "does not exist",
+            "invalid request",
+            "invalid_request",
+            "bad request",
+            "unsupported",
+        ),
+    ),
+)
+_DEEPEST = 200
+_NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"{}[]")))
+# Larger numbers are no counts. They would not fit into the ledger.
+_LARGEST = 1 << 40
+_SESSION_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:")
+_STATUSES: tuple[tuple[AgentClass, tuple[int, ...]], ...] = (
+    ("unavailable", (402, 408, 409, 425, 429, *range(500, 600))),
+    ("refused", (400, 401, 403, 404, 405, 413, 422)),
+)
+
+
+def class_of_status(status: object) -> AgentClass | None:
+    """Return the class of an HTTP status; None if it is no error."""
+    return next((each for each, known in _STATUSES if status in known), None)
+
+
+def class_of_error(error: str) -> AgentClass | None:
+    """Return the class of an error message; None if it is not known.
+
+    It is known by the words that providers and libraries use.
+    """
+    text = error.lower()
+    return next((each for each, words in _SENTENCES if any(word in text for word in words)), None)
+
+
+def parse_line(line: bytes) -> dict[str, Any] | None:
+    """Return the JSON object of a line; None if the line is none.
+
+    A line that is nested too deeply counts as none, because writing its values again could fail.
+    """
+    text = line.strip()
+    if not text.startswith(b"{") or not text.endswith(b"}") or _is_too_deep(text):
+        return None
+    try:
+        found = from_json(text.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _is_too_deep(text: bytes) -> bool:
+    """Return whether objects are nested more deeply than any client writes them."""
+    if text.count(b"{") + text.count(b"[") <= _DEEPEST:
+        return False
+    # Brackets in strings do not count. A string is split off at a quote that no backslash precedes.
+    outside = b"".join(text.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
+    depth = 0
+    for sign in outside.translate(None, _NO_BRACKETS):
+        depth += 1 if sign in b"{[" else -1
+        if depth > _DEEPEST:
+            return True
+    return False
+
+
+def field(document: object, *path: str) -> Any:
+    """Return a nested field; None if any step is missing or not an object."""
+    for name in path:
+        if not isinstance(document, dict):
+            return None
+        document = document.get(name)
+    return document
+
+
+def text_field(document: object, *path: str) -> str:
+    """Return a nested field that is a text; empty if it is none.
+
+    Lone surrogates are replaced, because they cannot be stored.
+    """
+    found = field(document, *path)
+    if not isinstance(found, str):
+        return ""
+    return found if found.isascii() else found.encode("utf-8", "replace").decode()
+
+
+def session_field(document: object, *path: str) -> str | None:
+    """Return a nested field that is the id of a session; None if it is none.
+
+    The id becomes an argument when the session is resumed, so it must not look like an option.
+    """
+    found = text_field(document, *path)
+    is_id = 0 < len(found) <= 200 and found[0] not in "-." and _SESSION_SIGNS.issuperset(found)
+    return found if is_id else None
+
+
+def whole_field(document: object, *path: str) -> int | None:
+    """Return a nested field that is a count; None if it is none."""
+    found = field(document, *path)
+    is_count = isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= _LARGEST
+    return found if is_count else None
+
+
+def number_field(document: object, *path: str) -> float | None:
+    """Return a nested field that is an amount, for instance of money; None if none."""
+    found = field(document, *path)
+    if isinstance(found, bool) or not isinstance(found, (int, float)):
+        return None
+    return float(found) if 0 <= found <= _LARGEST else None
+
+
+def moment_field(document: object, *path: str) -> float | None:
+    """Return a nested field as seconds since 1970; None if it is no time."""
+    from outlive.domain.errors import UserError  # noqa: PLC0415 - only streams with times need it
+    from outlive.domain.parse_time import moment_of  # noqa: PLC0415
+
+    found = field(document, *path)
+    if found is None:
+        return None
+    try:
+        return moment_of(found).timestamp()
+    except (UserError, OverflowError, ValueError, RecursionError):
+        return None
+
+
+def list_field(document: object, *path: str) -> list[Any]:
+    """Return a nested field that is a list; empty if it is none."""
+    found = field(document, *path)
+    return found if isinstance(found, list) else []

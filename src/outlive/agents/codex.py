@@ -1,0 +1,198 @@
+"""Codex as a background agent: `codex exec --json`.
+
+Codex prints no final answer. The answer is the last `agent_message` of a run that ended with `turn.completed`. Calls of
+unknown tools, refused escalations and questions appear only on standard error.
+"""
+
+from __future__ import annotations
+
+from outlive.agents.adapter import (
+    Adapter,
+    CommandLine,
+    Patience,
+    class_of_status,
+    field,
+    list_field,
+    parse_line,
+    session_field,
+    text_field,
+    whole_field,
+)
+from outlive.agents.stream_event import Event
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from outlive.domain.agents.request import AgentRequest, AgentStart
+    from outlive.domain.agents.result import AgentClass
+
+# Items that are work of a tool: the fields that hold its input, and those that hold its output.
+_TOOLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "command_execution": (("command",), ("aggregated_output",)),
+    "file_change": (("changes",), ()),
+    "mcp_tool_call": (("server", "arguments"), ("result", "error")),
+    "web_search": (("query",), ()),
+    "collab_tool_call": (("prompt", "receiver_thread_ids"), ("agents_states",)),
+}
+_QUESTION_TOOL = "request_user_input"
+_BROKEN_CALL = "codex_core::tools::router: error="
+# Codex's sentences, which its versions may change. All other errors are known by the words that providers use.
+_SENTENCES: tuple[tuple[str, AgentClass], ...] = (
+    ("ran out of room in the model's context window", "stopped"),
+    ("no rollout found", "refused"),
+    ("already has an active writer", "refused"),
+    ("not inside a trusted directory", "refused"),
+    ("you've hit your usage limit", "unavailable"),
+    ("experiencing high demand", "unavailable"),
+    ("at capacity", "unavailable"),
+    ("exceeded retry limit", "unavailable"),
+    ("quota exceeded", "unavailable"),
+)
+
+
+class Codex(Adapter):
+    """The adapter of Codex."""
+
+    name = "codex"
+    program = "codex"
+    provider = "openai"
+    # A reasoning model may be silent for minutes before its first item. Without a network, Codex waits without end.
+    patience = Patience(first_s=300.0)
+    has_session_tokens = True
+    session_variables = ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID")
+
+    def __init__(self, table: Any = None) -> None:
+        super().__init__(table)
+        self._begun: set[str] = set()
+        self._is_reply_due = True
+
+    def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - not all clients need all
+        """Return `codex exec`; the prompt is its standard input.
+
+        In this mode Codex never asks for an approval, and the sandbox stays the one of the user's configuration. The
+        check for a git repository protects work from a person's slip. It takes away no right, so it is skipped.
+        """
+        words = [*self.words(), "exec", "--json", "--skip-git-repo-check"]
+        if start.model is not None:
+            words += ["-m", start.model]
+        words += self.extra()
+        if start.is_resumed and start.session is not None:
+            words += ["resume", start.session]
+        # Codex's own retries end within half a minute. They could be lowered only by the name of the provider, which
+        # is in the user's configuration.
+        return CommandLine(argv=(*words, "-"), environ={})
+
+    def events(self, line: dict[str, Any]) -> Iterator[Event]:
+        """Translate one line of `--json`."""
+        kind = line.get("type")
+        if kind == "thread.started":
+            yield Event(kind="session", session=session_field(line, "thread_id"))
+        elif kind == "turn.started":
+            self._is_reply_due = True
+        elif kind in ("item.started", "item.updated", "item.completed"):
+            yield from self._item(line.get("item"), is_done=kind == "item.completed")
+        elif kind == "error":
+            yield self._error(text_field(line, "message"))
+        elif kind == "turn.failed":
+            text = text_field(line, "error", "message")
+            found = self.class_of(text) or "broken"
+            yield Event(kind="final", agent_class=found, text=_message(text) or "the turn failed")
+        elif kind == "turn.completed":
+            # The counts include the earlier runs of a resumed session.
+            yield Event(
+                kind="usage",
+                input_tokens=whole_field(line, "usage", "input_tokens"),
+                output_tokens=whole_field(line, "usage", "output_tokens"),
+                is_total=True,
+            )
+            yield Event(kind="final", agent_class="answered")
+
+    def _item(self, item: object, *, is_done: bool) -> Iterator[Event]:
+        what, call = text_field(item, "type"), text_field(item, "id")
+        if what == "error":
+            return  # a warning, for instance about an unknown model
+        if what in ("agent_message", "reasoning", *_TOOLS) and self._is_reply_due:
+            self._is_reply_due = False
+            yield Event(kind="reply")
+        if what in _TOOLS:
+            yield from self._tool(what, item, call, is_done=is_done)
+        elif what == "agent_message" and is_done:
+            yield Event(kind="text", text=text_field(item, "text"), is_whole=True)
+        elif what == "reasoning" and is_done:
+            yield Event(kind="thinking", text=text_field(item, "text"))
+        else:
+            yield Event(kind="progress")
+
+    def _tool(self, what: str, item: object, call: str, *, is_done: bool) -> Iterator[Event]:
+        inputs, outputs = _TOOLS[what]
+        tool = text_field(item, "tool") or what
+        if call not in self._begun:
+            self._begun.add(call)
+            given = {name: field(item, name) for name in inputs}
+            yield Event(kind="tool_call", id=call, tool=tool, given=given)
+        if not is_done:
+            return
+        self._begun.discard(call)
+        self._is_reply_due = True
+        status = text_field(item, "status")
+        if status == "declined":
+            yield Event(kind="denied", tool=tool)
+        text = "\n".join(filter(None, (_plain(field(item, name)) for name in outputs)))
+        yield Event(kind="tool_result", id=call, text=text, is_error=status in ("failed", "declined"))
+
+    def _error(self, text: str) -> Event:
+        """Return a retry or an error. Only `turn.failed` ends the run."""
+        waits = text.startswith("Reconnecting") or "waiting for network" in text.lower()
+        return Event(kind="retry" if waits else "error", text=_message(text), agent_class=self.class_of(text))
+
+    def remarks(self, text: str) -> Iterator[Event]:
+        """Translate a line of standard error."""
+        if _BROKEN_CALL in text:
+            yield from self._broken_call(text.partition(_BROKEN_CALL)[2])
+        elif "waiting for network" in text.lower():
+            yield Event(kind="retry", text=text, agent_class="unavailable")
+        elif any(sentence in text.lower() for sentence, _ in _SENTENCES) or text.startswith("Error: "):
+            yield Event(kind="error", text=text, agent_class=self.class_of(text))
+
+    def _broken_call(self, error: str) -> Iterator[Event]:
+        """Translate the failure of a call that the stream does not show."""
+        if self._is_reply_due:
+            yield Event(kind="reply")
+        self._is_reply_due = True
+        is_question = error.startswith(_QUESTION_TOOL)
+        tool = _QUESTION_TOOL if is_question else "command_execution" if "command" in error else "?"
+        yield Event(kind="tool_call", tool=tool, given=error)
+        if is_question:
+            yield Event(kind="question")  # its words are nowhere, but the model says them again
+        elif "approval policy is Never" in error or "rejected" in error or "denied" in error:
+            yield Event(kind="denied", tool=tool)
+
+    def class_of(self, error: str) -> AgentClass | None:
+        """Return the class of an error message.
+
+        It is known by a sentence of Codex, by an HTTP status, or by the words of providers.
+        """
+        lower = error.lower()
+        found = next((each for sentence, each in _SENTENCES if sentence in lower), None)
+        digits = lower.partition("status ")[2].removeprefix("code ")[:3]
+        status = class_of_status(int(digits)) if digits.isascii() and digits.isdecimal() else None
+        return found or status or super().class_of(error)
+
+
+def _message(error: str) -> str:
+    """Return the message of an error that is the body of a response."""
+    body = parse_line(error.encode()) if error.startswith("{") else None
+    return text_field(body, "error", "message") or text_field(body, "message") or error
+
+
+def _plain(output: object) -> str:
+    """Return the text of a tool's output.
+
+    The output is a text, an error, or the parts of a result of MCP.
+    """
+    if isinstance(output, str):
+        return output
+    parts = "\n".join(text_field(part, "text") for part in list_field(output, "content"))
+    return parts or text_field(output, "message")

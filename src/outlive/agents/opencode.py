@@ -1,0 +1,196 @@
+"""OpenCode as a background agent: `opencode run --format json`.
+
+OpenCode prints no final event. The answer is the text of the last step, if this step ended with the reason `stop`. A
+tool call is printed once, after it has ended. Steps of sub-agents, and what they cost, are not printed at all.
+"""
+
+from __future__ import annotations
+
+from outlive.agents.adapter import (
+    Adapter,
+    CommandLine,
+    Patience,
+    class_of_status,
+    field,
+    moment_field,
+    number_field,
+    session_field,
+    text_field,
+    whole_field,
+)
+from outlive.agents.stream_event import Event
+from outlive.domain.text.sanitize import from_json, to_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from outlive.domain.agents.request import AgentRequest, AgentStart
+    from outlive.domain.agents.result import AgentClass
+
+_SETTINGS = "OPENCODE_CONFIG_CONTENT"
+_ASKED = "permission requested: "
+_DIGITS = 7
+_LOGGED = 'message="stream error"'
+_QUESTION_TOOL = "question"
+_DENIALS = ("rejected permission", "prevents you from using", "specified a rule")
+_ENDINGS: dict[str, AgentClass] = {"stop": "answered", "length": "stopped", "content-filter": "refused"}
+_GOES_ON = ("tool-calls", "unknown", "")
+# Names of errors that carry no HTTP status.
+_ERRORS: dict[str, AgentClass] = {
+    "ProviderAuthError": "refused",
+    "MessageOutputLengthError": "stopped",
+    "ContextOverflowError": "stopped",
+    "MessageAbortedError": "stopped",
+}
+
+
+class OpenCode(Adapter):
+    """The adapter of OpenCode."""
+
+    name = "opencode"
+    program = "opencode"
+    # OpenCode obeys an hour's delay of a provider and says nothing on standard output. The work of its sub-agents is
+    # silent too, so the limit cannot be short.
+    patience = Patience(first_s=300.0, idle_s=900.0)
+    reports_cost = True
+    session_variables = ("OPENCODE", "OPENCODE_PID")
+
+    def __init__(self, table: Any = None) -> None:
+        super().__init__(table)
+        self._compacts = False
+        """Whether the next step summarizes the history, because the context was too long."""
+
+    def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - not all clients need all
+        """Return `opencode run`.
+
+        The prompt is its standard input, because OpenCode puts quotes around an argument.
+        """
+        # The errors of the log show retries, which the stream hides.
+        words = [*self.words(), "run", "--format", "json", "--print-logs", "--log-level", "ERROR"]
+        if start.model is not None:
+            words += ["-m", start.model]
+        if start.is_resumed and start.session is not None:
+            words += ["-s", start.session]
+        return CommandLine(argv=(*words, *self.extra()), environ=_going_on_after_denials(environ))
+
+    def provider_of(self, model: str | None) -> str:
+        """Return the provider: OpenCode writes it before the first slash of a model."""
+        return model.partition("/")[0] if model and "/" in model else self.name
+
+    def events(self, line: dict[str, Any]) -> Iterator[Event]:
+        """Translate one line of `--format json`."""
+        kind, part = line.get("type"), line.get("part")
+        at = moment_field(line, "timestamp")
+        if session := session_field(line, "sessionID"):
+            yield Event(kind="session", session=session)
+        if kind == "step_start":
+            yield Event(kind="reply", at=at)
+        elif kind == "text":
+            # After a compaction the client speaks to the model. The step before it was the summary, and no answer.
+            is_ours = field(part, "synthetic") is True
+            yield Event(kind="prompt" if is_ours else "text", at=at, text=text_field(part, "text"))
+        elif kind == "reasoning":
+            yield Event(kind="thinking", at=at, text=text_field(part, "text"))
+        elif kind == "tool_use":
+            yield from self._tool(part, at)
+        elif kind == "step_finish":
+            yield from self._step_end(part, at)
+        elif kind == "error":
+            yield self._error(line.get("error"), at)
+
+    @staticmethod
+    def _tool(part: object, at: float | None) -> Iterator[Event]:
+        """Translate a tool call that has ended."""
+        tool, call = text_field(part, "tool"), text_field(part, "callID")
+        given, error = field(part, "state", "input"), text_field(part, "state", "error")
+        begun, ended = moment_field(part, "state", "time", "start"), moment_field(part, "state", "time", "end")
+        output = text_field(part, "state", "output")
+        if tool == "invalid":  # a tool that was not offered: the input names it
+            tool = text_field(given, "tool") or tool
+        yield Event(kind="tool_call", at=begun or at, id=call, tool=tool, given=given)
+        is_error = field(part, "state", "status") == "error" or field(part, "tool") == "invalid"
+        yield Event(kind="tool_result", at=ended or at, id=call, text=output or error, is_error=is_error)
+        if tool == _QUESTION_TOOL:
+            asked = field(given, "questions")
+            texts = [text_field(each, "question") for each in asked] if isinstance(asked, list) else []
+            yield Event(kind="question", at=at, text="\n".join(filter(None, texts)))
+        elif any(words in error for words in _DENIALS):
+            yield Event(kind="denied", at=at, tool=tool)
+
+    def _step_end(self, part: object, at: float | None) -> Iterator[Event]:
+        counts = [whole_field(part, "tokens", "input")]
+        counts += [whole_field(part, "tokens", "cache", name) for name in ("read", "write")]
+        answers = [whole_field(part, "tokens", name) for name in ("output", "reasoning")]
+        yield Event(
+            kind="usage",
+            at=at,
+            input_tokens=None if counts[0] is None else sum(each or 0 for each in counts),
+            output_tokens=None if answers[0] is None else sum(each or 0 for each in answers),
+            cost_usd=number_field(part, "cost"),
+        )
+        reason = text_field(part, "reason")
+        if self._compacts:
+            self._compacts = False
+            return
+        if reason == "stop":
+            yield Event(kind="final", at=at, agent_class="answered")
+        elif reason not in _GOES_ON:
+            what = f"the model stopped with the reason {reason!r}"
+            yield Event(kind="final", at=at, agent_class=_ENDINGS.get(reason, "broken"), text=what)
+
+    def _error(self, error: object, at: float | None) -> Event:
+        name, data = text_field(error, "name"), field(error, "data")
+        text = text_field(data, "message") or name or "error"
+        found = class_of_status(field(data, "statusCode")) or _ERRORS.get(name)
+        if self.class_of(text) == "stopped":
+            found = "stopped"  # a context that is too long is a bad request for the provider
+            self._compacts = True
+        elif field(data, "isRetryable") is True:
+            found = "unavailable"
+        delay = text_field(data, "responseHeaders", "retry-after")
+        return Event(
+            kind="error",
+            at=at,
+            text=text,
+            agent_class=found or self.class_of(text),
+            retry_after_s=float(delay) if delay.isascii() and delay.isdecimal() and len(delay) < _DIGITS else None,
+        )
+
+    def remarks(self, text: str) -> Iterator[Event]:
+        """Translate a line of standard error."""
+        if _ASKED in text:
+            yield Event(kind="denied", tool=text.partition(_ASKED)[2].partition(" ")[0])
+        elif _LOGGED in text and "small=true" not in text:  # the small model only makes titles
+            # The log names the session earlier than the stream does. A sub-agent has a session of its own.
+            session = _logged(text, " session.id=") if " mode=primary" in text else ""
+            if session:
+                yield Event(kind="session", session=session_field({"id": session}, "id"))
+            error = _logged(text, 'error.error="', '"').removeprefix("AI_APICallError: ") or text[:500]
+            yield Event(kind="retry", text=error, agent_class=self.class_of(error) or "unavailable")
+        elif "Session not found" in text:
+            yield Event(kind="error", text=text, agent_class="refused")
+
+
+def _going_on_after_denials(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the setting with which a run goes on after a denied approval.
+
+    `opencode run` itself answers every approval with no, and then ends the run. With this setting the model is told of
+    the denial and goes on, as after a rule that denies. No rule of the user is changed, so no right is widened.
+    OPENCODE_PERMISSION could not do this: it names tools, and whether a call asks depends on the user's patterns.
+    """
+    try:
+        settings = from_json(environ.get(_SETTINGS) or "{}")
+    except (ValueError, RecursionError):
+        return {}  # with comments: it stays as the user wrote it
+    if not isinstance(settings, dict):
+        return {}
+    known = settings.get("experimental")
+    experimental = {**(known if isinstance(known, dict) else {}), "continue_loop_on_deny": True}
+    return {_SETTINGS: to_json({**settings, "experimental": experimental})}
+
+
+def _logged(line: str, begin: str, end: str = " ") -> str:
+    """Return a field of a line of OpenCode's log; empty if the line has none."""
+    return line.partition(begin)[2].partition(end)[0]
