@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from outlive.domain.sessions.client_task import ClientReport, judge
+from outlive.ledger.client_tasks import ClientTasks
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
 from outlive.service.sessions.note_client_tasks import note_foreign
 from tests.git_steps import Worktree
 from tests.integration.test_hooks import call, context, said
@@ -248,6 +251,22 @@ def test_prompt_reports_the_end_of_a_client_command_that_outlived_its_client(ben
         assert part in texts[-1]
     assert prompt() == ""
     assert bench.json("hand-off", "--session", "s-1")["foreign"] == []
+
+
+def test_client_command_is_lost_although_the_machine_restarted_in_the_grace_period(
+    bench: Bench, client: Client
+) -> None:
+    """The grace period begins anew, because times of two boots cannot be compared."""
+    client.end()
+    assert told(bench, "--pid", str(os.getpid())) == [("b1", "unknown")]
+    with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
+        (one,) = ClientTasks(ledger).running(ClientTasks(ledger).origins()[0])
+        ClientTasks(ledger).set_absent(one, "another-boot 1000000")
+    grace = {"OUTLIVE_GRACE_S": "0"}
+    states = [
+        [one["state"] for one in bench.json("hand-off", "--session", "s-1", env=grace)["foreign"]] for _ in range(3)
+    ]
+    assert states == [["unknown"], ["lost"], []]
 
 
 def test_session_receives_the_end_of_a_command_that_a_dead_client_left(bench: Bench, client: Client) -> None:

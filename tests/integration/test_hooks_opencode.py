@@ -37,11 +37,11 @@ for line in sys.stdin:
 class Client:
     """A process that calls hooks as OpenCode does, until it is killed."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, grace_s: float = 1) -> None:
         self._bench = bench
         self.process = subprocess.Popen(
             [sys.executable, "-c", CLIENT],
-            env={**bench.env, "OUTLIVE_HOOK_DEADLINE_S": str(PATIENCE_S), "OUTLIVE_GRACE_S": "1"},
+            env={**bench.env, "OUTLIVE_HOOK_DEADLINE_S": str(PATIENCE_S), "OUTLIVE_GRACE_S": str(grace_s)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -171,7 +171,7 @@ def test_opencode_hook_wakes_a_session_that_stays_when_a_task_ends(bench: Bench,
 def test_opencode_sub_agents_are_listed_and_receive_no_notice(bench: Bench, client: Client) -> None:
     """A sub-agent is listed until the client reports that no sub-agent runs."""
     task = ended(bench)
-    assert client.call("session.created", agent_id=CHILD["id"], children=[CHILD]) == {}
+    assert context(client.call("session.created", agent_id=CHILD["id"], children=[CHILD])) == ""
     assert client.call("tool.execute.after", agent_id=CHILD["id"], has_read=True) == {}
     assert state(bench, task) == "pending"
     (found,) = bench.json("hand-off", "--session", MINE)["foreign"]

@@ -287,7 +287,7 @@ def _record_activity(home: Home, event: Event, response: Response) -> None:
     if is_worth_noting(home, event):
         hurry(PATIENCE_S)
         try:
-            note(home, event, project_of(event.cwd))
+            note(home, event, project_of(event.cwd), response.put)
         except OutliveError as error:
             response.report_failure(error.message)
         except Exception as error:  # noqa: BLE001 - no failure may stop the client

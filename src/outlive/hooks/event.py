@@ -127,6 +127,10 @@ class Answer(Value):
     """One line that the client shows to the person."""
     wake: str = ""
     """A text for the model of an idle session. The text starts a turn."""
+    look_file: str = ""
+    """A file that is written when a process asks the client to look for its child sessions."""
+    given_up: tuple[str, ...] = ()
+    """The reported child sessions that were lost and told. The client need not look for them any more."""
 
 
 def cut(text: str) -> str:

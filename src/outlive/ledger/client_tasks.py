@@ -12,24 +12,31 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
+    from outlive.domain.sessions.client_task import Looks
     from outlive.ledger.sqlite import SqliteLedger
 
 _NOTE = """
-    INSERT INTO foreign_task (origin, client, id, command, description, output, seen_at, cwd, started_at, process)
-    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, process FROM session WHERE seq = ?1
+    INSERT INTO foreign_task
+        (origin, client, id, command, description, output, seen_at, cwd, started_at, kind, agent, parent, process)
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, process FROM session WHERE seq = ?1
     ON CONFLICT (origin, id) DO UPDATE SET seen_at = excluded.seen_at, state = 'running', absent = NULL,
-        ended_at = NULL,
+        unread = NULL, reason = NULL, ended_at = NULL,
         process = excluded.process,
         command = excluded.command, description = coalesce(excluded.description, description),
-        output = coalesce(excluded.output, output), cwd = coalesce(excluded.cwd, cwd)"""
+        output = coalesce(excluded.output, output), cwd = coalesce(excluded.cwd, cwd),
+        agent = coalesce(excluded.agent, agent), parent = coalesce(excluded.parent, parent)"""
 _COLUMNS = """
     SELECT foreign_task.seq, foreign_task.client, foreign_task.id, command, description, output, foreign_task.process,
-        seen_at, absent, cwd, foreign_task.started_at, foreign_task.ended_at"""
+        seen_at, absent, cwd, foreign_task.started_at, foreign_task.ended_at, foreign_task.kind, foreign_task.agent,
+        foreign_task.parent, unread, reason"""
 _OPEN = f"{_COLUMNS} FROM foreign_task WHERE origin = ? AND state = 'running' ORDER BY seq"
 _NEWEST = f"""
     {_COLUMNS}, session.id, session.project FROM foreign_task JOIN session ON session.seq = origin
     WHERE foreign_task.started_at IS NOT NULL AND (foreign_task.ended_at IS NOT NULL OR foreign_task.state = 'running')
     ORDER BY foreign_task.seq DESC LIMIT ?"""
+_IS_KNOWN = "SELECT 1 FROM foreign_task WHERE origin = ? AND id = ?"
+_SET_LOOKS = "UPDATE foreign_task SET absent = ?, unread = ?, reason = ? WHERE seq = ?"
+_IS_OPEN = "SELECT 1 FROM foreign_task WHERE seq = ? AND state = 'running'"
 _CLOSE = "UPDATE foreign_task SET state = ?, ended_at = ? WHERE seq = ?"
 _FORGET = "DELETE FROM foreign_task WHERE state != 'running' AND coalesce(ended_at, seen_at) < ?"
 _MOST = 500
@@ -56,6 +63,9 @@ class ClientTasks:
             to_micros(now),
             rows.text(seen.cwd),
             to_micros(now),
+            seen.kind,
+            rows.text(seen.agent),
+            rows.text(seen.parent),
         )
         with self._ledger.write():
             self._ledger.db.execute(_NOTE, cells)
@@ -63,6 +73,14 @@ class ClientTasks:
     def running(self, origin: int) -> list[ClientTask]:
         """Return the client tasks of a session that are not known to have ended."""
         return [_from_row(row) for row in self._ledger.select(_OPEN, (origin,))]
+
+    def is_known(self, origin: int, name: str) -> bool:
+        """Return whether the client of a session ever reported a task of this id."""
+        return bool(self._ledger.select(_IS_KNOWN, (origin, rows.text(name))))
+
+    def is_open(self, one: ClientTask) -> bool:
+        """Return whether a client task is open, and no process has closed it meanwhile."""
+        return bool(self._ledger.select(_IS_OPEN, (one.seq,)))
 
     def newest(self) -> list[tuple[str, str, ClientTask]]:
         """Return the client tasks that run or have a known end, newest first.
@@ -95,6 +113,12 @@ class ClientTasks:
         with self._ledger.write():
             self._ledger.db.execute(_FORGET, (to_micros(before),))
 
+    def set_looks(self, one: ClientTask, looks: Looks) -> None:
+        """Record the looks for a child session, which stays open also if it is lost."""
+        reason = "unobservable" if looks.state == "lost" else None
+        with self._ledger.write():
+            self._ledger.db.execute(_SET_LOOKS, (looks.absent_since, looks.unread_since, reason, one.seq))
+
     def set_absent(self, one: ClientTask, since: str | None) -> None:
         """Record since when a client task has been absent; None if it is present again."""
         with self._ledger.write():
@@ -102,7 +126,8 @@ class ClientTasks:
 
 
 def _from_row(row: tuple[Any, ...]) -> ClientTask:
-    seq, client, id_, command, description, output, process, seen_at, absent, cwd, started_at, ended_at = row
+    seq, client, id_, command, description, output, process, seen_at, absent, cwd, *rest = row
+    started_at, ended_at, kind, agent, parent, unread, reason = rest
     return ClientTask(
         seq=seq,
         client=client,
@@ -112,10 +137,15 @@ def _from_row(row: tuple[Any, ...]) -> ClientTask:
             description=rows.optional(description),
             output=rows.optional(output),
             cwd=rows.optional(cwd),
+            kind=kind,
+            agent=rows.optional(agent),
+            parent=rows.optional(parent),
         ),
         process=process,
         seen_at=from_micros(seen_at),
         absent_since=absent,
+        unread_since=unread,
+        reason=reason,
         started_at=None if started_at is None else from_micros(started_at),
         ended_at=None if ended_at is None else from_micros(ended_at),
     )

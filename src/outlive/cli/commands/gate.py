@@ -33,8 +33,9 @@ COMMAND = Command(
     usage="outlive gate [options]",
     refuses_words=True,
     details=(
-        "A session should wait for its running tasks with --notify all, end or output, and for endings that were not\n"
-        "reported to it. Lost tasks do not keep a session from stopping. After the ceiling, it may stop in any case."
+        "A session should wait for its running tasks with --notify all, end or output, for child sessions at\n"
+        "work in its client (OpenCode), and for endings that were not reported to it. Lost tasks do not keep a\n"
+        "session from stopping. After the ceiling, it may stop in any case."
     ),
     options=(
         Option(name="--session", metavar="ID", help="ask for this session (default: the current session)"),

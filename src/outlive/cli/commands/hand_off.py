@@ -16,7 +16,7 @@ from outlive.service.sessions.hand_off import hand_off_again, hand_off_document
 def act(given: Given) -> int:
     """Print the hand-off; no notice counts as presented."""
     context.begin_trace(wanted=given.trace)
-    home = context.here()
+    home = context.here_for_reading()
     session, project = context.own_session(given.session), context.project()
     reconcile(home, utc_now(), None, launch_adopter)
     seen = peek(home, session, project)

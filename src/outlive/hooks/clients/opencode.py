@@ -8,6 +8,7 @@ from __future__ import annotations
 from outlive.domain.sessions.client_task import ClientReport
 from outlive.hooks.client_process import nearest_client
 from outlive.hooks.clients.patch_paths import files_of
+from outlive.hooks.clients.payload import text
 from outlive.hooks.event import as_read, as_told, reads_of
 
 TYPE_CHECKING = False
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from outlive.domain.sessions.client_task import Sight
     from outlive.hooks.event import Answer, Event, Kind
 
 # OpenCode reports no event when a session begins. Instead, the plugin adds a `source` to the first event whose answer
@@ -34,6 +36,7 @@ _CAN_BEGIN = ("chat.message", "tool.execute.after")
 _EDITORS = ("edit", "write")
 READERS = ("read", "grep", "glob", "list")
 _PATCHES = ("apply_patch", "patch")
+_SIGHTS: dict[str, Sight] = {"present": "present", "absent": "absent", "unknown": "unknown"}
 
 
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
@@ -68,11 +71,26 @@ def _edits(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _children(told: object) -> tuple[ClientReport, ...]:
-    """Return the running sub-agents. The id of each is the id of its session."""
+    """Return the child sessions at work, and whether the client sees each."""
     found = [each for each in told if isinstance(each, dict) and each.get("id")] if isinstance(told, list) else []
-    return tuple(ClientReport(id=str(each["id"]), command=str(each.get("title") or "a sub-agent")) for each in found)
+    return tuple(
+        ClientReport(
+            id=str(each["id"]),
+            command=str(each.get("title") or "a sub-agent"),
+            kind="session",
+            agent=text(each, "agent"),
+            parent=text(each, "parent"),
+            sight=_SIGHTS.get(str(each.get("sight")), "present"),
+        )
+        for each in found
+    )
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:
     """Return the answer in the form of Claude Code, which the plugin reads."""
-    return as_read(name, answer, "updatedInput")
+    document = as_read(name, answer, "updatedInput")
+    if answer.look_file:
+        document["look_file"] = answer.look_file
+    if answer.given_up:
+        document["given_up"] = list(answer.given_up)
+    return document

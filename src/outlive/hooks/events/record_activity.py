@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from outlive.hooks.event import Answer
 from outlive.hooks.state import session_files
 from outlive.ledger.session_edits import SessionEdits
 from outlive.ledger.sqlite import SqliteLedger
@@ -12,7 +13,7 @@ from outlive.service.clock import changed_at, utc_now
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.home import Home
-    from outlive.hooks.event import Event
+    from outlive.hooks.event import Event, Put
 
 
 def is_worth_noting(home: Home, event: Event) -> bool:
@@ -21,17 +22,22 @@ def is_worth_noting(home: Home, event: Event) -> bool:
     return bool(event.kind != "tool" and (event.edits or event.foreign or is_over))
 
 
-def note(home: Home, event: Event, project: str) -> None:
+def note(home: Home, event: Event, project: str, put: Put) -> None:
     """Record the client's background tasks and its edits.
 
+    The answer to a report of child sessions names the file through which the client is asked to look for them.
     Edits are recorded only if a task that may have changed the same files has run since the first of the edits. The
     task may belong to any project.
     """
     if event.foreign or event.foreign_are_all:
         from outlive.service.sessions.note_client_tasks import note_foreign  # noqa: PLC0415 - imported here, because few clients run commands in their own background
 
-        note_foreign(home, event.session, project, event.client, event.foreign, are_all=event.foreign_are_all)
+        closed = note_foreign(home, event.session, project, event.client, event.foreign, are_all=event.foreign_are_all)
         session_files.set_word(home, event.session, "foreign", "some" if event.foreign else "")
+        if event.is_sub_agent and any(each.kind == "session" for each in event.foreign):
+            from outlive.service.sessions.ask_client import accept_requests  # noqa: PLC0415
+
+            put(Answer(look_file=accept_requests(home, event.session), given_up=tuple(sorted(closed))))
     if event.edits:
         first = min(changed_at(os.path.join(event.cwd, path)) for path in event.edits)
         with SqliteLedger(home.ledger, utc_now()) as ledger:

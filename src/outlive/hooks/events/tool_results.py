@@ -1,6 +1,7 @@
 """The event between two model requests: notices are confirmed and presented.
 
-If a client process has exited, the ends of its background commands are also reported here.
+If a client process has exited, the ends of its background commands are also reported here. The loss
+of a child session that the client does not see any more is reported too.
 """
 
 from __future__ import annotations
@@ -27,16 +28,30 @@ def deliver(home: Home, event: Event, project: str, put: Put) -> None:
         lost = _lost_of(home, claimed.owed)
         if not claimed.tellings and not lost:
             return
-        from outlive.service.notices.compose import lost_text_of, text_of  # noqa: PLC0415 - imported here, because usually there are no notices
+        from outlive.service.notices.compose import text_of  # noqa: PLC0415 - imported here, because usually there are no notices
 
         texts = [text_of(home, claimed.tellings, claimed.owed.session)] if claimed.tellings else []
-        put(Answer(context="\n".join([*texts, *([lost_text_of(lost)] if lost else [])])))
-        claimed.presented()
         if lost:
-            from outlive.service.sessions.note_client_tasks import tell_lost  # noqa: PLC0415 - imported here, because few clients run commands in their own background
+            _put_with_lost(home, texts, lost, put)
+        else:
+            put(Answer(context="\n".join(texts)))
+        claimed.presented()
 
-            with SqliteLedger(home.ledger, utc_now()) as ledger:
-                tell_lost(ledger, lost)
+
+def _put_with_lost(home: Home, texts: list[str], lost: list[ClientTask], put: Put) -> None:
+    """Answer with texts and with what is lost.
+
+    A client may call two hooks at once, for two tools. So the answer is given while no other process can write, and
+    names only what no other hook has reported.
+    """
+    from outlive.service.notices.compose import lost_text_of  # noqa: PLC0415 - few clients run tasks of their own
+    from outlive.service.sessions.note_client_tasks import tell_lost, untold_among  # noqa: PLC0415
+
+    with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
+        untold = untold_among(ledger, lost)
+        if found := [*texts, *([lost_text_of(untold)] if untold else [])]:
+            put(Answer(context="\n".join(found)))
+        tell_lost(ledger, untold)
 
 
 def _lost_of(home: Home, owed: OwedBy) -> list[ClientTask]:

@@ -35,6 +35,7 @@ _KINDS = (
     "readable",
     "sleeper",
     "unawaited",
+    "look",
 )
 
 

@@ -7,6 +7,7 @@
 
 import { spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
+import { watch } from "node:fs"
 
 const COMMAND = []
 const GUARD = "advise"
@@ -17,6 +18,7 @@ const MOST_FAREWELLS = 8
 const WAKE_CODE = 2
 const SERVER = "-I -m outlive mcp"
 const LAST_MESSAGES = 50
+const LOOK_MS = 2000
 // The guard is called before the GUARDED tools. It needs only the TELLING fields of their arguments.
 const CHANGING = ["bash", "edit", "write", "apply_patch", "patch"]
 const GUARDED = [...CHANGING, "read", "grep", "glob", "list"]
@@ -71,7 +73,8 @@ async function ask(event, payload, options) {
   try {
     const answer = code === 0 && out.trim() ? JSON.parse(out) : {}
     const specific = answer.hookSpecificOutput ?? {}
-    return { context: specific.additionalContext ?? "", input: specific.updatedInput, reason: answer.reason ?? "" }
+    const { reason = "", look_file: lookFile, given_up: givenUp } = answer
+    return { context: specific.additionalContext ?? "", input: specific.updatedInput, reason, lookFile, givenUp }
   } catch {
     return { context: "", reason: "" }
   }
@@ -177,13 +180,83 @@ export const Outlive = async ({ client, directory }) => {
     return said
   }
 
+  /** Return the child sessions of a session as the hook gets them, or nothing if a report of them would not be fresh. */
   function childrenOf(it) {
-    return [...it.children].map(([id, title]) => ({ id, title }))
+    const children = [...it.children.values()]
+    return children.every(({ sight }) => sight === "present") ? children : undefined
   }
 
-  function noteChildren(top, child) {
-    const note = () => call("session.created", about(top, { agent_id: child, children: childrenOf(top) }))
-    top.noting = (top.noting ?? Promise.resolve()).then(note)
+  function addChild(top, { id, title = "", agent, parentID }) {
+    top.children.set(id, { id, title, agent, parent: parentID, sight: "present" })
+  }
+
+  /**
+   * Look for the child sessions of a session, and report them if OpenCode does not see one or if `hasChanged` is set.
+   *
+   * All processes of OpenCode share one store. If another process deletes a session, no event tells it to this one.
+   */
+  function look(top, hasChanged = false) {
+    top.looking = (top.looking ?? Promise.resolve()).then(() => lookOnce(top, hasChanged)).catch(() => {})
+    return top.looking
+  }
+
+  async function lookOnce(top, hasChanged) {
+    // A child session may begin anew while OpenCode answers. It is then another object than before.
+    const busy = [...top.children.values()].filter(({ id }) => known.get(id)?.isBusy)
+    const late = new Promise((resolve) => setTimeout(resolve, LOOK_MS).unref())
+    const asked = async () => Promise.all([client.session.children({ path: { id: top.id } }), client.session.status()])
+    const answers = await Promise.race([asked().catch(() => undefined), late])
+    const [listed, statuses] = answers?.map(({ data }) => data) ?? []
+    const isIdle = (id) => statuses !== undefined && (statuses[id]?.type ?? "idle") === "idle"
+    for (const child of [...top.children.values()]) {
+      const isListed = listed?.some(({ id }) => id === child.id)
+      const sight = isListed && statuses ? "present" : await Promise.race([sightOf(child.id), late.then(() => "unknown")])
+      // A look that sees nothing is always reported, because a second one of its kind may count.
+      hasChanged ||= sight !== "present" || child.sight !== "present"
+      child.sight = sight
+      // Its turn is over, also if no event told that.
+      if (sight !== "present" || !isIdle(child.id) || !busy.includes(child) || top.children.get(child.id) !== child) continue
+      top.children.delete(child.id)
+      hasChanged = true
+    }
+    if (hasChanged) await report(top)
+  }
+
+  /** Return whether OpenCode has a session. The list of children lacks the children of children. */
+  async function sightOf(id) {
+    try {
+      const { data, response } = await client.session.get({ path: { id } })
+      if (data) return "present"
+      return response?.status === 404 ? "absent" : "unknown"
+    } catch {
+      return "unknown"
+    }
+  }
+
+  async function report(top) {
+    const children = [...top.children.values()]
+    const { lookFile, givenUp } = await ask("session.created", about(top, { agent_id: top.id, children }))
+    for (const id of givenUp ?? []) top.children.delete(id)
+    heedRequests(top, lookFile)
+  }
+
+  /** Look for the child sessions whenever another process asks for it, as long as there are any. */
+  function heedRequests(top, file) {
+    const { asked } = top
+    if (asked && (top.children.size === 0 || (file && file !== asked.file))) {
+      asked.watcher.close()
+      top.asked = undefined
+    }
+    if (top.asked || top.children.size === 0 || !file) return
+    try {
+      const watcher = watch(file, { persistent: false }, () => {
+        top.answering ??= look(top).finally(() => (top.answering = undefined))
+      })
+      watcher.on("error", () => {})
+      top.asked = { file, watcher }
+    } catch {
+      // The file is gone. The next report makes it again.
+    }
   }
 
   /** Call the hook at the end of a turn, and return its answer. */
@@ -227,6 +300,7 @@ export const Outlive = async ({ client, directory }) => {
         if (code === WAKE_CODE) await wake(it, "wake", err.trim())
       },
     )
+    await look(it)
     const { context, reason } = await stop(it)
     await wake(it, "gate", taken(it, context), reason)
   }
@@ -286,7 +360,9 @@ export const Outlive = async ({ client, directory }) => {
       it.isBusy = false
       if (it.parent) {
         const top = await root(it)
-        if (top.children.delete(id)) noteChildren(top, id)
+        // A deleted session has not ended, as long as OpenCode has not ended its turn before.
+        const isOver = type === "session.idle" ? top.children.delete(id) : top.children.has(id)
+        if (isOver) void look(top, true)
       } else if (type === "session.deleted") {
         known.delete(id)
         it.watcher?.kill()
@@ -313,8 +389,8 @@ export const Outlive = async ({ client, directory }) => {
       it.hasFailed = false
       const top = await root(it)
       if (top !== it) {
-        top.children.set(it.id, it.title ?? "")
-        noteChildren(top, it.id)
+        addChild(top, { id: it.id, title: it.title, agent, parentID: it.parent })
+        void look(top, true)
         return
       }
       const own = output.parts.find((part) => part.metadata?.outlive)
@@ -324,6 +400,7 @@ export const Outlive = async ({ client, directory }) => {
         return
       }
       it.isAgain = false
+      await look(it)
       const text = await news(it, "chat.message")
       const last = output.parts.at(-1)
       if (!text) return

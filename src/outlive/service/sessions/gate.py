@@ -1,7 +1,8 @@
 """The gate: the answer whether a session may stop now.
 
-A session may stop when every notice has been presented and no awaited task runs (`sessions/awaited_tasks.py`). Lost
-tasks do not count. `gate` checks once and returns. `wait_at_gate` blocks its caller, and starts no process.
+A session may stop when every notice has been presented, no awaited task runs (`sessions/awaited_tasks.py`), and the
+client sees no child session at work. Lost tasks and child sessions do not count. `gate` checks once and returns.
+`wait_at_gate` blocks its caller, and starts no process.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from outlive.service.effects.open_windows import MOST_COMPARED, OpenInProject, O
 from outlive.service.maintenance.reconcile import is_in_sight, may_settle, reconcile
 from outlive.service.notices.compose import notice_documents
 from outlive.service.notices.inbox import MOST_AT_ONCE, count_more, owed_to, running_for, tellings_for
+from outlive.service.sessions.ask_client import request_look
 from outlive.service.sessions.awaited_tasks import awaited, servers_among
+from outlive.service.sessions.note_client_tasks import child_sessions_of, foreign_document
 from outlive.service.tasks.wait import wait_for
 
 TYPE_CHECKING = False
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 
     from outlive.bundle.home import Home
     from outlive.domain.notices.notice import Telling
+    from outlive.domain.sessions.client_task import ClientTask
     from outlive.domain.sessions.session import Session
     from outlive.domain.tasks.task import Task
     from outlive.service.maintenance.reconcile import Adopter
@@ -43,6 +47,11 @@ if TYPE_CHECKING:
 
 CEILING_S = 15 * 60.0
 _LOOK_AGAIN = timedelta(seconds=5)
+_CHILDREN_WORDS = (
+    ("running", "child sessions at work in the client"),
+    ("unknown", "child sessions that the client does not see now"),
+    ("lost", "lost child sessions, no result will come of"),
+)
 
 
 class Answer(Value):
@@ -63,6 +72,13 @@ class Answer(Value):
     """The windows that are open now in the project's tree."""
     servers: tuple[tuple[str, int], ...] = ()
     """Tasks that listen on a port and print nothing, each with its port. The gate does not wait for them."""
+    children: tuple[ClientTask, ...] = ()
+    """The child sessions that the client reported and that have not ended. The gate does not wait for lost ones."""
+
+    @property
+    def awaited_children(self) -> tuple[ClientTask, ...]:
+        """The child sessions for which the gate waits."""
+        return tuple(each for each in self.children if each.state != "lost")
 
 
 def gate(home: Home, session: str, project: str, adopter: Adopter | None, ceiling: float = CEILING_S) -> Answer:
@@ -86,13 +102,21 @@ def gate(home: Home, session: str, project: str, adopter: Adopter | None, ceilin
             for each in tellings
             if may_be_claimed(each.notice, at_boundary=False, is_held=lambda name: is_held(home, name))
         ]
+        children = () if owed is None else _children_of(home, ledger, owed)
         blockers = {task.id for task in waited} | {notice.task for each in untold for notice in each.all}
+        blockers |= {f"child-session-{each.seq}" for each in children if each.state != "lost"}
         waiting = None if owed is None else _wait_on(ledger, owed.session, blockers)
     released = bool(blockers) and waiting is not None and waiting >= ceiling
     answer = Answer(
         may_stop=not blockers or released,
         reason=_reason(
-            waited, unknown, lost, len(untold) + more, servers=servers, released_after=waiting if released else None
+            waited,
+            unknown,
+            lost,
+            len(untold) + more,
+            servers=servers,
+            children=children,
+            released_after=waiting if released else None,
         ),
         session=None if owed is None else owed.session,
         running=tuple(waited),
@@ -102,9 +126,21 @@ def gate(home: Home, session: str, project: str, adopter: Adopter | None, ceilin
         untold_more=more,
         windows=windows,
         servers=tuple(servers.items()),
+        children=tuple(children),
     )
     trace(home, session, "gate", may_stop=answer.may_stop, reason=answer.reason)
     return answer
+
+
+def _children_of(home: Home, ledger: SqliteLedger, owed: OwedBy) -> Sequence[ClientTask]:
+    """Return a session's child sessions, and ask the client to look for them.
+
+    It is only asked to look for those that keep the session from stopping.
+    """
+    found = child_sessions_of(ledger, owed.origins)
+    for name in {each.session for each in found if each.state != "lost" and not each.is_abandoned} - {None}:
+        request_look(home, str(name))
+    return found
 
 
 def _lost_for(ledger: SqliteLedger, owed: OwedBy) -> list[Task]:
@@ -146,12 +182,13 @@ def wait_at_gate(  # noqa: PLR0917 - the parameters of `gate`, and one more
         left = until - time.monotonic()
         answer = gate(home, session, project, adopter, ceiling if left > 0 else 0.0)
         # If no task runs, only unread notices are left. The session must read them, so a longer wait does not help.
-        if answer.may_stop or not answer.running or has_departed(departures):
+        if answer.may_stop or not (answer.running or answer.awaited_children) or has_departed(departures):
             return answer
         patience = timedelta(seconds=max(left, 0.0))
-        # The kernel does not wake us for a task in another PID namespace or on another machine, so poll such tasks.
+        # The kernel does not wake us for a task in another PID namespace or on another machine, nor for a session in a
+        # client's own store. So poll these.
         seen = [task.id for task in answer.running if task not in answer.unknown]
-        if answer.unknown:
+        if answer.unknown or answer.awaited_children:
             patience = min(patience, _LOOK_AGAIN)
         if seen:
             wait_for(home, seen, any_one=True, timeout=patience, adopter=adopter, departures=departures)
@@ -172,6 +209,7 @@ def gate_document(home: Home, answer: Answer) -> dict[str, object]:
         "lost": [task_document(home, task, now) for task in answer.lost],
         "untold": notice_documents(home, answer.untold, answer.session),
         "untold_more": answer.untold_more,
+        "children": [foreign_document(each) for each in answer.children],
         "servers": [{"task": task, "port": port} for task, port in answer.servers],
         "open_windows": [{"task": task, **window_document(window, now)} for task, window in answer.windows.windows],
         "open_windows_more": answer.windows.more,
@@ -203,6 +241,10 @@ def _is_out_of_sight(task: Task) -> bool:
     return not may_settle(task) or (task.current.condition == "orphaned" and not is_in_sight(task))
 
 
+def _child_name(one: ClientTask) -> str:
+    return f"{one_line(one.seen.id, 40)} ({one_line(one.seen.command, 40)})"
+
+
 def _reason(
     waited: Sequence[Task],
     unknown: Sequence[Task],
@@ -210,6 +252,7 @@ def _reason(
     untold: int,
     *,
     servers: Mapping[str, int],
+    children: Sequence[ClientTask],
     released_after: float | None,
 ) -> str:
     words = []
@@ -222,6 +265,9 @@ def _reason(
     if lost:
         names = ", ".join(task.id for task in lost[:5])
         words.append(f"lost, no ending will come for: {names}")
+    for state, said in _CHILDREN_WORDS:
+        if found := [_child_name(each) for each in children if each.state == state]:
+            words.append(f"{said}: {', '.join(found[:5])}" + (f" and {len(found) - 5} more" if found[5:] else ""))
     if untold:
         words.append(f"{untold} not reported yet: outlive inbox")
     if servers:

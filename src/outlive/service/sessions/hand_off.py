@@ -9,16 +9,11 @@ from outlive.ledger.notices import Notices
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
-from outlive.service.effects.effects import effects_of, taking_away, window_document
-from outlive.service.effects.find_drift import World, drift_document
 from outlive.service.effects.open_windows import MOST_COMPARED, OpenWindows
-from outlive.service.effects.overlaps import overlaps_document, overlaps_of
-from outlive.service.notices.compose import new_mark
 from outlive.service.notices.find_recipients import Recipients
 from outlive.service.notices.inbox import MOST_AT_ONCE
 from outlive.service.notices.tell_unheard import peek_at_earlier
 from outlive.service.sessions.note_client_tasks import foreign_document, foreign_of, foreign_of_others
-from outlive.service.tasks.read import last_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +55,10 @@ def hand_off(
         if after_summary:
             digest = digest.but(told=_told_lately(ledger, owed, digest))
         beside = [task for task in running_beside(digest) if _runs_for_another_session(ledger, task, owed)]
+    if digest.is_empty:
+        return HandOff(digest=digest, text="", told=(), shown=())
+    from outlive.service.notices.compose import new_mark  # noqa: PLC0415 - most hand-offs are empty
+
     # Comparing may take a while and may start git, so it is done after the ledger is closed.
     digest = _compared(home, digest)
     named = named_in(digest)
@@ -91,7 +90,10 @@ def hand_off_again(home: Home, owed: OwedBy, tellings: Sequence[Telling]) -> Han
 
 def hand_off_document(home: Home, handed: HandOff) -> dict[str, object]:
     """Return a hand-off as JSON."""
-    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415 - imported here, because most hand-offs are text
+    from outlive.service.effects.effects import window_document  # noqa: PLC0415 - most hand-offs are text
+    from outlive.service.effects.find_drift import drift_document  # noqa: PLC0415
+    from outlive.service.effects.overlaps import overlaps_document  # noqa: PLC0415
+    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415
 
     now = utc_now()
     digest = handed.digest
@@ -155,7 +157,7 @@ def _digest(
     held = _windows(home, ledger, (*ended, *left), owed.session.project)
     return HandOffText(
         running=tuple(
-            line.but(last_line=last_line(home, line.task), earlier=origins[line.task.id] not in owed.origins)
+            _with_progress(home, line).but(earlier=origins[line.task.id] not in owed.origins)
             for line in _lines(ledger, [one for one, _ in running[:_MOST_RUNNING]])
         ),
         more_running=max(0, len(running) - _MOST_RUNNING),
@@ -177,6 +179,18 @@ def _digest(
     )
 
 
+def _with_progress(home: Home, line: Line) -> Line:
+    """Return the line of a running task with its last output or progress."""
+    from outlive.service.tasks.read import last_line  # noqa: PLC0415 - usually no task runs
+
+    line = line.but(last_line=last_line(home, line.task))
+    if line.task.launch.agent is None:
+        return line
+    from outlive.service.agents.agent_view import known_of  # noqa: PLC0415 - most tasks are commands
+
+    return line.but(agent=known_of(home, line.task))
+
+
 def _told_lately(ledger: SqliteLedger, owed: OwedBy, digest: HandOffText) -> tuple[Line, ...]:
     """Return the tasks outside the digest whose ending was presented in the last hour."""
     anew = {line.task.id for line in (*digest.ended, *digest.lost, *digest.running)}
@@ -186,6 +200,10 @@ def _told_lately(ledger: SqliteLedger, owed: OwedBy, digest: HandOffText) -> tup
 
 
 def _lines(ledger: SqliteLedger, tasks: Sequence[str]) -> list[Line]:
+    if not tasks:
+        return []
+    from outlive.service.effects.effects import taking_away  # noqa: PLC0415 - usually no task runs
+
     found = [ledger.task(one) for one in tasks]
     return [Line(task=task, taking=taking_away(task)) for task in found if task is not None]
 
@@ -207,6 +225,12 @@ def _windows(home: Home, ledger: SqliteLedger, ended: Sequence[Line], project: s
 
 def _compared(home: Home, digest: HandOffText) -> HandOffText:
     """Return the digest, with effects, overlaps and drift of the first ended tasks."""
+    if not digest.ended and not digest.earlier:
+        return digest
+    from outlive.service.effects.effects import effects_of  # noqa: PLC0415 - few hand-offs tell of an ending
+    from outlive.service.effects.find_drift import World  # noqa: PLC0415
+    from outlive.service.effects.overlaps import overlaps_of  # noqa: PLC0415
+
     world, left = World(), _MOST_COMPARED
     compared = {}
     for name in ("ended", "earlier"):

@@ -1,13 +1,15 @@
-"""Commands that clients run in their own background, as the clients report them.
+"""Commands and child sessions of clients, as the clients report them.
 
-After a client has exited, Outlive checks by itself whether these commands still run.
+After a client has exited, Outlive checks by itself whether its commands still run. Only a client can look for its child
+sessions, so each look is a report of the client. Once the client has exited, its process is looked for instead.
 """
 
 from __future__ import annotations
 
 import os
 
-from outlive.domain.sessions.client_task import judge
+from outlive.bundle.trace import trace
+from outlive.domain.sessions.client_task import Looks, judge, look_again, restarted
 from outlive.domain.sessions.session_name import check_name
 from outlive.domain.text.sanitize import masked
 from outlive.domain.ticks import seconds_since
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.bundle.home import Home
-    from outlive.domain.sessions.client_task import ClientReport, ClientTask, Sight
+    from outlive.domain.sessions.client_task import ClientReport, ClientTask, ForeignState, Sight
     from outlive.domain.sessions.session import Session
     from outlive.service.notices.find_recipients import OwedBy
 
@@ -38,26 +40,58 @@ _KEEP_THEIRS_INSIDE = ("opencode", "openclaw", "cursor")
 
 def note_foreign(
     home: Home, session: str, project: str, client: str, seen: Sequence[ClientReport], *, are_all: bool
-) -> None:
+) -> set[str]:
     """Record a client's report about the commands that it runs for a session.
 
     With `are_all`, commands that the report does not name have ended, unless an earlier client process ran them.
     If this session replaced another session in the same process, it takes over the commands of that session.
+    the report names, but that the client does not see, stays until it is found, or is lost and told.
+    Returns the ids of those that were lost and told before.
     """
     check_name(session)
+    closed = set()
     with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
         origin, _ = Sessions(ledger).heard_of(session, project, utc_now())
         known, me = ClientTasks(ledger), Sessions(ledger).get(origin)
         named = {each.id for each in seen}
         inherited = {one.seen.id: one for one in _of_replaced(ledger, me)}
-        gone = [one for one in known.running(origin) if one.process == me.process and one.seen.id not in named]
+        mine = known.running(origin)
+        gone = [one for one in mine if one.process == me.process and one.seen.id not in named and one.reason is None]
         known.close(
             [*gone, *inherited.values()] if are_all else [inherited[one] for one in named & {*inherited}],
             "ended",
             utc_now(),
         )
         for each in seen:
-            known.note(origin, client, _with_what_is_known(each, inherited.get(each.id)), utc_now())
+            if each.sight == "present" or not known.is_known(origin, each.id):
+                known.note(origin, client, _with_what_is_known(each, inherited.get(each.id)), utc_now())
+            if each.sight == "present":
+                continue
+            still = [one for one in known.running(origin) if one.seen.id == each.id]
+            for state in [_looked_for(known, one, each.sight).state for one in still]:
+                trace(home, session, "child session not seen", child=each.id, sight=each.sight, state=state)
+            if not still:
+                closed.add(each.id)
+    return closed
+
+
+def _looked_for(known: ClientTasks, one: ClientTask, sight: Sight) -> ClientTask:
+    """Record a look for a child session, and return it as it is after that."""
+    before = Looks(state=_reported_state(one), absent_since=one.absent_since, unread_since=one.unread_since)
+    after = look_again(before, sight, tick(), grace_s())
+    # Write only if something changed: each commit makes every hook read the ledger again.
+    if after != before:
+        known.set_looks(one, after)
+    return one.but(state=after.state, absent_since=after.absent_since, unread_since=after.unread_since)
+
+
+def _reported_state(one: ClientTask) -> ForeignState:
+    """Return the state of a client task, as far as the reports of its client tell it."""
+    if one.seen.kind == "command":
+        return "running"
+    if one.reason is not None:
+        return "lost"
+    return "running" if one.absent_since is None and one.unread_since is None else "unknown"
 
 
 def _of_replaced(ledger: SqliteLedger, me: Session) -> list[ClientTask]:
@@ -66,7 +100,8 @@ def _of_replaced(ledger: SqliteLedger, me: Session) -> list[ClientTask]:
         return []
     kin = Sessions(ledger).lineage(me.lineage).sessions.values()
     over = [each for each in kin if each.seq != me.seq and each.process == me.process and is_over(each)]
-    return [one for each in over for one in ClientTasks(ledger).running(each.seq) if one.process == me.process]
+    theirs = [one for each in over for one in ClientTasks(ledger).running(each.seq)]
+    return [one for one in theirs if one.process == me.process and one.reason is None]
 
 
 def _with_what_is_known(seen: ClientReport, before: ClientTask | None) -> ClientReport:
@@ -108,14 +143,27 @@ def _left_sessions(ledger: SqliteLedger, owed: OwedBy) -> list[Session]:
 
 
 def tell_lost(ledger: SqliteLedger, ones: Sequence[ClientTask]) -> None:
-    """Record that these lost commands have been reported."""
+    """Record that these lost commands and child sessions have been reported."""
     ClientTasks(ledger).close(ones, "lost", utc_now())
 
 
+def untold_among(ledger: SqliteLedger, ones: Sequence[ClientTask]) -> list[ClientTask]:
+    """Return the lost client tasks that no other process has reported meanwhile."""
+    return [one for one in ones if ClientTasks(ledger).is_open(one)]
+
+
 def abandoned_of(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
-    """Return the commands, left by client processes, of which a session is to hear."""
+    """Return the lost client tasks, and those that former clients left running."""
     sessions = [*_own_sessions(ledger, owed), *_left_sessions(ledger, owed)]
-    return [one for one in _seen_of(ledger, sessions) if one.is_abandoned]
+    return [one for one in _seen_of(ledger, sessions) if one.is_abandoned or one.state == "lost"]
+
+
+def child_sessions_of(ledger: SqliteLedger, origins: Sequence[int]) -> list[ClientTask]:
+    """Return the child sessions that have not ended, and the lost that are untold."""
+    with_any = set(ClientTasks(ledger).origins()).intersection(origins)
+    sessions = [Sessions(ledger).get(origin) for origin in sorted(with_any)]
+    found = [one.but(session=each.id) for each in sessions for one in _seen_of(ledger, [each])]
+    return [one for one in found if one.seen.kind == "session"]
 
 
 def _seen_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[ClientTask]:
@@ -126,13 +174,18 @@ def _seen_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[ClientTa
             if known.is_adopted(one):
                 continue  # the command was adopted, and is reported as a task
             if not is_over(session) and one.process == session.process:
-                found.append(one)
+                found.append(one.but(state=_reported_state(one)))
                 continue
             sight = _look_for(one)
-            state = judge(sight, seconds_since(one.absent_since, tick()), grace_s())
+            if one.seen.kind == "session":
+                found.append(_looked_for(known, one, sight).but(is_abandoned=True))
+                continue
+            now = tick()
+            state = judge(sight, seconds_since(one.absent_since, now), grace_s())
+            since = restarted(one.absent_since, now) if sight == "absent" else None
             # Write only if something changed: each commit makes every hook read the ledger again.
-            if sight != "unknown" and (sight == "absent") != (one.absent_since is not None):
-                known.set_absent(one, tick() if sight == "absent" else None)
+            if sight != "unknown" and since != one.absent_since:
+                known.set_absent(one, since)
             found.append(one.but(state=state, written_at=_written_at(one), is_abandoned=True))
     return found
 
@@ -155,7 +208,9 @@ def foreign_now(ledger: SqliteLedger, project: str | None, origins: Sequence[int
         for one in known.running(session.seq):
             if not known.is_adopted(one):
                 is_kept = is_there and one.process == session.process
-                state = "running" if is_kept or _look_for(one) == "present" else "unknown"
+                state = _reported_state(one)
+                if not is_kept and state == "running" and _look_for(one) != "present":
+                    state = "unknown"
                 found.append(one.but(state=state, written_at=None if is_kept else _written_at(one)))
     return found
 
@@ -171,6 +226,7 @@ def foreign_document(one: ClientTask) -> dict[str, object]:
     """Return a client's command as JSON."""
     return {
         "client": one.client,
+        "kind": one.seen.kind,
         "id": one.seen.id,
         "command": masked(one.seen.command),
         "description": None if one.seen.description is None else masked(one.seen.description),
@@ -178,7 +234,10 @@ def foreign_document(one: ClientTask) -> dict[str, object]:
         "output": one.seen.output,
         "written_at": iso(one.written_at),
         "pids": [] if one.seen.output is None else holders_of(one.seen.output),
+        "agent": one.seen.agent,
+        "parent": one.seen.parent,
         "state": one.state,
+        "reason": "unobservable" if one.seen.kind == "session" and one.state == "lost" else None,
         "seen_at": iso(one.seen_at),
     }
 

@@ -1,0 +1,54 @@
+"""Requests to a client to look for its child sessions.
+
+A request is a write to a small file that the client watches. Only the client can look into its own store, and no
+process asks it at intervals. A process that needs the answer, as the gate does, writes to the file. The client then
+looks, and reports what it does not see. The file exists only after the client has reported child sessions, so nothing
+is written for any other session.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.bundle.trace import path_of
+from outlive.service.clock import tick
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+
+_FLAGS = os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def request_path(home: Home, session: str) -> str:
+    """Return the path of the file through which the client of a session is asked."""
+    name = os.path.basename(path_of(home, session)).removesuffix(".jsonl")
+    return f"{home.path}/hooks/{name}.look"
+
+
+def accept_requests(home: Home, session: str) -> str:
+    """Make the file that a client watches, and return its path; empty if that fails.
+
+    An existing file stays as it is, because a write would make the client look again.
+    """
+    path = request_path(home, session)
+    try:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        os.close(os.open(path, _FLAGS | os.O_CREAT, 0o600))
+    except OSError:
+        return ""
+    return path
+
+
+def request_look(home: Home, session: str) -> None:
+    """Ask a session's client to look for child sessions; ignore a failure."""
+    try:
+        fd = os.open(request_path(home, session), _FLAGS | os.O_TRUNC)
+    except OSError:
+        return
+    try:
+        os.write(fd, tick().encode("ascii"))
+    except OSError:
+        pass
+    finally:
+        os.close(fd)

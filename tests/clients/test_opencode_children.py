@@ -1,0 +1,153 @@
+"""Child sessions in the store of the real OpenCode, offline.
+
+Two servers share the store, as two windows of one user do. One of them runs the child session, the other deletes it.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import pytest
+
+from tests.clients.model import Asked, Hang, Reply, Say, Use
+from tests.clients.test_opencode import until_asked
+from tests.support import wait_until
+
+if TYPE_CHECKING:
+    from tests.clients.rig import OpenCode, Server
+
+GRACE_S = 1.5
+
+
+class Delegation:
+    """A session that has launched a child session in OpenCode's background, and is idle."""
+
+    def __init__(self, opencode: OpenCode) -> None:
+        self.opencode = opencode
+        opencode.bench.env |= {"OPENCODE_EXPERIMENTAL_BACKGROUND_SUBAGENTS": "true", "OUTLIVE_GRACE_S": str(GRACE_S)}
+        opencode.bench.env["OUTLIVE_TRACE"] = "1"
+        opencode.configure()
+        opencode.install()
+        opencode.bench.launch("true")  # without a ledger, hooks record nothing
+        opencode.model.answer = self.answer
+        self.server = opencode.serve()
+        self.session = self.server.begin()
+        self.server.say(self.session, "delegate it")
+        until_asked(opencode, 3)
+        wait_until(lambda: set(self.server.get("/session/status")) == {self.child}, "the parent to be idle")
+
+    @staticmethod
+    def answer(asked: Asked) -> list[Reply]:
+        """Answer the parent at once, and the child session never."""
+        if "look below" in asked.all and "delegate it" not in asked.all:
+            return [Hang(600)]
+        prompt = {"description": "look around", "prompt": "look below", "subagent_type": "general", "background": True}
+        return [Say("fine")] if asked.results else [Use("task", prompt)]
+
+    @property
+    def child(self) -> str:
+        """The id of the child session."""
+        (found,) = self.server.get(f"/session/{self.session}/children")
+        return str(found["id"])
+
+    def gate(self) -> Any:
+        """Return the answer of the parent's gate."""
+        return self.opencode.bench.json("gate", "--session", self.session)
+
+    def states(self) -> list[str]:
+        """Return the states of the child sessions at the parent's gate."""
+        return [one["state"] for one in self.gate()["children"]]
+
+    def sights(self) -> set[str]:
+        """Return what looks for the child session saw, except that they saw it."""
+        lines = "".join(path.read_text() for path in Path(self.opencode.bench.home.traces).iterdir()).splitlines()
+        return {each["sight"] for each in map(json.loads, lines) if each["decision"] == "child session not seen"}
+
+    def prompt(self, text: str) -> str:
+        """Send a prompt to the parent, and return all that the model has received with it."""
+        self.server.say(self.session, text)
+        wait_until(lambda: any(text in each.all for each in self.opencode.model.asked), "the prompt's request")
+        wait_until(lambda: self.server.is_idle(self.session), "the end of the turn")
+        return next(each for each in reversed(self.opencode.model.asked) if text in each.all).all
+
+
+@pytest.fixture
+def delegation(opencode: OpenCode) -> Delegation:
+    """Return a session whose child session works in the background."""
+    return Delegation(opencode)
+
+
+def other_window(delegation: Delegation) -> Server:
+    """Start another server of the same user."""
+    return delegation.opencode.serve()
+
+
+def test_gate_lets_go_of_a_child_session_that_another_process_deleted(delegation: Delegation) -> None:
+    """The child session is unknown, then lost after the grace period, and the parent is told once.
+
+    No event tells the deletion to the process that runs the child session, so it would count as running for ever.
+    """
+    child = delegation.child
+    answer = delegation.gate()
+    assert answer["may_stop"] is False
+    (one,) = answer["children"]
+    assert (one["kind"], one["id"], one["agent"]) == ("session", child, "general")
+    assert (one["parent"], one["state"], one["reason"]) == (delegation.session, "running", None)
+    assert "look around" in one["command"]
+    other_window(delegation).delete(f"/session/{child}")
+    assert delegation.server.get(f"/session/{delegation.session}/children") == []
+    wait_until(lambda: delegation.states() == ["unknown"], "a look that misses the child session")
+    assert delegation.gate()["may_stop"] is False
+    answer = wait_until(lambda: (found := delegation.gate())["may_stop"] and found, "the grace to be over")
+    assert [(one["state"], one["reason"]) for one in answer["children"]] == [("lost", "unobservable")]
+    assert delegation.sights() == {"absent"}
+    told = delegation.prompt("and now?")
+    assert told.count(f"{child[:40]} is lost (unobservable): the client no longer lists it") == 1
+    assert delegation.gate()["children"] == []
+    assert delegation.prompt("and then?").count("is lost (unobservable)") == 1
+
+
+def test_gate_lets_go_of_a_child_session_when_the_store_cannot_be_read(delegation: Delegation) -> None:
+    """Failed looks prove nothing, so this takes longer. When the store can be read again, the child session is back."""
+    child = delegation.child
+    store = delegation.opencode.home / ".local/share/opencode/opencode.db"
+
+    def rename(before: str, after: str) -> None:
+        with closing(apsw.Connection(str(store))) as database:
+            database.set_busy_timeout(10_000)
+            database.execute(f"ALTER TABLE {before} RENAME TO {after}")
+
+    assert delegation.states() == ["running"]
+    rename("session", "unreadable")
+    wait_until(lambda: delegation.states() == ["unknown"], "a look that fails")
+    answer = wait_until(lambda: (found := delegation.gate())["may_stop"] and found, "the patience to be over")
+    assert [(one["state"], one["reason"]) for one in answer["children"]] == [("lost", "unobservable")]
+    assert delegation.sights() == {"unknown"}
+    rename("unreadable", "session")
+    told = delegation.prompt("and now?")
+    assert "is lost (unobservable)" not in told, "it was found again before it was told"
+    assert [(one["id"], one["state"]) for one in delegation.gate()["children"]] == [(child, "running")]
+
+
+def test_child_session_that_its_own_server_deletes_has_ended(delegation: Delegation) -> None:
+    """OpenCode ends the turn of the child session before it deletes it, and tells the parent itself."""
+    delegation.server.delete(f"/session/{delegation.child}")
+    wait_until(lambda: delegation.gate()["children"] == [], "the end of the child session")
+    assert "is lost" not in delegation.prompt("and now?")
+
+
+def test_child_session_of_a_killed_server_is_lost_and_told_once(delegation: Delegation) -> None:
+    """The store still has the child session, but its turn ended with the server."""
+    child = delegation.child
+    delegation.opencode.kill(delegation.server.client)
+    assert delegation.states() == ["unknown"]
+    wait_until(lambda: delegation.gate()["may_stop"], "the grace to be over")
+    delegation.server = delegation.opencode.serve()
+    told = delegation.prompt("and now?")
+    assert told.count(f"{child[:40]} is lost (unobservable): its client has exited") == 1
+    assert delegation.prompt("and then?").count("is lost (unobservable)") == 1
+    assert delegation.gate()["children"] == []

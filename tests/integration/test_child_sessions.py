@@ -1,0 +1,197 @@
+"""Child sessions that a client does not see any more: unknown, then lost, and told to their parent once."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from outlive.ledger.sessions import Sessions
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+from outlive.service.sessions.ask_client import request_path
+from outlive.service.sessions.note_client_tasks import child_sessions_of, untold_among
+from tests.integration.test_hooks import context
+from tests.integration.test_hooks_opencode import CHILD, MINE, Client
+from tests.support import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support import Bench
+
+GRACE_S = 0.5
+LOST = f"{CHILD['id']} is lost (unobservable)"
+
+
+class Parent:
+    """A session in OpenCode that has a child session, and its gate."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        bench.env["OUTLIVE_GRACE_S"] = str(GRACE_S)
+        self.client = Client(bench, GRACE_S)
+        bench.launch("true")  # without a ledger, hooks record nothing
+        self.client.call("chat.message", source="startup")
+        self.sees("present")
+
+    def sees(self, sight: str) -> Any:
+        """Report a look for the child session, and return the hook's answer."""
+        child = {**CHILD, "agent": "general", "parent": MINE, "sight": sight}
+        return self.client.call("session.created", agent_id=MINE, children=[child])
+
+    def gate(self) -> tuple[bool, list[str]]:
+        """Return whether the parent may stop, and the states of its child sessions."""
+        found = self.bench.json("gate", "--session", MINE)
+        return found["may_stop"], [one["state"] for one in found["children"]]
+
+    def prompt(self) -> str:
+        """Return what the parent is told with its next prompt."""
+        return context(self.client.call("chat.message", has_read=True))
+
+    def lose(self) -> None:
+        """Look until the child session is lost."""
+        wait_until(lambda: self.sees("absent") and self.gate() == (True, ["lost"]), "the grace to be over")
+
+
+@pytest.fixture
+def parent(bench: Bench) -> Iterator[Parent]:
+    """Return a session with a running child session."""
+    started = Parent(bench)
+    yield started
+    started.client.end()
+
+
+def pass_grace(times: float = 1) -> None:
+    """Wait for the grace period, or for several."""
+    over = time.monotonic() + GRACE_S * times
+    wait_until(lambda: time.monotonic() > over, "the time to pass")
+
+
+def test_gate_waits_for_a_running_child_session_until_it_ends(parent: Parent) -> None:
+    """The gate, `list` and the hand-off name the child session. Its end needs no notice."""
+    assert parent.gate() == (False, ["running"])
+    assert f"child sessions at work in the client: {CHILD['id']} (look around" in parent.bench.ok(
+        "gate", "--session", MINE
+    )
+    (one,) = parent.bench.json("list")["foreign"]
+    assert (one["kind"], one["id"], one["agent"], one["parent"]) == ("session", CHILD["id"], "general", MINE)
+    assert (one["state"], one["reason"]) == ("running", None)
+    parent.client.call("session.created", agent_id=MINE, children=[])
+    assert parent.gate() == (True, [])
+    assert parent.prompt() == ""
+
+
+def test_missing_child_session_is_lost_after_a_second_look_and_told_once(parent: Parent) -> None:
+    """The gate waits while the child session is unknown, and lets go when it is lost."""
+    parent.sees("absent")
+    parent.sees("absent")
+    assert parent.gate() == (False, ["unknown"])
+    assert "that the client does not see now" in parent.bench.ok("gate", "--session", MINE)
+    assert parent.prompt() == ""
+    pass_grace()
+    assert parent.gate() == (False, ["unknown"]), "time alone does not lose it: nobody has looked again"
+    parent.sees("absent")
+    assert parent.gate() == (True, ["lost"])
+    assert [one["state"] for one in parent.bench.json("list")["foreign"]] == ["lost"]
+    assert "lost child sessions, no result will come of" in parent.bench.ok("gate", "--session", MINE)
+    assert LOST + ": the client no longer lists it" in parent.prompt()
+    assert parent.prompt() == ""
+    assert parent.gate() == (True, [])
+    assert parent.sees("absent")["given_up"] == [CHILD["id"]], "the client need not look any more"
+    assert parent.gate() == (True, [])
+
+
+def test_child_session_that_cannot_be_read_is_given_more_time(parent: Parent) -> None:
+    """A failed look is no absence. Only if looks go on to fail, the child session is lost."""
+    parent.sees("unknown")
+    pass_grace()
+    parent.sees("unknown")
+    assert parent.gate() == (False, ["unknown"])
+    pass_grace(4)
+    parent.sees("unknown")
+    assert parent.gate() == (True, ["lost"])
+    assert LOST + ": the client cannot read its state" in parent.prompt()
+    assert parent.prompt() == ""
+
+
+def test_child_session_that_comes_back_is_running_again(parent: Parent) -> None:
+    """A lost child session that is found before it was told is not told. Later, it can be lost once more."""
+    parent.sees("absent")
+    parent.sees("present")
+    pass_grace()
+    parent.sees("absent")
+    assert parent.gate() == (False, ["unknown"]), "the earlier look does not count any more"
+    parent.lose()
+    parent.sees("present")
+    assert parent.gate() == (False, ["running"])
+    assert parent.prompt() == ""
+    for _ in range(2):
+        parent.lose()
+        assert LOST in parent.prompt()
+        assert parent.prompt() == ""
+        parent.sees("present")
+        assert parent.gate() == (False, ["running"])
+
+
+def test_loss_is_told_even_if_the_client_forgets_the_child_session(parent: Parent) -> None:
+    """A client that reads its configuration again starts its plugin anew, which reports no child sessions."""
+    parent.lose()
+    parent.client.call("session.created", agent_id=MINE, children=[])
+    assert LOST in parent.prompt()
+    assert parent.prompt() == ""
+
+
+def test_child_session_of_a_killed_client_does_not_keep_the_gate(parent: Parent) -> None:
+    """The child session ended with its client's process. Two readings of the gate are the two looks."""
+    parent.client.end()
+    assert parent.gate() == (False, ["unknown"])
+    pass_grace()
+    assert parent.gate() == (True, ["lost"])
+    parent.client = Client(parent.bench, GRACE_S)
+    told = context(parent.client.call("chat.message", source="resume"))
+    assert LOST + ": its client has exited" in told
+    assert parent.prompt() == ""
+    assert parent.gate() == (True, [])
+
+
+def test_loss_that_another_hook_told_meanwhile_is_not_told_again(parent: Parent) -> None:
+    """A client calls a hook for each of its tools at once. Both have read the loss before one of them tells it."""
+    parent.lose()
+    with SqliteLedger(parent.bench.home.ledger, utc_now()) as ledger:
+        session = Sessions(ledger).find(MINE, str(parent.bench.project))
+        assert session is not None
+        lost = child_sessions_of(ledger, [session.seq])
+        assert [one.seen.id for one in untold_among(ledger, lost)] == [CHILD["id"]]
+        assert LOST in parent.prompt()
+        assert untold_among(ledger, lost) == []
+
+
+def test_gate_asks_the_client_to_look_and_other_readers_do_not(parent: Parent) -> None:
+    """The client watches a small file, which the gate writes as long as a child session keeps it waiting."""
+    file = Path(parent.sees("present")["look_file"])
+    assert str(file) == request_path(parent.bench.home, MINE)
+    parent.bench.json("list")
+    assert file.read_text() == ""
+    parent.gate()
+    asked = file.read_text()
+    assert asked
+    assert parent.sees("absent")["look_file"] == str(file)
+    assert file.read_text() == asked, "a report must not make the client look again"
+    parent.lose()
+    asked = file.read_text()
+    parent.gate()
+    assert file.read_text() == asked
+
+
+def test_gate_that_waits_returns_when_the_child_session_ends(parent: Parent) -> None:
+    """`gate --wait` blocks while the child session runs."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(parent.bench.json, "gate", "--session", MINE, "--wait", "--ceiling", "60s")
+        file = Path(request_path(parent.bench.home, MINE))
+        wait_until(file.read_text, "the gate to wait")
+        parent.client.call("session.created", agent_id=MINE, children=[])
+        assert waiting.result()["may_stop"] is True
