@@ -52,6 +52,7 @@ class Home:
         self.ledger = path + "/ledger.sqlite"
         self.leases = path + "/leases"
         self.traces = path + "/traces"
+        self.worktrees = path + "/worktrees"
         self._ballast = path + "/ballast"
 
     def bundle(self, task: str) -> str:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 # The verbs in the order of the help. Each verb has a module in `outlive.cli.commands`, which defines COMMAND.
 VERBS = (
-    "run", "list", "show", "output", "wait", "result", "cancel", "retry", "adopt", "send", "effects",
-    "session", "inbox", "ack", "dismiss", "gate", "guard", "hand-off", "sink", "sweep", "audit", "completion",
-    "install", "uninstall", "doctor", "hook", "mcp",
+    "run", "agent", "list", "show", "output", "transcript", "wait", "result", "cancel", "retry", "adopt", "send",
+    "effects", "session", "inbox", "ack", "dismiss", "gate", "guard", "hand-off", "sink", "sweep", "audit",
+    "completion", "install", "uninstall", "doctor", "hook", "mcp",
 )  # fmt: skip
 ALIASES = {"ps": "list", "logs": "output"}
 # Names that other tools have for these commands. They are not aliases, but the error suggests the command.
@@ -117,7 +117,7 @@ def check_verb(word: str) -> None:
     """Raise `UserError` if a word is no command, and suggest the nearest one."""
     if word in VERBS or word in ALIASES:
         return
-    from outlive.cli.parser import nearest
+    from outlive.domain.text.nearest import nearest
 
     close = nearest(word, (*VERBS, *ALIASES, *_OTHER_NAMES, "help", "version"))
     close = _OTHER_NAMES.get(close or "", close)

@@ -21,6 +21,13 @@ def lineage_id(random: bytes) -> str:
     return "l" + letters(random, LENGTH - 1)
 
 
+def uuid_of(random: bytes) -> str:
+    """Return a UUID (version 4) made from sixteen random bytes."""
+    number = int.from_bytes(random, "big") & ~(0xF << 76) & ~(0x3 << 62) | (0x4 << 76) | (0x2 << 62)
+    digits = f"{number:032x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
 def letters(random: bytes, length: int) -> str:
     """Return `length` letters and digits made from random bytes."""
     number = int.from_bytes(random, "big")

@@ -20,6 +20,11 @@ INTENTS: tuple[IntentKind, ...] = (
     "dependency",
     "output_limit",
     "session_ended",
+    "runaway",
+    "cost_limit",
+    "token_limit",
+    "turn_limit",
+    "lingered",
 )
 
 

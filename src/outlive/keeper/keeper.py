@@ -126,6 +126,11 @@ def _prepare(plan: Plan, held: HeldFiles, not_for_it: tuple[int, ...], start_wit
     voice_read, voice_write = os.pipe()
     begin_read, begin_write = os.pipe()
     around, launch = plan.surroundings, plan.launch
+    argv, environ, prompt = launch.argv, around.environ, None
+    if launch.agent is not None:
+        from outlive.keeper.agents.client_command import start_of  # noqa: PLC0415 - most tasks are commands
+
+        argv, environ, prompt = start_of(plan)
     assert held.lock is not None  # noqa: S101 - only an adopter may have no lock, and it starts no witness
     start = witness.Start(
         lock=held.lock,
@@ -133,12 +138,13 @@ def _prepare(plan: Plan, held: HeldFiles, not_for_it: tuple[int, ...], start_wit
         output=held.output,
         voice=voice_write,
         begin=begin_read,
-        argv=launch.argv,
+        argv=argv,
         cwd=launch.cwd,
-        environ=around.environ,
+        environ=environ,
         umask=around.umask,
         limits=around.limits,
         input=plan.files.input if launch.takes_input else None,
+        prompt=prompt,
         shared_listener=None if observation is None else observation.shared_listener,
     )
     # The witness must close these descriptors. A copy in the witness would hide the keeper's death from three kinds of

@@ -10,6 +10,8 @@ from outlive.linux.syscalls import boot_id, pid_namespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from outlive.bundle.attempt import HeldFiles
     from outlive.domain.tasks.settlement import Settlement
     from outlive.keeper.plan import Plan
@@ -35,18 +37,42 @@ def prepare_next_attempt(plan: Plan, settlement: Settlement) -> NextAttempt | No
 
     Returns None if the task is not retried, or if the files cannot be created.
     """
-    if not is_worth_retrying(settlement.verdict):
+    is_wanted = plan.retries_left > 0 and is_worth_retrying(settlement.verdict, settlement.agent, plan.launch.retries)
+    if not is_wanted and not _has_forgotten_session(plan, settlement):
         return None
     files = AttemptFiles(plan.files.bundle, plan.files.number + 1)
-    delay = retry_delay(plan.launch.retries - plan.retries_left)
+    delay = retry_delay(plan.launch.automatic_attempts - plan.retries_left)
     try:
         discard_bundle(files.path)  # a keeper that was killed in this function has left files without a row
         held = create_attempt(files, in_line=plan.launch.is_queued)
     except OSError:
         return None
+    row = _row(plan, files, settlement, delay)
+    if row is None:
+        held.close()
+        discard_bundle(files.path)
+        return None
     if plan.surroundings.owner is not None:
         foreground_owner.remember(held.record, plan.surroundings.owner)
-    attempt = Attempt(
+    following = plan.but(files=files, retries_left=plan.retries_left - is_wanted, queue_until=None)
+    return NextAttempt(following, held, row, delay.total_seconds())
+
+
+def _has_forgotten_session(plan: Plan, settlement: Settlement) -> bool:
+    """Return whether an agent's client did not find its session."""
+    if settlement.agent is None:
+        return False
+    from outlive.keeper.agents.next_start import has_forgotten_session  # noqa: PLC0415 - most tasks are commands
+
+    return has_forgotten_session(plan.files, settlement.agent)
+
+
+def _row(plan: Plan, files: AttemptFiles, settlement: Settlement, delay: timedelta) -> Attempt | None:
+    """Return the row of the next attempt.
+
+    Returns None if the files for an agent's attempt cannot be written.
+    """
+    row = Attempt(
         number=files.number,
         state="queued",
         created_at=settlement.settled_at,
@@ -55,5 +81,11 @@ def prepare_next_attempt(plan: Plan, settlement: Settlement) -> NextAttempt | No
         not_before=settlement.settled_at + delay,
         automatic=True,
     )
-    following = plan.but(files=files, retries_left=plan.retries_left - 1, queue_until=None)
-    return NextAttempt(following, held, attempt, delay.total_seconds())
+    if settlement.agent is None:
+        return row
+    from outlive.keeper.agents.next_start import begin_next  # noqa: PLC0415 - most tasks are commands
+
+    try:
+        return begin_next(plan, files, settlement.agent, row)
+    except OSError:
+        return None

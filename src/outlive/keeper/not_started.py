@@ -56,6 +56,8 @@ def _settle(plan: Plan, seen: Evidence, intent: Intent | None) -> bool:
     """Settle the attempt. Return whether it has a row, or may have one."""
     now = datetime.now(UTC)
     settlement = plan_settlement(plan.launch, plan.files.number, seen, intent, now=now, settled_by="keeper")
+    if plan.launch.agent is not None:
+        settlement = _without_worktree(plan, settlement)
     try:
         try:
             return _write(plan, settlement)
@@ -65,6 +67,14 @@ def _settle(plan: Plan, seen: Evidence, intent: Intent | None) -> bool:
                 return _write(plan, settlement)
     except (OutliveError, OSError):
         return True  # a reader will settle the attempt as one that never began
+
+
+def _without_worktree(plan: Plan, settlement: Settlement) -> Settlement:
+    try:
+        from outlive.keeper.agents.end_worktree import end_worktree  # noqa: PLC0415 - most tasks are commands
+    except ImportError:
+        return settlement  # the installation was deleted
+    return end_worktree(plan, settlement)
 
 
 def _write(plan: Plan, settlement: Settlement) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from select import POLLIN, poll
 
-from outlive.keeper.keeper import keep
 from outlive.keeper.plan import Plan, Surroundings
 from outlive.linux.syscalls import signal
 
@@ -137,10 +136,16 @@ class NewKeeper:
             pass  # the keeper was killed, which `begin` notices when it reads the answer
 
 
-def stand_by(plan: Plan, held: HeldFiles, life: Life = keep) -> NewKeeper:
-    """Return a keeper for a locked attempt. It begins once the row is written."""
-    if _keepers is None or not _keepers.have_room or life is not keep or not _frees_its_keeper(plan):
-        return NewKeeper(held, lambda go, ready: life(plan, held, go, ready), _give_to_none)
+def stand_by(plan: Plan, held: HeldFiles, life: Life | None = None) -> NewKeeper:
+    """Return a keeper for a locked attempt. It begins once the row is written.
+
+    A keeper without a `life` of its own keeps the attempt at once.
+    """
+    from outlive.keeper.keeper import keep  # noqa: PLC0415 - readers of tasks start no keeper
+
+    if _keepers is None or not _keepers.have_room or life is not None or not _frees_its_keeper(plan):
+        chosen = life or keep
+        return NewKeeper(held, lambda go, ready: chosen(plan, held, go, ready), _give_to_none)
     return _from_pool(_keepers, plan, held)
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from outlive.bundle.attempt import HeldFiles
     from outlive.domain.tasks.evidence import IntentKind
     from outlive.domain.tasks.settlement import Settlement
+    from outlive.keeper.agents.watch import AgentWatch
     from outlive.keeper.idle_timeout import IdleTimeout
     from outlive.keeper.next_attempt import NextAttempt
     from outlive.keeper.output.copy import OutputCopy
@@ -61,8 +62,11 @@ class Supervision:
         self._owner, self._is_abandoned = plan.surroundings.owner, False
         if self._owner is None:
             self._owner, self._is_abandoned = foreground_owner.find(held.record)
-        self._idleness = self._watch_idleness() if plan.launch.idle_timeout is not None else None
-        self._retrying = _retrying(plan) if role == "keeper" and plan.retries_left else None
+        self._agent = self._watch_agent() if plan.launch.agent is not None else None
+        has_idle_timeout = plan.launch.idle_timeout is not None and self._agent is None
+        self._idleness = self._watch_idleness() if has_idle_timeout else None
+        may_retry = plan.retries_left > 0 or (self._agent is not None and plan.files.number > 1)
+        self._retrying = _retrying(plan) if role == "keeper" and may_retry else None
         self._ledger = SettlementWriter(plan, held, on_settled)
         self._is_unkept = False
         self._detail: str | None = None
@@ -89,6 +93,12 @@ class Supervision:
         limit = self._plan.launch.idle_timeout
         assert limit is not None  # noqa: S101 - for the type checker
         return IdleTimeout(limit, self._held.output, self._pids)
+
+    def _watch_agent(self) -> AgentWatch:
+        from outlive.keeper.agents import end_worktree  # noqa: F401, PLC0415 - needed when the installation is gone
+        from outlive.keeper.agents.watch import AgentWatch  # noqa: PLC0415 - most tasks are commands
+
+        return AgentWatch(self._plan, lambda: [member.pid for member in self._members()], self._pid)
 
     def see_through(self, seen: Evidence | ExitWatch) -> NextAttempt | None:
         """Supervise and settle the attempt. Return the next attempt, if there is one."""
@@ -136,6 +146,8 @@ class Supervision:
                 self.sight.reap_others()
         elif self._output.next_look is not None and not ready:
             self._output.look()
+            if self._agent is not None:
+                self._agent.read()
 
     def _watch(self) -> None:
         """Open the descriptors that wake the keeper, if they are not open yet."""
@@ -155,9 +167,22 @@ class Supervision:
         elif self._idleness is not None and self._idleness.is_stalled != self._is_stalled:
             self._is_stalled = self._idleness.is_stalled
             self._ledger.say("stalled" if self._is_stalled else None)
+        if self._agent is not None:
+            self._check_agent(self._agent)
         if self._deadline is not None and time.monotonic() >= self._deadline:
             self._deadline = None
             self._end("timeout")
+
+    def _check_agent(self, agent: AgentWatch) -> None:
+        """End an agent that has reached a limit, repeats itself or is silent."""
+        reached = agent.reason_to_end() if self._intent is None else None
+        if reached is not None:
+            self._end(reached[0])
+            if self._intent is not None:
+                self._detail = reached[1]
+        elif agent.is_stalled != self._is_stalled:
+            self._is_stalled = agent.is_stalled
+            self._ledger.say("stalled" if self._is_stalled else None)
 
     def _resume(self) -> None:
         """End the task if a killed keeper was ending it, or if its owner is gone."""
@@ -181,6 +206,8 @@ class Supervision:
             spans.append(max(0.0, self._rehearsal - time.monotonic()))
         if self._idleness is not None:
             spans.append(min(self._idleness.next_look, 86400.0))
+        if self._agent is not None and self._intent is None:
+            spans.append(min(self._agent.next_look, 86400.0))
         if self._deadline is not None:
             # poll() counts milliseconds in 32 bits, and a month has more. So the wait is split into days.
             spans.append(min(max(0.0, self._deadline - time.monotonic()), 86400.0))
@@ -262,14 +289,24 @@ class Supervision:
             settled_by=self._role,
             left_running=() if evidence.started == "no" else self._left_running(),
             output=self._output.final(),
+            agent=None if self._agent is None or evidence.started == "no" else self._agent.finish(evidence),
         )
         again = self._retrying(settlement) if self._retrying is not None else None
+        if again is None and self._agent is not None:
+            from outlive.keeper.agents.end_worktree import end_worktree  # noqa: PLC0415 - most tasks are commands
+
+            settlement = end_worktree(self._plan, settlement)
         if again is None:
             self._ledger.write(settlement, None)
             self.has_failed = settlement.verdict.state != "succeeded"
             if settlement.left_running:
                 self._care_for_output()
-        elif not self._ledger.write(told_as_retrying(settlement, self._plan.launch), again.attempt):
+            return None
+        if self._agent is not None and settlement.left_running:
+            # What an agent's client left behind may still work in the session that the next attempt continues.
+            end_tree(self._members, self._is_foreign, self._output.look)
+            settlement = settlement.but(left_running=self._left_running())
+        if not self._ledger.write(told_as_retrying(settlement, self._plan.launch), again.attempt):
             again.discard()
             return None
         return again

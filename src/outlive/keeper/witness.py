@@ -35,7 +35,7 @@ SETTLED = b"s"
 # the command's own limit of file sizes.
 _IGNORED_UNTIL_EXEC = (signal.SIGPIPE, signal.SIGXFSZ)
 _DESCRIPTORS = ("lock", "record", "output", "voice", "begin")
-_PLAIN = ("argv", "cwd", "environ", "umask", "limits", "input")
+_PLAIN = ("argv", "cwd", "environ", "umask", "limits", "input", "prompt")
 
 
 class Start(Value):
@@ -55,6 +55,8 @@ class Start(Value):
     limits: tuple[tuple[int, tuple[int, int]], ...]
     input: str | None = None
     """The FIFO that the command reads as its input. None if it takes no input."""
+    prompt: str | None = None
+    """The file that the command reads as its input, which ends with the file. None if it takes no prompt."""
     shared_listener: SharedListener | None = None
     """The listener of the command's system calls. None if they are not observed."""
 
@@ -287,6 +289,8 @@ def _prepare(start: Start) -> None:
         fd = os.open(start.input, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         os.set_blocking(fd, True)
         os.dup2(fd, 0)
+    if start.prompt is not None:
+        os.dup2(os.open(start.prompt, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), 0)
     os.umask(start.umask)
     if start.limits:
         from resource import setrlimit  # noqa: PLC0415 - only a spawner sets limits, and it has loaded this module

@@ -88,6 +88,12 @@ class Ledger(Protocol):
         The task that was recorded last is the first, whatever the clocks showed.
         """
 
+    def newest(self, limit: int, project: str | None, ran_after: datetime) -> Sequence[Task]:
+        """Return those of the newest `limit` tasks that have not ended before a moment.
+
+        With a project, only its tasks count. A task that ended at an unknown time is returned too.
+        """
+
     def children(self, parents: Sequence[str]) -> Sequence[str]:
         """Return the ids of the tasks that were launched inside these tasks."""
 

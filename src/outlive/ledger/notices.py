@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 OPEN = "state IN ('pending', 'claimed', 'presented')"
 _NOTICE = """
-    SELECT notice.seq, notice.id, notice.task, notice.attempt, kind, notice.origin, state, notice.created_at, claimer,
-        tries, presented_to, last_error, is_quiet
+    SELECT notice.seq, notice.id, notice.task, notice.attempt, notice.kind, notice.origin, state, notice.created_at,
+        claimer, tries, presented_to, last_error, is_quiet
     FROM notice"""
 # The SQL conditions for notices that may be presented at a boundary, at another moment (`now`), or by waking a session.
 # `ever` selects all open notices.
@@ -57,7 +57,7 @@ _SHOWN_TO = f"""
 # The notice of a task's newest ending, and the notice of its group's ending if this task was the last of the group.
 _ENDING = """
     JOIN task ON task.id = notice.task AND task.attempt = notice.attempt
-    WHERE notice.task = ? AND kind IN ('ended', 'lost', 'group_ended') ORDER BY notice.seq"""
+    WHERE notice.task = ? AND notice.kind IN ('ended', 'lost', 'group_ended') ORDER BY notice.seq"""
 # Endings of tasks that the session's lineage launched, and endings of other sessions' tasks that were presented to the
 # lineage.
 _TOLD_SINCE = """

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["apsw", "be_impatient", "connect", "fold_when_long", "journal_mode", "quarantine", "translated"]
 
 _MIGRATIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
-SCHEMA_VERSION = 16
+SCHEMA_VERSION = 18
 _REBUILD = (
     "running tasks continue; the next command restores the records from the tasks' files (`outlive audit --rebuild`)"
 )

@@ -15,7 +15,8 @@ _AHEAD = """
     SELECT attempt.task, attempt.number, attempt.state = 'running'
     FROM attempt INDEXED BY attempt_unsettled JOIN task ON task.id = attempt.task
     WHERE attempt.state IN ('queued', 'running') AND attempt.ticket < ?
-        AND EXISTS (SELECT 1 FROM json_each(task.claims) WHERE json_extract(value, '$[0]') = ?)
+        AND EXISTS (
+            SELECT 1 FROM json_each(coalesce(attempt.claims, task.claims)) WHERE json_extract(value, '$[0]') = ?)
     ORDER BY attempt.ticket"""
 
 
@@ -47,7 +48,7 @@ class QueueOrder:
                 pending.append(Holder(task=other.id, attempt=other.current.number))
             elif other.state != "succeeded" and not dependency.any_ending:
                 failed.append((other.id, other.state))
-        claims = found.launch.claims
+        claims = found.launch.claims if found.current.claims is None else found.current.claims
         return Obstacles(
             attempt=found.current,
             claims=claims,

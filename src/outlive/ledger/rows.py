@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
+    from outlive.domain.agents.request import AgentRequest
+    from outlive.domain.agents.result import AgentResult
     from outlive.domain.tasks.queueing import Claim, Dependency
 
     Cell = str | bytes | int | float | None
@@ -21,12 +23,12 @@ if TYPE_CHECKING:
 TASK_COLUMNS = (
     "id, command, argv, cwd, project, host, created_at, description, session, parent, grp, key, "
     "mode, engine, timeout, max_output, notify, retain, after, claims, idle_timeout, queue_timeout, retries, "
-    "observe, takes_input, touches, adopted_pid, adopted_output"
+    "observe, takes_input, touches, adopted_pid, adopted_output, kind, agent"
 )
 ATTEMPT_COLUMNS = (
     "number, state, condition, boot, pid_namespace, created_at, started_at, ended_at, settled_at, exit_code, "
     "signal, reason, detail, settled_by, delete_after, left_running, output_bytes, output_dropped, output_truncated, "
-    "ticket, not_before, automatic"
+    "ticket, not_before, automatic, claims, agent"
 )
 
 
@@ -97,7 +99,7 @@ def launch_row(launch: Launch) -> tuple[Cell, ...]:
         launch.notify,
         span(launch.retain),
         to_json([[each.task, each.any_ending] for each in launch.after]),
-        to_json([[each.name, each.room] for each in launch.claims]),
+        claims_cell(launch.claims),
         span(launch.idle_timeout),
         span(launch.queue_timeout),
         launch.retries,
@@ -106,7 +108,50 @@ def launch_row(launch: Launch) -> tuple[Cell, ...]:
         to_json(launch.touches),
         launch.adopted_pid,
         text(launch.adopted_output),
+        launch.kind,
+        _request_cell(launch),
     )
+
+
+def _request_cell(launch: Launch) -> str | None:
+    if launch.agent is None:
+        return None
+    from outlive.domain.agents.request import request_json  # noqa: PLC0415 - most tasks are commands
+
+    return to_json(request_json(launch.agent))
+
+
+def _request(cell: str | None) -> AgentRequest | None:
+    if cell is None:
+        return None
+    from outlive.domain.agents.request import request_from  # noqa: PLC0415 - most tasks are commands
+
+    found = from_json(cell)
+    return request_from(found) if isinstance(found, dict) else None
+
+
+def agent_cell(result: AgentResult | None) -> str | None:
+    """Return what is known of an agent's attempt as a cell."""
+    if result is None:
+        return None
+    from outlive.domain.agents.result import result_json  # noqa: PLC0415 - most tasks are commands
+
+    return to_json(result_json(result))
+
+
+def agent_from(cell: str | None) -> AgentResult | None:
+    """Return what a cell knows of an agent's attempt; None for a command."""
+    if cell is None:
+        return None
+    from outlive.domain.agents.result import result_from  # noqa: PLC0415 - most tasks are commands
+
+    found = from_json(cell)
+    return result_from(found) if isinstance(found, dict) else None
+
+
+def claims_cell(claims: Iterable[Claim] | None) -> str | None:
+    """Return the claims of an attempt as a cell; None if it has those of its launch."""
+    return None if claims is None else to_json([[each.name, each.room] for each in claims])
 
 
 def launch_from(row: Row) -> Launch:
@@ -127,7 +172,7 @@ def launch_from(row: Row) -> Launch:
         *rest,
     ) = row
     mode, engine, timeout, max_output, notify, retain, after, claims, idle_timeout, queue_timeout, *last = rest
-    retries, observe, takes_input, touches, adopted_pid, adopted_output = last
+    retries, observe, takes_input, touches, adopted_pid, adopted_output, _, agent = last
     return Launch(
         id=id_,
         command=from_text(command),
@@ -157,6 +202,7 @@ def launch_from(row: Row) -> Launch:
         retain=timedelta(microseconds=retain),
         adopted_pid=adopted_pid,
         adopted_output=optional(adopted_output),
+        agent=_request(agent),
     )
 
 
@@ -192,7 +238,8 @@ def attempt_from(row: Row) -> Attempt:
         signal,
         *rest,
     ) = row
-    reason, detail, settled_by, delete_after, left, size, dropped, truncated, ticket, not_before, automatic = rest
+    reason, detail, settled_by, delete_after, left, size, dropped, truncated, *last = rest
+    ticket, not_before, automatic, claims, agent = last
     return Attempt(
         number=number,
         state=state,
@@ -216,6 +263,8 @@ def attempt_from(row: Row) -> Attempt:
         ticket=ticket,
         not_before=moment(not_before),
         automatic=bool(automatic),
+        claims=None if claims is None else _claims(claims),
+        agent=agent_from(agent),
     )
 
 

@@ -28,14 +28,15 @@ if TYPE_CHECKING:
 _MARKS = ", ".join("?" * len(rows.TASK_COLUMNS.split(",")))
 _ENQUEUE = f"INSERT INTO task ({rows.TASK_COLUMNS}) VALUES ({_MARKS})"
 _ADD_ATTEMPT = """
-    INSERT INTO attempt (task, number, boot, pid_namespace, created_at, not_before, automatic)
-    VALUES (?, ?, ?, ?, ?, ?, ?)"""
+    INSERT INTO attempt (task, number, boot, pid_namespace, created_at, not_before, automatic, claims, agent)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 # An attempt joins the queue when its row is inserted, except if it first has to wait for another task or until a
 # certain time.
 DRAW_TICKET = """
     UPDATE attempt SET ticket = (SELECT coalesce(max(ticket), 0) + 1 FROM attempt)
     WHERE task = ? AND number = ? AND ticket IS NULL
-        AND EXISTS (SELECT 1 FROM task WHERE task.id = attempt.task AND claims <> '[]')"""
+        AND EXISTS (
+            SELECT 1 FROM task WHERE task.id = attempt.task AND coalesce(attempt.claims, task.claims) <> '[]')"""
 _WAITING = "SELECT count(*) FROM attempt WHERE state = 'queued'"
 _NEXT_ATTEMPT = """
     UPDATE task SET attempt = attempt + 1 WHERE id = ?1 AND attempt = ?2 - 1 AND EXISTS
@@ -46,7 +47,7 @@ _CONDITION = "UPDATE attempt SET condition = ? WHERE task = ? AND number = ? AND
 _SETTLE = """
     UPDATE attempt SET state = ?, exit_code = ?, signal = ?, reason = ?, detail = ?, ended_at = ?, settled_at = ?,
         settled_by = ?, delete_after = ?, left_running = ?, output_bytes = ?, output_dropped = ?,
-        output_truncated = ?, condition = NULL
+        output_truncated = ?, condition = NULL, agent = coalesce(?, agent)
     WHERE task = ? AND number = ? AND settled_at IS NULL
         AND number = (SELECT task.attempt FROM task WHERE task.id = attempt.task)"""
 _ORIGIN = "UPDATE task SET session = ?, origin = ?, boundary = ? WHERE id = ?"
@@ -81,6 +82,8 @@ _NOTICE_OF_OVERLAP = """
     SELECT ?1, id, ?2, 'overlap', 'pending', ?3, session, origin, (SELECT project FROM session WHERE seq = origin)
     FROM task WHERE id = ?4 AND notify <> 'never' AND EXISTS
     (SELECT 1 FROM attempt WHERE attempt.task = task.id AND number = ?2 AND settled_at IS NULL)"""
+# The ending of an agent names all of its attempts, so it replaces what was not told of them yet.
+_SUPERSEDE = "UPDATE notice SET state = 'dismissed' WHERE task = ? AND kind = 'retrying' AND state = 'pending'"
 # Sinks receive a notice too, but only if the session is to receive the notice.
 _DELIVERIES = """
     INSERT INTO delivery (notice, sink, state)
@@ -106,7 +109,7 @@ _UNDELIVERED = f"""
 
 
 # The statements that every settlement executes, each with the number of its cells.
-_SETTLEMENT = (("BEGIN IMMEDIATE", 0), (_EVIDENCE, 11), (_SETTLE, 15), (_NOTICE, 7), (_DELIVERIES, 4), ("COMMIT", 0))
+_SETTLEMENT = (("BEGIN IMMEDIATE", 0), (_EVIDENCE, 11), (_SETTLE, 16), (_NOTICE, 7), (_DELIVERIES, 4), ("COMMIT", 0))
 
 
 class SqliteLedger(LedgerFile):
@@ -165,6 +168,8 @@ class SqliteLedger(LedgerFile):
             to_micros(attempt.created_at),
             rows.micros(attempt.not_before),
             attempt.automatic,
+            rows.claims_cell(attempt.claims),
+            rows.agent_cell(attempt.agent),
         )
         self.db.execute(_ADD_ATTEMPT, cells)
         completeness.count_attempt(self._path, *fingerprint_in(self.db))
@@ -213,6 +218,7 @@ class SqliteLedger(LedgerFile):
                     output.written,
                     output.dropped,
                     output.truncated,
+                    rows.agent_cell(settlement.agent),
                     settlement.task,
                     settlement.attempt,
                 ),
@@ -225,7 +231,9 @@ class SqliteLedger(LedgerFile):
             if again is not None:
                 self.db.execute(_NEXT_ATTEMPT, (settlement.task, again.number))
                 self._insert_attempt(settlement.task, again)
-            elif settlement.group is not None and settlement.session is not None:
+            elif settlement.agent is not None:
+                self.db.execute(_SUPERSEDE, (settlement.task,))
+            if again is None and settlement.group is not None and settlement.session is not None:
                 members, live, told, quiet = self.select(_GROUP, (settlement.task,))[0]
                 if members > 1 and not live:
                     name = notice_id(settlement.task, settlement.attempt, "group_ended")
@@ -307,6 +315,14 @@ class SqliteLedger(LedgerFile):
         limit = "" if selection.limit is None else " LIMIT ?"
         cells.extend(() if selection.limit is None else (selection.limit,))
         return self._tasks(f"{_TASK}{where} ORDER BY seq DESC{limit}", tuple(cells))
+
+    def newest(self, limit: int, project: str | None, ran_after: datetime) -> Sequence[Task]:
+        of_project = "" if project is None else " WHERE project = ?"
+        cells = (() if project is None else (rows.text(project),)) + (limit, to_micros(ran_after))
+        # The limit comes first: looking up the end of every task of a long history would be slow.
+        newest = f"SELECT seq FROM task{of_project} ORDER BY seq DESC LIMIT ?"
+        ended = "SELECT ended_at FROM attempt WHERE attempt.task = task.id AND number = task.attempt"
+        return self._tasks(f"{_TASK} WHERE seq IN ({newest}) AND ifnull(({ended}) > ?, 1) ORDER BY seq DESC", cells)
 
     def children(self, parents: Sequence[str]) -> Sequence[str]:
         query = "SELECT id FROM task WHERE parent = ? ORDER BY seq"

@@ -112,9 +112,11 @@ class AsyncOutlive(_OfSync[Outlive]):
         self._sync = Outlive(home=home, session=session, project=project)
 
     run = _called(Outlive.run)
+    agent = _called(Outlive.agent)
     task = _called(Outlive.task)
     tasks = _called(Outlive.tasks)
     cancel = _called(Outlive.cancel)
+    transcript = _called(Outlive.transcript)
     refresh = _of_task(Task.refresh)
     send = _of_task(Task.send)
     retry = _of_task(Task.retry)

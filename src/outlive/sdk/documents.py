@@ -17,6 +17,46 @@ class OutputDocument(TypedDict):
     tail: str
 
 
+# `class` is a keyword of Python, so these two types are written as calls.
+AgentAttemptDocument = TypedDict(
+    "AgentAttemptDocument",
+    {
+        "client": "str",
+        "model": "str | None",
+        "session": "str | None",
+        "class": "str | None",
+        "error": "str | None",
+        "turns": "int",
+        "cost_usd": "float | None",
+    },
+)
+"""One attempt of an agent: its client and model, and how it ended."""
+
+AgentDocument = TypedDict(
+    "AgentDocument",
+    {
+        "client": "str",
+        "model": "str | None",
+        "session": "str | None",
+        "class": "str | None",
+        "turns": "int",
+        "calls": "int",
+        "tokens": "dict[str, int | None]",
+        "cost_usd": "float | None",
+        "denied": "list[str]",
+        "answer": "str | None",
+        "question": "str | None",
+        "error": "str | None",
+        "progress": "str | None",
+        "category": "str | None",
+        "unstable": "bool",
+        "worktree": "str | None",
+        "branch": "str | None",
+    },
+)
+"""The newest attempt of an agent, with its answer."""
+
+
 class AttemptDocument(TypedDict):
     """One attempt of a task: one run of its command."""
 
@@ -29,6 +69,7 @@ class AttemptDocument(TypedDict):
     settled_at: str | None
     duration_s: float | None
     settled_by: str | None
+    agent: AgentAttemptDocument | None
 
 
 class LeftRunningDocument(TypedDict):
@@ -137,6 +178,7 @@ class TaskDocument(TypedDict):
     """A task."""
 
     id: str
+    kind: str
     description: str | None
     command: str
     argv: list[str]
@@ -166,6 +208,7 @@ class TaskDocument(TypedDict):
     delete_after: str | None
     output: OutputDocument
     git: GitDocument | None
+    agent: AgentDocument | None
     waiting_for: WaitingForDocument | None
     effects: EffectsDocument
     left_running: list[LeftRunningDocument]
@@ -217,9 +260,10 @@ class TaskOfHandOff(TaskDocument):
 
 
 class ForeignDocument(TypedDict):
-    """A task that a client runs in its own background."""
+    """A command or a child session that a client runs by itself."""
 
     client: str
+    kind: str
     id: str
     command: str
     description: str | None
@@ -227,7 +271,10 @@ class ForeignDocument(TypedDict):
     output: str | None
     written_at: str | None
     pids: list[int]
+    agent: str | None
+    parent: str | None
     state: str
+    reason: str | None
     seen_at: str
 
 
@@ -307,7 +354,47 @@ class GateDocument(TypedDict):
     lost: list[TaskDocument]
     untold: list[NoticeDocument]
     untold_more: int
+    children: list[ForeignDocument]
     servers: list[ServerDocument]
     open_windows: list[OpenWindowDocument]
     open_windows_more: int
     open_windows_unknown: list[str]
+
+
+# `class` is a keyword of Python, so this type cannot be written as a class.
+EntryAgentDocument = TypedDict(
+    "EntryAgentDocument",
+    {"client": "str", "model": "str | None", "session": "str | None", "class": "str | None", "state": "str"},
+)
+EntryAgentDocument.__doc__ = "Client, model and session of an agent's attempt, and how the attempt ended."
+
+
+class EntryDocument(TypedDict):
+    """One entry of a transcript.
+
+    It is a message, a tool call, its result, or a report of Outlive.
+    """
+
+    n: int
+    attempt: int
+    at: str | None
+    role: str
+    kind: str
+    text: str
+    tool: str | None
+    input: object
+    result: str | None
+    call: int | None
+    is_error: bool
+    sub_agent: bool
+    partial: bool
+    agent: EntryAgentDocument | None
+
+
+class TranscriptDocument(TypedDict):
+    """A part of the transcript of an agent task."""
+
+    task: str
+    entries: list[EntryDocument]
+    next: int
+    more: bool

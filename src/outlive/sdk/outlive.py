@@ -23,6 +23,7 @@ from outlive.ledger.kept_open import KeptOpenLedger
 from outlive.sdk.session import Session
 from outlive.sdk.spawner.inherited import inherited
 from outlive.sdk.spawner.spawner_process import Spawner
+from outlive.service.agents.agent_view import answer_of
 from outlive.service.clock import utc_now
 from outlive.service.notices.inbox import result_was_read
 from outlive.service.tasks import read
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from outlive.domain.tasks import task as domain
     from outlive.domain.tasks.lifecycle import State
     from outlive.domain.tasks.task import KeyScope, Launch, Notify, Observe
-    from outlive.sdk.documents import TaskDocument
+    from outlive.sdk.documents import TaskDocument, TranscriptDocument
 
     Span = timedelta | float | None
 
@@ -134,28 +135,130 @@ class Outlive:
         given = from_shell_text(command) if isinstance(command, str) else from_argv(list(map(_word, command)))
         fields = {
             "description": description,
-            "session": session or self._session,
-            "session_project": None if cwd is None else self._project or _project_here(),
+            "session": session,
             "group": group,
             "key": key,
             "key_scope": key_scope,
-            "mode": "foreground" if foreground else "background",
-            "timeout": seconds_of(timeout),
-            "idle_timeout": seconds_of(idle_timeout),
-            "queue_timeout": seconds_of(queue_timeout),
+            "timeout": timeout,
+            "idle_timeout": idle_timeout,
+            "queue_timeout": queue_timeout,
             "retries": retries,
-            "after": [_id(one) for one in _several(after)],
-            "after_any": [_id(one) for one in _several(after_any)],
-            "slots": [f"{name}={room}" for name, room in (slots or {}).items()],
-            "locks": _several(locks),
+            "after": after,
+            "after_any": after_any,
+            "slots": slots,
+            "locks": locks,
             "max_output": max_output if max_output is None else int(max_output),
             "notify": notify,
             "observe": observe,
             "takes_input": stdin,
-            "touches": list(map(os.fsdecode, _several(touches))),
-            "retain": seconds_of(retain),
+            "touches": touches,
+            "retain": retain,
         }
         _check_kinds({**fields, "stdin": stdin})
+        return self._launch({"argv": given.argv, "text": given.text}, fields, cwd, env, foreground=foreground)
+
+    def agent(
+        self,
+        prompt: str,
+        *,
+        client: str | None = None,
+        model: str | None = None,
+        fallback: Sequence[str] | None = None,
+        category: str | None = None,
+        resume: Task | str | None = None,
+        budget: float | None = None,
+        max_tokens: int | None = None,
+        max_turns: int | None = None,
+        worktree: bool = False,
+        trace: bool = False,
+        cwd: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        description: str | None = None,
+        session: str | None = None,
+        group: str | None = None,
+        key: str | None = None,
+        key_scope: KeyScope = "succeeded",
+        foreground: bool = False,
+        timeout: Span = None,
+        idle_timeout: Span = None,
+        queue_timeout: Span = None,
+        retries: int = 0,
+        after: Task | str | Sequence[Task | str] = (),
+        after_any: Task | str | Sequence[Task | str] = (),
+        slots: Mapping[str, int] | None = None,
+        locks: str | Sequence[str] = (),
+        notify: Notify = "end",
+        observe: Observe = "auto",
+        touches: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+        retain: Span = None,
+    ) -> Task:
+        """Launch a background agent, and return its task once it runs or is queued.
+
+        The user's settings decide what is not given. If the model is unavailable, those of `fallback` are tried
+        (`["opus", "codex:gpt-5"]`). `resume` is a task or a session of the client that the agent continues.
+        `budget` is in US dollars. With `worktree` it works in a git worktree of its own. The other arguments are
+        those of `run`. `Task.answer` is its final answer.
+        """
+        if not isinstance(prompt, str):
+            raise UserError(f"the prompt is a {type(prompt).__name__}", "give a text")
+        wanted = {
+            "prompt": prompt,
+            "client": client,
+            "model": model,
+            "fallback": None if fallback is None else tuple(fallback),
+            "category": category,
+            "resume": None if resume is None else _id(resume),
+            "budget_usd": budget,
+            "max_tokens": max_tokens,
+            "max_turns": max_turns,
+            "has_worktree": worktree,
+            "is_traced": trace,
+        }
+        fields = {
+            "description": description,
+            "session": session,
+            "group": group,
+            "key": key,
+            "key_scope": key_scope,
+            "timeout": timeout,
+            "idle_timeout": idle_timeout,
+            "queue_timeout": queue_timeout,
+            "retries": retries,
+            "after": after,
+            "after_any": after_any,
+            "slots": slots,
+            "locks": locks,
+            "notify": notify,
+            "observe": observe,
+            "touches": touches,
+            "retain": retain,
+        }
+        _check_kinds(fields)
+        return self._launch(
+            {"argv": ("agent",), "text": "agent", "agent": wanted}, fields, cwd, env, foreground=foreground
+        )
+
+    def _launch(
+        self,
+        what: Mapping[str, object],
+        fields: dict[str, Any],
+        cwd: str | os.PathLike[str] | None,
+        env: Mapping[str, str] | None,
+        *,
+        foreground: bool,
+    ) -> Task:
+        """Ask the spawner to launch a command or an agent with these fields."""
+        plain = {
+            **fields,
+            **{name: seconds_of(fields[name]) for name in ("timeout", "idle_timeout", "queue_timeout", "retain")},
+            **{name: [_id(one) for one in _several(fields[name])] for name in ("after", "after_any")},
+            "session": fields["session"] or self._session,
+            "session_project": None if cwd is None else self._project or _project_here(),
+            "mode": "foreground" if foreground else "background",
+            "slots": [f"{name}={room}" for name, room in (fields["slots"] or {}).items()],
+            "locks": _several(fields["locks"]),
+            "touches": list(map(os.fsdecode, _several(fields["touches"]))),
+        }
         self._keep_ledger_open()
         around = inherited()
         around["environ"].update(check_variables(env or {}))
@@ -163,11 +266,10 @@ class Outlive:
             {
                 "verb": "run",
                 **_place(self._home),
-                "argv": given.argv,
-                "text": given.text,
+                **what,
                 "cwd": os.path.abspath(os.fsdecode(cwd)) if cwd is not None else current_directory(os.environ),
                 "owner": os.getpid() if foreground else None,
-                "fields": {name: field for name, field in fields.items() if field is not None},
+                "fields": {name: field for name, field in plain.items() if field is not None},
                 **around,
             }
         )
@@ -213,6 +315,24 @@ class Outlive:
             limit=limit,
         )
         return [Task(self._home, found.id, found) for found in read.select(self._home, selection, adopt)]
+
+    def transcript(
+        self, task: Task | str, *, since: int = 0, last: int | None = None, tools: bool = False
+    ) -> TranscriptDocument:
+        """Return what an agent and its user have said, in all attempts of a task.
+
+        These are the entries with a number greater than `since`, or the `last` of them. With `tools` they include tool
+        calls and their results. Secrets are masked. An entry keeps its number while the agent goes on. `next` of one
+        call is `since` of the next.
+        """
+        from outlive.service.agents.transcript import (  # noqa: PLC0415 - most programs start no agents
+            read_transcript,
+            transcript_document,
+        )
+
+        found = read.find(self._home, [_id(task)], adopt)[0]
+        part = read_transcript(self._home, found, since=since, last=last, with_tools=tools)
+        return cast("TranscriptDocument", transcript_document(found, part))
 
     def session(self, name: str | None = None, *, project: str | os.PathLike[str] | None = None) -> Session:
         """Return an agent session of a project by its client's name for it.
@@ -313,6 +433,16 @@ class Task:
     def cwd(self) -> str:
         """The directory in which the task runs."""
         return self._task.launch.cwd
+
+    @property
+    def answer(self) -> str | None:
+        """The final answer of an agent, or its last words.
+
+        None for a command, and while the agent runs.
+        """
+        if self._task.launch.agent is None or not self.has_ended:
+            return None
+        return answer_of(self._home, self._task)
 
     def refresh(self) -> Self:
         """Read the task again, and settle it if its keeper died."""
@@ -434,8 +564,8 @@ def _check_kinds(fields: Mapping[str, Any]) -> None:
 
     Otherwise they would fail in the spawner, where the error says less.
     """
-    given = [(name, fields[name], kind) for name, kind in _KINDS.items() if fields[name] is not None]
-    for name, found, kind in (*given, *(("locks", one, str) for one in fields["locks"])):
+    given = [(name, fields[name], kind) for name, kind in _KINDS.items() if fields.get(name) is not None]
+    for name, found, kind in (*given, *(("locks", one, str) for one in _several(fields["locks"]))):
         if not isinstance(found, kind):
             raise UserError(f"{name} cannot be {found!r}", f"give a value of the type {kind.__name__}")
 

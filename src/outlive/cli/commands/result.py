@@ -42,15 +42,36 @@ def print_result(
         from outlive.service.tasks.task_document import task_document
 
         print_json({**(more or {}), **task_document(home, task, utc_now())})
+    elif task.launch.agent is not None:
+        _print_answer(home, task)
     else:
         print("\n".join((ending_line(task, utc_now()), *tail_lines(output_view(home, task)))))
     result_was_read(home, task, session, context.project())
     return 0 if task.state == "succeeded" else 1
 
 
+def _print_answer(home: Home, task: Task) -> None:
+    """Print how an agent ended, its model and cost, and its whole answer."""
+    from outlive.domain.notices.agent_text import agent_line, attempt_lines, result_lines
+    from outlive.service.agents.agent_view import answer_of
+
+    attempt = task.current
+    print(ending_line(task, utc_now()))
+    for line in attempt_lines(task.attempts[:-1]):
+        print(line)
+    if attempt.agent is not None:
+        print(f"agent: {agent_line(attempt.agent)}")
+        for line in result_lines(attempt.agent):
+            print(line)
+        if attempt.agent.agent_class == "asked":
+            print(f"to answer: outlive agent --resume {task.id} -- ANSWER")
+    if answer := answer_of(home, task):
+        print(f"\n{answer}")
+
+
 COMMAND = Command(
     name="result",
-    summary="print how a task ended, and the end of its output",
+    summary="print how a task ended, and the end of its output or an agent's answer",
     usage="outlive result ID",
     takes="task",
     options=(

@@ -35,8 +35,15 @@ if TYPE_CHECKING:
 def act(given: Given) -> int:
     """Launch a task, and print its id, its result or its JSON document."""
     home = context.here()
-    request = Request(
-        command=_command(given),
+    request = request_of(home, given, _command(given))
+    check_before_launch(home, given, request)
+    return report(home, given, run(home, request, utc_now()))
+
+
+def request_of(home: Home, given: Given, what: command.Command) -> Request:
+    """Return the request from the options that commands and agents share."""
+    return Request(
+        command=what,
         cwd=context.directory(given.cwd),
         surroundings=_surroundings(home, given),
         description=given.description,
@@ -56,10 +63,17 @@ def act(given: Given) -> int:
         max_output=DEFAULT_OUTPUT_CAP if given.max_output is None else given.max_output,
         notify=given.notify or "end",
         observe=given.observe or "auto",
-        takes_input=bool(given.stdin),
+        takes_input=bool(getattr(given, "stdin", False)),
         touches=tuple(given.touches),
         retain=DEFAULT_RETENTION if given.retain is None else given.retain,
     )
+
+
+def check_before_launch(home: Home, given: Given, request: Request) -> None:
+    """Refuse a launch that would wait for itself.
+
+    Also warn of a sandbox that will kill the task.
+    """
     if given.wait is not None and (given.after or given.after_any):
         check_not_waiting_for_itself(home, request)
     if (maker := killing_sandbox()) is not None:
@@ -67,10 +81,16 @@ def act(given: Given) -> int:
             f"note: this runs in a sandbox of {maker}; when it ends, all processes in it are killed, the task too\n"
             "hint: launch the task from outside, or run `outlive` without the sandbox; `outlive doctor` tells more\n"
         )
-    launched = run(home, request, utc_now())
+
+
+def report(home: Home, given: Given, launched: Launched) -> int:
+    """Print the id of a launched task, or its JSON document.
+
+    Print its result instead if `--wait` was given and the task has ended in time.
+    """
     task = launched.task
-    if request.key is not None:
-        _say_what_the_key_did(home, launched, request.key)
+    if given.key is not None:
+        _say_what_the_key_did(home, launched, given.key)
     if not home.can_punch:
         sys.stderr.write(
             f"note: the file system of {home.path} cannot give back space from the middle of a file,\n"

@@ -8,15 +8,12 @@ from outlive.cli.parser import Command, Given
 from outlive.domain.effects.describe import summary_of, window_words
 from outlive.domain.effects.path_summary import without_filled
 from outlive.domain.errors import UserError
-from outlive.domain.notices.notice_text import adopted_line, overlap_lines
-from outlive.domain.tasks.lost_meaning import lost_clause, lost_hint
 from outlive.domain.text.sanitize import one_line, shown
 from outlive.domain.text.units import show_size
 from outlive.domain.timestamps import iso
 from outlive.keeper.spawn import launch_adopter
 from outlive.service.clock import utc_now
 from outlive.service.effects.effects import effects_of
-from outlive.service.tasks.queue_reason import waiting_for
 from outlive.service.tasks.read import find, history_of, output_view
 from outlive.service.tasks.task_document import drift_now, full_document, overlaps_now
 
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
 
     from outlive.bundle.home import Home
     from outlive.domain.effects.effects import Effects
-    from outlive.domain.tasks.task import Launch, Task
+    from outlive.domain.tasks.task import Attempt, Launch, Task
 
 _MOST_WINDOWS, _MOST_NAMED = 3, 5
 
@@ -36,7 +33,7 @@ def act(given: Given) -> int:
     """Print one task."""
     if len(given.words) != 1:
         raise UserError("show takes one id", "outlive show ID")
-    home, now = context.here(), utc_now()
+    home, now = context.here_for_reading(), utc_now()
     task = find(home, given.words, launch_adopter)[0]
     if given.json:
         print_json(full_document(home, task, now))
@@ -52,6 +49,7 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
     if launch.description:
         yield f"what      {one_line(launch.description, 200)}"
     yield from _launched(launch, now)
+    yield from _agent(home, task)
     yield f"took      {lasted(attempt, now)}"
     yield from _why(home, task)
     if attempt.settled_at:
@@ -59,15 +57,15 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
     for left in attempt.left_running:
         yield f"left      process {left.pid} was still running: {one_line(left.command, 120)}"
     for each in task.attempts[:-1]:
-        yield f"attempt {each.number} {each.state}  {ending(each)}  {lasted(each, now)}"
+        yield f"attempt {each.number} {each.state}  {ending(each)}  {lasted(each, now)}{_model(each)}"
     effects = effects_of(home, task)
     if attempt.started_at is None and len(task.attempts) == 1 and attempt.state in ("queued", "cancelled"):
         yield "touched   nothing: it has not begun"
     else:
         yield f"touched   {effects.level}: {one_line(summary_of(effects, now), 300)}"
     yield from _windows(effects, now)
-    yield from (f"overlap   {line}" for line in overlap_lines(overlaps_now(home, task), launch.project))
-    drift = drift_now(home, task)
+    yield from _overlaps(home, task, effects)
+    drift = drift_now(home, task, effects)
     if drift is not None and drift.later:
         yield f"since     {one_line('; '.join(drift.later), 300)}"
     history = history_of(home, task)
@@ -98,16 +96,63 @@ def _launched(launch: Launch, now: datetime) -> Iterator[str]:
     yield f"in        {shown(launch.cwd)}"
     yield f"launched  {iso(launch.created_at)} ({ago(launch.created_at, now)} ago)"
     if launch.adopted_pid is not None:
+        from outlive.domain.notices.notice_text import adopted_line
+
         yield adopted_line(launch).replace("adopted:", "adopted  ", 1)
     yield f"session   {shown(launch.session or '-')}"
+
+
+def _agent(home: Home, task: Task) -> Iterator[str]:
+    """Yield lines with an agent's model, cost, question and trace."""
+    request = task.launch.agent
+    if request is None:
+        return
+    from outlive.bundle.agent_files import decisions_file
+    from outlive.domain.notices.agent_text import agent_line, result_lines
+    from outlive.service.agents.agent_view import known_of
+
+    known = known_of(home, task)
+    if known is None:
+        return
+    yield f"agent     {agent_line(known)}"
+    if len(request.candidates) > 1:
+        yield f"models    {', '.join(one_line(one.name, 60) for one in request.candidates)}"
+    for line in result_lines(known):
+        name, _, rest = line.partition(": ")
+        yield f"{name:<9} {rest}"
+    if request.is_traced:
+        yield f"trace     {shown(decisions_file(home.bundle(task.id)))}"
+
+
+def _model(attempt: Attempt) -> str:
+    """Return the model of an agent's attempt, after two spaces; empty for a command."""
+    if attempt.agent is None:
+        return ""
+    from outlive.domain.notices.agent_text import model_name
+
+    return f"  {model_name(attempt.agent)}"
+
+
+def _overlaps(home: Home, task: Task, effects: Effects) -> Iterator[str]:
+    """Yield lines with what others changed in the task's tree while it ran."""
+    found = overlaps_now(home, task, effects)
+    if found:
+        from outlive.domain.notices.notice_text import overlap_lines
+
+        yield from (f"overlap   {line}" for line in overlap_lines(found, task.launch.project))
 
 
 def _why(home: Home, task: Task) -> Iterator[str]:
     """Yield lines with the reason why the task waits, was lost or ended."""
     attempt = task.current
-    if (waiting := waiting_for(home, task)) is not None:
-        yield f"waiting   {waiting.text}"
+    if attempt.state == "queued":
+        from outlive.service.tasks.queue_reason import waiting_for
+
+        if (waiting := waiting_for(home, task)) is not None:
+            yield f"waiting   {waiting.text}"
     if attempt.state == "lost":
+        from outlive.domain.tasks.lost_meaning import lost_clause, lost_hint
+
         yield f"lost      {lost_clause(attempt)}; {lost_hint(task)}"
     if attempt.detail:
         yield f"because   {shown(attempt.detail)}"

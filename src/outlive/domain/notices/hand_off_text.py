@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from outlive.domain.agents.result import AgentResult
     from outlive.domain.effects.drift import Drift
     from outlive.domain.effects.effects import Effects, Window
     from outlive.domain.effects.overlap import Overlap
@@ -40,6 +41,8 @@ class Line(Value):
 
     task: Task
     last_line: str = ""
+    agent: AgentResult | None = None
+    """What is known of an agent now. None for a command."""
     taking: Declared | None = None
     """The changes that the command's text shows, if it changes files that the command itself has not written."""
     earlier: bool = False
@@ -229,12 +232,14 @@ def unsure_line(task: str) -> str:
 
 
 def foreign_line(one: ClientTask, now: datetime) -> str:
-    """Return the line about a command that a client runs in its own background."""
+    """Return the line about a command or a child session that a client runs by itself."""
     words = {
         "running": "runs",
         "unknown": "may run, or have ended",
         "lost": "has ended, exit code unknown",
     }
+    if one.seen.kind == "session":
+        words["lost"] = f"is lost ({one.reason or 'unobservable'}): {_why_unseen(one)}; its result is not known"
     where = f" in {one_line(one.seen.cwd, 60)}" if one.seen.cwd else ""
     where += f", output in {one_line(one.seen.output, 100)}" if one.seen.output else ""
     if one.state != "running" and one.written_at is not None:
@@ -245,15 +250,23 @@ def foreign_line(one: ClientTask, now: datetime) -> str:
     )
 
 
+def _why_unseen(one: ClientTask) -> str:
+    """Return why a child session counts as lost, as a clause."""
+    if one.is_abandoned:
+        return "its client has exited"
+    return "the client no longer lists it" if one.unread_since is None else "the client cannot read its state"
+
+
 def _line(line: Line, width: int, now: datetime) -> str:
     task, attempt = line.task, line.task.current
     if attempt.settled_at is None:
         age = show_duration(now - (attempt.started_at or attempt.created_at))
         how = f"{attempt.state} for {age}" + (f", {attempt.condition}" if attempt.condition else "")
+        how += "" if line.agent is None else f", {_agent_words(line.agent)}"
         how += "" if line.taking is None else f", {taking_words(line.taking)}"
         how += _declared(task)
     else:
-        how = how_it_ended(attempt)
+        how = how_it_ended(attempt) + ("" if attempt.agent is None else f", {_agent_words(attempt.agent)}")
     head = f"  {task.id}{' (of an earlier session)' if line.earlier else ''} {how}: "
     room = width - len(head)
     what = one_line(task.launch.command, max(room // 2, 20))
@@ -265,12 +278,20 @@ def _line(line: Line, width: int, now: datetime) -> str:
     told = [f"; {_whole_parts(each, max(room // 3, 52))}" for each in news]
     words = [what, *told, f"{';' if told else ''} in {one_line(task.launch.cwd, max(room // 4, 12))}"]
     if line.last_line:
-        words.append(f', last line "{one_line(line.last_line, max(room // 4, 12))}"')
+        name = "last line" if line.agent is None else "last progress"
+        words.append(f', {name} "{one_line(line.last_line, max(room // 4, 12))}"')
     text = head
     for word in words:
         if len(text) + len(word) <= width or text == head:
             text += word
     return cut_bytes(text, width)
+
+
+def _agent_words(agent: AgentResult) -> str:
+    """Return the model of an agent, and what it has used."""
+    from outlive.domain.notices.agent_text import model_name, spent  # noqa: PLC0415 - most tasks are commands
+
+    return f"agent {model_name(agent)}" + (f" ({used})" if (used := spent(agent)) else "")
 
 
 def _whole_parts(sentence: str, width: int) -> str:

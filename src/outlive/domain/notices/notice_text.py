@@ -153,9 +153,22 @@ def summary_line(told: RenderedNotice, now: datetime) -> str:
     if told.kind == "overlap":
         return f"- {launch.id} {_beside(told)}, running for {lasted}: {what} (notice {told.notice})"
     if told.kind == "retrying":
-        return f"- {launch.id} {how_it_ended(attempt)} and is tried again: {what} (notice {told.notice})"
+        return f"- {launch.id} {_why_again(told)} and is tried again: {what} (notice {told.notice})"
     left = "" if told.effects is None else _left_open(told.effects, told.held, launch.project, now)
     return f"- {launch.id} {how_it_ended(attempt)} {when_it_ended(attempt, now)}{left}: {what} (notice {told.notice})"
+
+
+def _why_again(told: RenderedNotice) -> str:
+    """Return words for the end of an attempt that is tried again.
+
+    For an agent they name the next model too.
+    """
+    if told.attempt.agent is None:
+        return how_it_ended(told.attempt)
+    from outlive.domain.notices.agent_text import retry_words  # noqa: PLC0415 - most tasks are commands
+
+    following = told.task.attempts[told.attempt.number : told.attempt.number + 1]
+    return f"{how_it_ended(told.attempt)}: {retry_words(told.attempt, following[0] if following else None)}"
 
 
 def _left_open(effects: Effects, held: Sequence[Window], project: str, now: datetime) -> str:
@@ -189,7 +202,9 @@ def _details(told: RenderedNotice, now: datetime) -> list[str]:
         f"  {when_it_ran(attempt)}",
         *((f"  lost: {lost_clause(attempt)}; {lost_hint(told.task)}",) if attempt.state == "lost" else ()),
     ]
-    if attempt.detail is not None:
+    if attempt.agent is not None:
+        lines += _agent_lines(told)
+    elif attempt.detail is not None:
         lines.append(f"  note: {one_line(attempt.detail, _WIDE)}")
     if launch.adopted_pid is not None:
         lines.append(f"  {adopted_line(launch)}")
@@ -204,7 +219,26 @@ def _details(told: RenderedNotice, now: datetime) -> list[str]:
         lines.append(f"  since then: {one_line('; '.join(told.drift.later[:_MOVES_SHOWN]), _WIDE)}")
     lines.append(f"  output: {told.output.path} ({show_size(told.output.size)})")
     effects = "" if told.effects is None or told.effects.is_empty else f", outlive effects {launch.id}"
+    if launch.agent is not None:
+        return [*lines, f"  more: outlive result {launch.id}, outlive transcript {launch.id} --tools{effects}"]
     return [*lines, f"  more: outlive show {launch.id}, outlive output {launch.id}{effects}"]
+
+
+def _agent_lines(told: RenderedNotice) -> list[str]:
+    """Return lines about an agent: its model, cost, attempts and question."""
+    from outlive.domain.notices.agent_text import agent_line, attempt_lines, result_lines  # noqa: PLC0415 - most are commands
+
+    attempt = told.attempt
+    if attempt.agent is None:
+        return []
+    lines = [f"  agent: {agent_line(attempt.agent)}"]
+    lines += [f"  {line}" for line in attempt_lines(told.task.attempts[: attempt.number - 1])]
+    lines += [f"  {line}" for line in result_lines(attempt.agent)]
+    if attempt.detail is not None and attempt.detail not in (attempt.agent.error, attempt.agent.question):
+        lines.append(f"  note: {one_line(attempt.detail, _WIDE)}")
+    if attempt.agent.agent_class == "asked":
+        lines.append(f"  to answer: outlive agent --resume {told.task.id} -- ANSWER")
+    return lines
 
 
 def adopted_line(launch: Launch) -> str:
@@ -284,14 +318,35 @@ def _members(told: RenderedNotice, now: datetime) -> list[str]:
     """
     lines = []
     for member in sorted(told.members, key=lambda member: member.state == "succeeded")[:_MEMBERS_SHOWN]:
-        lines.append(f"  {_member_line(member, now)}")
+        lines += [f"  {_member_line(member, now)}", *_agent_of_member(member)]
         lines += [f"  | {line}" for line in told.last_words.get(member.id, "").splitlines()[-_LAST_WORDS:]]
     if len(told.members) > _MEMBERS_SHOWN:
         name = one_line(told.task.launch.group or "", _NARROW)
         lines.append(
             f"  and {len(told.members) - _MEMBERS_SHOWN} more that succeeded, or see outlive list --group {name}"
         )
+    if all(member.launch.agent is not None for member in told.members):
+        return [*lines, "  more: outlive result ID, outlive transcript ID --tools"]
     return [*lines, "  more: outlive show ID, outlive output ID"]
+
+
+def _agent_of_member(member: Task) -> list[str]:
+    """Return the models that an agent tried, and what it asks or has left.
+
+    Returns an empty list for a command, and for an agent without anything of this.
+    """
+    agent = member.current.agent
+    if agent is None:
+        return []
+    from outlive.domain.notices.agent_text import attempt_lines, model_name, result_lines  # noqa: PLC0415 - most are commands
+
+    lines = attempt_lines(member.attempts[:-1])
+    if lines:
+        lines.append(f"agent: {model_name(agent)}")
+    lines += result_lines(agent)
+    if agent.agent_class == "asked":
+        lines.append(f"to answer: outlive agent --resume {member.id} -- ANSWER")
+    return [f"    {line}" for line in lines]
 
 
 def _member_line(member: Task, now: datetime) -> str:

@@ -14,11 +14,23 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Literal
 
+    from outlive.domain.agents.result import AgentResult
     from outlive.domain.tasks.lifecycle import State
 
     EvidenceKind = Literal["exited", "signalled", "not_started", "vanished"]
     IntentKind = Literal[
-        "cancel", "timeout", "idle_timeout", "queue_timeout", "dependency", "output_limit", "session_ended"
+        "cancel",
+        "timeout",
+        "idle_timeout",
+        "queue_timeout",
+        "dependency",
+        "output_limit",
+        "session_ended",
+        "runaway",
+        "cost_limit",
+        "token_limit",
+        "turn_limit",
+        "lingered",
     ]
     Started = Literal["yes", "no", "unknown"]
 
@@ -74,7 +86,13 @@ _WHEN_INTENDED: dict[str, tuple[State, str]] = {
     "queue_timeout": ("timed_out", "queue_timeout"),
     "dependency": ("cancelled", "dependency_failed"),
     "output_limit": ("failed", "output_limit"),
+    "runaway": ("failed", "runaway"),
+    "cost_limit": ("failed", "cost_limit"),
+    "token_limit": ("failed", "token_limit"),
+    "turn_limit": ("failed", "turn_limit"),
 }
+LINGERED: IntentKind = "lingered"
+"""The intent to end a client that has answered and does not exit. It says nothing about the answer."""
 
 
 def refused(intent: Intent, seen_by: str, detail: str | None = None) -> Evidence:
@@ -82,16 +100,23 @@ def refused(intent: Intent, seen_by: str, detail: str | None = None) -> Evidence
     return Evidence(kind="not_started", seen_by=seen_by, started="no", cause=intent.kind, detail=detail, at=intent.at)
 
 
-def decide(evidence: Evidence, intent: Intent | None, survivors: int = 0) -> Verdict:
+def decide(evidence: Evidence, intent: Intent | None, survivors: int = 0, agent: AgentResult | None = None) -> Verdict:
     """Return the verdict on an attempt.
 
     `survivors` is the number of the attempt's processes that were still alive after an intended end. If there are any,
     the attempt counts as failed, and the reason is the intent's kind with the suffix `_incomplete`.
+
+    For an agent, its class decides, because clients exit with 0 after failures and with other codes after answers.
     """
     if evidence.kind == "vanished":
         return _verdict(evidence, "lost", evidence.cause or "unknown")
     if evidence.kind == "not_started" and intent is None:
         return _verdict(evidence, "failed", INSTALLATION_GONE if evidence.cause == INSTALLATION_GONE else "not_started")
+    if agent is not None and evidence.kind != "not_started" and (intent is None or intent.kind == LINGERED):
+        seen = evidence.but(detail=evidence.detail or agent.question or agent.error)
+        return _verdict(
+            seen, *(("succeeded", None) if agent.agent_class == "answered" else ("failed", agent.agent_class))
+        )
     if evidence.kind == "exited" and evidence.exit_code is None and intent is None:
         return _verdict(evidence, "failed", EXIT_UNKNOWN)
     if intent is not None:

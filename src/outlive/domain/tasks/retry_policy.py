@@ -6,6 +6,7 @@ from outlive.domain.timestamps import timedelta
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from outlive.domain.agents.result import AgentResult
     from outlive.domain.tasks.evidence import Verdict
 
 _FIRST_DELAY = timedelta(seconds=1)
@@ -13,11 +14,17 @@ _LONGEST_DELAY = timedelta(minutes=5)
 _WORTH_IT = (None, "timeout", "idle_timeout")
 
 
-def is_worth_retrying(verdict: Verdict) -> bool:
+def is_worth_retrying(verdict: Verdict, agent: AgentResult | None = None, retries: int = 0) -> bool:
     """Return whether an attempt may be retried: the command failed or took too long.
 
-    A cancelled command, or a missing program or directory, is not retried.
+    A cancelled command, or a missing program or directory, is not retried. An agent is retried if its model was
+    unavailable, and with `retries` also if its client broke or took too long. Another model would not help where a
+    request was refused, a limit was reached or a question was asked.
     """
+    if agent is not None:
+        is_over = verdict.state in ("failed", "timed_out")
+        wanted = retries > 0 and (agent.agent_class == "broken" or verdict.reason == "timeout")
+        return is_over and verdict.reason != "not_started" and (agent.agent_class == "unavailable" or wanted)
     return verdict.state in ("failed", "timed_out") and verdict.reason in _WORTH_IT
 
 

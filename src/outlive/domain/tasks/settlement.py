@@ -7,7 +7,7 @@ in one transaction.
 
 from __future__ import annotations
 
-from outlive.domain.tasks.evidence import decide
+from outlive.domain.tasks.evidence import LINGERED, decide
 from outlive.domain.tasks.task import AWAITED
 from outlive.domain.value import Value
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from outlive.domain.agents.result import AgentClass, AgentResult
     from outlive.domain.tasks.evidence import Evidence, Intent, Verdict
     from outlive.domain.tasks.task import Launch, LeftRunning, Notify
 
@@ -47,6 +48,8 @@ class Settlement(Value):
     group: str | None = None
     left_running: tuple[LeftRunning, ...]
     output: OutputSize
+    agent: AgentResult | None = None
+    """What the adapter read of an agent's run. None for a command."""
 
 
 def plan_settlement(
@@ -59,9 +62,17 @@ def plan_settlement(
     settled_by: str,
     left_running: Sequence[LeftRunning] = (),
     output: OutputSize | None = None,
+    agent: AgentResult | None = None,
 ) -> Settlement:
-    """Return the settlement of an attempt, from the evidence of its end."""
-    verdict = decide(evidence, intent, len(left_running) if intent else 0)
+    """Return the settlement of an attempt, from the evidence of its end.
+
+    `agent` is what an adapter read of an agent's output.
+    """
+    if agent is not None:
+        agent = agent.but(agent_class=_class_of(agent, evidence, intent))
+        if intent is not None and intent.kind != LINGERED:
+            agent = agent.but(error=evidence.detail)  # the client's last words are not why it ended
+    verdict = decide(evidence, intent, len(left_running) if intent else 0, agent)
     kind = "lost" if verdict.state == "lost" else "ended"
     output = output or OutputSize()
     return Settlement(
@@ -80,18 +91,35 @@ def plan_settlement(
         group=launch.group,
         left_running=tuple(left_running),
         output=output,
+        agent=agent,
     )
+
+
+def _class_of(agent: AgentResult, evidence: Evidence, intent: Intent | None) -> AgentClass | None:
+    """Return the class of an agent, which depends on who ended it.
+
+    One that was ended after a long silence counts as unavailable, because its model may be. If nobody saw the end, only
+    an answer is known.
+    """
+    if evidence.kind == "vanished":
+        return agent.agent_class if agent.agent_class in ("answered", "asked") else None
+    if intent is None or intent.kind == LINGERED:
+        return agent.agent_class
+    return "unavailable" if intent.kind == "idle_timeout" else "stopped"
 
 
 def told_as_retrying(settlement: Settlement, launch: Launch) -> Settlement:
     """Return the settlement of an attempt whose task is retried automatically.
 
     The task has not ended. So the notice is delivered only if the launcher's policy is `all`.
+    But the session of an agent hears at its next turn that another model was taken.
     """
+    is_wanted = launch.notify == "all" or (launch.agent is not None and launch.notify in AWAITED)
     return settlement.but(
         notice_id=notice_id(launch.id, settlement.attempt, "retrying"),
         notice_kind="retrying",
-        notice_state="pending" if launch.notify == "all" else "dismissed",
+        notice_state="pending" if is_wanted else "dismissed",
+        is_quiet=launch.notify != "all",
     )
 
 

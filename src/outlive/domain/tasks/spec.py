@@ -21,6 +21,10 @@ def spec_of(launch: Launch) -> dict[str, object]:
         spec[name] = None if length is None else length // timedelta(microseconds=1)
     spec["after"] = [[each.task, each.any_ending] for each in launch.after]
     spec["claims"] = [[each.name, each.room] for each in launch.claims]
+    if launch.agent is not None:
+        from outlive.domain.agents.request import request_json  # noqa: PLC0415 - most tasks are commands
+
+        spec["agent"] = request_json(launch.agent)
     return spec
 
 
@@ -41,4 +45,8 @@ def launch_from_spec(spec: dict[str, Any]) -> Launch:
     known["touches"] = tuple(map(str, spec.get("touches", ())))
     known["after"] = tuple(Dependency(task=task, any_ending=bool(any_)) for task, any_ in spec.get("after", ()))
     known["claims"] = tuple(Claim(name=name, room=int(room)) for name, room in spec.get("claims", ()))
+    if known.get("agent") is not None:
+        from outlive.domain.agents.request import request_from  # noqa: PLC0415 - most tasks are commands
+
+        known["agent"] = request_from(known["agent"])
     return Launch(**known)

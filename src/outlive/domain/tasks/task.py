@@ -9,12 +9,15 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from typing import Literal
 
+    from outlive.domain.agents.request import AgentRequest
+    from outlive.domain.agents.result import AgentResult
     from outlive.domain.tasks.evidence import Evidence
     from outlive.domain.tasks.lifecycle import Condition, State
     from outlive.domain.tasks.queueing import Claim, Dependency
     from outlive.domain.tasks.sink_config import Delivery
 
     Mode = Literal["background", "foreground"]
+    Kind = Literal["command", "agent"]
     KeyScope = Literal["succeeded", "ended"]
     Notify = Literal["all", "end", "output", "failure", "never"]
     Observe = Literal["auto", "syscalls", "watch", "compare", "off"]
@@ -61,11 +64,29 @@ class Launch(Value):
     """The pid of the adopted process. None for a command that Outlive started."""
     adopted_output: str | None = None
     """The file from which the adopted process's output is copied. None if the output cannot be read."""
+    agent: AgentRequest | None = None
+    """What an agent task was asked to do. None for a command. The `command` is then that of the first attempt."""
+
+    @property
+    def kind(self) -> Kind:
+        """Whether the task is a command or an agent."""
+        return "command" if self.agent is None else "agent"
+
+    @property
+    def automatic_attempts(self) -> int:
+        """How often the task may be tried again automatically.
+
+        These are its retries, and the other models of an agent.
+        """
+        return self.retries + (0 if self.agent is None else len(self.agent.candidates) - 1)
 
     @property
     def is_queued(self) -> bool:
-        """Whether the task may have to wait for other tasks before it begins."""
-        return bool(self.after or self.claims)
+        """Whether the task may have to wait for other tasks before it begins.
+
+        An agent always may, because the number of agents of a model is limited.
+        """
+        return bool(self.after or self.claims) or self.agent is not None
 
 
 class LeftRunning(Value):
@@ -105,6 +126,10 @@ class Attempt(Value):
     not_before: datetime | None = None
     automatic: bool = False
     """Whether the attempt is an automatic retry that a keeper started."""
+    claims: tuple[Claim, ...] | None = None
+    """The claims of this attempt, if it is one of an agent. None for a command, which has those of its launch."""
+    agent: AgentResult | None = None
+    """The client and model of an agent, and how the attempt ended. None for a command."""
 
 
 class NoticeRow(Value):

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from outlive.domain.agents.result import AgentResult
     from outlive.domain.tasks.sink_config import Delivery
     from outlive.domain.tasks.task import Attempt, History, Task
 
@@ -30,10 +31,11 @@ class OutputView(Value):
 def task_json(
     task: Task, output: OutputView, now: datetime, effects: dict[str, object] | None = None
 ) -> dict[str, object]:
-    """Return a task as JSON values. The caller must set the value of `git`."""
+    """Return a task as JSON values; the caller sets `git` and `agent`."""
     launch, attempt = task.launch, task.current
     return {
         "id": launch.id,
+        "kind": launch.kind,
         "description": None if launch.description is None else masked(launch.description),
         "command": masked(launch.command),
         "argv": redact_words(launch.argv),
@@ -69,6 +71,7 @@ def task_json(
             "tail": output.tail,
         },
         "git": None,
+        "agent": None,
         "effects": effects,
         "left_running": [{"pid": left.pid, "command": masked(left.command)} for left in attempt.left_running],
         "settled_by": attempt.settled_by,
@@ -87,6 +90,20 @@ def _attempt_json(attempt: Attempt, now: datetime) -> dict[str, object]:
         "settled_at": iso(attempt.settled_at),
         "duration_s": duration_s(attempt, now),
         "settled_by": attempt.settled_by,
+        "agent": None if attempt.agent is None else _attempt_of_agent(attempt.agent),
+    }
+
+
+def _attempt_of_agent(agent: AgentResult) -> dict[str, object]:
+    """Return what is known of an attempt of an agent, without its answer."""
+    return {
+        "client": agent.client,
+        "model": agent.model,
+        "session": agent.session,
+        "class": agent.agent_class,
+        "error": None if agent.error is None else masked(agent.error),
+        "turns": agent.turns,
+        "cost_usd": agent.cost_usd,
     }
 
 

@@ -30,6 +30,7 @@ this session. Use instead of nohup, a trailing &, run_in_background, polling wit
 | `pkill node` | `outlive cancel ID`, which ends the task and all processes that it started |
 | starting a server | `outlive run --notify failure 'npm run dev'`: this session does not wait for its end |
 | starting several commands | `--group NAME` for each: one notice at the last end reports all of them |
+| another agent for a part of the work | `outlive agent -- PROMPT`, then `outlive result ID` |
 
 - `outlive list` shows the tasks of this project. `outlive show ID` shows all about one task, also the files it changed.
 - `outlive result ID` shows how a task ended, and its last output. Text between `[outlive ...]` marks is output of

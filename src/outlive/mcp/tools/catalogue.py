@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from outlive.mcp.tools import (
+    agent,
     cancel,
     effects,
     gate,
@@ -16,10 +17,14 @@ from outlive.mcp.tools import (
     run,
     send,
     show,
+    transcript,
     wait,
 )
 
 TOOLS = tuple(
     module.TOOL
-    for module in (run, list, show, output, wait, result, cancel, retry, send, effects, guard, inbox, hand_off, gate)
+    for module in (
+        *(run, agent, list, show, output, transcript, wait, result, cancel, retry, send, effects, guard),
+        *(inbox, hand_off, gate),
+    )
 )

@@ -33,7 +33,10 @@ else:
     Notify = Literal[NOTIFY]
 
 MOST_INLINE = timedelta(seconds=45)
-_NOTIFY = "which endings are reported; output: a success without output waits for the next turn; never: for a server"
+told_notify = (
+    "which endings are reported; output: a success without output waits for the next turn; never: for a server"
+)
+Span = Annotated[str | None, Field(description="such as 90s, 15m, 2h")]
 
 
 class Run(Arguments):
@@ -55,7 +58,7 @@ class Run(Arguments):
     lock: Annotated[list[str], Field(description="for each name, run only one task at a time")] = []
     retries: Annotated[int, Field(ge=0, le=100, description="retry up to N times if the task fails")] = 0
     stdin: Annotated[bool, Field(description="let `send` send input; without this, the task has no input")] = False
-    notify: Annotated[Notify, Field(description=_NOTIFY)] = "end"
+    notify: Annotated[Notify, Field(description=told_notify)] = "end"
     wait: Annotated[str | None, Field(description="wait this long for the result, at most 45s")] = None
 
 
@@ -83,8 +86,8 @@ def _launch(call: Call, given: Run, keep: timedelta | None = None) -> sdk.Task:
         description=given.description,
         group=given.group,
         key=given.key,
-        timeout=_span(given.timeout),
-        idle_timeout=_span(given.idle_timeout),
+        timeout=span_of(given.timeout),
+        idle_timeout=span_of(given.idle_timeout),
         retries=given.retries,
         after=given.after,
         after_any=given.after_any,
@@ -98,7 +101,7 @@ def _launch(call: Call, given: Run, keep: timedelta | None = None) -> sdk.Task:
 
 def run(call: Call, given: Run) -> Answer:
     """Launch a task, and answer at once, or with its ending if that was waited for."""
-    patience = _span(given.wait)
+    patience = span_of(given.wait)
     if patience is not None and patience > MOST_INLINE:
         raise UserError(
             f"wait is {given.wait}, and clients cut a call off before that", "give at most 45s, and then call `wait`"
@@ -120,7 +123,11 @@ def _launched(call: Call, task: Task) -> Answer:
     return Answer(text=head, document=task_document(call.home, task, utc_now()))
 
 
-def _span(text: str | None) -> timedelta | None:
+def span_of(text: str | None) -> timedelta | None:
+    """Return a span of time from a text such as `15m`.
+
+    Raises `UserError` for another one.
+    """
     return None if text is None else parse_duration(text)
 
 

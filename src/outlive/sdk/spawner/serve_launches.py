@@ -176,12 +176,12 @@ def _act(request: dict[str, Any], idle: _IdleResources) -> Launched:
         fields["touches"] = tuple(fields["touches"])
         fields["claims"] = (*map(slots, fields.pop("slots")), *map(lock, fields.pop("locks")))
         command = Command(argv=tuple(request["argv"]), text=request["text"])
-        return run(
-            home,
-            Request(command=command, cwd=request["cwd"], surroundings=around, **fields),
-            utc_now(),
-            idle.ledger_of(home),
-        )
+        wanted = Request(command=command, cwd=request["cwd"], surroundings=around, **fields)
+        if "agent" in request:
+            from outlive.service.agents.launch import WantedAgent, plan_agent  # noqa: PLC0415 - most tasks are commands
+
+            wanted = plan_agent(home, WantedAgent(**request["agent"]), wanted)
+        return run(home, wanted, utc_now(), idle.ledger_of(home))
     finally:
         if around.owner is not None:
             os.close(around.owner)

@@ -69,8 +69,11 @@ class World:
     def drift_of(self, home: Home, task: Task, attempt: int, effects: Effects) -> Drift | None:
         """Return what changed after an attempt, and what others changed while it ran.
 
-        Returns None if no snapshot was taken when the attempt ended.
+        Returns None if no snapshot was taken when the attempt ended, and if Outlive has removed the agent's worktree,
+        in which nothing had changed.
         """
+        if _has_removed_worktree(task):
+            return None
         files = AttemptFiles(home.bundle(task.id), attempt)
         own, *others = (*snapshots_of(files.after),) or (None,)
         if own is None:
@@ -174,6 +177,14 @@ def _is_being_compared(files: AttemptFiles, left: Snapshot | None) -> bool:
 def _lacks_comparison(files: AttemptFiles, left: Snapshot) -> bool:
     """Return whether a comparison of all files was planned but is not stored."""
     return left.compares and not os.path.exists(files.compared)
+
+
+def _has_removed_worktree(task: Task) -> bool:
+    """Return whether Outlive has removed the unchanged worktree of an agent."""
+    request, agent = task.launch.agent, task.current.agent
+    if request is None or request.worktree is None or agent is None or agent.worktree is not None:
+        return False
+    return not os.path.isdir(request.worktree.path)
 
 
 def drift_document(found: Drift | None) -> dict[str, object] | None:

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
     from outlive.bundle.attempt import HeldFiles
     from outlive.bundle.home import Home
+    from outlive.domain.agents.result import AgentResult
     from outlive.domain.tasks.evidence import Started
+    from outlive.domain.tasks.settlement import Settlement
     from outlive.domain.tasks.task import Attempt, Launch, Task
     from outlive.linux.processes import Identity
 
@@ -237,9 +239,32 @@ class _Check:
             settled_by="reconciler",
             left_running=process_tree.describe(left),
             output=OutputSize(written=size_of(self._files), dropped=hole.end - hole.start),
+            agent=self._agent(evidence),
         )
-        if self._ledger.settle(settlement) and not left:
+        if self._ledger.settle(self._with_worktree(settlement)) and not left:
             self._record_left_open()
+
+    def _agent(self, evidence: Evidence) -> AgentResult | None:
+        """Return what the output of an agent says.
+
+        Returns None for a command, or if the client never began.
+        """
+        request = self._task.launch.agent
+        if request is None or evidence.started == "no":
+            return None
+        from outlive.agents.read_attempt import result_of_attempt  # noqa: PLC0415 - most tasks are commands
+
+        return result_of_attempt(self._files, request, evidence)
+
+    def _with_worktree(self, settlement: Settlement) -> Settlement:
+        """Return the settlement of an agent with the name of its worktree.
+
+        A reader does not remove a worktree, because it may run with other rights than the launcher.
+        """
+        request, known = self._task.launch.agent, settlement.agent or self._task.current.agent
+        if request is None or known is None or request.worktree is None or not os.path.isdir(request.worktree.path):
+            return settlement
+        return settlement.but(agent=known.but(worktree=request.worktree.path, branch=request.worktree.branch))
 
     def _record_left_open(self) -> None:
         """Record the paths that the attempt left changed, because its keeper died."""

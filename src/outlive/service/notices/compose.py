@@ -92,10 +92,14 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
 
 
 def lost_text_of(lost: Sequence[ClientTask]) -> str:
-    """Return the text about clients' own commands whose end no client has reported."""
+    """Return the text about what clients ran and whose end no client has reported."""
     now = utc_now()
-    head = "Commands that the client kept in its own background have ended; their exit codes are not known."
-    return frame(new_mark(), head, [foreign_line(one, now) for one in lost])
+    heads = {
+        "command": "Commands that the client kept in its own background have ended; their exit codes are not known.",
+        "session": "Child sessions are lost: the client does not see them any more. Do not wait for their results.",
+    }
+    lines = {kind: [foreign_line(one, now) for one in lost if one.seen.kind == kind] for kind in heads}
+    return "\n".join(frame(new_mark(), head, lines[kind]) for kind, head in heads.items() if lines[kind])
 
 
 def notice_documents(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> list[dict[str, object]]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 # The time limit of a cancel, in seconds. It covers all steps of the keeper, and the settlement on a busy machine.
 _CEILING = sum(grace for _, grace in STEPS) + 10
+_MOST_ROUNDS = 3
 _ASK_AGAIN = timedelta(seconds=1)
 
 
@@ -69,7 +70,33 @@ def pids_of(processes: Sequence[LeftRunning]) -> str:
 
 
 def cancel(home: Home, ids: Sequence[str], adopter: Adopter | None) -> list[Cancelled]:
-    """End all processes of tasks, even of ended ones; return the outcomes."""
+    """End all processes of tasks, even of ended ones; return the outcomes.
+
+    With an agent, everything that was launched from inside it is ended too.
+    """
+    found = list(dict.fromkeys((*ids, *_live_below_agents(home, ids))))
+    outcomes = _cancel(home, found, adopter)
+    for _ in range(_MOST_ROUNDS):
+        # An agent may have launched another task while it was being ended.
+        born = [one for one in _live_below_agents(home, ids) if one not in found]
+        if not born:
+            break
+        found += born
+        outcomes += _cancel(home, born, adopter)
+    return outcomes
+
+
+def _live_below_agents(home: Home, ids: Sequence[str]) -> list[str]:
+    """Return the running tasks that the agents among these tasks launched.
+
+    Tasks that were launched by such a task in turn count too.
+    """
+    agents = [task.id for task in read_tasks(home, ids) if task.launch.agent is not None]
+    below = with_descendants(home, agents)[len(agents) :] if agents else []
+    return [task.id for task in read_tasks(home, below) if task.current.settled_at is None]
+
+
+def _cancel(home: Home, ids: Sequence[str], adopter: Adopter | None) -> list[Cancelled]:
     for one in ids:
         reconcile(home, utc_now(), one, adopter)
     leftovers = {task.id: _end_leftovers(home, task) for task in read_tasks(home, ids) if task.current.settled_at}

@@ -86,9 +86,9 @@ def depth_of(environ: Mapping[str, str]) -> int:
     return int(depth)
 
 
-def check_depth(environ: Mapping[str, str]) -> None:
+def check_depth(environ: Mapping[str, str], deepest: int = DEEPEST) -> None:
     """Raise `TooDeep` for too many nested tasks, which are most likely a mistake."""
-    if depth_of(environ) >= DEEPEST:
+    if depth_of(environ) >= deepest:
         raise TooDeep(
             f"this runs inside {depth_of(environ)} nested tasks, and more are not allowed",
             "launch the task from outside of these tasks",

@@ -72,15 +72,24 @@ def history_of(home: Home, task: Task) -> History:
 
 
 def output_view(home: Home, task: Task, limit: int = TAIL, attempt: int | None = None) -> OutputView:
-    """Return the output's size, its dropped bytes and its tail with masked secrets."""
+    """Return the output's size, its dropped bytes and its tail with masked secrets.
+
+    The tail of an agent is that of its answer.
+    """
     files = files_of(home, task, attempt)
     hole = read_hole(files)
+    if task.launch.agent is None:
+        tail = tail_text(files, limit)
+    else:
+        from outlive.service.agents.agent_view import agent_tail  # noqa: PLC0415 - most tasks are commands
+
+        tail = agent_tail(home, task, limit, attempt)  # the output itself is JSON, which nobody wants to read
     return OutputView(
         path=files.output,
         size=size_of(files),
         dropped=hole.end - hole.start,
         truncated=task.current.output_truncated,
-        tail=tail_text(files, limit),
+        tail=tail,
     )
 
 
@@ -98,7 +107,14 @@ def tail_text(files: AttemptFiles, limit: int) -> str:
 
 
 def last_line(home: Home, task: Task) -> str:
-    """Return the last line of output that is not blank; empty if there is none."""
+    """Return the last line of output that is not blank; empty if there is none.
+
+    For an agent this is its newest progress.
+    """
+    if task.launch.agent is not None:
+        from outlive.service.agents.agent_view import last_words  # noqa: PLC0415 - most tasks are commands
+
+        return last_words(home, task)
     piece = read_tail(files_of(home, task), _LAST_LINE_WITHIN)
     text = piece.content.decode("utf-8", "replace")
     lines = text.split("\n")[1 if piece.start else 0 :]

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from outlive.bundle.attempt import HeldFiles
     from outlive.bundle.home import Home
-    from outlive.domain.tasks.task import Launch, Task
+    from outlive.domain.agents.request import AgentStart
+    from outlive.domain.tasks.task import Attempt, Launch, Task
     from outlive.keeper.plan import Surroundings
 
 
@@ -49,6 +50,7 @@ def retry(
     files = AttemptFiles(home.bundle(task.id), task.current.number + 1)
     with _Turn(files) as turn:
         held = _make_files(home, task, files, now)
+        start = _begin_agent(home, task, files, held, surroundings)
         try:
             launch = task.launch
             if session is not None:
@@ -58,7 +60,8 @@ def retry(
             discard_bundle(files.path)
             raise
         with prepared as keeper:
-            _add_row(home, launch, files, now, is_heard_anew=session is not None)
+            row = new_attempt(launch, files.number, utc_now(), start)
+            _add_row(home, launch, row, files, start, is_heard_anew=session is not None)
             turn.end()
             return hand_over(home, launch, files, keeper, now)
 
@@ -120,17 +123,43 @@ def _make_files(home: Home, task: Task, files: AttemptFiles, now: datetime) -> H
         ) from error
 
 
-def _add_row(home: Home, launch: Launch, files: AttemptFiles, now: datetime, *, is_heard_anew: bool) -> None:
+def _begin_agent(
+    home: Home, task: Task, files: AttemptFiles, held: HeldFiles, surroundings: Surroundings
+) -> AgentStart | None:
+    """Write how the new attempt of an agent begins. Return it, None for a command."""
+    if task.launch.agent is None:
+        return None
+    from outlive.service.agents.prepare import begin_again  # noqa: PLC0415 - most tasks are commands
+
     try:
-        with SqliteLedger(home.ledger, now) as ledger, ledger.write():
-            is_added = ledger.add_attempt(launch.id, new_attempt(launch, files.number, utc_now()))
+        return begin_again(home, task, files, surroundings.environ)
+    except BaseException as error:
+        held.close()
+        discard_bundle(files.path)
+        if isinstance(error, OSError):
+            raise Unavailable(
+                f"{files.path} cannot be made: {error.strerror}", hint_after(error, "nothing was started")
+            ) from error
+        raise
+
+
+def _add_row(
+    home: Home, launch: Launch, row: Attempt, files: AttemptFiles, start: AgentStart | None, *, is_heard_anew: bool
+) -> None:
+    try:
+        with SqliteLedger(home.ledger, row.created_at) as ledger, ledger.write():
+            if start is not None:
+                from outlive.service.agents.prepare import check_session_is_free  # noqa: PLC0415 - most tasks are commands
+
+                check_session_is_free(ledger, launch, start)
+            is_added = ledger.add_attempt(launch.id, row)
             if is_added and is_heard_anew:
                 ledger.set_session(launch)
         if not is_added:
             raise TriedAgain(f"task {launch.id} was tried again or deleted just now", "`outlive list` shows it")
     except BaseException:
         # An error from COMMIT does not prove that the row was not written, so read the ledger.
-        if _newest(home, launch.id, now) != files.number:
+        if _newest(home, launch.id, row.created_at) != files.number:
             discard_bundle(files.path)
         raise
 

@@ -23,7 +23,7 @@ from outlive.domain.timestamps import timedelta
 from outlive.domain.value import Value
 from outlive.linux.syscalls import check_pidfd
 from outlive.service.clock import utc_now
-from outlive.service.tasks.launch_context import check_depth, parent_of, project_of, session_of
+from outlive.service.tasks.launch_context import DEEPEST, check_depth, parent_of, project_of, session_of
 from outlive.service.tasks.start_attempt import hand_over, new_attempt, open_ledger, prepare
 
 TYPE_CHECKING = False
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.bundle.home import Home
+    from outlive.domain.agents.request import AgentRequest, AgentStart
     from outlive.domain.tasks.command import Command
     from outlive.domain.tasks.queueing import Claim, Dependency
     from outlive.domain.tasks.task import KeyScope, Mode, Notify, Observe, Task
@@ -75,6 +76,11 @@ class Request(Value):
     takes_input: bool = False
     touches: tuple[str, ...] = ()
     retain: timedelta = DEFAULT_RETENTION
+    agent: AgentRequest | None = None
+    """What an agent is asked to do besides its prompt. None for a command."""
+    prompt: str = ""
+    deepest: int = DEEPEST
+    """How many tasks there may be around this one."""
 
 
 class Launched(Value):
@@ -94,30 +100,61 @@ def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | N
     later calls.
     """
     check_request(request)
-    check_depth(request.surroundings.environ)
+    check_depth(request.surroundings.environ, request.deepest)
     if request.key is not None:
         same = _holder_of_key(home, request, now)
         if same is not None:
             return same
     check_pidfd()
     home.check_room()
-    launch = _plan_launch(request, _dependencies(home, request, now), now)
-    files = make_bundle(home, launch)
+    launch, files = _new_bundle(home, _plan_launch(request, _dependencies(home, request, now), now))
+    start = _prepare_agent(launch, files, request)
+    try:
+        with _prepare(home, launch, files, request, start) as keeper:
+            task = _enqueue(home, launch, now, resting, start)
+            if task.id == launch.id:
+                return Launched(task=hand_over(home, launch, files, keeper, now))
+        discard_bundle(files.bundle)
+    finally:
+        if start is not None and not os.path.isdir(files.bundle):
+            from outlive.service.agents.prepare import discard_worktree  # noqa: PLC0415 - most tasks are commands
+
+            discard_worktree(launch, request.surroundings.environ)
+    _check_same_command(home, task, request)
+    return Launched(task=task.id, started=False)
+
+
+def _new_bundle(home: Home, launch: Launch) -> tuple[Launch, AttemptFiles]:
+    """Return the launch with an id that no other task has, and its new bundle."""
     for _ in range(_ID_TRIES):
+        if launch.agent is not None:
+            from outlive.service.agents.prepare import placed  # noqa: PLC0415 - most tasks are commands
+
+            launch = placed(home, launch)
+        files = make_bundle(home, launch)
         if files is not None:
-            break
+            return launch, files
         # Another task has this id. With a million tasks in the ledger, this happens in one of ten thousand launches.
         launch = launch.but(id=task_id(os.urandom(8)))
-        files = make_bundle(home, launch)
-    if files is None:
-        raise Broken(f"{_ID_TRIES} new ids were all taken", "check this system's source of random numbers")
-    with _prepare(home, launch, files, request.surroundings) as keeper:
-        task = _enqueue(home, launch, now, resting)
-        if task.id == launch.id:
-            return Launched(task=hand_over(home, launch, files, keeper, now))
-    discard_bundle(files.bundle)
-    _check_same_command(task, request)
-    return Launched(task=task.id, started=False)
+    raise Broken(f"{_ID_TRIES} new ids were all taken", "check this system's source of random numbers")
+
+
+def _prepare_agent(launch: Launch, files: AttemptFiles, request: Request) -> AgentStart | None:
+    """Write the prompt of an agent, make its worktree, return how it begins.
+
+    Returns None for a command.
+    """
+    if launch.agent is None:
+        return None
+    from outlive.service.agents.prepare import prepare_agent  # noqa: PLC0415 - most tasks are commands
+
+    try:
+        return prepare_agent(launch, files, request.prompt, request.surroundings.environ)
+    except OSError as error:
+        raise _cannot_make(files, error) from error
+    except OutliveError:
+        discard_bundle(files.bundle)
+        raise
 
 
 def check_request(request: Request) -> None:
@@ -200,7 +237,7 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | No
             from outlive.service.tasks.retry import never_began  # noqa: PLC0415 - imported here, because most launches do not need it
 
             starts = task.state == "lost" and never_began(ledger, task)
-    _check_same_command(task, request)
+    _check_same_command(home, task, request)
     if not starts:
         return Launched(task=task.id, started=False)
     from outlive.service.tasks.retry import retry  # noqa: PLC0415 - imported here, because most launches do not need it
@@ -214,8 +251,13 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | No
         return Launched(task=task.id, started=False)  # another caller with this key has started the attempt
 
 
-def _check_same_command(task: Task, request: Request) -> None:
-    if task.launch.argv != request.command.argv or task.launch.cwd != request.cwd:
+def _check_same_command(home: Home, task: Task, request: Request) -> None:
+    is_same = task.launch.argv == request.command.argv and task.launch.cwd == request.cwd
+    if task.launch.agent is not None or request.agent is not None:
+        from outlive.service.agents.prepare import asks_the_same  # noqa: PLC0415 - most tasks are commands
+
+        is_same = asks_the_same(home, task, request.agent, request.prompt, request.cwd)
+    if not is_same:
         raise KeyTaken(
             f"the key {request.key!r} belongs to task {task.id}, which runs another command",
             f"`outlive show {task.id}` shows it; use another key",
@@ -240,13 +282,17 @@ def make_bundle(home: Home, launch: Launch) -> AttemptFiles | None:
     return files
 
 
-def _prepare(home: Home, launch: Launch, files: AttemptFiles, surroundings: Surroundings) -> NewKeeper:
+def _prepare(home: Home, launch: Launch, files: AttemptFiles, request: Request, start: AgentStart | None) -> NewKeeper:
     try:
         held = create_attempt(files, in_line=launch.is_queued)
+        if start is not None:
+            from outlive.bundle.agent_files import write_start  # noqa: PLC0415 - most tasks are commands
+
+            write_start(files, start, request.prompt)
     except OSError as error:
         raise _cannot_make(files, error) from error
     try:
-        return prepare(home, launch, files, held, surroundings)
+        return prepare(home, launch, files, held, request.surroundings)
     except Unavailable:
         discard_bundle(files.bundle)
         raise
@@ -299,6 +345,7 @@ def _plan_launch(request: Request, after: tuple[Dependency, ...], now: datetime)
         takes_input=request.takes_input,
         touches=tuple(dict.fromkeys(os.path.normpath(os.path.join(request.cwd, path)) for path in request.touches)),
         retain=request.retain,
+        agent=request.agent,
     )
 
 
@@ -308,7 +355,9 @@ def _how_to_observe(request: Request) -> Observe:
     return in_general if request.observe == "auto" and in_general in OBSERVE else request.observe  # type: ignore[return-value]
 
 
-def _enqueue(home: Home, launch: Launch, now: datetime, resting: KeptOpenLedger | None) -> Task:
+def _enqueue(
+    home: Home, launch: Launch, now: datetime, resting: KeptOpenLedger | None, start: AgentStart | None
+) -> Task:
     try:
         opened = open_ledger(home, now) if resting is None else resting.use(now)
     except OutliveError:
@@ -316,8 +365,12 @@ def _enqueue(home: Home, launch: Launch, now: datetime, resting: KeptOpenLedger 
         raise
     try:
         with opened as ledger, ledger.write():
+            if start is not None:
+                from outlive.service.agents.prepare import check_session_is_free  # noqa: PLC0415 - most tasks are commands
+
+                check_session_is_free(ledger, launch, start)
             # Read the clock only now: waiting for the write lock may have taken seconds.
-            return ledger.enqueue(launch, new_attempt(launch, 1, utc_now()))
+            return ledger.enqueue(launch, new_attempt(launch, 1, utc_now(), start))
     except Exception:
         # An error from COMMIT does not prove that the row was not written, so read it before giving up.
         with open_ledger(home, now) as ledger:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from outlive.bundle.attempt import AttemptFiles, HeldFiles
     from outlive.bundle.home import Home
+    from outlive.domain.agents.request import AgentStart
     from outlive.domain.tasks.task import Launch
     from outlive.keeper.plan import Surroundings
     from outlive.keeper.spawn import NewKeeper
@@ -35,9 +36,12 @@ def open_ledger(home: Home, now: datetime) -> SqliteLedger:
     return SqliteLedger(home.ledger, now)
 
 
-def new_attempt(launch: Launch, number: int, now: datetime) -> Attempt:
-    """Return the row of a new attempt, in this boot and this PID namespace."""
-    return Attempt(
+def new_attempt(launch: Launch, number: int, now: datetime, start: AgentStart | None = None) -> Attempt:
+    """Return the row of a new attempt, in this boot and this PID namespace.
+
+    `start` says how an agent's attempt begins; None for a command.
+    """
+    row = Attempt(
         number=number,
         state="queued" if launch.is_queued else "running",
         created_at=now,
@@ -45,12 +49,17 @@ def new_attempt(launch: Launch, number: int, now: datetime) -> Attempt:
         boot=boot_id(),
         pid_namespace=pid_namespace(),
     )
+    if start is None or launch.agent is None:
+        return row
+    from outlive.keeper.agents.next_start import claims_of, known_at_start  # noqa: PLC0415 - most tasks are commands
+
+    return row.but(claims=claims_of(launch, start), agent=known_at_start(launch.agent, start))
 
 
 def prepare(home: Home, launch: Launch, files: AttemptFiles, held: HeldFiles, surroundings: Surroundings) -> NewKeeper:
     """Start a keeper that waits until `begin`, or raise `Unavailable`."""
     around = surroundings.but(environ=environ_of_task(surroundings.environ, launch.id, launch.session))
-    plan = Plan(home=home, launch=launch, files=files, surroundings=around, retries_left=launch.retries)
+    plan = Plan(home=home, launch=launch, files=files, surroundings=around, retries_left=launch.automatic_attempts)
     try:
         if not launch.is_queued:
             return stand_by(plan, held)

@@ -6,7 +6,6 @@ from outlive.domain.tasks.task_json import history_json, task_json
 from outlive.service.effects.effects import effects_document, effects_of, git_document
 from outlive.service.effects.find_drift import World, drift_document
 from outlive.service.effects.overlaps import Neighbours, overlaps_document, overlaps_of
-from outlive.service.tasks.queue_reason import waiting_json
 from outlive.service.tasks.read import history_of, output_view
 
 TYPE_CHECKING = False
@@ -15,36 +14,52 @@ if TYPE_CHECKING:
 
     from outlive.bundle.home import Home
     from outlive.domain.effects.drift import Drift
+    from outlive.domain.effects.effects import Effects
     from outlive.domain.effects.overlap import Overlap
     from outlive.domain.tasks.task import Task
 
 
-def task_document(home: Home, task: Task, now: datetime) -> dict[str, object]:
-    """Return a task as JSON."""
-    effects = effects_document(effects_of(home, task), now)
-    document = task_json(task, output_view(home, task), now, effects)
-    return {**document, "git": git_document(home, task), "waiting_for": waiting_json(home, task)}
+def task_document(home: Home, task: Task, now: datetime, effects: Effects | None = None) -> dict[str, object]:
+    """Return a task as JSON; `effects` are those of its newest attempt, if known."""
+    found = effects_document(effects_of(home, task) if effects is None else effects, now)
+    document = task_json(task, output_view(home, task), now, found)
+    if task.launch.agent is not None:
+        from outlive.service.agents.agent_view import agent_document  # noqa: PLC0415 - most tasks are commands
+
+        document["agent"] = agent_document(home, task)
+    return {**document, "git": git_document(home, task), "waiting_for": _waiting(home, task)}
+
+
+def _waiting(home: Home, task: Task) -> dict[str, object] | None:
+    """Return what a queued task waits for as JSON; None for any other task."""
+    if task.state != "queued":
+        return None
+    from outlive.service.tasks.queue_reason import waiting_json  # noqa: PLC0415 - most tasks do not wait
+
+    return waiting_json(home, task)
 
 
 def full_document(home: Home, task: Task, now: datetime) -> dict[str, object]:
     """Return a task as JSON with its history, drift and overlaps."""
-    drift = drift_document(drift_now(home, task))
-    overlaps = overlaps_document(overlaps_now(home, task), now)
+    effects = effects_of(home, task)
+    drift = drift_document(drift_now(home, task, effects))
+    overlaps = overlaps_document(overlaps_now(home, task, effects), now)
     return {
-        **task_document(home, task, now),
+        **task_document(home, task, now, effects),
         **history_json(history_of(home, task)),
         "drift": drift,
         "overlap": overlaps,
     }
 
 
-def overlaps_now(home: Home, task: Task) -> tuple[Overlap, ...]:
-    """Return the overlaps of a task's newest attempt."""
-    return overlaps_of(Neighbours(home), task, task.current.number, effects_of(home, task))
+def overlaps_now(home: Home, task: Task, effects: Effects) -> tuple[Overlap, ...]:
+    """Return the overlaps of a task's newest attempt, which has these effects."""
+    began = task.first_try(task.current.number).started_at
+    return overlaps_of(Neighbours(home, began), task, task.current.number, effects)
 
 
-def drift_now(home: Home, task: Task) -> Drift | None:
+def drift_now(home: Home, task: Task, effects: Effects) -> Drift | None:
     """Return what changed since the newest attempt ended; None without a snapshot."""
     if task.current.settled_at is None:
         return None
-    return World().drift_of(home, task, task.current.number, effects_of(home, task))
+    return World().drift_of(home, task, task.current.number, effects)

@@ -1,0 +1,101 @@
+"""`outlive transcript`: print what an agent, its user and its tools have said."""
+
+from __future__ import annotations
+
+import sys
+
+from outlive.cli import context
+from outlive.cli.formatting import print_json
+from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.domain.errors import UserError
+from outlive.domain.text.wrapper_tags import without_wrapper_tags
+from outlive.keeper.spawn import launch_adopter
+from outlive.linux.reader_gone import reader_of_output, watch_departures
+from outlive.service.agents.transcript import (
+    entry_document,
+    entry_lines,
+    follow_transcript,
+    read_transcript,
+    request_of,
+    transcript_document,
+)
+from outlive.service.tasks.read import find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from outlive.bundle.home import Home
+    from outlive.domain.tasks.task import Task
+
+
+def act(given: Given) -> int:
+    """Print the entries of the transcript, or the requested part of it."""
+    if len(given.words) != 1:
+        raise UserError("transcript takes one id", "outlive transcript ID")
+    home = context.here()
+    task = find(home, given.words, launch_adopter)[0]
+    request_of(task)
+    if given.follow:
+        return _follow(home, task, given)
+    found = read_transcript(home, task, since=given.since or 0, last=given.last, with_tools=given.tools)
+    document = transcript_document(task, found)
+    if given.json:
+        print_json(document)
+    else:
+        _print(document["entries"])
+    return 0
+
+
+def _follow(home: Home, task: Task, given: Given) -> int:
+    """Print entries as they come, until the task has ended or nobody reads."""
+    batches = follow_transcript(
+        home,
+        task,
+        since=given.since or 0,
+        last=given.last,
+        with_tools=given.tools,
+        adopter=launch_adopter,
+        departures=watch_departures(ends=(reader_of_output(),)),
+    )
+    for batch in batches:
+        documents = [entry_document(entry) for entry in batch]
+        if given.json:
+            for document in documents:
+                print_json({"task": task.id, **document})
+        else:
+            _print(documents)
+        sys.stdout.flush()
+    return 0
+
+
+def _print(entries: Iterable[dict[str, Any]]) -> None:
+    for entry in entries:
+        for line in entry_lines(entry):
+            print(without_wrapper_tags(line))
+
+
+COMMAND = Command(
+    name="transcript",
+    summary="print what an agent, its user and its tools have said",
+    usage="outlive transcript ID [options]",
+    takes="task",
+    details=(
+        "The transcript is read from the kept output of all attempts. It stays when the client deletes its\n"
+        "own session. Entries are numbered in the order of their arrival, and printed in the order of their\n"
+        "times. An entry keeps its number while the agent works, so `next` of one call is `--since` of the\n"
+        "next call. Secrets are masked."
+    ),
+    options=(
+        Option(name="--since", metavar="N", help="print only the entries after number N", parse=whole_number),
+        Option(name="--last", metavar="N", help="print only the last N entries", parse=whole_number),
+        Option(name="--tools", help="also print tool calls, their results, thinking, errors and sub-agents"),
+        Option(name="--follow", help="print new entries until the task has ended"),
+    ),
+    examples=(
+        ("outlive transcript t7k2 --last 5", "print the last five messages"),
+        ("outlive transcript t7k2 --tools --follow", "print everything that the agent does, as it happens"),
+    ),
+    act=act,
+)

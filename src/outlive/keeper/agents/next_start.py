@@ -1,0 +1,174 @@
+"""The next attempt of an agent: which client and model, and with which prompt."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.agents.find_adapter import adapter_of
+from outlive.bundle.agent_files import read_prompt, read_start, trace_decision, write_start
+from outlive.domain.agents.choice import next_candidate
+from outlive.domain.agents.request import AgentStart
+from outlive.domain.agents.result import AgentResult
+from outlive.domain.errors import OutliveError
+from outlive.domain.ids import uuid_of
+from outlive.domain.tasks.queueing import Claim
+from outlive.domain.timestamps import UTC, datetime, timedelta
+from outlive.ledger.agent_attempts import AgentAttempts
+from outlive.ledger.sqlite import SqliteLedger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from outlive.bundle.attempt import AttemptFiles
+    from outlive.bundle.home import Home
+    from outlive.domain.agents.request import AgentRequest, Candidate
+    from outlive.domain.tasks.task import Attempt, Launch
+    from outlive.keeper.plan import Plan
+
+_LONGEST_PAUSE_S = 3600.0
+_GO_ON = "The previous attempt was interrupted. Continue where it stopped."
+
+
+def begin_next(plan: Plan, files: AttemptFiles, result: AgentResult, row: Attempt) -> Attempt:
+    """Write how the attempt after a failed one begins, and return its row.
+
+    Raises OSError.
+    The same model is left alone for as long as it asked for.
+    """
+    request = plan.launch.agent
+    assert request is not None  # noqa: S101 - only agents have a result
+    start, prompt = next_start(plan.launch, plan.files, result, unavailable_models(plan.home))
+    write_start(files, start, prompt)
+    is_same = (start.client, start.model) == (result.client, result.asked)
+    if is_same and result.retry_after_s and row.not_before is not None:
+        pause = timedelta(seconds=min(result.retry_after_s, _LONGEST_PAUSE_S))
+        row = row.but(not_before=max(row.not_before, row.created_at + pause))
+    trace_decision(
+        plan.files.bundle,
+        request,
+        "next_attempt",
+        attempt=files.number,
+        after={"client": result.client, "model": result.asked, "class": result.agent_class, "error": result.error},
+        client=start.client,
+        model=start.model,
+        is_resumed=start.is_resumed,
+    )
+    return row.but(claims=claims_of(plan.launch, start), agent=known_at_start(request, start))
+
+
+def unavailable_models(home: Home) -> set[tuple[str, str | None]]:
+    """Return the clients and models that were found unavailable lately.
+
+    Returns an empty set if the ledger cannot be read.
+    """
+    now = datetime.now(UTC)
+    try:
+        with SqliteLedger(home.ledger, now, create=False) as ledger:
+            return AgentAttempts(ledger).unavailable(now)
+    except OutliveError:
+        return set()
+
+
+def has_forgotten_session(files: AttemptFiles, result: AgentResult) -> bool:
+    """Return whether the client did not know the session that it was to continue.
+
+    A client that is killed may not have written its session down. This is asked only of a session that Outlive itself
+    continued. If the user named it, the error is told.
+    """
+    start = read_start(files)
+    has_begun = result.turns > 0 or result.calls > 0
+    is_ours = files.number > 1 and start is not None and start.is_resumed
+    return is_ours and not has_begun and result.agent_class in ("refused", "broken")
+
+
+def first_start(request: AgentRequest) -> AgentStart:
+    """Return how the first attempt begins.
+
+    It has the first candidate, in a new session or in the resumed one.
+    """
+    candidate = request.candidates[0]
+    if request.resume is not None:
+        return AgentStart(
+            client=candidate.client,
+            model=candidate.model,
+            session=request.resume,
+            is_resumed=True,
+            cost_before_usd=request.resumed_cost_usd,
+            tokens_before=request.resumed_tokens,
+        )
+    return _new_session(request, candidate)
+
+
+def next_start(
+    launch: Launch, last: AttemptFiles, result: AgentResult, unavailable: Collection[tuple[str, str | None]]
+) -> tuple[AgentStart, str]:
+    """Return how the attempt after a failed one begins, and its prompt.
+
+    After an unavailable model the next candidate is tried, otherwise the same one again. An attempt that has done
+    something is continued: in its own session, or, by another client, in a new session that is told of it.
+    """
+    request, before = launch.agent, read_start(last)
+    assert request is not None  # noqa: S101 - only agents have such attempts
+    failed = request.candidate(result.client, result.asked)
+    chosen = failed
+    if result.agent_class == "unavailable":
+        chosen = next_candidate(request.candidates, failed, unavailable)
+    prompt = read_prompt(last.bundle)
+    session = result.session or (before.session if before else None)
+    has_worked = result.calls > 0
+    is_forgotten = has_forgotten_session(last, result)
+    is_known = chosen.client == result.client and not is_forgotten
+    if is_known and session is not None and (has_worked or (before and before.is_resumed)):
+        # A session that Outlive itself continued has the prompt already.
+        return _continued(chosen, session, before, result), _GO_ON if has_worked or last.number > 1 else prompt
+    note = ""
+    if has_worked or is_forgotten:
+        note = (
+            f"\n\n(An earlier attempt at this, by {failed.name}, was interrupted."
+            f" `outlive transcript {launch.id} --tools` shows what it has done.)"
+        )
+    return _new_session(request, chosen), prompt + note
+
+
+def _continued(chosen: Candidate, session: str, before: AgentStart | None, result: AgentResult) -> AgentStart:
+    """Return the start of an attempt that continues the last one's session.
+
+    It has what the session has used so far.
+    """
+    cost, tokens = (None, None) if before is None else (before.cost_before_usd, before.tokens_before)
+    used = (result.input_tokens or 0, result.output_tokens or 0)
+    return AgentStart(
+        client=chosen.client,
+        model=chosen.model,
+        session=session,
+        is_resumed=True,
+        cost_before_usd=(cost or 0.0) + (result.cost_usd or 0.0),
+        tokens_before=used if tokens is None else (tokens[0] + used[0], tokens[1] + used[1]),
+    )
+
+
+def known_at_start(request: AgentRequest, start: AgentStart) -> AgentResult:
+    """Return what is known of an attempt before it begins, for its row."""
+    return AgentResult(
+        client=start.client,
+        model=start.model,
+        asked=start.model,
+        session=start.session,
+        is_unstable=request.candidate(start.client, start.model).is_unstable,
+    )
+
+
+def claims_of(launch: Launch, start: AgentStart) -> tuple[Claim, ...]:
+    """Return the claims of an attempt: of its launch, and of its own model."""
+    request = launch.agent
+    assert request is not None  # noqa: S101 - only agents have such attempts
+    models = request.candidate(start.client, start.model).claims
+    return (*launch.claims, *(Claim(name=name, room=room) for name, room in models))
+
+
+def _new_session(request: AgentRequest, candidate: Candidate) -> AgentStart:
+    assigns = adapter_of(request, candidate.client).assigns_session
+    return AgentStart(
+        client=candidate.client, model=candidate.model, session=uuid_of(os.urandom(16)) if assigns else None
+    )

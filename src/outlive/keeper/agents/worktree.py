@@ -1,0 +1,108 @@
+"""The git worktree of an agent task.
+
+It is added before the launch, and removed at the end if nothing has changed in it.
+It lies below the state directory, on a branch that is named after the task. Outlive runs the user's own git for it, but
+no hook of the repository.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.domain.errors import Unavailable, UserError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from subprocess import CompletedProcess
+
+    from outlive.domain.agents.request import Worktree
+
+_ADD_S, _LOOK_S = 300, 60
+# A hook or a file-system monitor of the repository would run before the agent, and with the rights of the keeper.
+_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false")
+# These variables would lead git to another repository than that of the directory.
+_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
+
+
+def head_commit(directory: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return the top of the worktree around a directory and its commit.
+
+    Raises `UserError`.
+    """
+    found = _git(environ, directory, "rev-parse", "--show-toplevel", "--verify", "HEAD^{commit}")
+    lines = found.stdout.splitlines()
+    if found.returncode != 0 or len(lines) != 2:
+        raise UserError(
+            f"{directory} is in no git repository with a commit, so there can be no worktree",
+            "leave out --worktree, or commit something first",
+        )
+    return lines[0], lines[1]
+
+
+def add(worktree: Worktree, environ: Mapping[str, str]) -> None:
+    """Make the worktree with its new branch, or raise `Unavailable`."""
+    os.makedirs(os.path.dirname(worktree.path), 0o700, exist_ok=True)
+    words = ("worktree", "add", "--quiet", "-b", worktree.branch, worktree.path, worktree.base)
+    done = _git(environ, worktree.repository, *words, timeout=_ADD_S)
+    if done.returncode != 0:
+        _git(environ, worktree.repository, "worktree", "prune")
+        raise Unavailable(
+            f"git could not add the worktree {worktree.path}: {_last_line(done.stderr)}",
+            "nothing was started; leave out --worktree, or mend the repository",
+        )
+
+
+def has_changed(worktree: Worktree, environ: Mapping[str, str]) -> bool:
+    """Return whether the worktree has, or had, commits or changes of its own.
+
+    An unreadable one counts as changed. So does one with ignored files, because only its agent can have made them, and
+    one that had another commit checked out, because that commit may be on no branch.
+    """
+    if not os.path.isdir(worktree.path):
+        commit = _git(environ, worktree.repository, "rev-parse", "--verify", "--quiet", f"refs/heads/{worktree.branch}")
+        return commit.returncode == 0 and commit.stdout.strip() != worktree.base
+    head = _git(environ, worktree.path, "log", "--walk-reflogs", "--format=%H", "HEAD", "--")
+    now = _git(environ, worktree.path, "rev-parse", "HEAD")
+    branch = _git(environ, worktree.path, "rev-parse", "--verify", "--quiet", f"refs/heads/{worktree.branch}")
+    status = _git(environ, worktree.path, "status", "--porcelain=v1", "--untracked-files=normal", "--ignored")
+    found = (head, now, branch, status)
+    if any(each.returncode != 0 for each in found):
+        return True
+    heads = {*head.stdout.split(), *now.stdout.split(), *branch.stdout.split()}
+    return heads != {worktree.base} or bool(status.stdout)
+
+
+def remove(worktree: Worktree, environ: Mapping[str, str]) -> bool:
+    """Remove an unchanged worktree and its branch. Return whether both are gone."""
+    # Without --force, git refuses if something has changed since it was compared.
+    done = _git(environ, worktree.repository, "worktree", "remove", worktree.path)
+    if done.returncode != 0:
+        return not os.path.isdir(worktree.path)
+    # With the expected commit, so that a branch that has moved meanwhile is kept.
+    _git(environ, worktree.repository, "update-ref", "-d", f"refs/heads/{worktree.branch}", worktree.base)
+    return True
+
+
+def _git(environ: Mapping[str, str], directory: str, *words: str, timeout: float = _LOOK_S) -> CompletedProcess[str]:
+    from subprocess import DEVNULL, CompletedProcess, TimeoutExpired, run  # noqa: PLC0415 - few agents have one
+
+    own = {name: value for name, value in environ.items() if name not in _ELSEWHERE}
+    try:
+        return run(
+            ("git", *_QUIET, *words),
+            cwd=directory,
+            env={**own, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
+            stdin=DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            timeout=timeout,
+            check=False,
+        )
+    except (OSError, TimeoutExpired) as error:
+        return CompletedProcess(words, 127, "", str(error))
+
+
+def _last_line(text: str) -> str:
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "it did not say why")

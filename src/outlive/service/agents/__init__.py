@@ -1,0 +1,1 @@
+"""Background agents: launch them, read their answers and transcripts."""

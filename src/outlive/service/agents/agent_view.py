@@ -1,0 +1,88 @@
+"""What is known of an agent now: its model, its cost, its answer."""
+
+from __future__ import annotations
+
+from outlive.agents.read_attempt import read_attempt
+from outlive.bundle.agent_files import read_answer, read_progress
+from outlive.bundle.attempt import AttemptFiles
+from outlive.domain.text.sanitize import masked, shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from outlive.bundle.home import Home
+    from outlive.domain.agents.result import AgentResult
+    from outlive.domain.tasks.task import Task
+
+
+def known_of(home: Home, task: Task, number: int | None = None) -> AgentResult | None:
+    """Return what is known of an attempt, by default of the newest.
+
+    Returns None for a command.
+    While the attempt runs, this is what its keeper wrote down about a second ago.
+    """
+    attempt = task.attempts[(number or task.current.number) - 1]
+    if task.launch.agent is None:
+        return None
+    if attempt.settled_at is not None:
+        return attempt.agent
+    return read_progress(AttemptFiles(home.bundle(task.id), attempt.number)) or attempt.agent
+
+
+def answer_of(home: Home, task: Task, number: int | None = None) -> str:
+    """Return the final answer of an attempt, or its last words.
+
+    Returns an empty text if there are none.
+    The text is made harmless, and secrets in it are masked.
+    """
+    files = AttemptFiles(home.bundle(task.id), number or task.current.number)
+    answer = read_answer(files)
+    if answer is None and task.launch.agent is not None:
+        # The keeper died before it wrote the answer down, or the agent still runs.
+        reader = read_attempt(files, task.launch.agent)
+        answer = "" if reader is None else reader.answer
+    return shown(answer or "").strip("\n")
+
+
+def last_words(home: Home, task: Task) -> str:
+    """Return the newest progress of an agent in one line.
+
+    This is its last tool call, or its last words.
+    """
+    known = known_of(home, task)
+    return "" if known is None or known.last is None else shown(known.last)
+
+
+def agent_tail(home: Home, task: Task, limit: int, number: int | None = None) -> str:
+    """Return the end of an agent's answer, or its progress while it runs."""
+    attempt = task.attempts[(number or task.current.number) - 1]
+    text = last_words(home, task) if attempt.settled_at is None else answer_of(home, task, attempt.number)
+    return text[-limit:]
+
+
+def agent_document(home: Home, task: Task) -> dict[str, object] | None:
+    """Return the newest attempt of an agent as JSON, with its answer.
+
+    Returns None for a command.
+    """
+    known, request = known_of(home, task), task.launch.agent
+    if known is None or request is None:
+        return None
+    return {
+        "client": known.client,
+        "model": known.model,
+        "session": known.session,
+        "class": known.agent_class,
+        "turns": known.turns,
+        "calls": known.calls,
+        "tokens": {"input": known.input_tokens, "output": known.output_tokens},
+        "cost_usd": known.cost_usd,
+        "denied": list(known.denied),
+        "answer": answer_of(home, task) if task.current.settled_at is not None else None,
+        "question": None if known.question is None else shown(known.question),
+        "error": None if known.error is None else masked(known.error),
+        "progress": None if known.last is None else shown(known.last),
+        "category": request.category,
+        "unstable": known.is_unstable,
+        "worktree": known.worktree,
+        "branch": known.branch,
+    }

@@ -1,0 +1,304 @@
+"""Launching a background agent: its client, model, session and limits."""
+
+from __future__ import annotations
+
+import os
+from shutil import which
+
+from outlive.agents.find_adapter import CLIENTS, new_adapter
+from outlive.bundle.agent_files import read_progress
+from outlive.bundle.attempt import AttemptFiles
+from outlive.domain.agents.request import AgentRequest, AgentStart, Worktree
+from outlive.domain.errors import Conflict, TooDeep, UserError
+from outlive.domain.tasks.command import from_argv
+from outlive.domain.text.sanitize import is_encodable, one_line
+from outlive.domain.value import Value
+from outlive.keeper.agents.next_start import unavailable_models
+from outlive.keeper.agents.worktree import head_commit
+from outlive.ledger.agent_attempts import AgentAttempts
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.linux.processes import KEEPER_NAME, name_of, stat_fields
+from outlive.service.agents.prepare import session_is_taken, used_by_session
+from outlive.service.clock import utc_now
+from outlive.service.tasks.find import resolve
+from outlive.service.tasks.launch_context import parent_of, project_of
+from outlive.service.tasks.run import run
+from outlive.settings.agent_choice import choice_of, choose, tables_of
+from outlive.settings.read_settings import read_agent_settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from outlive.bundle.home import Home
+    from outlive.domain.agents.agent_settings import AgentSettings
+    from outlive.domain.agents.request import Candidate
+    from outlive.domain.tasks.command import Command
+    from outlive.domain.tasks.task import Task
+    from outlive.service.tasks.run import Launched, Request
+
+LONGEST_PROMPT = 4 << 20
+_SHOWN_PROMPT = 200
+
+
+class WantedAgent(Value):
+    """What the caller wants of an agent, besides what every task has.
+
+    None means the user's settings decide.
+    """
+
+    prompt: str
+    client: str | None = None
+    model: str | None = None
+    fallback: tuple[str, ...] | None = None
+    category: str | None = None
+    resume: str | None = None
+    """A task, or a session of the client, that the agent continues."""
+    budget_usd: float | None = None
+    max_tokens: int | None = None
+    max_turns: int | None = None
+    has_worktree: bool = False
+    is_traced: bool = False
+
+
+class _Resumed(Value):
+    """The session that an agent continues, and what it had cost before."""
+
+    session: str
+    client: str | None = None
+    model: str | None = None
+    cwd: str | None = None
+    cost_usd: float | None = None
+    tokens: tuple[int, int] | None = None
+    worktree: Worktree | None = None
+
+
+def launch_agent(home: Home, wanted: WantedAgent, request: Request, now: datetime) -> Launched:
+    """Launch a background agent; return once it runs or is queued.
+
+    `request` has what every task has. Its command is replaced by the client's.
+    """
+    return run(home, plan_agent(home, wanted, request), now)
+
+
+def plan_agent(home: Home, wanted: WantedAgent, request: Request) -> Request:
+    """Return the request with the agent's client, models, limits and prompt.
+
+    Raises `UserError`.
+    """
+    check_prompt(wanted.prompt)
+    environ = request.surroundings.environ
+    _check_lineage(environ)
+    settings = read_agent_settings(environ, project_of(request.cwd))
+    resumed = None if wanted.resume is None else _find_resumed(home, wanted.resume)
+    if resumed is not None:
+        _check_not_running(home, resumed.session)
+        wanted = wanted.but(client=_client_of_resumed(wanted, resumed), model=wanted.model or resumed.model)
+        request = request.but(cwd=_cwd_of_resumed(request.cwd, resumed))
+    candidates, why = _candidates(home, settings, wanted, project_of(request.cwd), is_resumed=resumed is not None)
+    limits = settings.limits_of(wanted.category)
+    agent = AgentRequest(
+        candidates=candidates,
+        category=wanted.category,
+        resume=None if resumed is None else resumed.session,
+        resumed_cost_usd=None if resumed is None else resumed.cost_usd,
+        resumed_tokens=None if resumed is None else resumed.tokens,
+        budget_usd=limits.budget_usd if wanted.budget_usd is None else wanted.budget_usd,
+        max_tokens=limits.max_tokens if wanted.max_tokens is None else wanted.max_tokens,
+        max_turns=limits.max_turns if wanted.max_turns is None else wanted.max_turns,
+        most_calls=settings.most_calls,
+        worktree=_worktree(wanted, request, resumed),
+        tables=tables_of(settings, candidates),
+        is_traced=wanted.is_traced,
+        why=why,
+    )
+    _check_clients(agent, request, wanted.prompt)
+    return request.but(
+        agent=agent,
+        prompt=wanted.prompt,
+        command=_command(agent, wanted.prompt, environ),
+        idle_timeout=request.idle_timeout or settings.idle_timeout,
+        deepest=settings.depth,
+    )
+
+
+def check_prompt(prompt: str) -> None:
+    """Raise `UserError` for a prompt that no client could read."""
+    if not prompt.strip():
+        raise UserError("the prompt is empty", "outlive agent -- 'Review the last commit'")
+    if "\0" in prompt or not is_encodable(prompt):
+        raise UserError("the prompt is not usable", "UTF-8 text without NUL bytes")
+    if len(prompt.encode()) > LONGEST_PROMPT:
+        raise UserError(
+            f"the prompt has more than {LONGEST_PROMPT >> 20} MiB",
+            "put it into a file, and name the file in the prompt",
+        )
+
+
+def _check_lineage(environ: dict[str, str]) -> None:
+    """Raise `TooDeep` inside a task whose environment was cleared.
+
+    The depth is not known there.
+    """
+    if parent_of(environ) is not None:
+        return  # `run` checks the depth
+    pid = os.getppid()
+    while pid > 1:
+        if name_of(pid) == KEEPER_NAME:
+            raise TooDeep(
+                "this runs inside a task, and how deep is not known, because OUTLIVE_TASK is not in its environment",
+                "keep OUTLIVE_TASK and OUTLIVE_DEPTH in the environment",
+            )
+        fields = stat_fields(pid)
+        pid = int(fields[1]) if fields else 0
+
+
+def _candidates(
+    home: Home, settings: AgentSettings, wanted: WantedAgent, project: str, *, is_resumed: bool
+) -> tuple[tuple[Candidate, ...], str]:
+    """Return the candidates, and why the first one is tried first.
+
+    Candidates that were found unavailable lately are tried last.
+    """
+    client, model, category = wanted.client, wanted.model, wanted.category
+    choice = choice_of(settings, client=client, model=model, category=category, project=project)
+    found = choose(settings, client=client, model=model, fallback=wanted.fallback, category=category, project=project)
+    unavailable = unavailable_models(home)
+    reachable = [one for one in found if (one.client, one.model) not in unavailable]
+    # A session can only be continued by its own client, so its model is tried first in any case.
+    if is_resumed or not reachable or found[0] in reachable:
+        return found, f"{found[0].name}, by the {choice.model_from}"
+    passed = [one for one in found if one not in reachable]
+    return (*reachable, *passed), f"{reachable[0].name}, because {found[0].name} was unavailable lately"
+
+
+def _find_resumed(home: Home, text: str) -> _Resumed:
+    """Return the session of a task, or a session of a client by its own id."""
+    task = _task_of(home, text)
+    if task is None:
+        if text.startswith("-"):
+            raise UserError(f"the session {text[:60]!r} begins with '-'", "the client would take it for an option")
+        return _Resumed(session=text)
+    request, attempt = task.launch.agent, task.current
+    if request is None or attempt.agent is None:
+        raise UserError(f"task {task.id} is a command, and only an agent can be continued", f"outlive retry {task.id}")
+    if attempt.settled_at is None:
+        raise Conflict(
+            f"task {task.id} is {task.state}, and its session can be continued only when it has ended",
+            f"outlive wait {task.id}, or outlive cancel {task.id}",
+        )
+    if attempt.agent.session is None:
+        raise UserError(
+            f"task {task.id} has no session of its client: it ended before the client had begun one",
+            f"outlive retry {task.id}",
+        )
+    cost, tokens = used_by_session(home, attempt.agent.client, attempt.agent.session)
+    return _Resumed(
+        session=attempt.agent.session,
+        client=attempt.agent.client,
+        model=attempt.agent.asked,
+        cwd=task.launch.cwd,
+        cost_usd=cost,
+        tokens=tokens,
+        worktree=request.worktree,
+    )
+
+
+def _task_of(home: Home, text: str) -> Task | None:
+    """Return the task that a text names; None if it must be the session of a client."""
+    try:
+        with SqliteLedger(home.ledger, utc_now()) as ledger:
+            found = AgentAttempts(ledger).task_of_session(text)
+            return resolve(ledger, text) if found is None else ledger.task(found)
+    except UserError:
+        return None
+
+
+def _check_not_running(home: Home, session: str) -> None:
+    """Raise `Conflict` if a running task's output, or its row, names this session."""
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        running = [task for task in ledger.unsettled() if task.launch.agent is not None]
+    for task in running:
+        known = read_progress(AttemptFiles(home.bundle(task.id), task.current.number)) or task.current.agent
+        if known is not None and known.session == session:
+            raise session_is_taken(task.id, session)
+
+
+def _client_of_resumed(wanted: WantedAgent, resumed: _Resumed) -> str:
+    """Return the client of the resumed session.
+
+    Raises `UserError` if the option names another client, or if the client is not known.
+    """
+    if wanted.client is not None and resumed.client not in (None, wanted.client):
+        raise UserError(
+            f"the session is one of {resumed.client}, and {wanted.client} cannot continue it", "leave out --client"
+        )
+    client = wanted.client or resumed.client
+    if client is None:
+        raise UserError(
+            f"no task has used the session {one_line(resumed.session, 60)}, so its client is not known",
+            f"name it with --client: {', '.join(CLIENTS)}",
+        )
+    return client
+
+
+def _cwd_of_resumed(cwd: str, resumed: _Resumed) -> str:
+    """Return the directory of the resumed agent.
+
+    Some clients find a session only from the directory in which it began.
+    """
+    return cwd if resumed.cwd is None or not os.path.isdir(resumed.cwd) else resumed.cwd
+
+
+def _worktree(wanted: WantedAgent, request: Request, resumed: _Resumed | None) -> Worktree | None:
+    if not wanted.has_worktree:
+        return None
+    if resumed is not None:
+        raise UserError(
+            "an agent that continues a session works where that session did", "leave out --worktree or --resume"
+        )
+    repository, base = head_commit(request.cwd, request.surroundings.environ)
+    return Worktree(path="", repository=repository, branch="", base=base)
+
+
+def _check_clients(agent: AgentRequest, request: Request, prompt: str) -> None:
+    """Raise `UserError` for a client that is missing or cannot do what is wanted."""
+    path = request.surroundings.environ.get("PATH", os.defpath)
+    for one in {each.client: each for each in agent.candidates}.values():
+        adapter = new_adapter(one.client, (agent.tables or {}).get(one.client))
+        program = adapter.words()[0]
+        if which(program if "/" not in program else os.path.join(request.cwd, program), path=path) is None:
+            raise UserError(
+                f"the client {one.client} is not installed: there is no program {one_line(program, 60)}",
+                f"install it, name another one (--client), or set agents.clients.{one.client}.command in the settings",
+            )
+        if adapter.takes_prompt_as_argument and prompt.startswith("-"):
+            raise UserError(
+                f"the prompt begins with '-', and the client {one.client} takes it as an argument",
+                "begin it with a word, because the client would take it for an option",
+            )
+        if agent.budget_usd is not None and not adapter.reports_cost:
+            raise UserError(
+                f"the client {one.client} does not tell what a run costs, so a budget cannot be kept",
+                "give --max-tokens or --max-turns instead of --budget",
+            )
+        if agent.resume is not None and not adapter.can_resume:
+            raise UserError(f"the client {one.client} cannot continue a session", "leave out --resume")
+
+
+def _command(agent: AgentRequest, prompt: str, environ: Mapping[str, str]) -> Command:
+    """Return the command of the first attempt, without the id of its session.
+
+    Its text is for people.
+    """
+    first = agent.candidates[0]
+    start = AgentStart(
+        client=first.client, model=first.model, session=agent.resume, is_resumed=agent.resume is not None
+    )
+    argv = new_adapter(first.client, (agent.tables or {}).get(first.client)).command(agent, start, prompt, environ).argv
+    return from_argv(argv).but(text=f"{first.name}: {_first_line(prompt)}")
+
+
+def _first_line(prompt: str) -> str:
+    return one_line(next(line for line in prompt.splitlines() if line.strip()), _SHOWN_PROMPT)

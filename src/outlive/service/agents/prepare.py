@@ -1,0 +1,153 @@
+"""The files of an agent task, its worktree, and how its attempts begin."""
+
+from __future__ import annotations
+
+import os
+
+from outlive.agents.read_attempt import read_attempt, result_of_attempt
+from outlive.bundle.agent_files import read_prompt, read_start, trace_decision, write_prompt, write_start
+from outlive.bundle.attempt import AttemptFiles
+from outlive.domain.agents.result import AgentResult
+from outlive.domain.errors import Conflict
+from outlive.domain.tasks.evidence import Evidence
+from outlive.domain.text.sanitize import one_line
+from outlive.keeper.agents.next_start import first_start, next_start, unavailable_models
+from outlive.keeper.agents.worktree import add, remove
+from outlive.ledger.agent_attempts import AgentAttempts
+from outlive.ledger.sqlite import SqliteLedger
+from outlive.service.clock import utc_now
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from outlive.bundle.home import Home
+    from outlive.domain.agents.request import AgentRequest, AgentStart
+    from outlive.domain.tasks.task import Launch, Task
+
+
+def placed(home: Home, launch: Launch) -> Launch:
+    """Return a launch whose worktree, if it has one, is named after the task's id."""
+    agent = launch.agent
+    if agent is None or agent.worktree is None:
+        return launch
+    before = agent.worktree
+    path = f"{home.worktrees}/{launch.id}"
+    below = os.path.relpath(launch.cwd, before.path or before.repository)
+    worktree = before.but(path=path, branch=f"outlive/{launch.id}")
+    return launch.but(cwd=os.path.normpath(os.path.join(path, below)), agent=agent.but(worktree=worktree))
+
+
+def prepare_agent(launch: Launch, files: AttemptFiles, prompt: str, environ: Mapping[str, str]) -> AgentStart:
+    """Write the prompt and make the worktree; return how the first attempt begins.
+
+    Raises OSError or `Unavailable`.
+    """
+    request = launch.agent
+    assert request is not None  # noqa: S101 - only agents are prepared
+    write_prompt(files.bundle, prompt)
+    start = first_start(request)
+    if request.worktree is not None:
+        add(request.worktree, environ)
+    trace_decision(
+        files.bundle,
+        request,
+        "launch",
+        client=start.client,
+        model=start.model,
+        resume=request.resume,
+        candidates=[one.name for one in request.candidates],
+        why=request.why,
+    )
+    return start
+
+
+def discard_worktree(launch: Launch, environ: Mapping[str, str]) -> None:
+    """Remove the worktree of a task that was not launched after all."""
+    if launch.agent is not None and launch.agent.worktree is not None:
+        remove(launch.agent.worktree, environ)
+
+
+def check_session_is_free(ledger: SqliteLedger, launch: Launch, start: AgentStart) -> None:
+    """Raise `Conflict` if another task works in the session of an attempt.
+
+    Most clients would write both runs into one transcript. It is called in the transaction that adds the attempt, so
+    that only one of two launches at the same time succeeds.
+    """
+    if not start.is_resumed or start.session is None:
+        return
+    other = AgentAttempts(ledger).task_in_session(start.client, start.session, launch.id)
+    if other is not None:
+        raise session_is_taken(other, start.session)
+
+
+def used_by_session(home: Home, client: str, session: str) -> tuple[float | None, tuple[int, int] | None]:
+    """Return the cost and tokens of a session after its newest run.
+
+    A run that was killed did not report them. Then this is what was known when it began, so that what it used is
+    counted for the next run, and nothing is counted twice.
+    """
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        found = AgentAttempts(ledger).newest_in_session(client, session)
+        task = None if found is None else ledger.task(found[0])
+    if found is None or task is None or task.launch.agent is None:
+        return None, None
+    files = AttemptFiles(home.bundle(task.id), found[1])
+    start, reader = read_start(files), read_attempt(files, task.launch.agent)
+    if start is None or reader is None:
+        return None, None
+    cost, tokens = reader.session_cost_usd, reader.session_tokens
+    return start.cost_before_usd if cost is None else cost, start.tokens_before if tokens is None else tokens
+
+
+def session_is_taken(task: str, session: str) -> Conflict:
+    """Return the error for a session in which a task works."""
+    return Conflict(
+        f"task {task} works in the session {one_line(session, 60)} at this moment",
+        f"outlive wait {task}, or outlive cancel {task}",
+    )
+
+
+def begin_again(home: Home, task: Task, files: AttemptFiles, environ: Mapping[str, str]) -> AgentStart:
+    """Write how the next attempt of an ended agent begins, and return it.
+
+    Raises OSError.
+    Its worktree is made again if it was removed.
+    """
+    request = task.launch.agent
+    assert request is not None  # noqa: S101 - only agents begin in this way
+    last = AttemptFiles(files.bundle, task.current.number)
+    start, prompt = next_start(task.launch, last, _last_result(task, last), unavailable_models(home))
+    if start.is_resumed and start.session is not None:
+        cost, tokens = used_by_session(home, start.client, start.session)
+        start = start.but(cost_before_usd=cost, tokens_before=tokens)
+    if request.worktree is not None and not os.path.isdir(request.worktree.path):
+        add(request.worktree, environ)
+    write_start(files, start, prompt)
+    return start
+
+
+def _last_result(task: Task, files: AttemptFiles) -> AgentResult:
+    request, known = task.launch.agent, task.current.agent
+    if known is None and request is not None:
+        seen = Evidence(kind="vanished", seen_by="reconciler", started="unknown")
+        known = result_of_attempt(files, request, seen)
+    return known or AgentResult(client=request.candidates[0].client if request else "")
+
+
+def asks_the_same(home: Home, task: Task, request: AgentRequest | None, prompt: str, cwd: str) -> bool:
+    """Return whether a task has the prompt, models and directory of a request."""
+    before = task.launch.agent
+    if before is None or request is None:
+        return False
+    try:
+        is_same_prompt = read_prompt(home.bundle(task.id)) == prompt
+    except OSError:
+        return False
+    is_same_place = task.launch.cwd == cwd if before.worktree is None else request.worktree is not None
+    models = [(one.client, one.model) for one in before.candidates]
+    return (
+        is_same_prompt
+        and is_same_place
+        and sorted(models, key=str) == sorted(((one.client, one.model) for one in request.candidates), key=str)
+    )

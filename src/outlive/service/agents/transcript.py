@@ -1,0 +1,322 @@
+"""The transcript of an agent task: what user, model and tools have said.
+
+It is read from the kept output of the client. So it does not need the client's own session, and stays for as long as
+the task, however the task ended.
+"""
+
+from __future__ import annotations
+
+from outlive.agents.entries import EntryReader, in_order
+from outlive.agents.find_adapter import reader_of
+from outlive.bundle.agent_files import prompt_file, read_prompt, read_start
+from outlive.bundle.output import size_of
+from outlive.domain.agents.request import AgentStart
+from outlive.domain.errors import UserError
+from outlive.domain.notices.notice_text import how_it_ended
+from outlive.domain.text.redact import may_begin_secret
+from outlive.domain.text.sanitize import from_json, one_line, shown, to_json
+from outlive.domain.text.units import show_size
+from outlive.domain.timestamps import from_micros, iso, to_micros
+from outlive.domain.value import Value
+from outlive.linux.reader_gone import has_departed
+from outlive.service.tasks.follow_output import follow
+from outlive.service.tasks.output import files_with_output, pieces_of
+from outlive.service.tasks.read import files_of, find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from outlive.agents.entries import Entry
+    from outlive.agents.stream import StreamReader
+    from outlive.bundle.attempt import AttemptFiles
+    from outlive.bundle.home import Home
+    from outlive.bundle.output import Piece
+    from outlive.domain.agents.request import AgentRequest
+    from outlive.domain.tasks.task import Attempt, Task
+    from outlive.service.maintenance.reconcile import Adopter
+
+_WIDE = 300
+# An input with more levels is not shown, because everything that handles it is recursive.
+_MOST_LEVELS = 100
+# Output inside a hole reads as NUL bytes. A line that a hole cuts has them too, so that its halves are not joined.
+_CUT = b"\0"
+
+
+class Transcript(Value):
+    """A part of the entries of a task."""
+
+    entries: tuple[Entry, ...]
+    """In the order of their times."""
+    next: int
+    """Nothing will be added to entries up to this number. It is the `since` of the next call."""
+    more: bool
+    """Whether entries after `since` were left out because only the last ones were wanted."""
+
+
+def request_of(task: Task) -> AgentRequest:
+    """Return what an agent task was asked to do.
+
+    Raises `UserError` for another task.
+    """
+    if task.launch.agent is None:
+        raise UserError(
+            f"task {task.id} is a command, and only agents have a transcript",
+            f"`outlive output {task.id}` shows what it has written",
+        )
+    return task.launch.agent
+
+
+def read_transcript(
+    home: Home, task: Task, *, since: int = 0, last: int | None = None, with_tools: bool = False
+) -> Transcript:
+    """Return the present entries of a task with a number greater than `since`."""
+    request, reader = request_of(task), EntryReader()
+    for attempt in task.attempts:
+        _AttemptReading(home, task, request, attempt, reader).read()
+    wanted = [each for each in in_order(reader.entries) if _is_wanted(each, since, with_tools=with_tools)]
+    left_out = 0 if last is None else max(0, len(wanted) - last)
+    return Transcript(entries=tuple(wanted[left_out:]), next=max(reader.complete, since), more=left_out > 0)
+
+
+def follow_transcript(
+    home: Home,
+    task: Task,
+    *,
+    since: int = 0,
+    last: int | None = None,
+    with_tools: bool = False,
+    adopter: Adopter | None,
+    departures: int | None = None,
+) -> Iterator[Sequence[Entry]]:
+    """Yield complete entries as they come, until the task ends.
+
+    Following also ends when `departures` becomes readable. An entry that arrives late is yielded late, although its
+    time is earlier. So no number changes.
+    """
+    if last is not None:
+        found = read_transcript(home, task, since=since, last=last, with_tools=with_tools)
+        yield [entry for entry in found.entries if not entry.is_partial]
+        since = found.next
+    request, reader, told = request_of(task), EntryReader(), since
+
+    def complete_ones() -> list[Entry]:
+        nonlocal told
+        found, told = reader.complete_after(told), max(told, reader.complete)
+        return [each for each in in_order(found) if _is_wanted(each, since, with_tools=with_tools)]
+
+    number = 1
+    while number <= len(task.attempts):
+        reading = _AttemptReading(home, task, request, task.attempts[number - 1], reader)
+        if task.attempts[number - 1].settled_at is None:
+            files = files_with_output(home, task, number)
+            for piece in follow(home, task, files, 0, adopter=adopter, departures=departures):
+                reading.feed(piece)
+                if not piece.content:
+                    reading.describe()
+                    yield complete_ones()
+            if has_departed(departures):
+                return
+            task = find(home, [task.id], adopter)[0]
+            reading.end(task.attempts[number - 1])
+        else:
+            reading.read()
+        yield complete_ones()
+        number += 1
+
+
+class _AttemptReading:
+    """The reading of one attempt, after those of all earlier attempts."""
+
+    def __init__(self, home: Home, task: Task, request: AgentRequest, attempt: Attempt, reader: EntryReader) -> None:
+        self._attempt = attempt
+        self._entries = reader
+        self._files = files_of(home, task, attempt.number)
+        self._start = read_start(self._files) or _start_on_record(request, attempt)
+        self._stream: StreamReader = reader_of(request, self._start, reader.take)
+        created = to_micros(attempt.created_at) / 1_000_000
+        reader.begin(attempt.number, created, _prompt_of(self._files))
+        self.describe()
+
+    def read(self) -> None:
+        """Read the present output, up to the end if the attempt has ended.
+
+        What a process writes after that does not belong to the attempt, and would change the numbers of later entries.
+        """
+        attempt = self._attempt
+        end = size_of(self._files) if attempt.output_bytes is None else attempt.output_bytes
+        for piece in pieces_of(self._files, 0, None):
+            if piece.start < end:
+                self.feed(piece.but(content=piece.content[: end - piece.start]))
+        if attempt.settled_at is not None:
+            self.end(attempt)
+        else:
+            self.describe()
+
+    def feed(self, piece: Piece) -> None:
+        """Read one more piece of the output."""
+        if piece.dropped_before:
+            self._stream.feed(_CUT)
+            self._entries.dropped(f"{show_size(piece.dropped_before)} of output were dropped here")
+        if piece.restarted:
+            self._stream.feed(_CUT)
+            self._entries.dropped("the client truncated its own output: what it wrote before is gone")
+        self._stream.feed(piece.content)
+
+    def end(self, attempt: Attempt) -> None:
+        """End the attempt, which has been settled."""
+        self._attempt = attempt
+        self._stream.finish()
+        found, how = attempt.agent, how_it_ended(attempt)
+        if found is not None and found.agent_class is not None:
+            how += f", {found.agent_class}"
+        why = None if found is None else found.question or found.error
+        ended = attempt.ended_at or attempt.settled_at
+        self._entries.end(
+            None if ended is None else to_micros(ended) / 1_000_000,
+            f"attempt {attempt.number}: {how}{f': {why}' if why else ''}",
+            self._agent(),
+            is_error=attempt.state != "succeeded",
+        )
+        self.describe()
+
+    def describe(self) -> None:
+        """Set the first entry's text: client, model and session, and how it ended."""
+        agent = self._agent()
+        client, model, session = (agent[name] for name in ("client", "model", "session"))
+        text = f"attempt {self._attempt.number}: {client}"
+        text += f", model {model}" if model else ""
+        text += f", session {session}" if session else ""
+        self._entries.describe(f"{text}; {how_it_ended(self._attempt)}", agent)
+
+    def _agent(self) -> dict[str, Any]:
+        """Return client, model and session of the attempt, and how it ended."""
+        found = self._attempt.agent
+        return {
+            "client": self._start.client,
+            "model": self._stream.model or (found and found.model) or self._start.model,
+            "session": self._stream.session or (found and found.session),
+            "class": found and found.agent_class,
+            "state": self._attempt.state,
+        }
+
+
+def _start_on_record(request: AgentRequest, attempt: Attempt) -> AgentStart:
+    """Return how an attempt began whose files do not tell it."""
+    if attempt.agent is not None:
+        return AgentStart(client=attempt.agent.client, model=attempt.agent.asked, session=attempt.agent.session)
+    first = request.candidates[0]
+    return AgentStart(client=first.client, model=first.model)
+
+
+def _prompt_of(files: AttemptFiles) -> str | None:
+    """Return what the client was given to read; None if that is not kept."""
+    try:
+        with open(prompt_file(files), "rb") as file:
+            return file.read().decode("utf-8", "surrogateescape")
+    except OSError:
+        pass
+    try:
+        return read_prompt(files.bundle) if files.number == 1 else None
+    except OSError:
+        return None
+
+
+def _is_wanted(entry: Entry, since: int, *, with_tools: bool) -> bool:
+    return entry.number > since and (with_tools or entry.is_shown_without_tools)
+
+
+def transcript_document(task: Task, found: Transcript) -> dict[str, Any]:
+    """Return a transcript as JSON, without secrets and harmless to a reader."""
+    return {
+        "task": task.id,
+        "entries": [entry_document(entry) for entry in found.entries],
+        "next": found.next,
+        "more": found.more,
+    }
+
+
+def entry_document(entry: Entry) -> dict[str, Any]:
+    """Return an entry as JSON, without secrets and harmless to a reader."""
+    agent = entry.agent
+    return {
+        "n": entry.number,
+        "attempt": entry.attempt,
+        "at": _iso_of(entry.at),
+        "role": entry.role,
+        "kind": entry.kind,
+        "text": _without_begun_secret(shown(entry.text)) if entry.is_partial else shown(entry.text),
+        "tool": None if entry.tool is None else one_line(entry.tool, _WIDE),
+        "input": harmless_input(entry.given),
+        "result": None if entry.result is None else shown(entry.result),
+        "call": entry.call,
+        "is_error": entry.is_error,
+        "sub_agent": entry.is_sub_agent,
+        "partial": entry.is_partial,
+        "agent": agent and {key: None if each is None else one_line(str(each), _WIDE) for key, each in agent.items()},
+    }
+
+
+def _without_begun_secret(text: str) -> str:
+    """Return a text that is not complete without the beginning of a secret at its end."""
+    while may_begin_secret(text):
+        kept = text.rstrip()
+        text = kept[: max(kept.rfind(blank) for blank in " \t\n") + 1]
+    return text
+
+
+def _iso_of(at: float | None) -> str | None:
+    return None if at is None else iso(from_micros(round(at * 1_000_000)))
+
+
+def harmless_input(given: object) -> Any:
+    """Return the input of a tool without secrets.
+
+    A name and its value are masked together, because the name tells that the value is a secret. If the masked text is
+    no JSON any more, it is returned as a text.
+    """
+    if given is None:
+        return None
+    try:
+        masked = shown(to_json(_with_shown_texts(given)))
+    except RecursionError:
+        return "[too deep to be shown]"
+    try:
+        return from_json(masked)
+    except (ValueError, RecursionError):
+        return masked
+
+
+def _with_shown_texts(value: object, levels: int = _MOST_LEVELS) -> object:
+    """Return a JSON value with harmless texts.
+
+    Raises `RecursionError` if it has too many levels.
+    """
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, (dict, list)) and levels == 0:
+        raise RecursionError
+    if isinstance(value, dict):
+        return {shown(str(key)): _with_shown_texts(each, levels - 1) for key, each in value.items()}
+    return [_with_shown_texts(each, levels - 1) for each in value] if isinstance(value, list) else value
+
+
+def entry_lines(entry: dict[str, Any]) -> list[str]:
+    """Return the document of an entry as lines for a person or a model.
+
+    Only the first line begins at the margin, so that no text of a model or a tool looks like another entry.
+    """
+    head = f"#{entry['n']} {entry['role']}"
+    head += " (sub-agent)" if entry["sub_agent"] else ""
+    head += f" {entry['at']}" if entry["at"] else ""
+    if entry["kind"] not in ("text", "prompt", "begin", "end", "tool_call", "tool_result"):
+        head += f", {entry['kind']}"
+    if entry["kind"] == "tool_call":
+        head += f": {entry['tool']} {to_json(entry['input'])}"
+    elif entry["kind"] == "tool_result":
+        call = "" if entry["call"] is None else f" (of #{entry['call']})"
+        head += f": {entry['tool'] or '?'}{call}{' failed' if entry['is_error'] else ''}"
+    text = (entry["text"] if entry["result"] is None else entry["result"]).strip("\n")
+    lines = [f"  {line}" for line in text.split("\n")] if text else []
+    return [head, *lines, *(["  ..."] if entry["partial"] else [])]
