@@ -56,6 +56,8 @@ def test_package_keeps_all_import_contracts() -> None:
     [
         ("domain/__init__.py", "outlive.ledger", "Each layer imports only what is below it"),
         ("bundle/__init__.py", "outlive.ledger", "Each layer imports only what is below it"),
+        ("agents/__init__.py", "outlive.settings", "Each layer imports only what is below it"),
+        ("settings/__init__.py", "outlive.service", "Each layer imports only what is below it"),
         ("observe/__init__.py", "outlive.ledger", "Each layer imports only what is below it"),
         ("ledger/__init__.py", "outlive.observe", "Each layer imports only what is below it"),
         ("ledger/__init__.py", "outlive.service", "Each layer imports only what is below it"),

@@ -9,7 +9,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TASKS = {*range(1, 5), *range(9, 12), 15, *range(19, 26), 39, 43, *range(45, 48), 51, 53, 58}
 QUEUES = {5, 6, 12, 14, 16, 17, 41, 42, 50, 54, 55, 56}
 SESSIONS = {7, *range(26, 39), 40, 48, 57}
-ANSWERED = TASKS | QUEUES | SESSIONS
+AGENTS = {13, 18, 49}
+ANSWERED = TASKS | QUEUES | SESSIONS | AGENTS
 
 
 def test_every_met_scenario_is_named_in_the_docstring_of_a_test() -> None:

@@ -11,11 +11,12 @@ import threading
 import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,17 @@ class Pause:
     seconds: float = 2.0
 
 
-Reply = Say | Use | Hang | Pause
+@dataclass(frozen=True)
+class Fail:
+    """A failure of the server instead of a reply."""
+
+    status: int
+    message: str
+    kind: str = "api_error"
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+Reply = Say | Use | Hang | Pause | Fail
 
 
 @dataclass(frozen=True)
@@ -108,7 +119,7 @@ class Model:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
-    def reply(self, asked: Asked) -> list[Say | Use | Pause]:
+    def reply(self, asked: Asked) -> list[Say | Use | Pause | Fail]:
         """Return the replies to a request, after their delays."""
         if not asked.has_tools:
             return [Say("a title")]
@@ -123,9 +134,13 @@ class Model:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Stop the server, so that its address refuses connections."""
         self._server.shutdown()
         self._server.server_close()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class _Server(ThreadingHTTPServer):
@@ -159,7 +174,14 @@ class _Exchange(BaseHTTPRequestHandler):
             self._json({"input_tokens": 10, "totalTokens": 10})
             return
         replies = self.server.model.reply(Asked(path, body, list(_texts(path, body))))
+        failure = next((reply for reply in replies if isinstance(reply, Fail)), None)
         try:
+            if failure is not None:
+                error: dict[str, object] = {"message": failure.message, "type": failure.kind, "code": failure.kind}
+                if path.endswith("Content"):  # the API of Google has names for statuses
+                    error = {"message": failure.message, "status": failure.kind, "code": failure.status}
+                self._json({"type": "error", "error": error}, failure.status, failure.headers)
+                return
             if path.endswith(":generateContent"):  # the only response that is not a stream
                 self._json(next(speak(replies, body)))
             else:
@@ -167,9 +189,11 @@ class _Exchange(BaseHTTPRequestHandler):
         except OSError:
             pass  # the test has killed the client
 
-    def _json(self, value: object) -> None:
+    def _json(self, value: object, status: int = 200, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         content = json.dumps(value).encode()
-        self.send_response(200)
+        self.send_response(status)
+        for name, each in headers.items():
+            self.send_header(name, each)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()

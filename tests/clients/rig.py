@@ -126,13 +126,10 @@ class Rig:
 
     def start(self, *words: str, cwd: Path | None = None, **options: Any) -> subprocess.Popen[str]:
         """Start a client that is ended by the test or by `clean`."""
-        client = subprocess.Popen(
-            [str(program(self.name)), *words],
-            cwd=cwd or self.bench.project,
-            env={**self.bench.env, "PWD": str(cwd or self.bench.project)},
-            text=True,
-            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
-        )
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        env = {**self.bench.env, "PWD": str(cwd or self.bench.project)}
+        given = {"cwd": cwd or self.bench.project, "env": env, **pipes, **options}
+        client = subprocess.Popen([str(program(self.name)), *words], text=True, **given)
         self._started.append(client)
         return client
 

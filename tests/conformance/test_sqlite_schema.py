@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import apsw
 import pytest
 
+from outlive.domain.sessions import client_task
 from outlive.domain.tasks import evidence, lifecycle, task
 from outlive.ledger.sqlite import SqliteLedger
 from tests.conformance.steps import ended, enqueued, running
@@ -77,6 +78,7 @@ def words(module: ModuleType, name: str) -> set[str]:
         ("evidence", "started", words(evidence, "Started")),
         ("notice", "kind", NOTICE_KINDS),
         ("notice", "state", NOTICE_STATES),
+        ("foreign_task", "kind", words(client_task, "ForeignKind")),
     ],
 )
 def test_column_allows_exactly_the_words_of_the_domain(

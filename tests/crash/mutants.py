@@ -61,12 +61,12 @@ def insert_row_before_lock() -> None:
 
     def plan_and_enqueue(request: run.Request, after: tuple[Dependency, ...], now: datetime) -> Launch:
         launch = plan(request, after, now)
-        tasks[launch.id] = enqueue(homes[-1], launch, now, None)
+        tasks[launch.id] = enqueue(homes[-1], launch, now, None, None)
         return launch
 
     replace(Home, "check_room", check_and_remember)
     replace(run, "_plan_launch", plan_and_enqueue)
-    replace(run, "_enqueue", lambda _home, launch, _now, _resting: tasks[launch.id])
+    replace(run, "_enqueue", lambda _home, launch, *_: tasks[launch.id])
 
 
 def reap_before_recording() -> None:

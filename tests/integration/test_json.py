@@ -13,6 +13,7 @@ import pytest
 
 from outlive.cli.main import ALIASES, VERBS, load
 from outlive.cli.parser import help_text
+from tests.agent_lines import launch_agent
 
 if TYPE_CHECKING:
     from tests.support import Bench
@@ -37,6 +38,8 @@ def test_verbs_print_one_json_document(bench: Bench) -> None:
         "list": ("list",),
         "show": ("show", task),
         "output": ("output", task),
+        "agent": ("agent", "--client", "bot", "--", "answer"),
+        "transcript": ("transcript", launch_agent(bench, "true")),
         "wait": ("wait", task),
         "result": ("result", task),
         "cancel": ("cancel",),
@@ -62,11 +65,13 @@ def test_verbs_print_one_json_document(bench: Bench) -> None:
     # `hook` and `mcp` exchange JSON with a client in any case, and run until the client closes its end.
     assert set(calls) == set(VERBS) - {"hook", "mcp"}
     for verb, words in calls.items():
-        done = bench.run(*words, "--json") if verb != "run" else bench.run("run", "--json", *words[1:])
+        settings = {"XDG_CONFIG_HOME": str(bench.root / "settings")}  # in which the agent's client is described
+        given = (verb, "--json", *words[1:]) if verb in ("run", "agent") else (*words, "--json")
+        done = bench.run(*given, env=settings)
         assert done.stdout.count("\n") == 1, verb
         document = json.loads(done.stdout)
         tasks = document["tasks"] if verb in ("list", "wait", "cancel") else [document]
-        if verb in ("run", "list", "show", "wait", "result", "cancel", "retry", "adopt", "send"):
+        if verb in ("run", "agent", "list", "show", "wait", "result", "cancel", "retry", "adopt", "send"):
             assert all(set(each) >= TASK_FIELDS for each in tasks), verb
     stranger.kill()
     stranger.wait()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 TOOLS = (
-    *("run", "list", "show", "output", "wait", "result", "cancel", "retry", "send", "effects"),
+    *("run", "agent", "list", "show", "output", "transcript", "wait", "result", "cancel", "retry", "send", "effects"),
     *("guard", "inbox", "hand_off", "gate"),
 )
 NO_SESSION = {"OUTLIVE_MCP_RUN": "on"}

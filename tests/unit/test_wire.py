@@ -36,7 +36,7 @@ WINDOW = json.loads("""
 {"scope": "/home/u/repo", "paths": ["src/a.py"], "opened_at": "2026-06-21T13:58:02.113Z",
  "closed_at": "2026-06-21T13:58:41.313Z", "duration_s": 39.2, "restored": true, "by": "git stash push"}
 """)
-JOINED_SINCE = {"detail", "ended_at", "adopted"}
+JOINED_SINCE = {"detail", "ended_at", "adopted", "kind", "agent"}
 OUTPUT = OutputView(path="/state/output", size=18_233, dropped=4096, truncated=False, tail="ok\n")
 
 

@@ -1,0 +1,264 @@
+"""Real agent clients as background agents: answers, failures, questions, runaways, kills and cancels."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.clients.model import Asked, Fail, Hang, Reply, Say, Use
+from tests.clients.rig import Codex
+from tests.support import is_alive, kill, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.clients.model import Model
+    from tests.clients.rig import Claude, Rig
+    from tests.support import Bench
+
+FIRST = {"claude": "first", "codex": "first", "gemini": "gemini-2.5-pro", "opencode": "scripted/scripted"}
+SECOND = {"claude": "second", "codex": "second", "gemini": "gemini-2.5-flash", "opencode": "scripted/second"}
+# What each user allows the shell tool. Outlive itself never adds such an argument.
+ALLOWED = {"claude": ["--permission-mode", "bypassPermissions"], "codex": [], "gemini": ["--yolo"], "opencode": []}
+# How each client is told that its model is not available, so that it gives up soon.
+OVERLOAD = {
+    "claude": Fail(529, "Overloaded", "overloaded_error"),
+    "codex": Fail(429, "Rate limit reached", "rate_limit_error"),
+    "gemini": Fail(429, "You exceeded your current quota", "RESOURCE_EXHAUSTED", {"retry-after": "3600"}),
+    "opencode": Fail(429, "Rate limit reached", "rate_limit_error", {"retry-after": "3600"}),
+}
+QUESTIONS = {
+    "claude": Use(
+        "AskUserQuestion",
+        {
+            "questions": [
+                {
+                    "question": "Which branch?",
+                    "header": "Branch",
+                    "multiSelect": False,
+                    "options": [{"label": "a", "description": "a"}, {"label": "b", "description": "b"}],
+                }
+            ]
+        },
+    ),
+    "gemini": Use("ask_user", {"questions": [{"question": "Which branch?", "header": "Branch", "type": "text"}]}),
+    "opencode": Use(
+        "question",
+        {
+            "questions": [
+                {"question": "Which branch?", "header": "Branch", "options": [{"label": "a", "description": "a"}]}
+            ]
+        },
+    ),
+}
+LONG_S = 240
+
+
+def prepare(rig: Rig, agents: str = "") -> Rig:
+    """Configure a client, and let Outlive's settings allow its shell tool."""
+    file = rig.configure()
+    if rig.name == "opencode":
+        text = file.read_text()
+        models = '"models": {"scripted": {"name": "Scripted"'
+        file.write_text(
+            text.replace(models, '"models": {"second": {"name": "Second"}, "scripted": {"name": "Scripted"')
+        )
+        assert '"second"' in file.read_text()
+    settings = rig.home / ".config/outlive/config.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(
+        f'[agents]\nclient = "{rig.name}"\n{agents}\n[agents.clients.{rig.name}]\n'
+        f"arguments = {json.dumps(ALLOWED[rig.name])}\n"
+    )
+    return rig
+
+
+def launch(rig: Rig, prompt: str, *options: str) -> str:
+    """Launch a background agent of this client, and return the id of its task."""
+    return rig.bench.ok("agent", "--model", FIRST[rig.name], *options, "--", prompt)
+
+
+def ended(rig: Rig, task: str) -> Any:
+    """Wait for the end of a task, and return its document."""
+    done = rig.bench.run("wait", task, "--timeout", "55s")
+    for _ in range(LONG_S // 55):
+        if done.returncode != 4:
+            break
+        done = rig.bench.run("wait", task, "--timeout", "55s")
+    assert done.returncode in (0, 1), done.stderr
+    return rig.bench.show(task)
+
+
+def is_for(asked: Asked, model: str) -> bool:
+    """Return whether a request is for this model."""
+    name = model.partition("/")[2] or model
+    return name == asked.body.get("model") or f"/{name}:" in asked.path
+
+
+def test_agent_answers(answering: Rig) -> None:
+    """The answer, the session, the tokens and the transcript are on record, and the whole prompt has arrived."""
+    rig = prepare(answering)
+    rig.model.answer = lambda asked: [Say("The file is fine.")] if asked.results else [rig.shell("echo looked")]
+    prompt = 'Look at "a.py",\nthen say so. $HOME'
+    shown = ended(rig, launch(rig, prompt))
+    agent = shown["agent"]
+    assert (shown["state"], agent["class"], agent["answer"]) == ("succeeded", "answered", "The file is fine."), shown
+    assert agent["client"] == rig.name
+    assert agent["session"]
+    assert agent["calls"] == 1
+    assert agent["tokens"]["output"]
+    assert any(prompt in asked.all for asked in rig.model.asked)
+    text = rig.bench.ok("transcript", shown["id"], "--tools")
+    assert text.index("then say so") < text.index("echo looked") < text.index("The file is fine.")
+
+
+def test_overloaded_model_is_replaced_by_the_next_one(answering: Rig) -> None:
+    """The second model answers, and both attempts are on record with their models."""
+    rig = prepare(answering)
+    second = SECOND[rig.name]
+    rig.model.answer = lambda asked: [Say("from the second")] if is_for(asked, second) else [OVERLOAD[rig.name]]
+    shown = ended(rig, launch(rig, "answer", "--fallback", second, "--idle-timeout", "20s"))
+    assert [each["agent"]["class"] for each in shown["attempts"]] == ["unavailable", "answered"], shown["attempts"]
+    assert shown["agent"]["answer"] == "from the second"
+    assert [notice["kind"] for notice in shown["notices"]].count("ended") == 1
+
+
+def test_refused_request_is_not_tried_again(answering: Rig) -> None:
+    """A bad request ends the task at once, whatever other models there are."""
+    rig = prepare(answering)
+    rig.model.answer = lambda _: [Fail(400, "the request has an unknown parameter", "invalid_request_error")]
+    shown = ended(rig, launch(rig, "answer", "--fallback", SECOND[rig.name]))
+    assert (shown["state"], shown["reason"], len(shown["attempts"])) == ("failed", "refused", 1), shown["attempts"]
+    assert "unknown parameter" in shown["agent"]["error"]
+
+
+def test_question_ends_the_run_and_is_answered_by_resuming(answering: Rig) -> None:
+    """The question is on record, and the answer goes into the same session."""
+    if answering.name not in QUESTIONS:
+        pytest.skip("this client prints its questions on standard error only, which the recorded streams cover")
+    rig = prepare(answering)
+
+    def answer(asked: Asked) -> list[Reply]:
+        if "branch a" in asked.all:
+            return [Say("on branch a")]
+        return [Say("I need to know.")] if asked.results else [QUESTIONS[rig.name]]
+
+    rig.model.answer = answer
+    shown = ended(rig, launch(rig, "do it"))
+    assert (shown["reason"], shown["agent"]["class"]) == ("asked", "asked"), shown["agent"]
+    assert shown["agent"]["question"]
+    again = ended(rig, rig.bench.ok("agent", "--resume", shown["id"], "--", "take branch a"))
+    assert (again["state"], again["agent"]["answer"]) == ("succeeded", "on branch a")
+    assert again["agent"]["session"] == shown["agent"]["session"]
+
+
+def test_runaway_is_ended_and_leaves_no_process(answering: Rig) -> None:
+    """A model that calls the same tool for ever is stopped."""
+    rig = prepare(answering)
+    rig.model.answer = lambda _: [rig.shell("echo again")]
+    shown = ended(rig, launch(rig, "do it"))
+    if rig.name == "gemini":  # its own loop detector is quicker than twenty calls
+        assert shown["reason"] in ("runaway", "stopped"), shown["agent"]
+    else:
+        assert (shown["state"], shown["reason"]) == ("failed", "runaway"), shown["agent"]
+    assert shown["left_running"] == []
+
+
+def test_killed_client_continues_in_its_session(answering: Rig, tmp_path: Path) -> None:
+    """After SIGKILL in the middle of a tool, the next attempt resumes the session and answers."""
+    rig, marker = prepare(answering), tmp_path / "pid"
+
+    def answer(asked: Asked) -> list[Reply]:
+        if "interrupted" in asked.last or len(rig.model.asked) > 1:
+            return [Say("went on")]
+        return [rig.shell(f"echo $$ > {marker}; sleep 300")]
+
+    rig.model.answer = answer
+    task = launch(rig, "do it", "--retries", "1")
+    wait_until(lambda: marker.exists() and marker.read_text().strip(), "the tool")
+    if rig.name != "opencode":  # it prints a tool call only when the tool has ended
+        wait_until(lambda: rig.bench.show(task)["agent"]["calls"], "the call in the stream")
+    kill(rig.bench.process(task))
+    shown = ended(rig, task)
+    assert (shown["state"], shown["agent"]["answer"]) == ("succeeded", "went on"), [
+        each["agent"] for each in shown["attempts"]
+    ]
+    sessions = [each["agent"]["session"] for each in shown["attempts"]]
+    if rig.name != "opencode":
+        assert len(set(sessions)) == 1
+
+
+def test_cancel_leaves_no_process_of_a_running_tool(answering: Rig, tmp_path: Path) -> None:
+    """The tool ignores the first signals, and is ended nevertheless."""
+    rig, marker = prepare(answering), tmp_path / "pid"
+    command = f"trap '' INT TERM HUP; echo $$ > {marker}; while :; do sleep 1; done"
+    rig.model.answer = lambda _: [rig.shell(command)]
+    task = launch(rig, "do it")
+    wait_until(lambda: marker.exists() and marker.read_text().strip(), "the tool")
+    rig.bench.ok("cancel", task)
+    shown = rig.bench.show(task)
+    assert (shown["state"], shown["agent"]["class"], shown["left_running"]) == ("cancelled", "stopped", [])
+    assert not is_alive(int(marker.read_text()))
+    assert processes_of(task) == []
+
+
+def test_agent_goes_on_when_its_launching_session_is_killed(answering: Rig, tmp_path: Path) -> None:
+    """The launcher is killed with its process group, and the agent answers later."""
+    rig, go = prepare(answering), tmp_path / "go"
+    rig.model.answer = lambda asked: (
+        [Say("late answer")] if asked.results else [rig.shell(f"until [ -e {go} ]; do sleep 0.2; done")]
+    )
+    task = launch(rig, "do it")
+    go.touch()
+    assert ended(rig, task)["agent"]["answer"] == "late answer"
+
+
+def processes_of(task: str) -> list[int]:
+    """Return the processes that have a task's mark in their environment."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            content = Path(f"/proc/{name}/environ").read_bytes()
+        except OSError:
+            continue
+        if f"OUTLIVE_TASK={task}".encode() in content.split(b"\0"):
+            found.append(int(name))
+    return found
+
+
+@pytest.fixture
+def both(bench: Bench, model: Model, claude: Claude) -> Iterator[Rig]:
+    """Return Claude Code with Codex installed beside it, in one home directory."""
+    first = claude
+    second = Codex(bench, model)
+    path = f"{first.environment()['PATH']}:{second.environment()['PATH']}"
+    bench.env.update({**first.environment(), **second.environment(), "PATH": path})
+    prepare(first)
+    second.configure()
+    yield first
+    second.clean()
+
+
+def test_overloaded_client_is_replaced_by_another_client(both: Rig) -> None:
+    """Codex answers after Claude Code's model was overloaded."""
+    both.model.answer = lambda asked: [Say("from Codex")] if asked.path.endswith("/responses") else [OVERLOAD["claude"]]
+    shown = ended(both, launch(both, "answer", "--fallback", "codex:second"))
+    assert [(each["agent"]["client"], each["agent"]["class"]) for each in shown["attempts"]] == [
+        *(("claude", "unavailable"), ("codex", "answered")),
+    ]
+    assert shown["agent"]["answer"] == "from Codex"
+
+
+def test_silent_model_is_replaced_after_the_idle_timeout(answering: Rig) -> None:
+    """A model that does not answer at all is not waited for longer than the user allows."""
+    rig = prepare(answering)
+    second = SECOND[rig.name]
+    waiting: Callable[[Asked], list[Reply]] = lambda asked: [Say("awake")] if is_for(asked, second) else [Hang(120)]  # noqa: E731
+    rig.model.answer = waiting
+    shown = ended(rig, launch(rig, "answer", "--fallback", second, "--idle-timeout", "15s"))
+    assert [each["reason"] for each in shown["attempts"]] == ["idle_timeout", None], shown["attempts"]
+    assert shown["agent"]["answer"] == "awake"

@@ -1,0 +1,554 @@
+"""Background agents: their answers, attempts, limits and guards, with a scripted client."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.agent_steps import Agents
+from tests.git_steps import Worktree
+from tests.support import is_alive, wait_until
+
+if TYPE_CHECKING:
+    from tests.support import Bench
+
+
+@pytest.fixture
+def agents(bench: Bench) -> Agents:
+    """Create a user with two scripted clients."""
+    return Agents(bench)
+
+
+def pids_of(marker: Path) -> list[int]:
+    """Return the process ids that a shell has written into a file."""
+    return [int(line) for line in marker.read_text().split()] if marker.exists() else []
+
+
+def test_answer_and_cost_are_in_the_result(agents: Agents) -> None:
+    """The document, `result` and the notice have the answer, the model, the tokens and the cost."""
+    shown = agents.ended(
+        "say thinking", "call echo hi", "cost 0.25", "answer The file is fine.", options=("--model", "m1")
+    )
+    assert (shown["kind"], shown["state"], shown["exit_code"]) == ("agent", "succeeded", 0)
+    agent = shown["agent"]
+    assert (agent["client"], agent["model"], agent["class"]) == ("bot", "m1", "answered")
+    assert (agent["answer"], agent["cost_usd"], agent["calls"]) == ("The file is fine.", 0.25, 1)
+    assert agent["tokens"] == {"input": 1000, "output": 100}
+    text = agents.bench.ok("result", shown["id"])
+    assert "agent: bot:m1" in text
+    assert text.endswith("The file is fine.")
+
+
+def test_prompt_reaches_the_client_unchanged_on_its_standard_input(agents: Agents) -> None:
+    """A prompt with quotes, newlines and a leading dash is the client's whole standard input."""
+    script = agents.bench.root / "echo.py"
+    script.write_text("import sys, json; print(json.dumps({'type': 'result', 'result': sys.stdin.read()}))")
+    agents.settings.write_text(agents.settings.read_text().replace(str(agents.program), str(script)))
+    prompt = "-x \"quoted\" 'single' $HOME `id`\n\n  indented ü 漢\t"
+    done = agents.bench.ok("agent", "--", prompt)
+    assert agents.wait(done)["agent"]["answer"] == prompt
+
+
+def test_unavailable_model_is_replaced_by_the_next_one_also_of_another_client(agents: Agents) -> None:
+    """Each attempt keeps its model and error, and the session is told the ending once.
+
+    Rows 12 and 13 of the acceptance scenarios.
+    """
+    shown = agents.ended(
+        "m1? error Overloaded (529)",
+        "m1? exit 1",
+        "m2? error 429 rate limit",
+        "m2? exit 1",
+        "answer done by the third",
+        options=("--model", "m1", "--fallback", "m2,other:m3", "--session", "s-1"),
+    )
+    assert shown["state"] == "succeeded"
+    assert [
+        (each["agent"]["client"], each["agent"]["model"], each["agent"]["class"]) for each in shown["attempts"]
+    ] == [
+        *(("bot", "m1", "unavailable"), ("bot", "m2", "unavailable"), ("other", "m3", "answered")),
+    ]
+    assert [each["agent"]["error"] for each in shown["attempts"]] == ["Overloaded (529)", "429 rate limit", None]
+    kinds = {notice["kind"]: notice["state"] for notice in shown["notices"]}
+    assert kinds == {"retrying": "dismissed", "ended": "pending"}, "the ending replaces what was not told yet"
+
+
+def test_retry_on_another_model_is_told_at_the_next_turn_with_both_models(agents: Agents) -> None:
+    """The notice names the model that was unavailable, and the one that works now.
+
+    Row 13 of the acceptance scenarios.
+    """
+    go = agents.bench.root / "go"
+    agents.bench.ok("session", "begin", "--session", "s-1")
+    task = agents.launch(
+        "m1? error Overloaded (529)",
+        "m1? exit 1",
+        f"until {go}",
+        "answer ok",
+        options=("--model", "m1", "--fallback", "other:m2", "--session", "s-1"),
+    )
+    wait_until(lambda: agents.bench.show(task)["attempt"] == 2, "the second attempt")
+    told = agents.bench.json("inbox", "--session", "s-1", "--peek")["notices"]
+    go.touch()
+    assert [each["kind"] for each in told] == ["retrying"]
+    assert "bot:m1 unavailable (Overloaded (529)), now other:m2" in told[0]["text"]
+    agents.wait(task)
+
+
+def test_model_that_was_unavailable_is_not_tried_first_by_the_next_agent(agents: Agents) -> None:
+    """The next agent begins with its fallback, and `--trace` records why."""
+    agents.ended("error Overloaded (529)", "exit 1", options=("--model", "m1"))
+    shown = agents.ended("answer ok", options=("--model", "m1", "--fallback", "m2", "--trace"))
+    assert [each["agent"]["model"] for each in shown["attempts"]] == ["m2"]
+    launch = agents.decisions(shown["id"])[0]
+    assert (launch["decision"], launch["model"]) == ("launch", "m2")
+    assert "bot:m1 was unavailable lately" in launch["why"]
+
+
+def test_one_failure_is_told_once_when_no_model_is_available(agents: Agents) -> None:
+    """After the last model the task has failed, as `unavailable`.
+
+    Row 14 of the acceptance scenarios.
+    """
+    shown = agents.ended(
+        "error Overloaded (529)", "exit 1", options=("--model", "m1", "--fallback", "m2", "--session", "s-1")
+    )
+    assert (shown["state"], shown["reason"], len(shown["attempts"])) == ("failed", "unavailable", 2)
+    told = agents.bench.json("inbox", "--session", "s-1")["notices"]
+    assert [each["kind"] for each in told] == ["ended"]
+    assert "attempt 1: bot:m1 unavailable (Overloaded (529))" in told[0]["text"]
+
+
+@pytest.mark.parametrize("error", ["401 invalid api key", "prompt is too long for the context window"])
+def test_refused_or_stopped_run_is_not_tried_again(agents: Agents, error: str) -> None:
+    """Another model would not help with a wrong key or a full context."""
+    shown = agents.ended(f"error {error}", "exit 1", options=("--fallback", "m2", "--retries", "2"))
+    assert len(shown["attempts"]) == 1
+    assert shown["reason"] in ("refused", "stopped")
+
+
+def test_broken_client_continues_its_session_with_retries(agents: Agents) -> None:
+    """An attempt that had worked is continued in the same session."""
+    shown = agents.ended("again? answer went on", "call echo hi", "exit 9", options=("--retries", "1"))
+    assert [each["agent"]["class"] for each in shown["attempts"]] == ["broken", "broken"] or shown[
+        "state"
+    ] == "succeeded"
+    sessions = {each["agent"]["session"] for each in shown["attempts"]}
+    assert len(sessions) == 1, "the second attempt continued the first one's session"
+
+
+def test_success_without_a_final_event_is_no_answer(agents: Agents) -> None:
+    """A client that exits with 0 after a failure has not answered."""
+    shown = agents.ended("say I am almost", "exit 0")
+    assert (shown["state"], shown["agent"]["class"]) == ("failed", "broken")
+
+
+def test_blank_answer_is_no_answer(agents: Agents) -> None:
+    """A final event with nothing but blanks says nothing."""
+    shown = agents.ended("answer  ")
+    assert (shown["state"], shown["agent"]["class"]) == ("failed", "broken"), shown["agent"]
+
+
+def test_question_ends_the_run_and_is_answered_in_the_same_session(agents: Agents) -> None:
+    """The question is in the notice, in `result` and in JSON; `--resume` continues the session.
+
+    Row 49 of the acceptance scenarios.
+    """
+    asked = agents.ended("ask May I delete old.db?", options=("--session", "s-1"))
+    assert (asked["state"], asked["reason"], asked["agent"]["class"]) == ("failed", "asked", "asked")
+    assert asked["agent"]["question"] == "May I delete old.db?"
+    notice = agents.bench.json("inbox", "--session", "s-1", "--peek")["notices"][0]
+    assert "question: May I delete old.db?" in notice["text"]
+    assert f"outlive agent --resume {asked['id']} -- ANSWER" in agents.bench.run("result", asked["id"]).stdout
+    answered = agents.ended("answer deleted it", options=("--resume", asked["id"]))
+    assert answered["agent"]["answer"] == "deleted it"
+    assert answered["agent"]["session"] == asked["agent"]["session"]
+
+
+def test_session_of_a_running_agent_is_not_continued(agents: Agents) -> None:
+    """Two runs would mix into one transcript.
+
+    Row 49 of the acceptance scenarios.
+    """
+    go = agents.bench.root / "go"
+    first = agents.ended("answer one")
+    again = agents.launch(f"until {go}", "answer two", options=("--resume", first["id"]))
+    refused = agents.bench.run("agent", "--resume", first["id"], "--", "answer three")
+    go.touch()
+    assert refused.returncode == 2
+    assert f"task {again} works in the session" in refused.stderr
+    agents.wait(again)
+
+
+def test_identical_tool_calls_end_the_agent_as_a_runaway(agents: Agents) -> None:
+    """Twenty identical calls in a row are enough; the ending says so.
+
+    Row 18 of the acceptance scenarios.
+    """
+    shown = agents.ended("loop ls", "answer never")
+    assert (shown["state"], shown["reason"]) == ("failed", "runaway")
+    assert "identical tool calls in a row" in shown["detail"]
+    assert shown["agent"]["calls"] < 200
+
+
+def test_total_of_tool_calls_ends_the_agent_as_a_runaway(agents: Agents) -> None:
+    """Different calls are counted too; their limit is in the user's settings."""
+    agents.configure("most_calls = 50")
+    shown = agents.ended("count 60", "sleep 60")
+    assert (shown["state"], shown["reason"]) == ("failed", "runaway")
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"), [(("--budget", "0.50"), "cost_limit"), (("--max-tokens", "1500"), "token_limit")]
+)
+def test_limits_of_cost_and_tokens_end_the_agent(agents: Agents, option: tuple[str, ...], reason: str) -> None:
+    """The agent is ended while it runs, and not tried again."""
+    shown = agents.ended("cost 0.30", "sleep 0.2", "cost 0.30", "sleep 60", options=(*option, "--fallback", "m2"))
+    assert (shown["state"], shown["reason"], shown["agent"]["class"]) == ("failed", reason, "stopped")
+    assert len(shown["attempts"]) == 1
+
+
+def test_turn_limit_ends_the_agent(agents: Agents) -> None:
+    """Outlive counts turns itself, so the limit holds for every client."""
+    shown = agents.ended("count 3", "sleep 60", options=("--max-turns", "2"))
+    assert (shown["state"], shown["reason"]) == ("failed", "turn_limit")
+
+
+def test_silent_client_is_replaced_after_the_idle_timeout(agents: Agents) -> None:
+    """Errors and retries of the client are no progress, so the next model is tried.
+
+    Row 16 of the acceptance scenarios.
+    """
+    shown = agents.ended(
+        "m1? error reconnecting",
+        "m1? sleep 60",
+        "answer from m2",
+        options=("--model", "m1", "--fallback", "m2", "--idle-timeout", "1s"),
+    )
+    assert [(each["reason"], each["agent"]["class"]) for each in shown["attempts"]] == [
+        *(("idle_timeout", "unavailable"), (None, "answered")),
+    ]
+
+
+def test_running_tool_is_not_silence(agents: Agents) -> None:
+    """A tool that prints nothing for longer than the idle timeout does not end the agent.
+
+    Row 16 of the acceptance scenarios.
+    """
+    shown = agents.ended("call sleep 3", "answer ok", options=("--idle-timeout", "1s"))
+    assert (shown["state"], len(shown["attempts"])) == ("succeeded", 1)
+
+
+def test_client_that_does_not_exit_after_its_answer_is_ended_with_success(agents: Agents) -> None:
+    """The answer counts, and the ending says that the client had to be ended."""
+    shown = agents.ended("answer ok", "sleep 120", options=("--idle-timeout", "1s"))
+    assert (shown["state"], shown["agent"]["answer"]) == ("succeeded", "ok")
+    assert "did not exit" in shown["detail"]
+
+
+def test_agents_of_one_model_wait_for_each_other_in_order(agents: Agents) -> None:
+    """With room for one, the second begins after the first, and a cancelled waiter frees nothing.
+
+    Rows 5 and 6 of the acceptance scenarios.
+    """
+    agents.configure("at_once = 1")
+    go = agents.bench.root / "go"
+    first = agents.launch(f"until {go}", "answer 1", options=("--model", "m1"))
+    second = agents.launch("answer 2", options=("--model", "m1"))
+    third = agents.launch("answer 3", options=("--model", "m1"))
+    free = agents.ended("answer other", options=("--model", "m2"))
+    assert free["state"] == "succeeded", "another model has its own room"
+    agents.bench.ok("cancel", second)
+    assert agents.bench.show(third)["state"] == "queued"
+    assert first in agents.bench.show(third)["waiting_for"]["text"]
+    go.touch()
+    assert agents.wait(third)["state"] == "succeeded"
+    assert agents.bench.show(first)["settled_at"] <= agents.bench.show(third)["started_at"]
+
+
+def test_fallback_waits_for_the_room_of_the_model_that_really_runs(agents: Agents) -> None:
+    """The claims of an attempt are those of its own model."""
+    agents.configure("at_once = 1")
+    go = agents.bench.root / "go"
+    busy = agents.launch(f"until {go}", "answer 1", options=("--model", "m2"))
+    task = agents.launch(
+        "m1? error Overloaded", "m1? exit 1", "answer 2", options=("--model", "m1", "--fallback", "m2")
+    )
+    wait_until(lambda: agents.bench.show(task)["attempt"] == 2, "the second attempt")
+    wait_until(lambda: agents.bench.show(task)["waiting_for"], "its place in the queue")
+    go.touch()
+    assert agents.wait(task)["agent"]["model"] == "m2"
+    agents.wait(busy)
+
+
+def test_agents_nested_too_deeply_are_refused(agents: Agents) -> None:
+    """The third agent may not launch a fourth, because the depth is three.
+
+    Row 7 of the acceptance scenarios.
+    """
+    outlive = " ".join(agents.bench.command("agent"))
+    step = f"call {outlive} --wait 60s -- 'answer deepest' 2>&1"
+    for _ in range(2):
+        step = f"call {outlive} --wait 60s -- {json.dumps(step)} 2>&1"
+    shown = agents.ended(step, "answer ok")
+    assert shown["state"] == "succeeded"
+    errors = [
+        line
+        for task in agents.bench.json("list", "--all")["tasks"]
+        for line in Path(task["output"]["path"]).read_text().splitlines()
+        if "nested tasks, and more are not allowed" in line
+    ]
+    assert errors
+
+
+def test_agent_is_refused_when_its_depth_is_not_known(agents: Agents) -> None:
+    """Inside a task with a cleared environment, no agent is launched.
+
+    Row 7 of the acceptance scenarios.
+    """
+    home, config = agents.bench.env["OUTLIVE_HOME"], agents.bench.env["XDG_CONFIG_HOME"]
+    command = " ".join(agents.bench.command("agent", "--", "answer"))
+    clear = f"env -i PATH={os.environ['PATH']} HOME={agents.bench.root} OUTLIVE_HOME={home} XDG_CONFIG_HOME={config}"
+    task = agents.bench.launch(f"{clear} {command}")
+    agents.bench.run("wait", task)
+    assert "how deep is not known" in agents.bench.ok("output", task)
+
+
+def test_unstable_category_has_no_say_about_an_overriding_model(agents: Agents) -> None:
+    """A stable override of an unstable category is stable, and the other way round."""
+    agents.configure(
+        more='[agents.categories.quick]\nmodel = "shaky"\nunstable = true\n'
+        '[agents.categories.calm]\nmodel = "solid"\n[agents.models.wobbly]\nunstable = true\n'
+    )
+    found = {
+        options: agents.ended("answer ok", options=options)["agent"]["unstable"]
+        for options in (
+            ("--category", "quick"),
+            ("--category", "quick", "--model", "solid"),
+            ("--category", "calm"),
+            ("--category", "calm", "--model", "wobbly"),
+        )
+    }
+    assert list(found.values()) == [True, False, False, True]
+
+
+def test_settings_of_a_repository_choose_nothing(agents: Agents) -> None:
+    """A settings file that lies in the project is refused."""
+    inside = agents.bench.project / "conf/outlive"
+    inside.mkdir(parents=True)
+    (inside / "config.toml").write_text(agents.settings.read_text())
+    Worktree(agents.bench.project)
+    done = agents.bench.run("agent", "--", "answer", env={"XDG_CONFIG_HOME": str(inside.parent)})
+    assert done.returncode == 2
+    assert "project" in done.stderr or "worktree" in done.stderr
+
+
+def test_cancel_reaches_the_shells_that_a_client_leaves_behind(agents: Agents) -> None:
+    """A shell in a Unix session of its own ends together with the agent."""
+    marker = agents.bench.root / "pids"
+    task = agents.launch(
+        f"shell echo $$ >> {marker}; trap '' INT TERM HUP; while :; do sleep 0.1; done", "sleep 60", "answer never"
+    )
+    wait_until(lambda: pids_of(marker), "the shell")
+    agents.bench.ok("cancel", task)
+    shown = agents.bench.show(task)
+    assert (shown["state"], shown["agent"]["class"], shown["left_running"]) == ("cancelled", "stopped", [])
+    assert not any(map(is_alive, pids_of(marker)))
+
+
+def test_cancel_reaches_the_agents_that_an_agent_launched(agents: Agents) -> None:
+    """The tasks below a cancelled agent are cancelled as well.
+
+    Row 24 of the acceptance scenarios.
+    """
+    go = agents.bench.root / "never"
+    inner = " ".join(agents.bench.command("agent", "--", f"'until {go}'"))
+    task = agents.launch(f"call {inner}", "sleep 60", "answer never")
+    below = wait_until(
+        lambda: [one["id"] for one in agents.bench.json("list", "--all")["tasks"] if one["parent"] == task],
+        "the inner one",
+    )
+    agents.bench.ok("cancel", task)
+    assert [agents.bench.show(one)["state"] for one in (task, *below)] == ["cancelled", "cancelled"]
+
+
+def test_background_agent_of_an_agent_outlives_it(agents: Agents) -> None:
+    """The end of the parent leaves a background agent running."""
+    go = agents.bench.root / "go"
+    inner = " ".join(agents.bench.command("agent", "--", f'"$(printf "until {go}\\nanswer late")"'))
+    parent = agents.ended(f"call {inner}", "answer ok")
+    (below,) = [one for one in agents.bench.json("list", "--all")["tasks"] if one["parent"] == parent["id"]]
+    assert below["state"] == "running"
+    go.touch()
+    assert agents.wait(below["id"])["agent"]["answer"] == "late"
+
+
+def test_fan_out_launches_a_list_as_one_group_with_one_notice(agents: Agents) -> None:
+    """Prompts and JSON lines are agents of one group, and the group ends with one notice.
+
+    Row 27 of the acceptance scenarios.
+    """
+    lines = ["answer one", json.dumps({"prompt": "answer two", "model": "m2"}), json.dumps({"prompt": "exit 3"})]
+    listed = agents.bench.root / "list"
+    listed.write_text("\n".join(lines) + "\n\n")
+    document = agents.bench.json("agent", "--fan-out", str(listed), "--session", "s-1")
+    assert len(document["tasks"]) == 3
+    assert agents.bench.run("wait", "--group", document["group"]).returncode == 1
+    kinds = [each["kind"] for each in agents.bench.json("inbox", "--session", "s-1")["notices"]]
+    assert kinds.count("group_ended") == 1
+    models = {agents.bench.show(one)["agent"]["model"] for one in document["tasks"]}
+    assert models == {None, "m2"}
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ('{"prompt": 3}', "prompt has the wrong type"),
+        ('{"prompt": "x", "modle": "y"}', "unknown field modle"),
+        ('{"prompt": "x", "max_turns": 0}', "must be more than 0"),
+        ('{"prompt"', "is not JSON"),
+        ("", "has no lines"),
+    ],
+)
+def test_wrong_line_of_a_list_launches_nothing(agents: Agents, line: str, fact: str) -> None:
+    """All lines are checked before the first agent is launched."""
+    listed = agents.bench.root / "list"
+    listed.write_text(("answer one\n" if line else "") + line)
+    done = agents.bench.run("agent", "--fan-out", str(listed))
+    assert done.returncode == 2
+    assert fact in done.stderr
+    assert agents.bench.json("list", "--all")["tasks"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "fact"),
+    [
+        (("--", ""), "the prompt is empty"),
+        (("two", "words"), "no `--` before them"),
+        (("--client", "nobody", "--", "x"), "there is no client 'nobody'"),
+        (("--client", "codex", "--", "x"), "codex is not installed"),
+        (("--budget", "0", "--", "x"), "not an amount of money"),
+        (("--max-turns", "0", "--", "x"), "0 would end the agent"),
+        (("--resume", "no-such-session", "--", "x"), "its client is not known"),
+        (("--fallback", "m2,m2", "--", "x"), "twice"),
+        (("--category", "none", "--", "x"), "no category 'none'"),
+        (("--stdin", "--", "x"), "--stdin"),
+    ],
+)
+def test_wrong_use_starts_nothing(agents: Agents, words: tuple[str, ...], fact: str) -> None:
+    """The error names what is wrong."""
+    done = agents.bench.run("agent", *words, env={"PATH": "/usr/bin:/bin"})
+    assert done.returncode == 2, done.stderr
+    assert fact in done.stderr
+    assert agents.bench.json("list", "--all")["tasks"] == []
+
+
+def test_same_key_is_the_same_agent_and_another_prompt_is_refused(agents: Agents) -> None:
+    """The prompt is a part of what a key stands for.
+
+    Row 9 of the acceptance scenarios.
+    """
+    first = agents.ended("answer one", options=("--key", "k"))
+    assert agents.launch("answer one", options=("--key", "k")) == first["id"]
+    other = agents.bench.run("agent", "--key", "k", "--", "answer two")
+    assert other.returncode == 2
+    assert "belongs to task" in other.stderr
+
+
+def test_agent_is_adopted_when_its_keeper_is_killed(agents: Agents) -> None:
+    """Its answer is read from the output that the client went on to write."""
+    go = agents.bench.root / "go"
+    task = agents.launch("say before", f"until {go}", "answer after", options=("--session", "s-1"))
+    wait_until(lambda: agents.bench.find_keeper(task), "its keeper")
+    agents.bench.kill(task, "keeper")
+    agents.bench.ok("list")
+    go.touch()
+    shown = agents.wait(task)
+    assert (shown["state"], shown["agent"]["answer"]) == ("succeeded", "after")
+
+
+def test_lost_agent_keeps_its_transcript(agents: Agents) -> None:
+    """Keeper, witness and client are killed: the task is lost, and what it had done can be read."""
+    task = agents.launch("say I have begun", "sleep 60", options=("--session", "s-1"))
+    wait_until(lambda: "begun" in Path(agents.bench.files(task).output).read_text(), "its words")
+    agents.bench.kill(task, "keeper", "witness", "command")
+    shown = wait_until(lambda: (found := agents.bench.show(task))["settled_at"] and found, "its end")
+    assert shown["state"] == "lost"
+    assert shown["agent"]["class"] is None
+    assert "I have begun" in agents.bench.ok("transcript", task)
+
+
+def test_manual_retry_of_an_agent_continues_after_an_unavailable_model(agents: Agents) -> None:
+    """`retry` takes the next model, and the earlier attempt stays on record."""
+    flag = agents.bench.root / "flag"
+    task = agents.ended("m1? error Overloaded", "m1? exit 1", f"until {flag}", "answer ok", options=("--model", "m1"))
+    assert task["reason"] == "unavailable"
+    flag.touch()
+    agents.bench.ok("retry", task["id"])
+    shown = agents.wait(task["id"])
+    assert len(shown["attempts"]) == 2
+    assert shown["attempts"][0]["agent"]["error"] == "Overloaded"
+
+
+def test_hand_off_names_client_model_progress_and_cost_of_a_running_agent(agents: Agents) -> None:
+    """The next session learns what the agent has done so far."""
+    go = agents.bench.root / "go"
+    agents.bench.ok("session", "begin", "--session", "s-1")
+    task = agents.launch(
+        "cost 0.75", "say I read all files", f"until {go}", "answer ok", options=("--model", "m1", "--session", "s-1")
+    )
+    wait_until(lambda: agents.bench.show(task)["agent"]["cost_usd"], "its progress")
+    text = agents.bench.ok("hand-off", "--session", "s-1")
+    go.touch()
+    assert "agent bot:m1" in text
+    assert "$0.75" in text
+    assert "I read all files" in text
+    agents.wait(task)
+
+
+def test_lost_ledger_is_rebuilt_with_its_agents(agents: Agents) -> None:
+    """The restored task is an agent with its answer."""
+    task = agents.ended("cost 0.10", "answer kept", options=("--model", "m1"))
+    for path in Path(agents.bench.home.path).glob("ledger.sqlite*"):
+        path.unlink()
+    agents.bench.run("audit", "--rebuild")
+    shown = agents.bench.show(task["id"])
+    assert (shown["kind"], shown["state"]) == ("agent", "succeeded")
+    assert (shown["agent"]["model"], shown["agent"]["answer"]) == ("m1", "kept")
+
+
+def test_client_gets_no_variable_of_the_session_that_launched_it(agents: Agents) -> None:
+    """The session, the socket and the token of the launching client are not passed on."""
+    marks = {
+        "CLAUDECODE": "1",
+        "CLAUDE_CODE_SESSION_ID": "s-9",
+        "CLAUDE_CODE_MESSAGING_TOKEN": "t",
+        "CODEX_THREAD_ID": "x",
+    }
+    shown = agents.launch("call env", "answer ok", env=marks)
+    agents.wait(shown)
+    text = Path(agents.bench.files(shown).output).read_text()
+    assert not any(f"{name}=" in text for name in marks)
+    assert "OUTLIVE_TASK=" in text
+
+
+def test_session_that_a_killed_client_did_not_write_down_is_begun_anew(agents: Agents) -> None:
+    """The attempt that could not continue costs no retry, and the next one has a session of its own."""
+    shown = agents.ended(
+        "again? error No conversation found with this session",
+        "again? exit 1",
+        "m2? answer from a new session",
+        "m2? exit 0",
+        "call echo hi",
+        "error Overloaded",
+        "exit 1",
+        options=("--model", "m1", "--fallback", "m2"),
+    )
+    assert [each["agent"]["class"] for each in shown["attempts"]] == ["unavailable", "broken", "answered"]
+    sessions = [each["agent"]["session"] for each in shown["attempts"]]
+    assert sessions[0] == sessions[1] != sessions[2]
+    assert "An earlier attempt at this" in agents.bench.ok("transcript", shown["id"])

@@ -1,0 +1,106 @@
+"""Sessions of agents that are continued: by one task at a time, with each cost counted once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from subprocess import DEVNULL, PIPE, Popen
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.agent_steps import Agents
+from tests.support import PATIENCE_S, wait_until
+
+if TYPE_CHECKING:
+    from tests.support import Bench
+
+
+@pytest.fixture
+def agents(bench: Bench) -> Agents:
+    """Create a user with two scripted clients."""
+    return Agents(bench)
+
+
+def test_two_resumes_at_the_same_time_start_one_agent(agents: Agents) -> None:
+    """Most clients would write both runs into one transcript, so one of the callers is refused."""
+    bench = agents.bench
+    before = agents.ended("answer hello")
+    words = bench.command("agent", "--resume", before["id"], "--", "sleep 30")
+    callers = [
+        Popen(words, env=bench.env, cwd=bench.project, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, text=True)
+        for _ in range(4)
+    ]
+    ended = [(*caller.communicate(timeout=PATIENCE_S), caller.returncode) for caller in callers]
+    started = [out.strip() for out, _, code in ended if code == 0]
+    bench.run("cancel", *started)
+    assert len(started) == 1, ended
+    assert all("works in the session" in err for _, err, code in ended if code != 0), ended
+
+
+def test_retry_does_not_continue_a_session_in_which_another_task_works(agents: Agents) -> None:
+    """The same holds for a new attempt of the task that began the session."""
+    before = agents.ended("call true", "exit 3")
+    other = agents.bench.ok("agent", "--resume", before["id"], "--", "sleep 30")
+    refused = agents.bench.run("retry", before["id"])
+    agents.bench.ok("cancel", other)
+    assert refused.returncode == 2, refused.stdout
+    assert f"task {other} works in the session" in refused.stderr
+    assert len(agents.bench.show(before["id"])["attempts"]) == 1
+
+
+# Claude Code reports what the whole session has cost, and nothing if it is killed.
+SESSION_COST = """
+import json, os, sys, time
+words = sys.argv[1:]
+session = words[words.index("--resume" if "--resume" in words else "--session-id") + 1]
+memory = sys.argv[0] + "." + session
+cost = 1.0 + (float(open(memory).read()) if os.path.exists(memory) else 0.0)
+open(memory, "w").write(str(cost))
+print(json.dumps({"type": "system", "subtype": "init", "session_id": session}), flush=True)
+words = {"id": "m", "content": [{"type": "text", "text": "on it"}]}
+print(json.dumps({"type": "assistant", "message": words, "parent_tool_use_id": None}), flush=True)
+if "wait" in sys.stdin.read():
+    time.sleep(300)
+end = {"type": "result", "subtype": "success", "is_error": False, "result": "done", "total_cost_usd": cost}
+print(json.dumps(end), flush=True)
+"""
+
+
+def test_cost_of_a_session_is_counted_once_whichever_of_its_tasks_is_continued(agents: Agents) -> None:
+    """The cost of a run is without all earlier runs of its session, also without those of other tasks."""
+    bench = agents.bench
+    program = bench.root / "claude.py"
+    program.write_text(SESSION_COST)
+    command = json.dumps([sys.executable, str(program)])
+    agents.settings.write_text(f'[agents]\nclient = "claude"\n[agents.clients.claude]\ncommand = {command}\n')
+
+    def resumed(task: str) -> str:
+        return str(agents.wait(bench.ok("agent", "--resume", task, "--", "go on"))["agent"]["cost_usd"])
+
+    first = agents.ended("begin")["id"]
+    assert [resumed(first), resumed(first)] == ["1.0", "1.0"]
+    killed = bench.ok("agent", "--resume", first, "--", "wait")
+    wait_until(lambda: bench.show(killed)["agent"]["turns"], "the first words")
+    bench.ok("cancel", killed)
+    assert resumed(killed) == "2.0"  # with what the killed run did not report
+    assert resumed(killed) == "1.0"
+
+
+@pytest.mark.parametrize(
+    "words", [("--model=--yolo",), ("--fallback=other:-x",), ("--client", "bot", "--resume=--yolo")]
+)
+def test_name_that_looks_like_an_option_of_the_client_is_refused(agents: Agents, words: tuple[str, ...]) -> None:
+    """A client would take it for an option, for instance for one that allows everything."""
+    done = agents.bench.run("agent", *words, "--", "answer hello")
+    assert done.returncode == 2, done.stdout
+    assert "begins with" in done.stderr
+
+
+def test_prompt_that_would_be_an_option_of_the_client_is_refused(agents: Agents) -> None:
+    """The same holds for a prompt that a client takes as its last argument."""
+    text = agents.settings.read_text()
+    agents.settings.write_text(text.replace('session = "session_id"', 'session = "session_id"\nprompt = "argument"'))
+    done = agents.bench.run("agent", "--", "--yolo")
+    assert done.returncode == 2, done.stdout
+    assert "begins with" in done.stderr

@@ -1,0 +1,129 @@
+"""The git worktrees of agents: removed if nothing has changed in them, otherwise kept and named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.agent_steps import Agents
+from tests.git_steps import Worktree
+from tests.support import wait_until
+
+if TYPE_CHECKING:
+    from tests.support import Bench
+
+
+@pytest.fixture
+def agents(bench: Bench) -> Agents:
+    """Create a user with two scripted clients."""
+    return Agents(bench)
+
+
+def test_unchanged_worktree_is_removed(agents: Agents) -> None:
+    """Neither the worktree nor its branch stays when the agent has changed nothing."""
+    tree = Worktree(agents.bench.project)
+    tree.commit(a="1\n")
+    shown = agents.ended("call cat a", "answer nothing to do", options=("--worktree",))
+    assert shown["agent"]["worktree"] is None
+    assert shown["cwd"].startswith(f"{agents.bench.home.worktrees}/{shown['id']}")
+    assert shown["project"] == str(agents.bench.project)
+    assert not Path(shown["cwd"]).exists()
+    assert tree.git("branch", "--list", "outlive/*") == b""
+
+
+@pytest.mark.parametrize("step", ["call echo 2 > a", "call echo new > b", "call git commit -qam x --allow-empty"])
+def test_changed_worktree_is_kept_and_named(agents: Agents, step: str) -> None:
+    """The notice and `result` name the directory and the branch, and the launching tree is untouched."""
+    tree = Worktree(agents.bench.project)
+    tree.commit(a="1\n")
+    tree.git("config", "user.name", "a")
+    tree.git("config", "user.email", "a@example.org")
+    shown = agents.ended(step, "answer done", options=("--worktree", "--session", "s-1"))
+    place, branch = shown["agent"]["worktree"], shown["agent"]["branch"]
+    assert (place, branch) == (f"{agents.bench.home.worktrees}/{shown['id']}", f"outlive/{shown['id']}")
+    assert Path(place).is_dir()
+    assert (agents.bench.project / "a").read_text() == "1\n"
+    notice = agents.bench.json("inbox", "--session", "s-1", "--peek")["notices"][0]
+    assert f"worktree: {place}, branch {branch}" in notice["text"]
+    assert f"worktree: {place}" in agents.bench.ok("result", shown["id"])
+
+
+def test_worktree_runs_no_hook_of_the_repository(agents: Agents) -> None:
+    """Making and removing the worktree executes nothing that lies in the repository."""
+    tree = Worktree(agents.bench.project)
+    tree.commit(a="1\n")
+    hook = agents.bench.project / ".git/hooks/post-checkout"
+    hook.write_text(f"#!/bin/sh\ntouch {agents.bench.root}/ran\n")
+    hook.chmod(0o755)
+    agents.ended("answer ok", options=("--worktree",))
+    assert not (agents.bench.root / "ran").exists()
+
+
+def test_worktree_outside_of_a_repository_is_refused(agents: Agents) -> None:
+    """The error names the directory, and nothing is started."""
+    done = agents.bench.run("agent", "--worktree", "--", "answer")
+    assert done.returncode == 2
+    assert "is in no git repository" in done.stderr
+    assert agents.bench.json("list", "--all")["tasks"] == []
+
+
+HIDDEN = {
+    "an ignored file": "call echo kept > notes.ign",
+    "a commit on no branch": "call git checkout -q --detach && git commit -q --allow-empty -m x && git checkout -q -",
+    "a commit on another branch": "call git checkout -qb b && git commit -q --allow-empty -m x && git checkout -q -",
+}
+
+
+@pytest.mark.parametrize("step", HIDDEN.values(), ids=HIDDEN)
+def test_worktree_with_work_that_git_does_not_report_is_kept(agents: Agents, step: str) -> None:
+    """`git status` shows none of these, and git would delete them with the worktree."""
+    tree = Worktree(agents.bench.project)
+    tree.write(".gitignore", "*.ign\n")
+    tree.commit(a="1\n")
+    tree.git("config", "user.name", "a")
+    tree.git("config", "user.email", "a@example.org")
+    shown = agents.ended(step, "answer done", options=("--worktree",))
+    assert shown["agent"]["worktree"] is not None
+    assert Path(shown["agent"]["worktree"]).is_dir()
+
+
+def test_branch_of_a_worktree_that_the_agent_deleted_is_named(agents: Agents) -> None:
+    """The commit is on the branch, so the user has to know its name."""
+    tree = Worktree(agents.bench.project)
+    tree.commit(a="1\n")
+    commit = "call git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && rm -rf $PWD"
+    shown = agents.ended(commit, "answer done", options=("--worktree",))
+    assert shown["agent"]["branch"] == f"outlive/{shown['id']}"
+    assert tree.git("branch", "--list", "outlive/*").split()[-1] == f"outlive/{shown['id']}".encode()
+
+
+def test_worktree_of_an_agent_that_never_began_is_removed(agents: Agents) -> None:
+    """It was cancelled in the queue, or the task before it failed."""
+    tree = Worktree(agents.bench.project)
+    tree.commit(a="1\n")
+    first = agents.launch("until go", "exit 1")
+    queued = [
+        agents.launch("answer ok", options=("--worktree", "--after", first)),
+        agents.launch("answer ok", options=("--worktree", "--after", first)),
+    ]
+    agents.bench.ok("cancel", queued[0])
+    (agents.bench.project / "go").touch()
+    assert [agents.wait(task)["reason"] for task in queued] == ["requested", "dependency_failed"]
+    assert os.listdir(agents.bench.home.worktrees) == []
+    assert tree.git("branch", "--list", "outlive/*") == b""
+
+
+def test_worktree_is_named_when_the_next_attempt_is_cancelled_before_it_begins(agents: Agents) -> None:
+    """The first attempt has worked in it."""
+    tree = Worktree(agents.bench.project)
+    tree.commit(a="1\n")
+    agents.configure(more='[agents.models."bot:m2"]\nat_once = 1\n')
+    holder = agents.launch("sleep 60", options=("--model", "m2"))
+    options = ("--worktree", "--model", "m1", "--fallback", "m2")
+    task = agents.launch("call echo 2 > a", "m1? error Overloaded (529)", "m1? exit 1", options=options)
+    wait_until(lambda: len(agents.bench.show(task)["attempts"]) == 2, "the second attempt")
+    agents.bench.ok("cancel", task, holder)
+    assert agents.bench.show(task)["agent"]["worktree"] == f"{agents.bench.home.worktrees}/{task}"
