@@ -6,7 +6,7 @@ PYTHON ?= python3
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit crash test-clients docs rules surface bench clean bytecode
+.PHONY: help demo test lint unit crash test-clients docs docs-agents rules surface bench clean bytecode
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,10 @@ docs: .venv/.stamp-test bytecode docs/site/mermaid.min.js ## write the reference
 	@.venv/bin/python -m sphinx -q -W --keep-going docs build/docs
 	@.venv/bin/python -m pytest -q tests/architecture/test_docs.py
 	@echo "open build/docs/index.html"
+
+# The clients are those of `make test-clients`.
+docs-agents: .venv/.stamp-test bytecode ## paste what real agents print into docs/how-to/agents.md
+	@.venv/bin/python -m tests.clients.agents_page
 
 # Draws the diagrams of the site. It is not kept in the repository, and without npm the diagrams are shown as text.
 docs/site/mermaid.min.js:

@@ -21,9 +21,12 @@ from outlive.sdk import documents
 from outlive.sdk.aio import AsyncOutlive, AsyncSession
 from outlive.sdk.outlive import Outlive, Task
 from outlive.sdk.session import Session
+from outlive.settings.schema import AGENTS, KIND_TEXTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from outlive.settings.schema import Key, Table
 
 HERE = Path(__file__).resolve().parent / "reference"
 EXIT_CODES = (
@@ -181,11 +184,113 @@ def mcp_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+SETTINGS_EXAMPLE = """\
+[agents]
+at_once = 3                         # agents of one model at once; the others wait in order
+budget_usd = 2.50
+idle_timeout = "15m"
+fallback = ["sonnet", "codex:gpt-5"]
+
+[agents.models."claude:opus"]
+unstable = true
+at_once = 1
+
+[agents.categories.review]          # outlive agent --category review
+client = "codex"
+model = "gpt-5"
+max_turns = 40
+
+[agents.projects."/home/me/client-a"]
+model = "claude:opus"               # for this directory and everything below it
+
+[agents.clients.mybot]              # any program that prints JSON Lines
+command = ["mybot", "--json"]
+model_arguments = ["--model", "{model}"]
+resume = ["--resume", "{session}"]
+session = "session_id"
+
+[agents.clients.mybot.lines]
+answer = { when = { type = "result" }, text = "result" }
+text = { when = { type = "message" }, text = "content" }
+tool = { when = { type = "call" }, name = "tool", input = "args", id = "id" }
+result = { when = { type = "output" }, text = "output", id = "id" }
+usage = { when = { type = "usage" }, input = "in", output = "out", cost = "usd" }
+error = { when = { type = "error" }, text = "message" }
+question = { when = { type = "ask" }, text = "question" }
+"""
+
+
+SETTINGS_INTRODUCTION = """\
+Your settings are in `$XDG_CONFIG_HOME/outlive/config.toml`, or `~/.config/outlive/config.toml` if that variable
+is not set. The file is TOML, and need not exist. An unknown key or a wrong value is an error, which names the key
+and its line. `outlive doctor` checks the file.
+"""
+SETTINGS_RULES = """\
+## Which file is refused
+
+| the file | what to do |
+|---|---|
+| can be written by others or by your group, or its directory can | `chmod go-w` |
+| belongs to another user than you or root, or its directory does | `chown` |
+| lies in the git worktree that the task works in, also through a link | move it: no repository configures Outlive |
+| is larger than 1 MiB, no regular file or not UTF-8 | correct it |
+
+## Which model runs
+
+| question | answer |
+|---|---|
+| which source decides | the first that names a client or a model: option, project, category, the client's default |
+| a model without a client | is one of its table's client, else of the default client; as an option, of the chosen one |
+| a model of another client than the chosen one | is passed over |
+| `unstable` in a category or a project | is about that table's own model only |
+| which fallback holds | the first of the option, the project, the category and `[agents]` that has one, even if empty |
+"""
+
+
+def settings_page() -> str:
+    """Return the page of the settings file, with every key."""
+    lines = ["# Settings", "", "Made from the code by `make docs`.", ""]
+    lines += [SETTINGS_INTRODUCTION, "```toml", *SETTINGS_EXAMPLE.splitlines(), "```", "", SETTINGS_RULES.rstrip()]
+    lines += [line for path, table in tables_below(AGENTS, "agents") for line in table_section(path, table)]
+    return "\n".join(lines) + "\n"
+
+
+def tables_below(table: Table, path: str) -> Iterator[tuple[str, Table]]:
+    """Yield a table of the settings and those in it, each with its name."""
+    path = path if table.entry is None else f"{path}.{table.entry}"
+    yield path, table
+    for each in table.tables:
+        yield from tables_below(each, f"{path}.{each.name}")
+
+
+def table_section(path: str, table: Table) -> list[str]:
+    """Return the section of one table of the settings, with its keys."""
+    names = f" Here, {table.entry} is one of {', '.join(f'`{name}`' for name in table.names)}." if table.names else ""
+    lines = ["", f"## `[{path}]`", "", table.help + names, "", "| key | value | default | |", "|---|---|---|---|"]
+    for key in table.keys:
+        default = "" if key.default is None else f"`{toml_of(key.default)}`"
+        lines.append(f"| `{key.name}` | {kind_of(key)} | {default} | {key.help} |")
+    return lines
+
+
+def kind_of(key: Key) -> str:
+    """Return what the value of a key may be."""
+    return KIND_TEXTS[key.kind] or " or ".join(f"`{toml_of(choice)}`" for choice in key.choices)
+
+
+def toml_of(value: object) -> str:
+    """Return a default value as TOML writes it."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(toml_of, value))}]"
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
+
+
 PAGES = {
     "cli.md": cli_page,
     "outlive.1": man_page,
     "mcp.md": mcp_page,
     "lifecycle.md": lifecycle_page,
+    "settings.md": settings_page,
     "sdk.md": sdk_page,
 }
 
