@@ -214,9 +214,13 @@ def open_files(pid: int) -> set[str]:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process runs; a zombie does not count."""
+    """Return whether a process runs.
+
+    A zombie does not count. But while threads of a zombie exit, its files and locks are still open.
+    """
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+        is_zombie = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+        return not is_zombie or len(os.listdir(f"/proc/{pid}/task")) > 1
     except OSError:
         return False
 

@@ -19,7 +19,6 @@ from outlive.domain.tasks.queueing import Dependency
 from outlive.domain.tasks.task import Launch, Task
 from outlive.keeper import exit_watch, keeper, witness
 from outlive.ledger import sqlite
-from outlive.ledger.kept_open import KeptOpenLedger
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.maintenance import reconcile
 from outlive.service.tasks import run, start_attempt
@@ -182,7 +181,7 @@ def believe_a_failed_commit() -> None:
     """Take an error of COMMIT as proof that nothing was written."""
     attempt = start_attempt.new_attempt
 
-    def enqueue(home: Home, launch: Launch, now: datetime, _: KeptOpenLedger | None) -> Task:
+    def enqueue(home: Home, launch: Launch, now: datetime, *_: object) -> Task:
         try:
             with SqliteLedger(home.ledger, now) as ledger:
                 return ledger.enqueue(launch, attempt(launch, 1, now))

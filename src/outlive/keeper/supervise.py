@@ -104,7 +104,7 @@ class Supervision:
         """Supervise and settle the attempt. Return the next attempt, if there is one."""
         self._resume()
         while not isinstance(seen, Evidence):
-            self._switch_to(seen)
+            self.switch_to(seen)
             ready = self._wait()
             if self.sight.fd in ready:
                 seen = self.sight.look()
@@ -124,7 +124,7 @@ class Supervision:
             self._check_limits()
         return self.settle(seen)
 
-    def _switch_to(self, sight: ExitWatch) -> None:
+    def switch_to(self, sight: ExitWatch) -> None:
         """Watch the command through `sight` from now on.
 
         No process answers the observed calls of a reparented command, so the ending mentions that the calls may have

@@ -37,9 +37,11 @@ def adopt(plan: Plan, held: HeldFiles, go: int, ready: int) -> NoReturn:
     if sight is None:
         os._exit(0)
     _forget_condition(plan)
+    supervision = Supervision(plan, held, sight, "adopter")
+    # Before the answer: the process that asked for the adoption reads the effects next.
+    supervision.switch_to(sight)
     os.write(ready, b"running\n")
     os.close(ready)
-    supervision = Supervision(plan, held, sight, "adopter")
     if plan.launch.adopted_output is not None and read_identity(held.record, "witness") is None:
         supervision.copying = OutputCopy(held)
         supervision.copying.copy()
