@@ -29,7 +29,7 @@ class QuickFinder:
 
     def find_spec(self, name: str, path: Sequence[str] | None, _: ModuleType | None = None) -> ModuleSpec | None:
         """Return a module's spec and code, or None to leave it to other finders."""
-        if path is None or not name.startswith("outlive."):
+        if not path or not name.startswith("outlive."):
             return None
         directory, last = path[0], name.rpartition(".")[2]
         found = fresh_code(directory, last)
@@ -60,6 +60,18 @@ class QuickFinder:
             exec(code, module.__dict__)  # noqa: S102
 
 
+class FormerNames:
+    """The last finder, for modules of `outlive` that only the first version had."""
+
+    def find_spec(self, name: str, _: Sequence[str] | None, __: ModuleType | None = None) -> ModuleSpec | None:
+        """Return the spec of a former module, or None."""
+        if not name.startswith("outlive.") or name in ("outlive.former_modules", "outlive.entry_points"):
+            return None
+        from outlive.former_modules import find_former_module  # noqa: PLC0415 - usually every module is found before
+
+        return find_former_module(name)
+
+
 def fresh_code(directory: str, name: str) -> bytes | None:
     """Return the marshalled code of a module, or None without fresh bytecode."""
     try:
@@ -78,5 +90,6 @@ def fresh_code(directory: str, name: str) -> bytes | None:
 
 
 def install() -> None:
-    """Put this finder before all other finders of modules."""
+    """Put `QuickFinder` before all other finders, and `FormerNames` after them."""
     sys.meta_path.insert(0, QuickFinder())
+    sys.meta_path.append(FormerNames())

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,18 @@ RENAMED = (
     "service.notices.sink_transport",
     "service.notices.compose",
     "service.tasks.read",
+)
+# The end of the program in which keepers slept before `entry_points.py` existed. They kept no copy of their code.
+FORMER_WAKE = """sys.path[:0] = sys.argv[7:]
+from outlive.quick_import import install
+install()
+from outlive.service.queue import wake
+wake(int(note))
+"""
+FORMER_SPAWNER = (
+    "import sys; sys.path[:0] = sys.argv[2:];"
+    "from outlive.quick_import import install; install();"
+    "from outlive.client.spawner import serve; serve(int(sys.argv[1]))"
 )
 NEXT_VERSION = "999.0"
 CHANGES = ("deleted", "renamed", "migrated")
@@ -248,6 +261,34 @@ def test_queued_task_runs_when_the_installation_changes(bench: Bench, installati
     assert (shown["state"], shown["exit_code"], shown["settled_by"]) == ("failed", 7, "keeper")
     assert shown["output"]["tail"] == "mine\n"
     assert installation.show(holder, how)["exit_code"] == 0
+
+
+def test_queued_task_runs_when_its_keeper_slept_before_the_modules_moved(
+    bench: Bench, installation: Installation
+) -> None:
+    """A keeper of the first version wakes by the former name of a function, and its task runs."""
+    sleep = installation.place / "outlive" / "keeper" / "hibernate.py"
+    text = sleep.read_text()
+    _replace(sleep, text[: text.index("sys.path[:0]")] + FORMER_WAKE + text[text.index('""".replace(') :])
+    holder = installation.ok("run", "--lock", "l", until("go"))
+    waiting = installation.ok("run", "--lock", "l", "echo mine; exit 7")
+    until_keeper_sleeps(bench, waiting)
+    installation.change("renamed")
+    (bench.project / "go").touch()
+    shown = installation.until_ended(waiting, "renamed")
+    assert (shown["state"], shown["exit_code"], shown["settled_by"]) == ("failed", 7, "keeper")
+    assert installation.show(holder, "renamed")["exit_code"] == 0
+
+
+def test_program_of_the_first_version_can_start_a_spawner(bench: Bench, installation: Installation) -> None:
+    """The spawner is found by its former name, and ends when the program closes the socket."""
+    ours, theirs = socket.socketpair()
+    words = [PYTHON, "-S", "-c", FORMER_SPAWNER, str(theirs.fileno()), str(installation.place)]
+    with ours, theirs:
+        done = subprocess.run(
+            words, env=bench.env, pass_fds=(theirs.fileno(),), capture_output=True, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("how", ["deleted", "renamed"])
