@@ -120,29 +120,25 @@ def is_of_something(state: str) -> bool:
 
 def is_bare(path: str) -> bool:
     """Return whether a journal is missing or records only started programs."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return True
-    try:
-        content = os.read(fd, _LONGEST_BEGINNING)
-    finally:
-        os.close(fd)
-    *lines, rest = content.split(b"\n")
-    return not rest and all(line.split(b"\t", 2)[1:2] in _STARTS for line in lines)
+    lines = _first_lines(path)
+    return not lines[-1] and all(line.split(b"\t", 2)[1:2] in _STARTS for line in lines[:-1])
 
 
 def is_observed(path: str) -> bool:
     """Return whether a journal records system calls, and so has a `begin` line."""
+    return any(line.split(b"\t", 2)[1:2] == [b"begin"] for line in _first_lines(path)[:-1])
+
+
+def _first_lines(path: str) -> list[bytes]:
+    """Return the first whole lines of a journal, and the rest. A file may be missing."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return False
+        return [b""]
     try:
-        content = os.read(fd, _LONGEST_BEGINNING)
+        return os.read(fd, _LONGEST_BEGINNING).split(b"\n")
     finally:
         os.close(fd)
-    return any(line.split(b"\t", 2)[1:2] == [b"begin"] for line in content.split(b"\n")[:-1])
 
 
 def first_write(path: str, top: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from outlive.cli import context
+from outlive.cli.commands.run import COMMAND as RUN
 from outlive.cli.formatting import print_json
 from outlive.cli.parser import Command, Given, Option
 from outlive.domain.errors import UserError
@@ -55,13 +56,7 @@ COMMAND = Command(
     ),
     options=(
         Option(name="--description", metavar="TEXT", help="describe the task in a few words"),
-        Option(name="--session", metavar="ID", help="report the ending to this session (default: the current session)"),
-        Option(
-            name="--group",
-            metavar="NAME",
-            takes="group",
-            help="put the task into this group, to list, wait for and cancel its tasks together",
-        ),
+        *(option for option in RUN.options if option.name in ("--session", "--group")),
         Option(
             name="--notify", metavar="WHAT", choices=NOTIFY, help="choose which endings are reported (default: end)"
         ),

@@ -9,15 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Literal
 
+    # `answered` has a final answer. `refused` means a bad request, missing rights or an unknown model, `unavailable` an
+    # overload, a used-up quota or a network failure. `stopped` reached a limit or was ended, `asked` needs an answer
+    # from the user, and `broken` is a failure of the client itself.
     AgentClass = Literal["answered", "refused", "unavailable", "stopped", "asked", "broken"]
-
-CLASSES: tuple[AgentClass, ...] = ("answered", "refused", "unavailable", "stopped", "asked", "broken")
-"""The classes of endings.
-
-`answered` has a final answer. `refused` means a bad request, missing rights or an unknown model, `unavailable` an
-overload, a used-up quota or a network failure. `stopped` reached a limit or was ended, `asked` needs an answer from the
-user, and `broken` is a failure of the client itself.
-"""
 
 
 class AgentResult(Value):

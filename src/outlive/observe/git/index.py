@@ -122,11 +122,7 @@ def _read_padded(
         at += fixed
         if at + 2 > end:
             raise Unknown("damaged")
-        flags = _flags_at(content, at)[0]
-        name_at = at + 2
-        if flags & EXTENDED:
-            flags |= _flags_at(content, name_at)[0] << 16
-            name_at += 2
+        flags, name_at = _read_flags(content, at)
         length = flags & _LONG_NAME
         name_end = name_at + length if length < _LONG_NAME else content.find(b"\0", name_at, end)
         if not name_at <= name_end < end:
@@ -153,11 +149,7 @@ def _read_compressed(
         at += fixed
         if at + 4 > end:
             raise Unknown("damaged")
-        flags = _flags_at(content, at)[0]
-        name_at = at + 2
-        if flags & EXTENDED:
-            flags |= _flags_at(content, name_at)[0] << 16
-            name_at += 2
+        flags, name_at = _read_flags(content, at)
         dropped, name_at = _varint(content, name_at, end)
         name_end = content.find(b"\0", name_at, end)
         if dropped > len(path) or name_end < 0:
@@ -170,6 +162,14 @@ def _read_compressed(
         )
         at = name_end + 1
     return entries, at
+
+
+def _read_flags(content: bytes, at: int) -> tuple[int, int]:
+    """Return the flags of an entry, and where its path begins."""
+    flags = _flags_at(content, at)[0]
+    if flags & EXTENDED:
+        return flags | _flags_at(content, at + 2)[0] << 16, at + 4
+    return flags, at + 2
 
 
 def _varint(content: bytes, at: int, end: int) -> tuple[int, int]:

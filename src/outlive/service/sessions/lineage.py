@@ -19,6 +19,7 @@ from outlive.service.clock import changed_at, utc_now
 from outlive.service.notices.find_recipients import OwedBy, Recipients
 from outlive.service.notices.inbox import running_for
 from outlive.service.sessions.liveness import is_judged, is_over, mark_of, process_of
+from outlive.service.sessions.start_fast import trace_begin
 from outlive.service.tasks.cancel import ask_to_end
 
 TYPE_CHECKING = False
@@ -64,15 +65,7 @@ def begin(home: Home, begun: SessionStart, adopter: Adopter | None) -> StartRequ
     check_name(begun.id)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         session, before, evidence = Sessions(ledger).begin(begun, utc_now(), is_over, lambda name: is_held(home, name))
-    trace(
-        home,
-        session.id,
-        "began",
-        source=begun.source,
-        lineage=session.lineage,
-        continues=before.id if before else None,
-        evidence=evidence,
-    )
+    trace_begin(home, begun, session, before, evidence)
     # The client may not have reported the end of the replaced session, or the handler of its end may have been killed.
     # So end its foreground tasks here.
     if before is not None and before.seq != session.seq:

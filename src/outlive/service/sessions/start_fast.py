@@ -15,7 +15,7 @@ from outlive.service.sessions.liveness import is_over
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.home import Home
-    from outlive.domain.sessions.session import SessionStart
+    from outlive.domain.sessions.session import Session, SessionStart
 
 
 def cross_bare_boundary(home: Home, begun: SessionStart) -> bool:
@@ -36,6 +36,14 @@ def _recorded(home: Home, ledger: SqliteLedger, begun: SessionStart) -> bool:
             begun.but(tick=tick()), utc_now(), is_over, lambda name: is_held(home, name)
         )
         sessions.has_been_told(session.seq, begun.lease)
+    trace_begin(home, begun, session, before, evidence)
+    return True
+
+
+def trace_begin(
+    home: Home, begun: SessionStart, session: Session, before: Session | None, evidence: str | None
+) -> None:
+    """Write to the trace which session has begun, and which one it continues."""
     trace(
         home,
         session.id,
@@ -45,7 +53,6 @@ def _recorded(home: Home, ledger: SqliteLedger, begun: SessionStart) -> bool:
         continues=before.id if before else None,
         evidence=evidence,
     )
-    return True
 
 
 def _has_anything(ledger: SqliteLedger, begun: SessionStart) -> bool:
