@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive.bundle import record
-from outlive.domain.tasks.evidence import Intent
+from outlive.domain.tasks.evidence import INTENTS, Intent
 from outlive.domain.timestamps import from_micros, to_micros
 
 TYPE_CHECKING = False
@@ -11,21 +11,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.domain.tasks.evidence import IntentKind
-
-INTENTS: tuple[IntentKind, ...] = (
-    "cancel",
-    "timeout",
-    "idle_timeout",
-    "queue_timeout",
-    "dependency",
-    "output_limit",
-    "session_ended",
-    "runaway",
-    "cost_limit",
-    "token_limit",
-    "turn_limit",
-    "lingered",
-)
 
 
 def read_intent(record_fd: int) -> Intent | None:

@@ -78,7 +78,7 @@ class Verdict(Value):
     detail: str | None
 
 
-_WHEN_INTENDED: dict[str, tuple[State, str]] = {
+_WHEN_INTENDED: dict[IntentKind, tuple[State, str]] = {
     "cancel": ("cancelled", "requested"),
     "session_ended": ("cancelled", "session_ended"),
     "timeout": ("timed_out", "timeout"),
@@ -93,6 +93,7 @@ _WHEN_INTENDED: dict[str, tuple[State, str]] = {
 }
 LINGERED: IntentKind = "lingered"
 """The intent to end a client that has answered and does not exit. It says nothing about the answer."""
+INTENTS: tuple[IntentKind, ...] = (*_WHEN_INTENDED, LINGERED)
 
 
 def refused(intent: Intent, seen_by: str, detail: str | None = None) -> Evidence:
