@@ -67,8 +67,10 @@ class FormerNames:
         """Return the spec of a former module, or None."""
         if not name.startswith("outlive.") or name in ("outlive.former_modules", "outlive.entry_points"):
             return None
-        from outlive.former_modules import find_former_module  # noqa: PLC0415 - usually every module is found before
-
+        try:
+            from outlive.former_modules import find_former_module  # noqa: PLC0415 - usually every module is found before
+        except ImportError:
+            return None  # the installation was deleted, and the error must name the module that was asked for
         return find_former_module(name)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import py_compile
 import subprocess
 import sys
 from importlib.util import cache_from_source, module_from_spec
 from typing import TYPE_CHECKING
 
-from outlive.quick_import import QuickFinder
+import pytest
+
+from outlive.quick_import import FormerNames, QuickFinder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +30,14 @@ def test_imported_module_does_not_keep_its_bytes(tmp_path: Path) -> None:
     module = module_from_spec(spec)
     QuickFinder().exec_module(module)
     assert (module.word, spec.loader_state) == ("said", None)
+
+
+def test_missing_module_is_named_when_the_installation_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last finder finds nothing then, so the error names the module that was asked for."""
+    monkeypatch.setitem(sys.modules, "outlive.former_modules", None)
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, FormerNames()])
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'outlive\.planted'"):
+        importlib.import_module("outlive.planted")
 
 
 def test_quick_finder_names_the_bytecode_as_the_import_system_does(tmp_path: Path) -> None:
