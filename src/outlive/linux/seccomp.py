@@ -161,7 +161,6 @@ CALL = Struct("=QIIiIQ6Q")
 """A received call: id, thread, flags, number, machine, instruction, six arguments."""
 OPENAT = Struct("=QI4xiI8x3Q")
 """The fields of a received openat: id, thread, number, machine, directory, path, flags."""
-PAGE = 4096
 _EMPTY = bytes(CALL.size)
 _assembled: dict[str, bytes] = {}
 

@@ -54,11 +54,6 @@ class Declared(Value):
     """
 
     @property
-    def is_flagged(self) -> bool:
-        """Whether the text names a path or resource that will certainly change."""
-        return any(touch.kind != "unknown" for touch in self.touches)
-
-    @property
     def is_open(self) -> bool:
         """Whether the command may change more than its text shows."""
         return self.level == "unknown" or any(touch.kind == "unknown" for touch in self.touches)
