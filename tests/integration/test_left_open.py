@@ -151,6 +151,20 @@ def test_hook_warns_a_command_of_left_files_once(bench: Bench, repo: Path) -> No
     assert "left b.py changed" in hook(bench, "Bash", command="git status")[0]
 
 
+def test_hook_warns_a_command_once_although_other_tasks_write_to_the_ledger(bench: Bench, repo: Path) -> None:
+    """A write to the ledger makes the index of left files invalid. The next hook only makes it again."""
+    task = failed(bench, "echo two > a.py; exit 1")
+    settle_in_the_past(bench)
+    hook(bench, "Edit", file_path=str(repo / "other.py"))
+    assert f"task {task} has ended and left a.py changed" in hook(bench, "Bash", command="git status")[0]
+    bench.run("run", "--wait", "60s", "true")
+    settle_in_the_past(bench)
+    told, loaded = hook(bench, "Bash", command="git status")
+    assert "outlive.ledger.sqlite" in loaded
+    assert (told, "outlive.service.effects.guard" in loaded) == ("", False)
+    assert f"task {task} has ended and left a.py changed" in hook(bench, "Bash", command="cat a.py")[0]
+
+
 def test_restored_file_is_removed_from_the_record(bench: Bench, repo: Path) -> None:
     """The first reader that finds a file restored removes the file's path for good."""
     task = failed(bench, "echo two | tee a.py b.py; exit 1")

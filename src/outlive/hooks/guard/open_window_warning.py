@@ -53,6 +53,9 @@ def held(home: Home, event: Event, patience_s: float) -> str:
         if stamp and known is None and not takes_foreign:
             _index(home, ledger, stamp, windows)
             known = read_left_paths(home, stamp)
+            # Other tasks write to the ledger all the time, so a new index is made often. It saves the analysis below.
+            if known is not None and not _may_concern(known, home, event):
+                return ""
         if not takes_foreign and not windows.recorded and not any(_may_matter(home, task) for task in windows.replayed):
             return ""
         _take_time()
