@@ -240,6 +240,23 @@ def test_cancel_of_an_ended_task_ends_the_process_left_running(bench: Bench, how
     assert (refused.returncode, "none of its processes runs" in refused.stderr) == (2, True)
 
 
+def test_show_prints_whether_a_process_left_running_still_runs(bench: Bench) -> None:
+    """The record names the process also when it has ended, so `show` looks at the process again."""
+    task, left = _left_behind(bench, "setsid sleep 75 & true")
+    assert f"left      process {left} is still running: " in bench.ok("show", task)
+    bench.ok("cancel", task)
+    assert f"left      process {left} was still running, and has ended since: " in bench.ok("show", task)
+
+
+def test_cancel_asks_for_an_id_when_a_task_runs_and_another_waits(bench: Bench) -> None:
+    """The error counts waiting tasks too, and does not say that they run."""
+    running = bench.launch("sleep 76", "--lock", "one")
+    waiting = bench.launch("sleep 77", "--lock", "one")
+    refused = bench.run("cancel")
+    assert (refused.returncode, "2 tasks run or wait, so name one of them" in refused.stderr) == (2, True)
+    bench.ok("cancel", running, waiting)
+
+
 def test_cancel_of_an_ended_task_does_not_count_its_keeper_and_witness(bench: Bench) -> None:
     """`cancel` lists the process left running as ended, and does not list keeper and witness, which are still alive."""
     task, left = _left_behind(bench, "setsid sleep 73 & true")

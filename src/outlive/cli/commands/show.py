@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from outlive.bundle.home import Home
     from outlive.domain.effects.effects import Effects
-    from outlive.domain.tasks.task import Attempt, Launch, Task
+    from outlive.domain.tasks.task import Attempt, Launch, LeftRunning, Task
 
 _MOST_WINDOWS, _MOST_NAMED = 3, 5
 
@@ -55,7 +55,7 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
     if attempt.settled_at:
         yield f"settled   {iso(attempt.settled_at)} by the {attempt.settled_by}; kept until {iso(attempt.delete_after)}"
     for left in attempt.left_running:
-        yield f"left      process {left.pid} was still running: {one_line(left.command, 120)}"
+        yield f"left      process {left.pid} {_left(attempt, left)}: {one_line(left.command, 120)}"
     for each in task.attempts[:-1]:
         yield f"attempt {each.number} {each.state}  {ending(each)}  {lasted(each, now)}{_model(each)}"
     effects = effects_of(home, task)
@@ -88,6 +88,15 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
         yield f"sink      {delivery.sink}: {delivery.state} after {delivery.tries} tries{why}"
     yield f"output    {show_size(output.size)}  {shown(output.path)}"
     yield from (f"  | {line}" for line in tail_lines(output)[-15:])
+
+
+def _left(attempt: Attempt, left: LeftRunning) -> str:
+    """Return what is known now of a process that still ran when the command had ended."""
+    from outlive.service.tasks.cancel import is_still_running
+
+    return {True: "is still running", False: "was still running, and has ended since", None: "was still running"}[
+        is_still_running(attempt, left)
+    ]
 
 
 def _launched(launch: Launch, now: datetime) -> Iterator[str]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from outlive.bundle.home import Home
-    from outlive.domain.tasks.task import LeftRunning, Task
+    from outlive.domain.tasks.task import Attempt, LeftRunning, Task
     from outlive.service.maintenance.reconcile import Adopter
 
 # The time limit of a cancel, in seconds. It covers all steps of the keeper, and the settlement on a busy machine.
@@ -124,19 +124,36 @@ def _leftover_members(home: Home, task: Task) -> list[process_tree.Member]:
             found.update(
                 (below.pid, below) for below in process_tree.descendants(keeper, ours) if below.pid not in ours
             )
-        is_here = attempt.boot == boot_id() and attempt.pid_namespace == pid_namespace()
-        for left in attempt.left_running if is_here else ():
-            member = process_tree.look(left.pid)
-            # Older versions did not record the identity of a process. Then the task's id in its environment is the
-            # only proof that it belongs to the task.
-            if member == process_tree.Member(pid=left.pid, start=left.start, inode=left.inode):
-                found[left.pid] = member
+        found.update((member.pid, member) for member in _recorded_leftovers(attempt))
     found.update((member.pid, member) for member in process_tree.with_setting("OUTLIVE_TASK", task.id))
     for member in list(found.values()):
         found.update((below.pid, below) for below in process_tree.descendants(member.pid))
     for pid in (os.getpid(), *ours_in_all):
         found.pop(pid, None)
     return [member for member in found.values() if not _is_of_another_task(home, task, member.pid)]
+
+
+def _recorded_leftovers(attempt: Attempt) -> list[process_tree.Member]:
+    """Return the recorded leftovers that still run, if they can be seen here."""
+    if attempt.boot != boot_id() or attempt.pid_namespace != pid_namespace():
+        return []
+    # Older versions did not record the identity of a process. Then the task's id in its environment is the only proof
+    # that it belongs to the task.
+    return [
+        member
+        for left in attempt.left_running
+        if (member := process_tree.look(left.pid))
+        and member == process_tree.Member(pid=left.pid, start=left.start, inode=left.inode)
+    ]
+
+
+def is_still_running(attempt: Attempt, left: LeftRunning) -> bool | None:
+    """Return whether a leftover still runs; None if that is not known here."""
+    if attempt.boot != boot_id():
+        return False
+    if attempt.pid_namespace != pid_namespace() or not left.inode:
+        return None
+    return any(member.pid == left.pid for member in _recorded_leftovers(attempt))
 
 
 def _is_of_another_task(home: Home, task: Task, pid: int) -> bool:

@@ -46,16 +46,16 @@ def read_tasks(home: Home, ids: Sequence[str]) -> list[Task]:
 
 
 def only_one(tasks: list[Task], verb: str) -> Task:
-    """Return the only running task, or raise `UserError` if there is not exactly one."""
+    """Return the only live task; raise `UserError` if there are more or none."""
     if not tasks:
         raise UserError(
-            f"there is no running task to {verb} in this session",
+            f"there is no running or waiting task to {verb} in this session",
             "name a task: `outlive list` shows the tasks of the project",
         )
     if len(tasks) > 1:
         names = "; ".join(f"{task.id} ({one_line(task.launch.command, 30)})" for task in tasks[:_SHOWN])
         raise UserError(
-            f"{len(tasks)} tasks are running, so name one of them: {names}",
+            f"{len(tasks)} tasks run or wait, so name one of them: {names}",
             f"outlive {verb} ID",
         )
     return tasks[0]
