@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from outlive.domain.text.redact import MASK, may_begin_secret, redact, redact_words
 from tests.harmless_texts import HARMLESS
+from tests.secret_texts import ASSIGNMENTS
 
 some = settings(max_examples=25, deadline=None)
 
@@ -87,6 +88,9 @@ FORMATS |= {
     "secret_": BODY[:43],
     "EAA": "C" + BODY + BODY[:40],
     "sq0atp-": BODY[:22],
+    **dict.fromkeys(("squ_", "sqp_", "sqa_"), (HEX * 3)[:40]),
+    "GR1348941": BODY[:20],
+    "AKCp": BODY[:69],
     "sq0csp-": BODY[:43],
     "key-": HEX * 2,
     "api.telegram.org/bot123456:": "ABC-" + BODY[:31],
@@ -124,139 +128,11 @@ def test_a_token_whose_end_is_missing_is_masked() -> None:
 
     Formats that are recognised by their exact length are left out.
     """
-    exact = {"AKIA", "ASIA", "SK", "hvs.", "dapi", "Abc8Q~", "MT", "oy2", "secret_", "sq0atp-", "key-"}
+    exact = {"AKIA", "ASIA", "SK", "hvs.", "dapi", "Abc8Q~", "MT", "oy2", "secret_", "sq0atp-", "key-"} | {
+        *("squ_", "sqp_", "sqa_", "AKCp"),
+    }
     cut = {p: (p + body)[: len(p + body) * 3 // 4] for p, body in FORMATS.items() if p not in exact}
     assert not missed({f"using {token}": f"using {p}{MASK}" for p, token in cut.items()})
-
-
-# Texts that contain a secret at `{}`.
-ASSIGNMENTS = (
-    "TOKEN={}",
-    "GITHUB_TOKEN={} make release",
-    "export DB_PASSWORD={}",
-    "export DB_PASSWORD='{}' && run",
-    'DB_PASSWORD="{}"',
-    "env A=1 API_KEY={} B=2 ./run",
-    "docker run -e POSTGRES_PASSWORD={} -d postgres",
-    "docker run -e 'POSTGRES_PASSWORD={}' postgres",
-    'docker build --build-arg "NPM_TOKEN={}" .',
-    "kubectl create secret generic x --from-literal=password={}",
-    "set -a; SECRET_KEY={}; set +a",
-    "MY_APIKEY={}",
-    "RSA_PRIVATE_KEY={}",
-    "AWS_SECRET_ACCESS_KEY={}",
-    "GOOGLE_CREDENTIALS={}",
-    "MYSQL_PWD={} mysqldump x",
-    "DB_PASS={}",
-    "SSH_PASSPHRASE={}",
-    "PGPASSWORD={} psql -h db",
-    "aws_secret_access_key = {}",
-    "password={}",
-    "host=db user=bob password={} sslmode=require",
-    "Server=db;Password={};Database=x",
-    "DefaultEndpointsProtocol=https;AccountName=x;AccountKey={};EndpointSuffix=core.windows.net",
-    "Endpoint=sb://x/;SharedAccessKeyName=root;SharedAccessKey={}",
-    "spring.datasource.password={}",
-    "//registry.npmjs.org/:_authToken={}",
-    "https://example.com/cb?access_token={}&state=1",
-    "https://example.com/cb?state=1&client_secret={}",
-    "https://example.com/login?next=%2Fcb%3Faccess_token%3D{}%26state%3D1",
-    "https://example.com/login?next=%2Fcb%3Fstate%3D1%26token%3d{}",
-    "DB_PASSWORD: {}",
-    "password: {}",
-    "  password: {}  # of the staging database",
-    "- api_key: {}",
-    "    client_secret: '{}'",
-    'db:\n  user: bob\n  password: "{}"\n',
-    "token: {}\n",
-    '{{"password": "{}"}}',
-    '{{"user": "bob", "access_token":"{}", "n": 1}}',
-    '{{"SecretAccessKey": "{}", "SessionToken": "{}"}}',
-    "{{'token': '{}'}}",
-    '"{{\\"password\\": \\"{}\\"}}"',
-    'config["password"] = "{}"',
-    'password = "{}"',
-    'API_KEY = "{}"',
-    "secret = '{}'",
-    'auth => "x", password => "{}"',
-    "2026-06-21 10:00:00 DEBUG connecting, password={} tries=3",
-    "2026-06-21 10:00:00 DEBUG api_key: {} tries: 3",
-    "login --password {} --user bob",
-    "login --password={} --user bob",
-    "login --password '{}'",
-    "login -password {}",
-    "deploy --token {}",
-    "deploy --api-key {} --region eu",
-    "deploy --client-secret={}",
-    "mysql -u root -p{} shop",
-    "mysqldump -p'{}' shop",
-    "mariadb-dump -ubob -p{} shop",
-    "sshpass -p {} ssh bob@host",
-    "docker login -u bob -p {} registry.example.com",
-    "curl -u bob:{} https://example.com",
-    "curl -s --user 'bob:{}' https://example.com",
-    "redis-cli -h db -a {} ping",
-    "curl -fsSu bob:{} https://example.com",
-    "curl --oauth2-bearer {} https://example.com",
-    "openssl rsa -in k.pem -passin pass:{}",
-    "openssl enc -aes-256-cbc -k {} -in a -out b",
-    "zip -r -P {} a.zip src",
-    "unzip -P {} a.zip",
-    "7z a -p{} a.7z src",
-    "keytool -list -keystore a.jks -storepass {} -v",
-    "ssh-keygen -t ed25519 -N {} -f id",
-    "ldapsearch -x -D cn=admin -w {} -b dc=example",
-    "smbclient //nas/share -U bob%{}",
-    "SECRET_KEY_BASE={} rails server",
-    "ADMIN_PASS={}",
-    "export ROOT_PW={}",
-    "Server=db;Uid=bob;Pwd={};Database=x",
-    "machine example.com login bob password {}",
-    "machine example.com login bob account x password {} machine other.com",
-    "machine example.com\n  login bob\n  password {}\n\nmachine other.com\n",
-    "machine example.com\n\tpassword {}\n\tlogin bob\n",
-    "login bob\npassword {}\n",
-    "default login anonymous password {}",
-    "echo 'machine example.com login bob password {}' > ~/.netrc",
-    "echo machine example.com login bob password {}; make",
-    "printf 'machine example.com\\nlogin bob\\npassword {}\\n' > ~/.netrc",
-    'machine example.com login bob password "{}"',
-    "aws configure set aws_secret_access_key {}",
-    "aws configure set aws_secret_access_key '{}' --profile ci && make",
-    "aws --profile ci configure set profile.ci.aws_session_token {}",
-    "npm config set --global //registry.npmjs.org/:_authToken {}",
-    "kubectl config set users.bob.password {}",
-    "curl -H 'Authorization: Bearer {}' https://example.com",
-    'curl -H "authorization: token {}" https://example.com',
-    "Authorization: Basic {}",
-    '{{"Authorization": "Bearer {}"}}',
-    "> Proxy-Authorization: Basic {}",
-    "X-Api-Key: {}",
-    "curl -H 'X-API-Key: {}' https://example.com",
-    'headers = {{"x-api-key": "{}"}}',
-    "PRIVATE-TOKEN: {}",
-    "Authorization: Bot {}",
-    "sqlcmd -S db -U sa -P {} -Q 'select 1'",
-    "mc alias set minio https://s3.example.org ACCESSKEY {}",
-    "az login --service-principal -u app -p {} --tenant x",
-    "snyk auth {}",
-    "nuget setApiKey {} -Source x",
-    "htpasswd -b .htpasswd bob {}",
-    "htpasswd -nbB bob {}",
-    "npm_config__auth={} npm ci",
-    "//registry.example.org/:_auth={}",
-    "Cookie: session={}; theme=dark",
-    "< Set-Cookie: sid={}; Path=/; HttpOnly",
-    '{{"Cookie": "sessionid={}"}}',
-    "curl -b 'session={}; x=1' https://x",
-    "curl -s --cookie sid={} https://x",
-    "curl -sSLb sid={} https://x",
-    "https://bob:{}@example.com/x.git",
-    "postgres://bob:{}@db:5432/shop?sslmode=require",
-    "redis://:{}@cache:6379/0",
-    "mongodb+srv://bob:{}@a.example.com,b.example.com/x",
-    "fatal: unable to access 'https://bob:{}@example.com/x.git/': 403",
-)
 
 
 @pytest.mark.parametrize("secret", ["hunter2", "a1B2-c3D4_e5F6", HEX * 2])
@@ -348,6 +224,19 @@ def test_a_password_that_is_written_in_a_sentence_is_masked() -> None:
     assert redact("The password is hunter2.") == f"The password is {MASK}."
     assert redact("your passphrase was: aB3dE6gH") == f"your passphrase was: {MASK}"
     assert redact("The password is 'swordfish'") == f"The password is '{MASK}'"
+
+
+def test_a_password_that_a_database_prints_at_its_first_start_is_masked() -> None:
+    """MySQL writes the password behind the name of the account."""
+    text = "[Note] A temporary password is generated for root@localhost: "
+    assert redact(f"{text}aB3#dE6!gH") == f"{text}{MASK}"
+
+
+def test_credentials_of_a_docker_registry_are_masked() -> None:
+    """The file `config.json` has them in base64, under a name that other files use for other things."""
+    encoded = b64encode(b"bob:correct-horse-1").decode()
+    shown = f'{{"auths": {{"registry.example.org": {{"auth": "{MASK}"}}}}}}'
+    assert redact(shown.replace(MASK, encoded)) == shown
 
 
 def test_user_of_a_url_is_masked_when_it_looks_like_a_token() -> None:

@@ -507,4 +507,5 @@ _RULES: tuple[tuple[tuple[str, ...], str, Callable[[Match[str]], str]], ...] = (
     (patterns.NAME_SIGNS, patterns.OPTION, _mask_argument),
     (("config",), patterns.CONFIGURED, _mask_argument),
     (patterns.SAID_SIGNS, patterns.SAID, _mask_said),
+    (patterns.SQL_SIGNS, patterns.SQL, _mask_value),
 )

@@ -53,6 +53,9 @@ FORMATS = (
     r"(secret_)[A-Za-z0-9]{43}(?![A-Za-z0-9])",  # Notion
     r"(EAA)[A-Za-z0-9_-]{57,}(?![A-Za-z0-9+/=])",  # Facebook, Square
     r"(sq0[a-z]{3}-)[\w-]{22,}",
+    r"(sq[uap]_)[0-9a-f]{40}(?![A-Za-z0-9])",  # SonarQube
+    r"(GR1348941)[\w-]{10,}",  # GitLab: registration of a runner
+    r"(AKCp)[A-Za-z0-9]{65,}",  # Artifactory
     r"(key-)[0-9a-f]{32}(?![A-Za-z0-9])",  # Mailgun
     r"(AGE-SECRET-KEY-1)[A-Z0-9]{20,}",
     # JSON Web Tokens. Two parts are enough, because a text that begins in the middle of a token lacks the first part.
@@ -64,7 +67,7 @@ TOKEN = r"(?a)(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=/bot))(?
 DISCORD_SIGNS = ("MD", "MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT")
 TOKEN_SIGNS = (
     *DISCORD_SIGNS,
-    *("telegram.org/", "oy2", "secret_", "EAA", "sq0", "key-"),
+    *("telegram.org/", "oy2", "secret_", "EAA", "sq0", "key-", "squ_", "sqp_", "sqa_", "GR1348941", "AKCp"),
     *("gho_", "ghp_", "ghr_", "ghs_", "ghu_", "github_pat_", "glpat-", "glptt-", "gldt-", "glrt-", "glcbt-", "AKIA"),
     *("glsoat-", "glft-", "glimt-", "glagent-", "gloas-", "glffct-", "AQ.Ab8", "nvapi-", "xai-", "pplx-", "tvly-"),
     *("r8_", "e2b_", "rpa_", "rubygems_", "lin_api_", "ntn_", "sbp_", "napi_", "bkua_", "vcp_", "shpat_", "shpca_"),
@@ -115,8 +118,17 @@ VALUE = (
 )
 _SAID_NAMES = ("password", "passphrase", "passcode", "api key", "secret key")
 # Sentences that state a password. The signs name the password too: " was" alone is in most sentences about a task.
-SAID = rf"""(?ai)(?<![\w-])(?:{"|".join(_SAID_NAMES)}) (?P<sign>(?:is|was):? ++)`?{VALUE}"""
+SAID = (
+    rf"""(?ai)(?<![\w-])(?:{"|".join(_SAID_NAMES)}) """
+    rf"""(?P<sign>(?:is|was):? ++(?:generated for [^\s:]++: ++)?)`?{VALUE}"""
+)
 SAID_SIGNS = tuple(f"{name} {verb}" for name in _SAID_NAMES for verb in ("is", "was"))
+# A password in a statement of SQL.
+SQL = (
+    r"""(?ai)(?<![\w-])(?:(?:user|role|to|exists) [\w"'`@%.-]++ (?:identified (?:with [\w'"`]++ )?by|password)"""
+    rf"""|(?:with|login|encrypted) password) (?=["']){VALUE}"""
+)
+SQL_SIGNS = ("identified ", "password '", 'password "')
 # The value ends at the last @, because people forget to escape an @ in a password.
 URL = r"""://[^\s/?#:@"'<>]*+:(?P<word>[^\s/?#"'<>,]+)@(?!sha256:)"""
 # A user name in a URL that looks like a token, such as the key of a Sentry DSN.
@@ -131,7 +143,8 @@ COOKIE_WORDS = frozenset(("path", "domain", "expires", "max-age", "samesite", "v
 COOKIE_NAMES = ("sess", "sid", "auth", "token", "login", "csrf", "xsrf", "jwt", "remember")
 HEADER = (
     r"""(?ai)(?:(?P<auth>authorization)|x-(?:api-key|auth-token|goog-api-key|vault-token)|private-token)"""
-    r"""\\*+["']?[ \t]*+[:=][ \t]*+\\*+["']?(?P<scheme>(?:bearer|basic|token|bot) ++)?(?P<word>[^\s"'\\,;\]]++)"""
+    r"""\\*+["']?[ \t]*+[:=][ \t]*+\\*+["']?(?P<scheme>(?:bearer|basic|token|bot|api-?key|key|ssws) ++)?"""
+    r"""(?P<word>[^\s"'\\,;\]]++)"""
 )
 BEARER = r"(?ai)(?<![\w-])bearer ++(?=[a-z._~+/-]{0,40}\d)(?P<word>[\w.~+/=-]{20,})"
 # Signatures in URLs (AWS, Google, Azure and similar), which give access to every reader of the URL until it expires,
@@ -178,6 +191,20 @@ PROGRAMS = (
     ("ssh-keygen", r"ssh-keygen [^\n|;&]*+", r" -[NP] "),
     ("ldap", r"(?<![\w.-])ldap(?:search|add|modify|delete|passwd|whoami) [^\n|;&]*+", r" -w "),
     ("sqlcmd", r"(?<![\w.-])sqlcmd [^\n|;&]*+", r" -P ?"),
+    ("bcp", r"(?<![\w.-])bcp [^\n|;&]*+", r" -P ?"),
+    ("mongo", r"(?<![\w.-])mongo(?:sh|dump|restore|import|export)? [^\n|;&]*+", r" -p (?!\d+:)"),
+    ("mysqladmin", r"(?<![\w.-])mysqladmin [^\n|;&]*+", r" password "),
+    ("twine upload", r"(?<![\w.-])twine upload [^\n|;&]*+", r" -p "),
+    ("ipmitool", r"(?<![\w.-])ipmitool [^\n|;&]*+", r" -P "),
+    ("lftp", r"(?<![\w.-])lftp [^\n|;&]*+", r" -u [^\s,]++,"),
+    ("nmcli", r"(?<![\w.-])nmcli [^\n|;&]*+", r" password "),
+    ("freerdp", r"freerdp [^\n|;&]*+", r" /p:"),
+    ("ngrok", r"(?<![\w.-])ngrok [^\n|;&]*+", r"(?<=authtoken) (?!-)"),
+    (
+        "mc config",
+        r"(?<![\w.-])mc config host add [^\n|;&]*+",
+        r"(?<=mc config host add) (?:[^\s|;&]++ ){3}",
+    ),
     ("mc alias", r"(?<![\w.-])mc alias set [^\n|;&]*+", r"(?<=mc alias set) (?:[^\s|;&]++ ){3}"),
     ("snyk auth", r"(?<![\w.-])snyk auth [^\n|;&]*+", r"(?<=snyk auth) (?!-)"),
     ("nuget", r"(?<![\w.-])nuget set[aA]pi[kK]ey [^\n|;&]*+", r"(?<=[kK]ey) (?!-)"),
@@ -192,9 +219,13 @@ PROGRAMS = (
 # --- names: a value assigned to them is a secret if it looks like one ------------------------
 
 _KEY = (
-    r"(?P<key>token|secret|passw(?:or)?d|passphrase|(?:api|access|private|secret|account|master|encryption|signing)[_-]?key|credentials"
-    r"|secret_key_base|(?<=;)pwd|(?<=; )pwd|(?<![A-Za-z0-9])_auth"
-    r"|(?:db|database|smtp|mail|ftp|ldap|bind|redis|mysql|postgres|mongo|proxy|ssh|sudo|root|admin|user)_(?:pass|pwd?))"
+    r"(?P<key>token|secret|passw(?:or)?d|passphrase|credentials|(?:api|access|private|secret|account|master|encryption"
+    r"|signing|subscription|functions|admin|app)[_-]?key"
+    r"|secret_key_base|(?<=;)pwd|(?<=; )pwd|(?<![A-Za-z0-9])_auth|(?<![A-Za-z0-9])psk"
+    # The credentials of a registry in Docker's `config.json`: other files have the name `auth` for other things.
+    r"""|(?<=["'])auth(?=\\*+["'][ \t]*+:[ \t]*+\\*+["'][A-Za-z0-9+/]{12,}+={0,2}\\*+["'])"""
+    r"|(?:db|database|smtp|mail|ftp|ldap|bind|redis|mysql|postgres|mongo|proxy|ssh|sudo|root|admin|user|become)"
+    r"_(?:pass|pwd?))"
 )
 # The part of a name before the key word.
 LEAD = r"[\w.-]{0,60}?"
@@ -216,10 +247,13 @@ CONFIGURED = (
     rf"""(?ai)(?<![\w-])config(?:ure)?[ :]set (?:-[\w=./-]++ ){{0,3}}["']?(?P<name>[\w./:@-]{{0,80}}?{_KEY})["']?"""
     rf"""(?P<sign>[ \t]++){VALUE}"""
 )
-NAME_SIGNS = ("token", "secret", "passw", "passphrase", "key", "credentials", "_pass", "_pw", ";pwd", "; pwd", "_auth")
+NAME_SIGNS = (
+    *("token", "secret", "passw", "passphrase", "key", "credentials", "_pass", "_pw", ";pwd", "; pwd", "_auth"),
+    *("psk", '"auth', "'auth"),
+)
 
 # Names that are common in code and prose. A value that is assigned to such a name is often no secret.
-VAGUE = frozenset(("token", "secret", "credentials"))
+VAGUE = frozenset(("token", "secret", "credentials", "auth"))
 # Names of tokens that are no secrets: tokens of lexers, of language models and of pages of results.
 OTHER_TOKENS = (
     r"(?:^|[^A-Za-z]|(?<=[a-z])(?=[A-Z]))(?i:next|prev|page|starting|continuation|resume|sync|cancellation|start|stop"
