@@ -27,7 +27,7 @@ def act(given: Given) -> int:
         print_json({"findings": [each.__dict__ for each in found]})
     else:
         rows = [(each.of, each.what, _WORDS[each.works], each.why) for each in found]
-        print("\n".join(table(("OF", "PATH", "", "WHY"), rows, may_go=())))
+        print("\n".join(table(("OF", "CHECK", "", "WHY"), rows, may_go=())))
         for each in found:
             if each.hint and each.works is not True:
                 print(f"hint: {each.of} {each.what}: {each.hint}")
