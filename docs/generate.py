@@ -186,7 +186,7 @@ def mcp_page() -> str:
 
 SETTINGS_EXAMPLE = """\
 [agents]
-at_once = 3                         # agents of one model at once; the others wait in order
+at_once = 3                         # three agents of one model run at once; the others wait in order
 budget_usd = 2.50
 idle_timeout = "15m"
 fallback = ["sonnet", "codex:gpt-5"]
@@ -221,29 +221,31 @@ question = { when = { type = "ask" }, text = "question" }
 
 
 SETTINGS_INTRODUCTION = """\
-Your settings are in `$XDG_CONFIG_HOME/outlive/config.toml`, or `~/.config/outlive/config.toml` if that variable
-is not set. The file is TOML, and need not exist. An unknown key or a wrong value is an error, which names the key
-and its line. `outlive doctor` checks the file.
+Your settings are in `$XDG_CONFIG_HOME/outlive/config.toml`, or `~/.config/outlive/config.toml` if the variable
+`XDG_CONFIG_HOME` is not set. The file is in TOML format. If there is no file, the defaults apply. If a key is
+unknown or a value is wrong, Outlive refuses the file, and the error names the key and its line. `outlive doctor`
+checks the file.
 """
 SETTINGS_RULES = """\
-## Which file is refused
+## Which settings file does Outlive refuse?
 
-| the file | what to do |
+| case | what to do |
 |---|---|
-| can be written by others or by your group, or its directory can | `chmod go-w` |
-| belongs to another user than you or root, or its directory does | `chown` |
-| lies in the git worktree that the task works in, also through a link | move it: no repository configures Outlive |
-| is larger than 1 MiB, no regular file or not UTF-8 | correct it |
+| your group or other users can write the file or its directory | run `chmod go-w` on it |
+| the file or its directory belongs neither to you nor to root | run `chown` on it |
+| the file, or a link on the way to it, is in the task's git worktree | move it, because no repository may configure Outlive |
+| the file is larger than 1 MiB, is not a regular file, or is not UTF-8 | correct the file |
 
-## Which model runs
+## Which model runs?
 
 | question | answer |
 |---|---|
-| which source decides | the first that names a client or a model: option, project, category, the client's default |
-| a model without a client | is one of its table's client, else of the default client; as an option, of the chosen one |
-| a model of another client than the chosen one | is passed over |
-| `unstable` in a category or a project | is about that table's own model only |
-| which fallback holds | the first of the option, the project, the category and `[agents]` that has one, even if empty |
+| Which source decides? | The first that names a client or a model: option, project, category, the client's default |
+| Which client does a model of a table have? | The client that its name gives, else the table's, else the default client |
+| Which client does a model of an option have? | The client that its name gives, else the chosen client |
+| What if a model belongs to a client that is not chosen? | Outlive ignores this model, and asks the next source |
+| Which model does `unstable` of a category or project concern? | Only the `model` of the same table |
+| Which fallback is used? | The first that is set: option, project, category, `[agents]`. An empty list counts as set |
 """
 
 

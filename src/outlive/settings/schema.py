@@ -1,6 +1,6 @@
 """Every key of the user's settings file: its type, range, default and meaning.
 
-`read_settings` accepts what is listed here and nothing else, and the page docs/reference/settings.md is made from it.
+`read_settings` refuses every key that is not listed here. `make docs` writes docs/reference/settings.md from this list.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ MOST = 1 << 53  # a larger number is not exact in JSON
 
 
 class Key(Value):
-    """One key: what its value may be, and what it means."""
+    """One key: its name, the values that it may have, and its meaning."""
 
     name: str
     kind: Kind
     help: str
     default: object = None
-    """The value that a missing key stands for. None if it then says nothing."""
+    """The value that applies if the key is missing, or None if the key has no default."""
     choices: tuple[str, ...] = ()
-    """The values of a key of the kind `choice`. For a `template`, what must be in one of its texts."""
+    """The values that a key of the kind `choice` may have. For a `template`, the parts that one text must contain."""
 
 
 class Table(Value):
@@ -38,9 +38,9 @@ class Table(Value):
     help: str
     keys: tuple[Key, ...]
     entry: str | None = None
-    """For a table of named tables: what to write for the name in the documentation."""
+    """For a table of named tables: the placeholder for the name in the documentation."""
     names: tuple[str, ...] = ()
-    """The only names that its tables may have. Empty if they are free."""
+    """The names that the named tables may have. Empty if every name is allowed."""
     tables: tuple[Table, ...] = ()
 
 
@@ -57,11 +57,19 @@ KIND_TEXTS: dict[Kind, str] = {
     "conditions": "table of texts, numbers, or true or false",
 }
 
-_FALLBACK = "Models to try in this order if the chosen one is unavailable, each as `MODEL` or `CLIENT:MODEL`."
+_FALLBACK = (
+    "The models to try, in this order, if the chosen model is unavailable. Write a model as `MODEL` or `CLIENT:MODEL`."
+)
 _LIMITS = (
-    Key(name="budget_usd", kind="money", help="The cost in US dollars at which an agent is ended."),
-    Key(name="max_tokens", kind="whole", help="The number of tokens at which an agent is ended."),
-    Key(name="max_turns", kind="whole", help="The number of turns at which an agent is ended."),
+    Key(
+        name="budget_usd",
+        kind="money",
+        help="The highest cost of an agent in US dollars. Above it, the agent is ended.",
+    ),
+    Key(
+        name="max_tokens", kind="whole", help="The highest number of tokens of an agent. Above it, the agent is ended."
+    ),
+    Key(name="max_turns", kind="whole", help="The highest number of turns of an agent. Above it, the agent is ended."),
 )
 _CHOICE = (
     Key(name="client", kind="text", help="The client to start."),
@@ -70,7 +78,10 @@ _CHOICE = (
         name="unstable",
         kind="yes_no",
         default=False,
-        help="Whether this table's own `model` is unstable. It says nothing about another model that runs instead.",
+        help=(
+            "Whether the `model` of this table is unstable. An unstable model is ended earlier if it makes no progress."
+            " The key does not concern another model that runs instead."
+        ),
     ),
     Key(name="fallback", kind="texts", help=_FALLBACK),
 )
@@ -80,133 +91,158 @@ LINES = Table(
     entry="SIGN",
     names=("answer", "text", "tool", "result", "usage", "error", "question"),
     help=(
-        "What a line of the program's output means: the final `answer`, `text`, a `tool` call, the `result` of a tool, "
+        "One table per kind of output line: the final `answer`, `text`, a `tool` call, the `result` of a tool, "
         f"`usage`, an `error` or a `question`. {_PATH}"
     ),
     keys=(
-        Key(name="when", kind="conditions", help="Fields that must have these values."),
+        Key(
+            name="when",
+            kind="conditions",
+            help="The fields that a line of this kind has, each with its value.",
+        ),
         Key(name="text", kind="text", help="The field with the text."),
         Key(name="name", kind="text", help="The field with the name of the tool."),
-        Key(name="input", kind="text", help="The field with the tool's input, or with the input tokens."),
+        Key(
+            name="input",
+            kind="text",
+            help="In `tool`: the field with the tool's input. In `usage`: the field with the number of input tokens.",
+        ),
         Key(name="id", kind="text", help="The field with the id of the tool call."),
-        Key(name="output", kind="text", help="The field with the output tokens."),
+        Key(name="output", kind="text", help="The field with the number of output tokens."),
         Key(name="cost", kind="text", help="The field with the cost in US dollars."),
         Key(
             name="total",
             kind="yes_no",
             default=False,
-            help="Whether tokens and cost are those of the whole run, not of one line.",
+            help="Whether the tokens and the cost in a line are those of the whole run so far.",
         ),
     ),
 )
 DESCRIBED_ONLY = ("prompt", "model_arguments", "resume", "session", "lines")
-"""The keys of clients that have no adapter of their own."""
+"""The keys that only clients without an adapter in Outlive may have."""
 CLIENTS = Table(
     name="clients",
     entry="NAME",
     help=(
-        "One table per client. Any name that is not a client of Outlive describes a program that prints JSON Lines; it "
-        "needs `command`, and only it may have `prompt`, `model_arguments`, `resume`, `session` and `lines`."
+        "One table per client. If Outlive does not know NAME, the table describes a program that prints JSON Lines. "
+        "Such a table must have `command`. Only such a table may have `prompt`, `model_arguments`, `resume`, "
+        "`session` and `lines`."
     ),
     keys=(
         Key(name="command", kind="program", help="The program and its first arguments."),
-        Key(name="arguments", kind="texts", help="Further arguments."),
+        Key(name="arguments", kind="texts", help="Further arguments of the program."),
         Key(name="model", kind="text", help="The client's default model."),
-        Key(name="provider", kind="text", help="The provider of the client's models, whose agents are counted."),
+        Key(
+            name="provider",
+            kind="text",
+            help="The provider of the client's models. `agents.at_once_per_provider` counts the agents of a provider.",
+        ),
         Key(
             name="at_once",
             kind="whole",
-            help="How many agents of each model of this client run at once. Without it, `agents.at_once` holds.",
+            help=(
+                "How many agents of each model of this client run at once. Without this key, `agents.at_once` applies."
+            ),
         ),
         Key(
             name="prompt",
             kind="choice",
             choices=("stdin", "argument"),
             default="stdin",
-            help="Whether the prompt is the program's standard input or its last argument.",
+            help="Whether the program gets the prompt as its standard input or as its last argument.",
         ),
         Key(
             name="model_arguments",
             kind="template",
             choices=("{model}",),
-            help="Arguments that are added if a model is asked for. `{model}` stands for its name.",
+            help="The arguments that are added if a model is chosen. `{model}` stands for the name of the model.",
         ),
         Key(
             name="resume",
             kind="template",
             choices=("{session}",),
-            help="Arguments that resume a session. `{session}` stands for its id. Without it, none can be resumed.",
+            help=(
+                "The arguments that resume a session. `{session}` stands for the id of the session. Without this key, "
+                "no session can be resumed."
+            ),
         ),
-        Key(name="session", kind="text", help=f"The field with the session's id, in any line. {_PATH}"),
+        Key(name="session", kind="text", help=f"The field, in any line, with the id of the session. {_PATH}"),
     ),
     tables=(LINES,),
 )
 MODELS = Table(
     name="models",
     entry='"CLIENT:MODEL"',
-    help='One table per model. `"MODEL"` stands for that model with any client; `"CLIENT:MODEL"` goes before it.',
+    help=(
+        'One table per model. A table `"MODEL"` applies to this model with any client. '
+        'A table `"CLIENT:MODEL"` has precedence over it.'
+    ),
     keys=(
         Key(
             name="unstable",
             kind="yes_no",
-            help="Whether this model is unstable, wherever the choice comes from, so that its silence is cut short.",
+            help=(
+                "Whether this model is unstable, whichever source chose it. An unstable model is ended earlier if it "
+                "makes no progress."
+            ),
         ),
         Key(
             name="at_once",
             kind="whole",
-            help="How many agents of this model run at once. Without it, the client's `at_once` holds.",
+            help="How many agents of this model run at once. Without this key, the `at_once` of the client applies.",
         ),
     ),
 )
 CATEGORIES = Table(
     name="categories",
     entry="NAME",
-    help="One table per category. `outlive agent --category NAME` takes it.",
+    help="One table per category. `outlive agent --category NAME` uses the table of this name.",
     keys=(*_CHOICE, *_LIMITS),
 )
 PROJECTS = Table(
     name="projects",
     entry='"/absolute/path"',
     help=(
-        "One table per directory. It holds for tasks whose project is that directory or lies below it. The longest "
-        "path wins. It goes before the category, and an option goes before it."
+        "One table per directory. The table applies to tasks whose project is this directory or is below it. If "
+        "several tables apply, the one with the longest path is used. The table of a project has precedence over the "
+        "category, and an option has precedence over both."
     ),
     keys=_CHOICE,
 )
 AGENTS = Table(
     name="agents",
-    help="Agent tasks. The limits hold for agents whose command or category names none.",
+    help="Settings of agent tasks. The limits apply if neither the command nor the category sets them.",
     keys=(
         Key(name="client", kind="text", default=AgentSettings.client, help="The client that is started by default."),
         Key(
             name="depth",
             kind="whole",
             default=AgentSettings.depth,
-            help="How deep agents may launch further agents.",
+            help="How many tasks may be nested. No agent is launched from inside this many nested tasks.",
         ),
         Key(
             name="at_once",
             kind="whole",
             default=AgentSettings.at_once,
-            help="How many agents of one model run at once. The others wait in order.",
+            help="How many agents of one model run at once. Further agents wait in the order of their launch.",
         ),
         Key(
             name="at_once_per_provider",
             kind="whole",
             default=AgentSettings.at_once_per_provider,
             help=(
-                "How many agents of all models of one provider run at once. They then begin in the order of their"
-                " launch, whichever model they use."
+                "How many agents of one provider run at once, whichever of its models they use. Further agents wait, "
+                "and begin in the order of their launch."
             ),
         ),
         Key(
             name="most_calls",
             kind="whole",
             default=AgentSettings.most_calls,
-            help="The number of tool calls after which an agent is ended as a runaway.",
+            help="The number of tool calls at which an agent is ended, because it probably repeats itself.",
         ),
         *_LIMITS,
-        Key(name="idle_timeout", kind="duration", help="How long an agent may make no progress before it is ended."),
+        Key(name="idle_timeout", kind="duration", help="The time without progress after which an agent is ended."),
         Key(name="fallback", kind="texts", default=AgentSettings.fallback, help=_FALLBACK),
     ),
     tables=(CLIENTS, MODELS, CATEGORIES, PROJECTS),
