@@ -233,7 +233,7 @@ SETTINGS_RULES = """\
 |---|---|
 | your group or other users can write the file or its directory | run `chmod go-w` on it |
 | the file or its directory belongs neither to you nor to root | run `chown` on it |
-| the file, or a link on the way to it, is in the task's git worktree | move it, because no repository may configure Outlive |
+| the file, or a link on the way to it, is in the task's git worktree | move it: no repository may configure Outlive |
 | the file is larger than 1 MiB, is not a regular file, or is not UTF-8 | correct the file |
 
 ## Which model runs?
@@ -241,8 +241,8 @@ SETTINGS_RULES = """\
 | question | answer |
 |---|---|
 | Which source decides? | The first that names a client or a model: option, project, category, the client's default |
-| Which client does a model of a table have? | The client that its name gives, else the table's, else the default client |
-| Which client does a model of an option have? | The client that its name gives, else the chosen client |
+| Which client does a model of a table have? | The client in its name, else the table's client, else the default client |
+| Which client does a model of an option have? | The client in its name, else the chosen client |
 | What if a model belongs to a client that is not chosen? | Outlive ignores this model, and asks the next source |
 | Which model does `unstable` of a category or project concern? | Only the `model` of the same table |
 | Which fallback is used? | The first that is set: option, project, category, `[agents]`. An empty list counts as set |
