@@ -241,7 +241,7 @@ SETTINGS_RULES = """\
 | question | answer |
 |---|---|
 | Which source decides? | The first that names a client or a model: option, project, category, the client's default |
-| Which client does a model of a table have? | The client in its name, else the table's client, else the default client |
+| Which client does a model of a table have? | The client in its name, else the table's client, else the default one |
 | Which client does a model of an option have? | The client in its name, else the chosen client |
 | What if a model belongs to a client that is not chosen? | Outlive ignores this model, and asks the next source |
 | Which model does `unstable` of a category or project concern? | Only the `model` of the same table |
