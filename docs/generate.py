@@ -97,7 +97,7 @@ def lifecycle_page() -> str:
     lines = [
         "# Life of a task",
         "",
-        "`make docs` makes this page from the table of state changes in `domain/tasks/lifecycle.py`.",
+        "`make docs` writes this page from the table of state changes in `domain/tasks/lifecycle.py`.",
         "",
     ]
     lines += ["```mermaid", "stateDiagram-v2", "    [*] --> queued"]
@@ -105,8 +105,9 @@ def lifecycle_page() -> str:
     lines += [f"    {state} --> [*]" for state in TERMINAL]
     lines += ["```", "", "| from | to |", "|---|---|"]
     lines += [f"| `{before}` | {', '.join(f'`{after}`' for after in afters)} |" for before, afters in MOVES.items()]
-    lines += ["", f"Terminal states, which an attempt never leaves: {', '.join(f'`{state}`' for state in TERMINAL)}."]
-    lines += ["", f"Conditions of a running task, not states: {', '.join(f'`{each}`' for each in CONDITIONS)}."]
+    lines += ["", f"An attempt never leaves these terminal states: {', '.join(f'`{state}`' for state in TERMINAL)}."]
+    conditions = ", ".join(f"`{each}`" for each in CONDITIONS)
+    lines += ["", f"A running task can also have conditions, which are not states: {conditions}."]
     return "\n".join(lines) + "\n"
 
 
