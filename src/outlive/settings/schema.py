@@ -52,7 +52,7 @@ KIND_TEXTS: dict[Kind, str] = {
     "yes_no": "true or false",
     "duration": "duration, such as `90s`, `15m` or `2h`",
     "choice": "",
-    "program": "list of texts; the first is a name on PATH or an absolute path",
+    "program": "list of texts, the first of which is a name on PATH or an absolute path",
     "template": "list of texts",
     "conditions": "table of texts, numbers, or true or false",
 }
