@@ -218,6 +218,25 @@ def test_turn_limit_ends_the_agent(agents: Agents) -> None:
     assert (shown["state"], shown["reason"]) == ("failed", "turn_limit")
 
 
+@pytest.mark.parametrize(
+    ("step", "option", "reason"),
+    [
+        ("cost 0.60", ("--budget", "1.00"), "cost_limit"),
+        ("cost 0.60", ("--max-tokens", "2000"), "token_limit"),
+        ("count 2", ("--max-turns", "3"), "turn_limit"),
+    ],
+)
+def test_limits_hold_for_all_attempts_together(agents: Agents, step: str, option: tuple[str, ...], reason: str) -> None:
+    """What an unavailable model has used counts for the next model too."""
+    steps = ("m1? error Overloaded", "m1? exit 1", "m2? sleep 60", f"again? {step}", "again? sleep 60")
+    shown = agents.ended(step, *steps, options=(*option, "--model", "m1", "--fallback", "m2"))
+    assert [each["reason"] for each in shown["attempts"]] == ["unavailable", reason], shown["attempts"]
+    if reason == "cost_limit":
+        text = agents.bench.run("result", shown["id"]).stdout
+        assert "(Overloaded), $0.60" in text
+        assert "it cost $1.20, and its budget is $1.00" in text
+
+
 def test_silent_client_is_replaced_after_the_idle_timeout(agents: Agents) -> None:
     """Errors and retries of the client are no progress, so the next model is tried.
 

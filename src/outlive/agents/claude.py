@@ -92,10 +92,11 @@ class Claude(Adapter):
             words += ["--model", start.model]
         if start.session is not None:
             words += ["--resume" if start.is_resumed else "--session-id", start.session]
+        # The client counts only this run. The limits hold for all attempts of the task together.
         if request.max_turns is not None:
-            words += ["--max-turns", str(request.max_turns)]
+            words += ["--max-turns", str(max(1, request.max_turns - start.spent_turns))]
         if request.budget_usd is not None:
-            words += ["--max-budget-usd", f"{request.budget_usd:g}"]
+            words += ["--max-budget-usd", f"{max(0.0001, request.budget_usd - start.spent_usd):g}"]
         # The client would try ten times, for three minutes. Outlive takes the next model after two.
         return CommandLine(argv=(*words, *self.extra()), environ={"CLAUDE_CODE_MAX_RETRIES": "2"})
 
