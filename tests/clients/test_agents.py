@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -207,14 +209,28 @@ def test_cancel_leaves_no_process_of_a_running_tool(answering: Rig, tmp_path: Pa
 
 
 def test_agent_goes_on_when_its_launching_session_is_killed(answering: Rig, tmp_path: Path) -> None:
-    """The launcher is killed with its process group, and the agent answers later."""
-    rig, go = prepare(answering), tmp_path / "go"
+    """The process that launched the agent is killed with its process group, and the agent answers later."""
+    rig, go, printed = prepare(answering), tmp_path / "go", tmp_path / "id"
     rig.model.answer = lambda asked: (
         [Say("late answer")] if asked.results else [rig.shell(f"until [ -e {go} ]; do sleep 0.2; done")]
     )
-    task = launch(rig, "do it")
+    words = rig.bench.command("agent", "--model", FIRST[rig.name], "--", "do it")
+    parent = subprocess.Popen(
+        ["sh", "-c", f'"$@" > {printed}; sleep 600', "sh", *words],
+        env=rig.bench.env,
+        cwd=rig.bench.project,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        task = wait_until(lambda: printed.exists() and printed.read_text().strip(), "the id of the task")
+        wait_until(lambda: rig.model.asked, "the first request")
+    finally:
+        os.killpg(parent.pid, signal.SIGKILL)
+        parent.wait()
     go.touch()
-    assert ended(rig, task)["agent"]["answer"] == "late answer"
+    shown = ended(rig, str(task))
+    assert (shown["state"], shown["agent"]["answer"]) == ("succeeded", "late answer"), shown["agent"]
 
 
 def processes_of(task: str) -> list[int]:
