@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -263,6 +264,38 @@ def test_turn_of_codex_without_a_message_is_no_answer() -> None:
     """Codex may complete a turn after a tool call, without a last message."""
     printed = b"".join(line for line in stream("codex", "tool_call").splitlines(True) if b"agent_message" not in line)
     assert read("codex", printed).result("exit code 0").agent_class == "broken"
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "agent_class"),
+    [
+        (
+            {"error": {"message": "Unknown parameter: 'timeout'.", "type": "invalid_request_error"}},
+            "Unknown parameter: 'timeout'.",
+            "refused",
+        ),
+        (
+            {"error": {"message": "The prompt is too long.", "type": "invalid_request_error"}},
+            "The prompt is too long.",
+            "stopped",
+        ),
+        (
+            {"detail": "The 'x' model is not supported when using Codex with a ChatGPT account."},
+            "The 'x' model is not supported when using Codex with a ChatGPT account.",
+            "refused",
+        ),
+        (
+            {"error": {"message": "The server timed out.", "type": "server_error"}},
+            "The server timed out.",
+            "unavailable",
+        ),
+    ],
+)
+def test_body_of_a_response_tells_codex_why_it_failed(body: object, message: str, agent_class: str) -> None:
+    """A bad request is refused whatever words are in it, so that no other model is asked the same."""
+    line = {"type": "turn.failed", "error": {"message": json.dumps(body)}}
+    result = read("codex", json.dumps(line).encode() + b"\n").result("exit code 1")
+    assert (result.agent_class, result.error) == (agent_class, message)
 
 
 def test_model_of_gemini_is_the_one_that_answered() -> None:
