@@ -109,7 +109,7 @@ class Claude(Adapter):
             yield from self._assistant(line)
         elif kind == "user":
             yield from self._user(line)
-        elif kind == "tool_progress":
+        elif kind == "tool_progress" and line.get("heartbeat") is not True:  # heartbeats come for a hung tool too
             yield Event(kind="progress")
         elif kind == "result":
             yield from self._result(line)

@@ -220,6 +220,18 @@ def test_silent_retries_are_no_progress(client: str, case: str) -> None:
     assert reader.result("signal 15").agent_class == "unavailable"
 
 
+def test_heartbeat_of_a_tool_is_no_progress() -> None:
+    """Claude Code sends it every 30 s for any tool, so a tool that hangs would never reach the limit for tools."""
+    part = {"type": "tool_use", "id": "t", "name": "mcp__slow", "input": {}}
+    call = {"type": "assistant", "message": {"id": "m", "content": [part]}, "parent_tool_use_id": None}
+    reader = new_reader("claude")
+    reader.feed(json.dumps(call).encode() + b"\n")
+    before = reader.progress
+    beat = {"type": "tool_progress", "tool_use_id": "t", "elapsed_time_seconds": 30, "heartbeat": True}
+    reader.feed((json.dumps(beat).encode() + b"\n") * 3)
+    assert (reader.progress, bool(reader.open_calls)) == (before, True)
+
+
 def test_first_end_of_claude_is_not_the_last_while_a_command_runs() -> None:
     """The client waits for its commands in the background, and the last end has the answer."""
     lines = stream("claude", "background").splitlines(keepends=True)
