@@ -47,6 +47,19 @@ QUESTIONS = {
             ]
         },
     ),
+    "codex": Use(
+        "request_user_input",
+        {
+            "questions": [
+                {
+                    "id": "branch",
+                    "question": "Which branch?",
+                    "header": "Branch",
+                    "options": [{"label": "a", "description": "a"}, {"label": "b", "description": "b"}],
+                }
+            ]
+        },
+    ),
     "gemini": Use("ask_user", {"questions": [{"question": "Which branch?", "header": "Branch", "type": "text"}]}),
     "opencode": Use(
         "question",
@@ -140,8 +153,6 @@ def test_refused_request_is_not_tried_again(answering: Rig) -> None:
 
 def test_question_ends_the_run_and_is_answered_by_resuming(answering: Rig) -> None:
     """The question is on record, and the answer goes into the same session."""
-    if answering.name not in QUESTIONS:
-        pytest.skip("this client prints its questions on standard error only, which the recorded streams cover")
     rig = prepare(answering)
 
     def answer(asked: Asked) -> list[Reply]:
