@@ -466,6 +466,22 @@ def test_wrong_use_starts_nothing(agents: Agents, words: tuple[str, ...], fact: 
     assert agents.bench.json("list", "--all")["tasks"] == []
 
 
+@pytest.mark.parametrize("client", ["codex", "gemini", "silent"])
+@pytest.mark.parametrize("limit", ["--budget", "--max-tokens"])
+def test_limit_that_a_client_cannot_keep_is_refused(agents: Agents, client: str, limit: str) -> None:
+    """The client does not tell what it uses, or only at its end. A limit on the turns always holds."""
+    program = f'[agents.clients.{client}]\ncommand = ["sh"]\n'
+    lines = '[agents.clients.silent.lines]\nanswer = { when = { type = "result" }, text = "result" }\n'
+    agents.configure(more=program + (lines if client == "silent" else ""))
+    for words in (("--client", client), ("--fallback", f"{client}:m2")):
+        done = agents.bench.run("agent", *words, limit, "9", "--", "answer x")
+        assert done.returncode == 2, done.stdout
+        assert f"the client {client} does not tell" in done.stderr
+        assert "--max-turns" in done.stderr
+    assert agents.bench.json("list", "--all")["tasks"] == []
+    agents.bench.ok("agent", "--fallback", f"{client}:m2", "--max-turns", "9", "--", "answer x")
+
+
 def test_same_key_is_the_same_agent_and_another_prompt_is_refused(agents: Agents) -> None:
     """The prompt is a part of what a key stands for.
 

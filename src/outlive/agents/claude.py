@@ -60,6 +60,7 @@ class Claude(Adapter):
     provider = "anthropic"
     patience = Patience(idle_s=420.0)
     reports_cost = True
+    reports_tokens = True
     has_session_cost = True
     assigns_session = True
     session_variables = (

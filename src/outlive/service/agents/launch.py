@@ -296,7 +296,12 @@ def _check_clients(agent: AgentRequest, request: Request, prompt: str) -> None:
         if agent.budget_usd is not None and not adapter.reports_cost:
             raise UserError(
                 f"the client {one.client} does not tell what a run costs, so a budget cannot be kept",
-                "give --max-tokens or --max-turns instead of --budget",
+                "give --max-turns instead of --budget",
+            )
+        if agent.max_tokens is not None and not adapter.reports_tokens:
+            raise UserError(
+                f"the client {one.client} does not tell its tokens before it ends, so their limit cannot be kept",
+                "give --max-turns instead of --max-tokens",
             )
         if agent.resume is not None and not adapter.can_resume:
             raise UserError(f"the client {one.client} cannot continue a session", "leave out --resume")
