@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -179,6 +180,33 @@ def test_runaway_is_ended_and_leaves_no_process(answering: Rig) -> None:
     else:
         assert (shown["state"], shown["reason"]) == ("failed", "runaway"), shown["agent"]
     assert shown["left_running"] == []
+
+
+def test_turn_limit_ends_the_agent(answering: Rig) -> None:
+    """The limit holds for every client, also for one that keeps it itself."""
+    rig, numbers = prepare(answering), count()
+    rig.model.answer = lambda _: [rig.shell(f"echo {next(numbers)}; sleep 0.5")]
+    shown = ended(rig, launch(rig, "do it", "--max-turns", "3"))
+    assert (shown["state"], shown["reason"], shown["agent"]["class"]) == ("failed", "turn_limit", "stopped"), shown
+    assert next(numbers) <= 6
+    assert shown["left_running"] == []
+
+
+def test_budget_ends_the_agent(answering: Rig) -> None:
+    """The limit holds where the client tells what a run costs, and is refused elsewhere."""
+    rig, numbers = prepare(answering), count()
+    rig.model.answer = lambda _: [rig.shell(f"echo {next(numbers)}; sleep 0.5")]
+    words = ("agent", "--model", FIRST[rig.name], "--budget", "0.0005", "--timeout", "60s", "--", "do it")
+    if rig.name in ("codex", "gemini"):
+        assert "does not tell what a run costs" in rig.bench.run(*words).stderr
+        return
+    if rig.name == "opencode":  # it knows no price of this model
+        file = rig.home / ".config/opencode/opencode.json"
+        price = '"name": "Scripted", "cost": {"input": 10, "output": 20}'
+        file.write_text(file.read_text().replace('"name": "Scripted"', price))
+    shown = ended(rig, rig.bench.ok(*words))
+    assert (shown["state"], shown["reason"]) == ("failed", "cost_limit"), shown
+    assert 0.0005 <= shown["agent"]["cost_usd"] < 0.002
 
 
 def test_killed_client_continues_in_its_session(answering: Rig, tmp_path: Path) -> None:

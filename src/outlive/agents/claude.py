@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from outlive.domain.agents.request import AgentRequest, AgentStart
-    from outlive.domain.agents.result import AgentClass
+    from outlive.domain.agents.result import AgentClass, Limit
 
 # These tools keep a run open, or wait for a person. The question tool is off in this mode anyway.
 _TOOLS_OFF = "AskUserQuestion,ScheduleWakeup,CronCreate,EnterPlanMode,ExitPlanMode"
@@ -38,6 +38,13 @@ _CLASSES: dict[str, AgentClass] = {
     "server_error": "unavailable",
     "overloaded": "unavailable",
     "max_output_tokens": "stopped",
+}
+# What the client says when it has reached a limit of its own command line.
+_LIMITS: dict[str, Limit] = {
+    "error_max_turns": "turn_limit",
+    "max_turns": "turn_limit",
+    "error_max_budget_usd": "cost_limit",
+    "budget_exhausted": "cost_limit",
 }
 _UNKNOWN_SESSION = "No conversation found"
 _ENDINGS: dict[str, AgentClass] = {
@@ -207,6 +214,7 @@ class Claude(Adapter):
         yield Event(
             kind="final",
             agent_class=self._class_of_end(subtype, why, line),
+            limit=_LIMITS.get(subtype) or _LIMITS.get(why),
             text=text or "; ".join(errors) or why or subtype or "the client reported an error",
         )
 

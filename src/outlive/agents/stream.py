@@ -211,6 +211,7 @@ class StreamReader:
             asked=self._asked_model,
             session=self.session,
             agent_class=agent_class,
+            limit=None if agent_class != "stopped" or self._final is None else self._final.limit,
             error=None if error is None else error[:_ERROR_LENGTH],
             question=(self._question or self.answer or _UNTOLD) if agent_class == "asked" else None,
             turns=self.turns,

@@ -220,6 +220,17 @@ def test_silent_retries_are_no_progress(client: str, case: str) -> None:
     assert reader.result("signal 15").agent_class == "unavailable"
 
 
+@pytest.mark.parametrize(
+    ("subtype", "limit"),
+    [("error_max_turns", "turn_limit"), ("error_max_budget_usd", "cost_limit"), ("error_during_execution", None)],
+)
+def test_limit_that_claude_itself_has_kept_is_named(subtype: str, limit: str | None) -> None:
+    """Claude Code ends by itself at its limits of turns and cost."""
+    line = {"type": "result", "subtype": subtype, "is_error": True, "errors": ["Reached it"]}
+    result = read("claude", json.dumps(line).encode() + b"\n").result("exit code 1")
+    assert (result.agent_class, result.limit) == ("stopped" if limit else "broken", limit)
+
+
 def test_heartbeat_of_a_tool_is_no_progress() -> None:
     """Claude Code sends it every 30 s for any tool, so a tool that hangs would never reach the limit for tools."""
     part = {"type": "tool_use", "id": "t", "name": "mcp__slow", "input": {}}

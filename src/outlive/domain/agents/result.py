@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     AgentClass = Literal["answered", "refused", "unavailable", "stopped", "asked", "broken"]
+    Limit = Literal["cost_limit", "turn_limit"]
 
 CLASSES: tuple[AgentClass, ...] = ("answered", "refused", "unavailable", "stopped", "asked", "broken")
 """The classes of endings.
@@ -31,6 +32,8 @@ class AgentResult(Value):
     session: str | None = None
     agent_class: AgentClass | None = None
     """None while the attempt runs."""
+    limit: Limit | None = None
+    """The limit of the task at which the client ended the attempt by itself."""
     error: str | None = None
     question: str | None = None
     """What an agent of the class `asked` wants to know."""
