@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +43,19 @@ QUESTIONS = {
                     "question": "Which branch?",
                     "header": "Branch",
                     "multiSelect": False,
+                    "options": [{"label": "a", "description": "a"}, {"label": "b", "description": "b"}],
+                }
+            ]
+        },
+    ),
+    "codex": Use(
+        "request_user_input",
+        {
+            "questions": [
+                {
+                    "id": "branch",
+                    "question": "Which branch?",
+                    "header": "Branch",
                     "options": [{"label": "a", "description": "a"}, {"label": "b", "description": "b"}],
                 }
             ]
@@ -138,8 +154,6 @@ def test_refused_request_is_not_tried_again(answering: Rig) -> None:
 
 def test_question_ends_the_run_and_is_answered_by_resuming(answering: Rig) -> None:
     """The question is on record, and the answer goes into the same session."""
-    if answering.name not in QUESTIONS:
-        pytest.skip("this client prints its questions on standard error only, which the recorded streams cover")
     rig = prepare(answering)
 
     def answer(asked: Asked) -> list[Reply]:
@@ -166,6 +180,33 @@ def test_runaway_is_ended_and_leaves_no_process(answering: Rig) -> None:
     else:
         assert (shown["state"], shown["reason"]) == ("failed", "runaway"), shown["agent"]
     assert shown["left_running"] == []
+
+
+def test_turn_limit_ends_the_agent(answering: Rig) -> None:
+    """The limit holds for every client, also for one that keeps it itself."""
+    rig, numbers = prepare(answering), count()
+    rig.model.answer = lambda _: [rig.shell(f"echo {next(numbers)}; sleep 0.5")]
+    shown = ended(rig, launch(rig, "do it", "--max-turns", "3"))
+    assert (shown["state"], shown["reason"], shown["agent"]["class"]) == ("failed", "turn_limit", "stopped"), shown
+    assert next(numbers) <= 6
+    assert shown["left_running"] == []
+
+
+def test_budget_ends_the_agent(answering: Rig) -> None:
+    """The limit holds where the client tells what a run costs, and is refused elsewhere."""
+    rig, numbers = prepare(answering), count()
+    rig.model.answer = lambda _: [rig.shell(f"echo {next(numbers)}; sleep 0.5")]
+    words = ("agent", "--model", FIRST[rig.name], "--budget", "0.0005", "--timeout", "60s", "--", "do it")
+    if rig.name in ("codex", "gemini"):
+        assert "does not tell what a run costs" in rig.bench.run(*words).stderr
+        return
+    if rig.name == "opencode":  # it knows no price of this model
+        file = rig.home / ".config/opencode/opencode.json"
+        price = '"name": "Scripted", "cost": {"input": 10, "output": 20}'
+        file.write_text(file.read_text().replace('"name": "Scripted"', price))
+    shown = ended(rig, rig.bench.ok(*words))
+    assert (shown["state"], shown["reason"]) == ("failed", "cost_limit"), shown
+    assert 0.0005 <= shown["agent"]["cost_usd"] < 0.002
 
 
 def test_killed_client_continues_in_its_session(answering: Rig, tmp_path: Path) -> None:
@@ -207,14 +248,28 @@ def test_cancel_leaves_no_process_of_a_running_tool(answering: Rig, tmp_path: Pa
 
 
 def test_agent_goes_on_when_its_launching_session_is_killed(answering: Rig, tmp_path: Path) -> None:
-    """The launcher is killed with its process group, and the agent answers later."""
-    rig, go = prepare(answering), tmp_path / "go"
+    """The process that launched the agent is killed with its process group, and the agent answers later."""
+    rig, go, printed = prepare(answering), tmp_path / "go", tmp_path / "id"
     rig.model.answer = lambda asked: (
         [Say("late answer")] if asked.results else [rig.shell(f"until [ -e {go} ]; do sleep 0.2; done")]
     )
-    task = launch(rig, "do it")
+    words = rig.bench.command("agent", "--model", FIRST[rig.name], "--", "do it")
+    parent = subprocess.Popen(
+        ["sh", "-c", f'"$@" > {printed}; sleep 600', "sh", *words],
+        env=rig.bench.env,
+        cwd=rig.bench.project,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        task = wait_until(lambda: printed.exists() and printed.read_text().strip(), "the id of the task")
+        wait_until(lambda: rig.model.asked, "the first request")
+    finally:
+        os.killpg(parent.pid, signal.SIGKILL)
+        parent.wait()
     go.touch()
-    assert ended(rig, task)["agent"]["answer"] == "late answer"
+    shown = ended(rig, str(task))
+    assert (shown["state"], shown["agent"]["answer"]) == ("succeeded", "late answer"), shown["agent"]
 
 
 def processes_of(task: str) -> list[int]:

@@ -218,6 +218,25 @@ def test_turn_limit_ends_the_agent(agents: Agents) -> None:
     assert (shown["state"], shown["reason"]) == ("failed", "turn_limit")
 
 
+@pytest.mark.parametrize(
+    ("step", "option", "reason"),
+    [
+        ("cost 0.60", ("--budget", "1.00"), "cost_limit"),
+        ("cost 0.60", ("--max-tokens", "2000"), "token_limit"),
+        ("count 2", ("--max-turns", "3"), "turn_limit"),
+    ],
+)
+def test_limits_hold_for_all_attempts_together(agents: Agents, step: str, option: tuple[str, ...], reason: str) -> None:
+    """What an unavailable model has used counts for the next model too."""
+    steps = ("m1? error Overloaded", "m1? exit 1", "m2? sleep 60", f"again? {step}", "again? sleep 60")
+    shown = agents.ended(step, *steps, options=(*option, "--model", "m1", "--fallback", "m2"))
+    assert [each["reason"] for each in shown["attempts"]] == ["unavailable", reason], shown["attempts"]
+    if reason == "cost_limit":
+        text = agents.bench.run("result", shown["id"]).stdout
+        assert "(Overloaded), $0.60" in text
+        assert "it cost $1.20, and its budget is $1.00" in text
+
+
 def test_silent_client_is_replaced_after_the_idle_timeout(agents: Agents) -> None:
     """Errors and retries of the client are no progress, so the next model is tried.
 
@@ -445,6 +464,22 @@ def test_wrong_use_starts_nothing(agents: Agents, words: tuple[str, ...], fact: 
     assert done.returncode == 2, done.stderr
     assert fact in done.stderr
     assert agents.bench.json("list", "--all")["tasks"] == []
+
+
+@pytest.mark.parametrize("client", ["codex", "gemini", "silent"])
+@pytest.mark.parametrize("limit", ["--budget", "--max-tokens"])
+def test_limit_that_a_client_cannot_keep_is_refused(agents: Agents, client: str, limit: str) -> None:
+    """The client does not tell what it uses, or only at its end. A limit on the turns always holds."""
+    program = f'[agents.clients.{client}]\ncommand = ["sh"]\n'
+    lines = '[agents.clients.silent.lines]\nanswer = { when = { type = "result" }, text = "result" }\n'
+    agents.configure(more=program + (lines if client == "silent" else ""))
+    for words in (("--client", client), ("--fallback", f"{client}:m2")):
+        done = agents.bench.run("agent", *words, limit, "9", "--", "answer x")
+        assert done.returncode == 2, done.stdout
+        assert f"the client {client} does not tell" in done.stderr
+        assert "--max-turns" in done.stderr
+    assert agents.bench.json("list", "--all")["tasks"] == []
+    agents.bench.ok("agent", "--fallback", f"{client}:m2", "--max-turns", "9", "--", "answer x")
 
 
 def test_same_key_is_the_same_agent_and_another_prompt_is_refused(agents: Agents) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.agent_steps import Agents
+from tests.session_steps import Clients, begin
 from tests.support import PATIENCE_S, wait_until
 
 if TYPE_CHECKING:
@@ -47,6 +48,29 @@ def test_retry_does_not_continue_a_session_in_which_another_task_works(agents: A
     assert refused.returncode == 2, refused.stdout
     assert f"task {other} works in the session" in refused.stderr
     assert len(agents.bench.show(before["id"])["attempts"]) == 1
+
+
+def test_session_that_its_client_has_open_is_not_continued(agents: Agents) -> None:
+    """A client's process works in it, which may even be the one that launches the agent.
+
+    The session may be continued when its process has begun another session, or is gone.
+    """
+    bench, clients = agents.bench, Clients()
+    try:
+        pid = clients.start()
+        words = ("agent", "--client", "bot", "--resume", "s-open", "--wait", "30s", "--", "answer hello")
+        begin(bench, "s-open", "--client", "bot", "--pid", pid)
+        refused = bench.run(*words, env={"OUTLIVE_SESSION": "s-open"})
+        assert refused.returncode == 2, refused.stdout
+        assert "bot has the session s-open open at this moment" in refused.stderr
+        begin(bench, "s-later", "--client", "bot", "--pid", pid)
+        assert bench.ok(*words).endswith("hello")
+        begin(bench, "s-open", "--client", "bot", "--pid", pid, "--source", "resume")
+        assert bench.run(*words).returncode == 2
+        clients.kill(pid)
+        assert bench.ok(*words).endswith("hello")
+    finally:
+        clients.kill_all()
 
 
 # Claude Code reports what the whole session has cost, and nothing if it is killed.

@@ -57,6 +57,8 @@ class Adapter:
     patience = Patience()
     reports_cost = False
     """Whether the client reports what a run costs, so that a budget can be kept."""
+    reports_tokens = False
+    """Whether the client reports tokens while it works, and not only at the end, so that their limit can be kept."""
     has_session_cost = False
     """Whether the cost of a resumed session includes its earlier runs."""
     has_session_tokens = False

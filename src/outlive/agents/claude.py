@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from outlive.domain.agents.request import AgentRequest, AgentStart
-    from outlive.domain.agents.result import AgentClass
+    from outlive.domain.agents.result import AgentClass, Limit
 
 # These tools keep a run open, or wait for a person. The question tool is off in this mode anyway.
 _TOOLS_OFF = "AskUserQuestion,ScheduleWakeup,CronCreate,EnterPlanMode,ExitPlanMode"
@@ -38,6 +38,13 @@ _CLASSES: dict[str, AgentClass] = {
     "server_error": "unavailable",
     "overloaded": "unavailable",
     "max_output_tokens": "stopped",
+}
+# What the client says when it has reached a limit of its own command line.
+_LIMITS: dict[str, Limit] = {
+    "error_max_turns": "turn_limit",
+    "max_turns": "turn_limit",
+    "error_max_budget_usd": "cost_limit",
+    "budget_exhausted": "cost_limit",
 }
 _UNKNOWN_SESSION = "No conversation found"
 _ENDINGS: dict[str, AgentClass] = {
@@ -60,6 +67,7 @@ class Claude(Adapter):
     provider = "anthropic"
     patience = Patience(idle_s=420.0)
     reports_cost = True
+    reports_tokens = True
     has_session_cost = True
     assigns_session = True
     session_variables = (
@@ -92,10 +100,11 @@ class Claude(Adapter):
             words += ["--model", start.model]
         if start.session is not None:
             words += ["--resume" if start.is_resumed else "--session-id", start.session]
+        # The client counts only this run. The limits hold for all attempts of the task together.
         if request.max_turns is not None:
-            words += ["--max-turns", str(request.max_turns)]
+            words += ["--max-turns", str(max(1, request.max_turns - start.spent_turns))]
         if request.budget_usd is not None:
-            words += ["--max-budget-usd", f"{request.budget_usd:g}"]
+            words += ["--max-budget-usd", f"{max(0.0001, request.budget_usd - start.spent_usd):g}"]
         # The client would try ten times, for three minutes. Outlive takes the next model after two.
         return CommandLine(argv=(*words, *self.extra()), environ={"CLAUDE_CODE_MAX_RETRIES": "2"})
 
@@ -108,7 +117,7 @@ class Claude(Adapter):
             yield from self._assistant(line)
         elif kind == "user":
             yield from self._user(line)
-        elif kind == "tool_progress":
+        elif kind == "tool_progress" and line.get("heartbeat") is not True:  # heartbeats come for a hung tool too
             yield Event(kind="progress")
         elif kind == "result":
             yield from self._result(line)
@@ -205,6 +214,7 @@ class Claude(Adapter):
         yield Event(
             kind="final",
             agent_class=self._class_of_end(subtype, why, line),
+            limit=_LIMITS.get(subtype) or _LIMITS.get(why),
             text=text or "; ".join(errors) or why or subtype or "the client reported an error",
         )
 

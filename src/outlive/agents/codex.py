@@ -37,6 +37,7 @@ _TOOLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "collab_tool_call": (("prompt", "receiver_thread_ids"), ("agents_states",)),
 }
 _QUESTION_TOOL = "request_user_input"
+_BAD_REQUEST = "invalid_request_error"
 _BROKEN_CALL = "codex_core::tools::router: error="
 # Codex's sentences, which its versions may change. All other errors are known by the words that providers use.
 _SENTENCES: tuple[tuple[str, AgentClass], ...] = (
@@ -44,6 +45,7 @@ _SENTENCES: tuple[tuple[str, AgentClass], ...] = (
     ("no rollout found", "refused"),
     ("already has an active writer", "refused"),
     ("not inside a trusted directory", "refused"),
+    ("is not supported when using codex", "refused"),
     ("you've hit your usage limit", "unavailable"),
     ("experiencing high demand", "unavailable"),
     ("at capacity", "unavailable"),
@@ -178,13 +180,22 @@ class Codex(Adapter):
         found = next((each for sentence, each in _SENTENCES if sentence in lower), None)
         digits = lower.partition("status ")[2].removeprefix("code ")[:3]
         status = class_of_status(int(digits)) if digits.isascii() and digits.isdecimal() else None
-        return found or status or super().class_of(error)
+        words = super().class_of(error)
+        if text_field(_body(error), "error", "type") == _BAD_REQUEST and words != "stopped":
+            # The name of a parameter, such as `timeout`, is no sign of a failed network.
+            words = "refused"
+        return found or status or words
+
+
+def _body(error: str) -> dict[str, Any] | None:
+    """Return the body of a response, if the error is one."""
+    return parse_line(error.encode()) if error.startswith("{") else None
 
 
 def _message(error: str) -> str:
     """Return the message of an error that is the body of a response."""
-    body = parse_line(error.encode()) if error.startswith("{") else None
-    return text_field(body, "error", "message") or text_field(body, "message") or error
+    body = _body(error)
+    return text_field(body, "error", "message") or text_field(body, "message") or text_field(body, "detail") or error
 
 
 def _plain(output: object) -> str:

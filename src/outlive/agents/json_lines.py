@@ -55,7 +55,9 @@ class JsonLines(Adapter):
         self.takes_prompt_as_argument = self.table.get("prompt") == "argument"
         lines = self.table.get("lines")
         self._lines: dict[str, Any] = lines if isinstance(lines, dict) else {}
-        self.reports_cost = field(self._lines, "usage", "cost") is not None
+        usage = field(self._lines, "usage")
+        self.reports_cost = field(usage, "cost") is not None
+        self.reports_tokens = field(usage, "input") is not None or field(usage, "output") is not None
 
     def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - not all clients need all
         """Return the user's command with the arguments of this attempt."""

@@ -55,6 +55,7 @@ class OpenCode(Adapter):
     # silent too, so the limit cannot be short.
     patience = Patience(first_s=300.0, idle_s=900.0)
     reports_cost = True
+    reports_tokens = True
     session_variables = ("OPENCODE", "OPENCODE_PID")
 
     def __init__(self, table: Any = None) -> None:

@@ -184,20 +184,21 @@ class StreamReader:
         return found[0], found[1]
 
     def limit_reached(self) -> tuple[IntentKind, str] | None:
-        """Return the limit that the run has reached, and a sentence about it.
+        """Return the limit that the task has reached now, and a sentence about it.
 
-        Returns None within all limits.
+        Returns None within all limits. What earlier attempts of the task have used counts too.
         """
-        spent = sum(each or 0 for each in self.tokens)
-        request = self._request
+        request, start = self._request, self._start
+        cost, turns = start.spent_usd + (self.cost_usd or 0), start.spent_turns + self.turns
+        spent = start.spent_tokens + sum(each or 0 for each in self.tokens)
         if (why := self.runaway.reason) is not None:
             return "runaway", f"it was ended as a runaway: {why}"
-        if request.budget_usd is not None and (self.cost_usd or 0) > request.budget_usd:
-            return "cost_limit", f"it cost ${self.cost_usd:.2f}, and its budget is ${request.budget_usd:.2f}"
+        if request.budget_usd is not None and cost > request.budget_usd:
+            return "cost_limit", f"it cost ${cost:.2f}, and its budget is ${request.budget_usd:.2f}"
         if request.max_tokens is not None and spent > request.max_tokens:
             return "token_limit", f"it used {spent} tokens, and its limit is {request.max_tokens}"
-        if request.max_turns is not None and self.turns > request.max_turns:
-            return "turn_limit", f"it began turn {self.turns}, and its limit is {request.max_turns} turns"
+        if request.max_turns is not None and turns > request.max_turns:
+            return "turn_limit", f"it began turn {turns}, and its limit is {request.max_turns} turns"
         return None
 
     def result(self, ending: str | None = None) -> AgentResult:
@@ -210,6 +211,7 @@ class StreamReader:
             asked=self._asked_model,
             session=self.session,
             agent_class=agent_class,
+            limit=None if agent_class != "stopped" or self._final is None else self._final.limit,
             error=None if error is None else error[:_ERROR_LENGTH],
             question=(self._question or self.answer or _UNTOLD) if agent_class == "asked" else None,
             turns=self.turns,

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    from outlive.domain.agents.result import AgentClass
+    from outlive.domain.agents.result import AgentClass, Limit
 
     Kind = Literal[
         "session",  # the client names its session, or the model that it uses
@@ -52,6 +52,8 @@ class Event(Value):
     model: str | None = None
     agent_class: AgentClass | None = None
     """For `final` and `error`: the class of the ending, if the line tells it."""
+    limit: Limit | None = None
+    """For `final`: the limit at which the client ended the run by itself."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None

@@ -91,6 +91,15 @@ def test_claude_has_its_own_limits_and_no_tools_that_wait() -> None:
     assert {"AskUserQuestion", "ScheduleWakeup", "ExitPlanMode"} <= set(off)
 
 
+def test_claude_gets_what_earlier_attempts_have_left_of_the_limits() -> None:
+    """The client counts only its own run, so its limits are the rest of those of the task."""
+    request = AgentRequest(candidates=(Candidate(client="claude"),), max_turns=7, budget_usd=1.5)
+    for spent, turns, left in ((0.5, 3, ("4", "1")), (2.0, 9, ("1", "0.0001"))):
+        start = AgentStart(client="claude", spent_usd=spent, spent_turns=turns)
+        words = new_adapter("claude").command(request, start, "hi", {}).argv
+        assert (words[words.index("--max-turns") + 1], words[words.index("--max-budget-usd") + 1]) == left
+
+
 def test_codex_skips_only_the_check_for_a_repository() -> None:
     """Codex would refuse to start elsewhere. Its sandbox is left to the user's configuration."""
     assert "--skip-git-repo-check" in _argv("codex")

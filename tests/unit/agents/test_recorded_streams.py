@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -219,6 +220,29 @@ def test_silent_retries_are_no_progress(client: str, case: str) -> None:
     assert reader.result("signal 15").agent_class == "unavailable"
 
 
+@pytest.mark.parametrize(
+    ("subtype", "limit"),
+    [("error_max_turns", "turn_limit"), ("error_max_budget_usd", "cost_limit"), ("error_during_execution", None)],
+)
+def test_limit_that_claude_itself_has_kept_is_named(subtype: str, limit: str | None) -> None:
+    """Claude Code ends by itself at its limits of turns and cost."""
+    line = {"type": "result", "subtype": subtype, "is_error": True, "errors": ["Reached it"]}
+    result = read("claude", json.dumps(line).encode() + b"\n").result("exit code 1")
+    assert (result.agent_class, result.limit) == ("stopped" if limit else "broken", limit)
+
+
+def test_heartbeat_of_a_tool_is_no_progress() -> None:
+    """Claude Code sends it every 30 s for any tool, so a tool that hangs would never reach the limit for tools."""
+    part = {"type": "tool_use", "id": "t", "name": "mcp__slow", "input": {}}
+    call = {"type": "assistant", "message": {"id": "m", "content": [part]}, "parent_tool_use_id": None}
+    reader = new_reader("claude")
+    reader.feed(json.dumps(call).encode() + b"\n")
+    before = reader.progress
+    beat = {"type": "tool_progress", "tool_use_id": "t", "elapsed_time_seconds": 30, "heartbeat": True}
+    reader.feed((json.dumps(beat).encode() + b"\n") * 3)
+    assert (reader.progress, bool(reader.open_calls)) == (before, True)
+
+
 def test_first_end_of_claude_is_not_the_last_while_a_command_runs() -> None:
     """The client waits for its commands in the background, and the last end has the answer."""
     lines = stream("claude", "background").splitlines(keepends=True)
@@ -263,6 +287,38 @@ def test_turn_of_codex_without_a_message_is_no_answer() -> None:
     """Codex may complete a turn after a tool call, without a last message."""
     printed = b"".join(line for line in stream("codex", "tool_call").splitlines(True) if b"agent_message" not in line)
     assert read("codex", printed).result("exit code 0").agent_class == "broken"
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "agent_class"),
+    [
+        (
+            {"error": {"message": "Unknown parameter: 'timeout'.", "type": "invalid_request_error"}},
+            "Unknown parameter: 'timeout'.",
+            "refused",
+        ),
+        (
+            {"error": {"message": "The prompt is too long.", "type": "invalid_request_error"}},
+            "The prompt is too long.",
+            "stopped",
+        ),
+        (
+            {"detail": "The 'x' model is not supported when using Codex with a ChatGPT account."},
+            "The 'x' model is not supported when using Codex with a ChatGPT account.",
+            "refused",
+        ),
+        (
+            {"error": {"message": "The server timed out.", "type": "server_error"}},
+            "The server timed out.",
+            "unavailable",
+        ),
+    ],
+)
+def test_body_of_a_response_tells_codex_why_it_failed(body: object, message: str, agent_class: str) -> None:
+    """A bad request is refused whatever words are in it, so that no other model is asked the same."""
+    line = {"type": "turn.failed", "error": {"message": json.dumps(body)}}
+    result = read("codex", json.dumps(line).encode() + b"\n").result("exit code 1")
+    assert (result.agent_class, result.error) == (agent_class, message)
 
 
 def test_model_of_gemini_is_the_one_that_answered() -> None:

@@ -80,6 +80,10 @@ class AgentStart(Value):
     """What earlier runs of the resumed session have cost, if they are known."""
     tokens_before: tuple[int, int] | None = None
     """The input and output tokens of earlier runs of the resumed session, if they are known."""
+    spent_usd: float = 0.0
+    """What earlier attempts of the task have cost. They count for its limits."""
+    spent_tokens: int = 0
+    spent_turns: int = 0
 
 
 def request_json(request: AgentRequest) -> dict[str, Any]:

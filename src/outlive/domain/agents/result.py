@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     # overload, a used-up quota or a network failure. `stopped` reached a limit or was ended, `asked` needs an answer
     # from the user, and `broken` is a failure of the client itself.
     AgentClass = Literal["answered", "refused", "unavailable", "stopped", "asked", "broken"]
+    Limit = Literal["cost_limit", "turn_limit"]
 
 
 class AgentResult(Value):
@@ -26,6 +27,8 @@ class AgentResult(Value):
     session: str | None = None
     agent_class: AgentClass | None = None
     """None while the attempt runs."""
+    limit: Limit | None = None
+    """The limit of the task at which the client ended the attempt by itself."""
     error: str | None = None
     question: str | None = None
     """What an agent of the class `asked` wants to know."""

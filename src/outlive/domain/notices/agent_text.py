@@ -32,7 +32,7 @@ def spent(result: AgentResult) -> str:
     if result.input_tokens is not None or result.output_tokens is not None:
         parts.append(f"{result.input_tokens or 0:,} + {result.output_tokens or 0:,} tokens")
     if result.cost_usd is not None:
-        parts.append(f"${result.cost_usd:.2f}" if result.cost_usd >= 0.01 else f"${result.cost_usd:.4f}")
+        parts.append(_dollars(result.cost_usd))
     return ", ".join(parts)
 
 
@@ -59,9 +59,13 @@ def result_lines(result: AgentResult) -> list[str]:
 
 
 def attempt_lines(attempts: Sequence[Attempt]) -> list[str]:
-    """Return a line for each earlier attempt of an agent: its model, and why it ended."""
-    found = [each for each in attempts if each.agent is not None]
-    return [f"attempt {each.number}: {_attempt(each)}" for each in found[-_ATTEMPTS_SHOWN:]]
+    """Return a line for each earlier attempt of an agent: its model, end and cost."""
+    found = [each for each in attempts if each.agent is not None][-_ATTEMPTS_SHOWN:]
+    costs = [each.agent.cost_usd if each.agent is not None else None for each in found]
+    return [
+        f"attempt {each.number}: {_attempt(each)}{f', {_dollars(cost)}' if cost else ''}"
+        for each, cost in zip(found, costs, strict=True)
+    ]
 
 
 def retry_words(before: Attempt, after: Attempt | None) -> str:
@@ -71,6 +75,10 @@ def retry_words(before: Attempt, after: Attempt | None) -> str:
     """
     now = "" if after is None or after.agent is None else f", now {model_name(after.agent)}"
     return f"{_attempt(before)}{now}"
+
+
+def _dollars(cost: float) -> str:
+    return f"${cost:.2f}" if cost >= 0.01 else f"${cost:.4f}"
 
 
 def _attempt(attempt: Attempt) -> str:

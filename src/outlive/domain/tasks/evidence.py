@@ -115,9 +115,9 @@ def decide(evidence: Evidence, intent: Intent | None, survivors: int = 0, agent:
         return _verdict(evidence, "failed", INSTALLATION_GONE if evidence.cause == INSTALLATION_GONE else "not_started")
     if agent is not None and evidence.kind != "not_started" and (intent is None or intent.kind == LINGERED):
         seen = evidence.but(detail=evidence.detail or agent.question or agent.error)
-        return _verdict(
-            seen, *(("succeeded", None) if agent.agent_class == "answered" else ("failed", agent.agent_class))
-        )
+        if agent.agent_class == "answered":
+            return _verdict(seen, "succeeded", None)
+        return _verdict(seen, "failed", agent.limit or agent.agent_class)
     if evidence.kind == "exited" and evidence.exit_code is None and intent is None:
         return _verdict(evidence, "failed", EXIT_UNKNOWN)
     if intent is not None:

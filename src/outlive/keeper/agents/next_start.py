@@ -35,10 +35,12 @@ def begin_next(plan: Plan, files: AttemptFiles, result: AgentResult, row: Attemp
 
     Raises OSError.
     The same model is left alone for as long as it asked for.
+    The limits of the task hold for all its attempts together, so the next one begins with what they have used.
     """
     request = plan.launch.agent
     assert request is not None  # noqa: S101 - only agents have a result
     start, prompt = next_start(plan.launch, plan.files, result, unavailable_models(plan.home))
+    start = _with_spent(start, read_start(plan.files), result)
     write_start(files, start, prompt)
     is_same = (start.client, start.model) == (result.client, result.asked)
     if is_same and result.retry_after_s and row.not_before is not None:
@@ -145,6 +147,16 @@ def _continued(chosen: Candidate, session: str, before: AgentStart | None, resul
         is_resumed=True,
         cost_before_usd=(cost or 0.0) + (result.cost_usd or 0.0),
         tokens_before=used if tokens is None else (tokens[0] + used[0], tokens[1] + used[1]),
+    )
+
+
+def _with_spent(start: AgentStart, before: AgentStart | None, result: AgentResult) -> AgentStart:
+    """Return a start with what all earlier attempts of the task have used."""
+    cost, tokens, turns = (0.0, 0, 0) if before is None else (before.spent_usd, before.spent_tokens, before.spent_turns)
+    return start.but(
+        spent_usd=cost + (result.cost_usd or 0.0),
+        spent_tokens=tokens + (result.input_tokens or 0) + (result.output_tokens or 0),
+        spent_turns=turns + result.turns,
     )
 
 

@@ -20,6 +20,7 @@ from outlive.ledger.sqlite import SqliteLedger
 from outlive.linux.processes import KEEPER_NAME, name_of, stat_fields
 from outlive.service.agents.prepare import session_is_taken, used_by_session
 from outlive.service.clock import utc_now
+from outlive.service.sessions.lineage import is_open
 from outlive.service.tasks.find import resolve
 from outlive.service.tasks.launch_context import parent_of, project_of
 from outlive.service.tasks.run import run
@@ -94,7 +95,9 @@ def plan_agent(home: Home, wanted: WantedAgent, request: Request) -> Request:
     resumed = None if wanted.resume is None else _find_resumed(home, wanted.resume)
     if resumed is not None:
         _check_not_running(home, resumed.session)
-        wanted = wanted.but(client=_client_of_resumed(wanted, resumed), model=wanted.model or resumed.model)
+        client = _client_of_resumed(wanted, resumed)
+        _check_not_open(home, resumed.session, client, project_of(request.cwd))
+        wanted = wanted.but(client=client, model=wanted.model or resumed.model)
         request = request.but(cwd=_cwd_of_resumed(request.cwd, resumed))
     candidates, why = _candidates(home, settings, wanted, project_of(request.cwd), is_resumed=resumed is not None)
     limits = settings.limits_of(wanted.category)
@@ -225,6 +228,18 @@ def _check_not_running(home: Home, session: str) -> None:
             raise session_is_taken(task.id, session)
 
 
+def _check_not_open(home: Home, session: str, client: str, project: str) -> None:
+    """Raise `Conflict` if the client itself has this session open.
+
+    It may be the session of a user, or the one that launches this agent.
+    """
+    if is_open(home, session, client, project):
+        raise Conflict(
+            f"{client} has the session {one_line(session, 60)} open at this moment",
+            "end it there first, because both would write into one transcript; or leave out --resume",
+        )
+
+
 def _client_of_resumed(wanted: WantedAgent, resumed: _Resumed) -> str:
     """Return the client of the resumed session.
 
@@ -281,7 +296,12 @@ def _check_clients(agent: AgentRequest, request: Request, prompt: str) -> None:
         if agent.budget_usd is not None and not adapter.reports_cost:
             raise UserError(
                 f"the client {one.client} does not tell what a run costs, so a budget cannot be kept",
-                "give --max-tokens or --max-turns instead of --budget",
+                "give --max-turns instead of --budget",
+            )
+        if agent.max_tokens is not None and not adapter.reports_tokens:
+            raise UserError(
+                f"the client {one.client} does not tell its tokens before it ends, so their limit cannot be kept",
+                "give --max-turns instead of --max-tokens",
             )
         if agent.resume is not None and not adapter.can_resume:
             raise UserError(f"the client {one.client} cannot continue a session", "leave out --resume")

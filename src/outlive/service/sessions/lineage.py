@@ -165,9 +165,25 @@ def successor(home: Home, session: str, project: str) -> str:
 
 def session_of_process(home: Home, pid: int, project: str) -> str | None:
     """Return the session that a client's process has open; None if it has none open."""
-    process = mark_of(pid)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
-        recent = Sessions(ledger).of_project(project, _RECENT)
+        return _open_in(ledger, mark_of(pid), project)
+
+
+def is_open(home: Home, session: str, client: str, project: str) -> bool:
+    """Return whether a living process of a client has a session open.
+
+    A process may have begun several sessions. Only the last one is open.
+    """
+    with SqliteLedger(home.ledger, utc_now()) as ledger:
+        found = Sessions(ledger).find(session, project)
+        if found is None or found.process is None or found.client not in (None, client) or is_over(found):
+            return False
+        return _open_in(ledger, found.process, found.project) == session
+
+
+def _open_in(ledger: SqliteLedger, process: str, project: str) -> str | None:
+    """Return the session that a process has open in a project; None if it has none."""
+    recent = Sessions(ledger).of_project(project, _RECENT)
     return next((each.id for each in recent if each.process == process and each.ended_at is None), None)
 
 
