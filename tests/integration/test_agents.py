@@ -387,6 +387,22 @@ def test_background_agent_of_an_agent_outlives_it(agents: Agents) -> None:
     assert agents.wait(below["id"])["agent"]["answer"] == "late"
 
 
+def test_foreground_agent_of_an_agent_ends_with_it(agents: Agents) -> None:
+    """It outlives the tool call that launched it and the session of its parent, and not its parent."""
+    go = agents.bench.root / "go"
+    agents.bench.ok("session", "begin", "--session", "s-1")
+    inner = " ".join(agents.bench.command("agent", "--foreground", "--", "'sleep 600'"))
+    parent = agents.launch(f"call {inner}", f"until {go}", "answer ok", options=("--session", "s-1"))
+    wait_until(lambda: '"output"' in Path(agents.bench.files(parent).output).read_text(), "the end of the tool call")
+    (below,) = [one["id"] for one in agents.bench.json("list", "--all")["tasks"] if one["parent"] == parent]
+    agents.bench.ok("session", "end", "--session", "s-1")
+    assert agents.bench.run("wait", below, "--timeout", "1s").returncode == 4, agents.bench.show(below)["reason"]
+    go.touch()
+    assert agents.wait(parent)["state"] == "succeeded"
+    ended = agents.wait(below)
+    assert (ended["state"], ended["reason"]) == ("cancelled", "session_ended")
+
+
 def test_fan_out_launches_a_list_as_one_group_with_one_notice(agents: Agents) -> None:
     """Prompts and JSON lines are agents of one group, and the group ends with one notice.
 
