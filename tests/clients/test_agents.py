@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from itertools import count
@@ -14,6 +15,7 @@ import pytest
 
 from tests.clients.model import Asked, Fail, Hang, Reply, Say, Use
 from tests.clients.rig import Codex
+from tests.integration.test_agents_killed import check_endings
 from tests.support import is_alive, kill, wait_until
 
 if TYPE_CHECKING:
@@ -317,3 +319,21 @@ def test_silent_model_is_replaced_after_the_idle_timeout(answering: Rig) -> None
     shown = ended(rig, launch(rig, "answer", "--fallback", second, "--idle-timeout", "15s"))
     assert [each["reason"] for each in shown["attempts"]] == ["idle_timeout", None], shown["attempts"]
     assert shown["agent"]["answer"] == "awake"
+
+
+def test_forty_agents_of_a_real_client_end_once_each_while_they_are_killed(claude: Claude) -> None:
+    """Their answers are those of the scripted model, and no process is left. At most five run at once by default."""
+    rig, answers = prepare(claude), dict[str, str]()
+
+    def answer(asked: Asked) -> list[Reply]:
+        found = re.search(r"prompt \d+ of all", asked.all)
+        if found is None:
+            return [Say("no prompt")]
+        return [Say(answers[found[0]])] if asked.results else [rig.shell("sleep 1.5")]
+
+    def begin(number: int, text: str) -> str:
+        answers[prompt := f"prompt {number} of all"] = text
+        return launch(rig, prompt, "--session", "s-1", "--retries", "2", "--idle-timeout", "30s")
+
+    rig.model.answer = answer
+    check_endings(rig.bench, begin)

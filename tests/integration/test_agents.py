@@ -406,41 +406,20 @@ def test_background_agent_of_an_agent_outlives_it(agents: Agents) -> None:
     assert agents.wait(below["id"])["agent"]["answer"] == "late"
 
 
-def test_fan_out_launches_a_list_as_one_group_with_one_notice(agents: Agents) -> None:
-    """Prompts and JSON lines are agents of one group, and the group ends with one notice.
-
-    Row 27 of the acceptance scenarios.
-    """
-    lines = ["answer one", json.dumps({"prompt": "answer two", "model": "m2"}), json.dumps({"prompt": "exit 3"})]
-    listed = agents.bench.root / "list"
-    listed.write_text("\n".join(lines) + "\n\n")
-    document = agents.bench.json("agent", "--fan-out", str(listed), "--session", "s-1")
-    assert len(document["tasks"]) == 3
-    assert agents.bench.run("wait", "--group", document["group"]).returncode == 1
-    kinds = [each["kind"] for each in agents.bench.json("inbox", "--session", "s-1")["notices"]]
-    assert kinds.count("group_ended") == 1
-    models = {agents.bench.show(one)["agent"]["model"] for one in document["tasks"]}
-    assert models == {None, "m2"}
-
-
-@pytest.mark.parametrize(
-    ("line", "fact"),
-    [
-        ('{"prompt": 3}', "prompt has the wrong type"),
-        ('{"prompt": "x", "modle": "y"}', "unknown field modle"),
-        ('{"prompt": "x", "max_turns": 0}', "must be more than 0"),
-        ('{"prompt"', "is not JSON"),
-        ("", "has no lines"),
-    ],
-)
-def test_wrong_line_of_a_list_launches_nothing(agents: Agents, line: str, fact: str) -> None:
-    """All lines are checked before the first agent is launched."""
-    listed = agents.bench.root / "list"
-    listed.write_text(("answer one\n" if line else "") + line)
-    done = agents.bench.run("agent", "--fan-out", str(listed))
-    assert done.returncode == 2
-    assert fact in done.stderr
-    assert agents.bench.json("list", "--all")["tasks"] == []
+def test_foreground_agent_of_an_agent_ends_with_it(agents: Agents) -> None:
+    """It outlives the tool call that launched it and the session of its parent, and not its parent."""
+    go = agents.bench.root / "go"
+    agents.bench.ok("session", "begin", "--session", "s-1")
+    inner = " ".join(agents.bench.command("agent", "--foreground", "--", "'sleep 600'"))
+    parent = agents.launch(f"call {inner}", f"until {go}", "answer ok", options=("--session", "s-1"))
+    wait_until(lambda: '"output"' in Path(agents.bench.files(parent).output).read_text(), "the end of the tool call")
+    (below,) = [one["id"] for one in agents.bench.json("list", "--all")["tasks"] if one["parent"] == parent]
+    agents.bench.ok("session", "end", "--session", "s-1")
+    assert agents.bench.run("wait", below, "--timeout", "1s").returncode == 4, agents.bench.show(below)["reason"]
+    go.touch()
+    assert agents.wait(parent)["state"] == "succeeded"
+    ended = agents.wait(below)
+    assert (ended["state"], ended["reason"]) == ("cancelled", "session_ended")
 
 
 @pytest.mark.parametrize(

@@ -4,30 +4,64 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from outlive.linux.processes import KEEPER_NAME
 from tests.agent_steps import Agents
-from tests.support import is_alive, kill, wait_until
+from tests.support import is_alive, kill, open_files, processes_named, wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
     from tests.support import Bench
 
-AGENTS, KILLS = 40, int(os.environ.get("KILLS", "40"))
+AGENTS, SLOTS, KILLS = 40, 5, int(os.environ.get("KILLS", "40"))
+SEED = int(os.environ.get("SEED", "20"))
+LONGEST_S = 240
 
 
 def victim_of(bench: Bench, task: str, who: str) -> int | None:
-    """Return a living process of a task, or None."""
+    """Return a living process of a task's newest attempt, or None."""
+    files = bench.files(task, bench.row(task).current.number)
     if who == "keeper":
-        return bench.find_keeper(task)
-    number = bench.row(task).current.number
-    slot = bench.files(task, number).read_slot("process") or {}
+        return next((pid for pid in processes_named(KEEPER_NAME) if files.control in open_files(pid)), None)
+    slot = files.read_slot("process") or {}
     pid = int(slot.get("pid" if who == "command" else "witness", 0)) or None
     return pid if pid is not None and is_alive(pid) else None
 
 
-def told_to(bench: Bench, session: str) -> list[Any]:
+class Killer:
+    """Kills of random processes of random running agents, one after the other, until all agents have ended."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench, self._chance = bench, random.Random(SEED)
+        self.is_over = threading.Event()
+        self.victims: list[tuple[str, str]] = []
+        """Task and process of each kill."""
+        self.most = 0
+        """The greatest number of agents that ran at the same time."""
+
+    def __call__(self) -> None:
+        """Kill until all agents have ended, or until there were enough kills."""
+        while len(self.victims) < KILLS and not self.is_over.is_set():
+            running = [each["id"] for each in self._bench.json("list", "--state", "running", "--limit", "0")["tasks"]]
+            self.most = max(self.most, len(running))
+            if running:
+                self._kill(self._chance.choice(running), self._chance.choice(("keeper", "witness", "command")))
+            self.is_over.wait(self._chance.random() * 0.4)
+
+    def _kill(self, task: str, who: str) -> None:
+        pid = victim_of(self._bench, task, who)
+        if pid is not None:
+            kill(pid)
+            self.victims.append((task, who))
+
+
+def heard_by(bench: Bench, session: str) -> list[Any]:
     """Read the session's inbox until it is empty, and return all notices."""
     found: list[Any] = []
     while more := bench.json("inbox", "--session", session)["notices"]:
@@ -36,43 +70,63 @@ def told_to(bench: Bench, session: str) -> list[Any]:
     return found
 
 
-def test_forty_agents_end_once_each_while_their_processes_are_killed(bench: Bench) -> None:
-    """Each ending is reported once, answers are exact, no process is left, and at most five run at once."""
-    agents, chance = Agents(bench), random.Random(20)
-    agents.configure("at_once = 5")
+def check_endings(bench: Bench, launch: Callable[[int, str], str]) -> None:
+    """Launch forty agents, kill random processes of them until all have ended, and check every ending.
+
+    `launch` gets a number and the answer that the agent's model gives, and returns the id of the task. The session
+    reads its notices while agents are launched, killed and tried again. An agent may only be without an answer if one
+    of its processes was killed.
+    """
+    chance, killer = random.Random(SEED), Killer(bench)
     bench.ok("session", "begin", "--session", "s-1")
-    answers, most, kills = {}, 0, 0
-    for number in range(AGENTS):
-        answer = f"answer {number}: ü漢☃ {chance.randbytes(12).hex()}"
-        steps = (f"again? answer {answer}", "say I begin", "call sleep 1", f"answer {answer}")
-        options = ("--session", "s-1", "--retries", "2")
-        answers[agents.launch(*steps, options=options)] = answer
-    for _ in range(KILLS):
-        running = [one["id"] for one in bench.json("list", "--state", "running", "--limit", "0")["tasks"]]
-        most = max(most, len(running))
-        if not running:
-            break
-        pid = victim_of(bench, chance.choice(running), chance.choice(("keeper", "witness", "command")))
-        if pid is not None:
-            kill(pid)
-            kills += 1
-        time.sleep(chance.random() * 0.2)
-    until = time.monotonic() + 240
-    while bench.run("wait", *answers, "--timeout", "20s").returncode == 4:
-        assert time.monotonic() < until, "they did not end"
-    shown = {task: bench.show(task) for task in answers}
-    assert 1 <= most <= 5
-    assert kills >= 8, "the kills must hit something"
-    for task, document in shown.items():
-        assert document["settled_at"], document
-        if document["state"] == "succeeded":
-            assert document["agent"]["answer"] == answers[task]
-        else:
-            assert document["state"] in ("failed", "lost"), document
-    assert sum(document["state"] == "succeeded" for document in shown.values()) > AGENTS // 2
-    told = [each["task"]["id"] for each in told_to(bench, "s-1") if each["kind"] in ("ended", "lost")]
+    answers: dict[str, str] = {}
+    heard: list[Any] = []
+    with ThreadPoolExecutor(1) as pool:
+        killing = pool.submit(killer)
+        try:
+            for number in range(AGENTS):
+                answer = f"answer {number}: ü漢☃ {chance.randbytes(12).hex()}"
+                answers[launch(number, answer)] = answer
+            until = time.monotonic() + LONGEST_S
+            while bench.run("wait", *answers, "--no-ack", "--timeout", "2s").returncode == 4:
+                heard += heard_by(bench, "s-1")
+                assert time.monotonic() < until, "they did not end"
+        finally:
+            killer.is_over.set()
+        killing.result()
+    heard += heard_by(bench, "s-1")
+    assert 1 <= killer.most <= SLOTS
+    assert len(killer.victims) >= min(KILLS, AGENTS) // 2, "the kills must hit something"
+    _check_answers(bench, answers, {task for task, _ in killer.victims})
+    told = [each["task"]["id"] for each in heard if each["kind"] in ("ended", "lost")]
     assert sorted(told) == sorted(answers), "each ending once"
     wait_until(lambda: not [pid for task in answers for pid in marked_with(task)], "the end of every process")
+
+
+def _check_answers(bench: Bench, answers: Mapping[str, str], killed: Collection[str]) -> None:
+    succeeded = 0
+    for task, answer in answers.items():
+        document = bench.show(task)
+        assert document["settled_at"], document
+        if document["state"] == "succeeded":
+            succeeded += 1
+            assert document["agent"]["answer"] == answer
+        else:
+            assert task in killed, document
+            assert document["state"] in ("failed", "lost", "timed_out"), document
+    assert succeeded > AGENTS // 2
+
+
+def test_forty_agents_end_once_each_while_their_processes_are_killed(bench: Bench) -> None:
+    """Each ending is reported once, answers are exact, no process is left, and at most five run at once."""
+    agents = Agents(bench)
+    agents.configure(f"at_once = {SLOTS}")
+
+    def launch(_: int, answer: str) -> str:
+        steps = (f"again? answer {answer}", "say I begin", "call sleep 2", f"answer {answer}")
+        return agents.launch(*steps, options=("--session", "s-1", "--retries", "2"))
+
+    check_endings(bench, launch)
 
 
 def marked_with(task: str) -> list[int]:

@@ -77,7 +77,15 @@ def test_ambiguous_id_prefix_is_refused(bench: Bench) -> None:
 
 def test_result_is_refused_while_the_task_runs(bench: Bench) -> None:
     """`result` of a running task exits with 2 and prints a hint."""
-    _refused(bench.run("result", bench.launch("sleep 30")), 2, "has no result yet")
+    _refused(bench.run("result", bench.launch("sleep 30")), 2, "has no result yet (after ")
+
+
+def test_result_of_a_queued_task_names_no_time(bench: Bench) -> None:
+    """It has not begun, so there is no time for which it has run."""
+    waiting = bench.launch("true", "--after", bench.launch("sleep 30"))
+    done = bench.run("result", waiting)
+    _refused(done, 2, "is queued and has no result yet")
+    assert done.stderr.splitlines()[0].endswith("yet")
 
 
 def test_error_is_json_when_the_caller_passes_json(bench: Bench) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.agent_steps import Agents
 from tests.session_steps import begin, ended, told, until
 from tests.support import wait_until
 
@@ -152,6 +153,32 @@ def test_client_inside_a_task_has_its_own_session(bench: Bench, clients: Clients
     assert tasks[0] not in told(bench, "parent")
     clients.kill(client)
     assert told(bench, "parent") == [tasks[0]]
+
+
+@pytest.mark.parametrize("has_ended", [True, False], ids=["ended", "still running"])
+def test_session_of_a_background_agent_takes_no_ending_of_an_earlier_session(
+    bench: Bench, clients: Clients, *, has_ended: bool
+) -> None:
+    """It begins in the project, but the next new session of the user receives the ending."""
+    process = clients.start()
+    begin(bench, "s-1", "--pid", process)
+    task = bench.launch("exit 3" if has_ended else f"{until('go')}; exit 3", "--session", "s-1")
+    if has_ended:
+        bench.run("wait", task, "--no-ack")
+    clients.kill(process)
+    outlive = " ".join(bench.command())
+    steps = f"{outlive} session begin --session inner --pid $$ --json > begun; {until('over')}"
+    agent = Agents(bench).launch(f"call {steps}", "answer ok")
+    begun = json.loads(wait_until(lambda: _text_of(bench.project / "begun"), "the session inside the agent"))
+    assert handed(begun) == []
+    (bench.project / "go").touch()
+    bench.run("wait", task, "--no-ack")
+    assert told(bench, "inner") == []
+    assert handed(begin(bench, "s-2", "--pid", clients.start())) == [task]
+    assert told(bench, "s-2") == []
+    assert state_of(bench, task) == "acked"
+    (bench.project / "over").touch()
+    bench.run("wait", agent)
 
 
 def _text_of(path: Path) -> str:

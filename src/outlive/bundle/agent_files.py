@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from outlive.bundle.attempt import AttemptFiles
     from outlive.domain.agents.request import AgentRequest
     from outlive.domain.agents.result import AgentResult
+    from outlive.domain.tasks.settlement import Settlement
 
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -124,6 +125,26 @@ def trace_decision(bundle: str, request: AgentRequest, decision: str, **why: obj
             os.close(fd)
     except OSError:
         pass
+
+
+def trace_ending(bundle: str, request: AgentRequest, settlement: Settlement) -> None:
+    """Write to the trace how an attempt ended, with its class."""
+    known, verdict = settlement.agent, settlement.verdict
+    trace_decision(
+        bundle,
+        request,
+        "attempt_ended",
+        attempt=settlement.attempt,
+        state=verdict.state,
+        reason=verdict.reason,
+        detail=verdict.detail,
+        client=known and known.client,
+        model=known and known.model,
+        error=known and known.error,
+        question=known and known.question,
+        settled_by=settlement.settled_by,
+        **{"class": known and known.agent_class},
+    )
 
 
 def _write(path: str, content: bytes) -> None:

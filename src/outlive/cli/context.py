@@ -91,10 +91,22 @@ def begin_trace(*, wanted: bool) -> None:
         os.environ["OUTLIVE_TRACE"] = "1"
 
 
-def surroundings(extra: dict[str, str], *, foreground: bool = False) -> Surroundings:
-    """Return the properties of this process that the task's command inherits."""
+def surroundings(
+    home: Home, extra: dict[str, str], *, foreground: bool = False, session: str | None = None
+) -> Surroundings:
+    """Return the properties of this process that the task's command inherits.
+
+    A foreground task ends with the client of its session. `session` is given if an option names it. Without a known
+    client, the task ends with this Unix session.
+    """
     umask = os.umask(0o077)
     os.umask(umask)
-    # getsid() is 0 if the leader of the Unix session is outside of this PID namespace.
-    owner = os.pidfd_open(os.getsid(0) or os.getppid() or os.getpid()) if foreground else None
+    owner = None
+    if foreground:
+        from outlive.service.sessions.foreground_client import client_of
+
+        owner = client_of(home, os.environ, session, project())
+        if owner is None:
+            # getsid() is 0 if the leader of the Unix session is outside of this PID namespace.
+            owner = os.pidfd_open(os.getsid(0) or os.getppid() or os.getpid())
     return Surroundings(environ={**os.environ, **extra}, umask=umask, owner=owner)

@@ -291,6 +291,8 @@ class Supervision:
             output=self._output.final(),
             agent=None if self._agent is None or evidence.started == "no" else self._agent.finish(evidence),
         )
+        if self._agent is not None:
+            self._agent.trace_ending(settlement)
         again = self._retrying(settlement) if self._retrying is not None else None
         if again is None and self._agent is not None:
             from outlive.keeper.agents.end_worktree import end_worktree  # noqa: PLC0415 - most tasks are commands

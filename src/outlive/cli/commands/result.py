@@ -24,8 +24,9 @@ def act(given: Given) -> int:
     home = context.here()
     task = find(home, given.words, launch_adopter)[0]
     if task.current.settled_at is None:
+        since = f" (after {lasted(task.current, utc_now())})" if task.current.started_at is not None else ""
         raise Conflict(
-            f"task {task.id} is {task.state} and has no result yet (after {lasted(task.current, utc_now())})",
+            f"task {task.id} is {task.state} and has no result yet{since}",
             f"`outlive wait {task.id}` waits for the result",
         )
     return print_result(home, task, context.session(given.session), given)

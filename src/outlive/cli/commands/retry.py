@@ -23,7 +23,7 @@ def act(given: Given) -> int:
         raise UserError("retry takes one id", "outlive retry ID")
     home = context.here()
     task = find(home, given.words, launch_adopter)[0]
-    again = retry(home, task, context.surroundings({}, foreground=task.launch.mode == "foreground"), utc_now())
+    again = retry(home, task, context.surroundings(home, {}, foreground=task.launch.mode == "foreground"), utc_now())
     if given.json:
         from outlive.service.tasks.task_document import task_document
 
@@ -41,7 +41,7 @@ def _revive(given: Given) -> int:
     reconcile(home, utc_now(), None, launch_adopter)
     revived, errors = [], []
     for task in lost_tasks(home, None if given.all else context.project()):
-        around = context.surroundings({}, foreground=task.launch.mode == "foreground")
+        around = context.surroundings(home, {}, foreground=task.launch.mode == "foreground")
         try:
             revived.append(retry(home, task, around, utc_now()))
         except OutliveError as error:

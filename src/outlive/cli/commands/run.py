@@ -132,14 +132,7 @@ def _say_what_the_key_did(home: Home, launched: Launched, key: str) -> None:
 
 def _surroundings(home: Home, given: Given) -> Surroundings:
     """Return the properties of this process that the task inherits."""
-    around = context.surroundings(check_environment(given.env), foreground=given.foreground)
-    session = context.session(given.session)
-    if not given.foreground or session is None:
-        return around
-    from outlive.service.sessions.lineage import owner_of
-
-    owner = owner_of(home, session, context.project())
-    return around if owner is None else around.but(owner=owner)
+    return context.surroundings(home, check_environment(given.env), foreground=given.foreground, session=given.session)
 
 
 def _claims(given: Given) -> tuple[Claim, ...]:

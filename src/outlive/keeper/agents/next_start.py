@@ -19,6 +19,7 @@ from outlive.ledger.sqlite import SqliteLedger
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from typing import Literal
 
     from outlive.bundle.attempt import AttemptFiles
     from outlive.bundle.home import Home
@@ -39,24 +40,43 @@ def begin_next(plan: Plan, files: AttemptFiles, result: AgentResult, row: Attemp
     """
     request = plan.launch.agent
     assert request is not None  # noqa: S101 - only agents have a result
-    start, prompt = next_start(plan.launch, plan.files, result, unavailable_models(plan.home))
+    unavailable = unavailable_models(plan.home)
+    start, prompt = next_start(plan.launch, plan.files, result, unavailable)
     start = _with_spent(start, read_start(plan.files), result)
     write_start(files, start, prompt)
     is_same = (start.client, start.model) == (result.client, result.asked)
     if is_same and result.retry_after_s and row.not_before is not None:
         pause = timedelta(seconds=min(result.retry_after_s, _LONGEST_PAUSE_S))
         row = row.but(not_before=max(row.not_before, row.created_at + pause))
+    trace_next_attempt(files, request, result, start, unavailable, cause="automatic")
+    return row.but(claims=claims_of(plan.launch, start), agent=known_at_start(request, start))
+
+
+def trace_next_attempt(
+    files: AttemptFiles,
+    request: AgentRequest,
+    result: AgentResult,
+    start: AgentStart,
+    unavailable: Collection[tuple[str, str | None]],
+    *,
+    cause: Literal["automatic", "retry"],
+) -> None:
+    """Write to the trace which client and model the next attempt has, and why.
+
+    `result` is that of the attempt before.
+    """
     trace_decision(
-        plan.files.bundle,
+        files.bundle,
         request,
         "next_attempt",
         attempt=files.number,
+        cause=cause,
         after={"client": result.client, "model": result.asked, "class": result.agent_class, "error": result.error},
+        unavailable=[one.name for one in request.candidates if (one.client, one.model) in unavailable],
         client=start.client,
         model=start.model,
         is_resumed=start.is_resumed,
     )
-    return row.but(claims=claims_of(plan.launch, start), agent=known_at_start(request, start))
 
 
 def unavailable_models(home: Home) -> set[tuple[str, str | None]]:

@@ -10,7 +10,7 @@ import time
 
 from outlive.agents.find_adapter import adapter_of, reader_of
 from outlive.agents.read_attempt import CHUNK, ending_words
-from outlive.bundle.agent_files import read_start, trace_decision, write_answer, write_progress
+from outlive.bundle.agent_files import read_start, trace_decision, trace_ending, write_answer, write_progress
 from outlive.domain.tasks.evidence import LINGERED
 from outlive.linux.processes import stat_fields
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from outlive.agents.stream import StreamReader
     from outlive.domain.agents.result import AgentResult
     from outlive.domain.tasks.evidence import Evidence, IntentKind
+    from outlive.domain.tasks.settlement import Settlement
     from outlive.keeper.plan import Plan
 
 _CHECKS_PER_LIMIT = 8
@@ -172,3 +173,7 @@ class AgentWatch:
         self._reader.finish()
         write_answer(self._plan.files, self._reader.answer)
         return self._reader.result(ending_words(evidence))
+
+    def trace_ending(self, settlement: Settlement) -> None:
+        """Write to the trace how the attempt ended."""
+        trace_ending(self._plan.files.bundle, self._request, settlement)

@@ -55,7 +55,8 @@ def read_list(path: str, common: WantedAgent) -> list[ListedAgent]:
     try:
         with open(path, "rb") as file:
             content = file.read(_LARGEST_FILE + 1)
-        lines = content.decode("utf-8").splitlines()
+        # `splitlines` would also split at characters that JSON allows inside a text, such as U+2028.
+        lines = content.decode("utf-8-sig").split("\n")
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}", "one agent per line, a prompt or JSON") from error
     except UnicodeDecodeError as error:

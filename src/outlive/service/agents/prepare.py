@@ -11,7 +11,7 @@ from outlive.domain.agents.result import AgentResult
 from outlive.domain.errors import Conflict
 from outlive.domain.tasks.evidence import Evidence
 from outlive.domain.text.sanitize import one_line
-from outlive.keeper.agents.next_start import first_start, next_start, unavailable_models
+from outlive.keeper.agents.next_start import first_start, next_start, trace_next_attempt, unavailable_models
 from outlive.keeper.agents.worktree import add, remove
 from outlive.ledger.agent_attempts import AgentAttempts
 from outlive.ledger.sqlite import SqliteLedger
@@ -117,13 +117,15 @@ def begin_again(home: Home, task: Task, files: AttemptFiles, environ: Mapping[st
     request = task.launch.agent
     assert request is not None  # noqa: S101 - only agents begin in this way
     last = AttemptFiles(files.bundle, task.current.number)
-    start, prompt = next_start(task.launch, last, _last_result(task, last), unavailable_models(home))
+    result, unavailable = _last_result(task, last), unavailable_models(home)
+    start, prompt = next_start(task.launch, last, result, unavailable)
     if start.is_resumed and start.session is not None:
         cost, tokens = used_by_session(home, start.client, start.session)
         start = start.but(cost_before_usd=cost, tokens_before=tokens)
     if request.worktree is not None and not os.path.isdir(request.worktree.path):
         add(request.worktree, environ)
     write_start(files, start, prompt)
+    trace_next_attempt(files, request, result, start, unavailable, cause="retry")
     return start
 
 

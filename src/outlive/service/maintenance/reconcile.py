@@ -241,7 +241,13 @@ class _Check:
             output=OutputSize(written=size_of(self._files), dropped=hole.end - hole.start),
             agent=self._agent(evidence),
         )
-        if self._ledger.settle(self._with_worktree(settlement)) and not left:
+        if not self._ledger.settle(self._with_worktree(settlement)):
+            return
+        if self._task.launch.agent is not None:
+            from outlive.bundle.agent_files import trace_ending  # noqa: PLC0415 - most tasks are commands
+
+            trace_ending(self._files.bundle, self._task.launch.agent, settlement)
+        if not left:
             self._record_left_open()
 
     def _agent(self, evidence: Evidence) -> AgentResult | None:

@@ -18,7 +18,7 @@ from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import changed_at, utc_now
 from outlive.service.notices.find_recipients import OwedBy, Recipients
 from outlive.service.notices.inbox import running_for
-from outlive.service.sessions.liveness import is_judged, is_over, mark_of, process_of
+from outlive.service.sessions.liveness import is_judged, is_over, mark_of
 from outlive.service.sessions.start_fast import trace_begin
 from outlive.service.tasks.cancel import ask_to_end
 
@@ -113,11 +113,23 @@ def note_edits(home: Home, name: str, project: str, directory: str, paths: Seque
 
 
 def _end_foreground(home: Home, session: Session, adopter: Adopter | None) -> list[Task]:
-    """End every foreground task of a session, and return the tasks as they ended."""
+    """End every foreground task of a session, and return the tasks as they ended.
+
+    Those that a background agent of the session has launched go on, and end with that agent.
+    """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         own = OwedBy(session=session, origins=(session.seq,))
-        mine = [task for task in running_for(ledger, own) if task.launch.mode == "foreground"]
-    return ask_to_end(home, [task.id for task in mine], "session_ended", adopter)
+        front = [task for task in running_for(ledger, own) if task.launch.mode == "foreground"]
+        mine = [task.id for task in front if not _is_of_living_agent(ledger, task)]
+    return ask_to_end(home, mine, "session_ended", adopter)
+
+
+def _is_of_living_agent(ledger: SqliteLedger, task: Task) -> bool:
+    """Return whether a background agent that still runs has launched a task."""
+    parent = None if task.launch.parent is None else ledger.task(task.launch.parent)
+    if parent is None or parent.launch.agent is None:
+        return False
+    return parent.launch.mode == "background" and parent.current.settled_at is None
 
 
 def standings(home: Home, project: str | None, limit: int) -> list[SessionStatus]:
@@ -185,10 +197,3 @@ def _open_in(ledger: SqliteLedger, process: str, project: str) -> str | None:
     """Return the session that a process has open in a project; None if it has none."""
     recent = Sessions(ledger).of_project(project, _RECENT)
     return next((each.id for each in recent if each.process == process and each.ended_at is None), None)
-
-
-def owner_of(home: Home, session: str, project: str) -> int | None:
-    """Return a pidfd of a session's process; None if it is over or unknown."""
-    with SqliteLedger(home.ledger, utc_now()) as ledger:
-        found = Sessions(ledger).find(session, project)
-    return None if found is None or is_over(found) else process_of(found)
