@@ -221,3 +221,15 @@ def test_stop_hook_does_not_wait_when_the_client_waits_in_the_background(
     assert session.answer(session.stop({"OUTLIVE_HEADLESS_WAIT": "10s"}, background_tasks=[shell])) == ""
     assert not word(bench.home, SESSION, "sleeper")
     bench.run("cancel", task)
+
+
+def test_stop_hook_waits_for_the_default_time_when_the_setting_is_no_duration(bench: Bench, session: Session) -> None:
+    """The ending is reported although the setting is wrong, and stderr has the error."""
+    task = launch(bench, until("go"))
+    hook = session.stop({"OUTLIVE_HEADLESS_WAIT": "10 minutes"})
+    wait_until(lambda: word(bench.home, SESSION, "sleeper") == str(hook.pid), "the hook that sleeps")
+    (bench.project / "go").touch()
+    out, err = hook.communicate(timeout=PATIENCE_S)
+    assert f"n{task}01ended" in context(json.loads(out))
+    assert "OUTLIVE_HEADLESS_WAIT: '10 minutes' is not a duration" in err
+    assert state(bench, task) == "presented"
