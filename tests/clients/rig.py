@@ -109,8 +109,15 @@ class Rig:
 
     def sit_down(self, prompt: str, *words: str) -> Terminal:
         """Start a session in a terminal, for a user who has used the client before."""
+        return self._at_a_terminal(self.words_at_a_terminal(prompt, *words))
+
+    def run_at_a_terminal(self, *words: str) -> Terminal:
+        """Start the client in a terminal with exactly these options."""
+        return self._at_a_terminal([str(program(self.name)), *words])
+
+    def _at_a_terminal(self, words: list[str]) -> Terminal:
         env = {**self.bench.env, "PWD": str(self.bench.project)}
-        terminal = Terminal(self.words_at_a_terminal(prompt, *words), env, self.bench.project)
+        terminal = Terminal(words, env, self.bench.project)
         self._terminals.append(terminal)
         return terminal
 
@@ -269,11 +276,7 @@ class Claude(Rig):
 
     def come_back(self, session: str | None = None) -> Terminal:
         """Continue a session in a terminal without a prompt, by default the last one."""
-        env = {**self.bench.env, "PWD": str(self.bench.project)}
-        words = [*self.words_at_a_terminal("--resume"), session or self._session]
-        terminal = Terminal(words, env, self.bench.project)
-        self._terminals.append(terminal)
-        return terminal
+        return self._at_a_terminal([*self.words_at_a_terminal("--resume"), session or self._session])
 
     def until_recorded(self, session: str, text: str) -> None:
         """Wait until the transcript has a text, which stays there if the client is killed."""

@@ -145,6 +145,16 @@ def test_gemini_without_a_terminal_waits_for_its_task(gemini: Gemini) -> None:
     check_headless(case, ["--yolo", "-m", "gemini-2.5-pro"], case.prompt)
 
 
+def test_gemini_at_a_terminal_waits_when_its_options_are_one_word(gemini: Gemini) -> None:
+    """With `-yp`, the client exits after one turn, although it has a terminal."""
+    gemini.configure()
+    gemini.install()
+    case = cases(gemini)["short"]
+    gemini.run_at_a_terminal("-m", "gemini-2.5-pro", "-yp", case.prompt)
+    wait_for(lambda: case.has_heard, "the ending")
+    case.check("terminal", lambda _: None)
+
+
 def test_opencode_waits_when_options_stand_before_its_command(opencode: OpenCode) -> None:
     """The hook must not take the value of an option for the client's command."""
     opencode.configure()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from outlive.hooks.clients import gemini
 from outlive.hooks.state.session_files import word
 from tests.integration.test_hooks import SESSION, call, context, ended, launch, said, state
 from tests.session_steps import until
@@ -201,6 +202,18 @@ def test_stop_hook_recognises_a_server_without_the_environment_of_its_task(bench
     finally:
         adopted_one.kill()
         adopted_one.wait()
+
+
+@pytest.mark.parametrize(
+    ("option", "is_prompt"),
+    [
+        *(("-p", True), ("--prompt", True), ("--prompt=do", True), ("-p=do", True), ("-yp", True), ("-dsyp", True)),
+        *(("-i", False), ("--prompt-interactive", False), ("-py", False), ("-mp", False), ("p", False), ("-", False)),
+    ],
+)
+def test_gives_prompt_finds_the_option_of_gemini_also_behind_other_options(option: str, is_prompt: bool) -> None:
+    """The options `-y` and `-p` may stand in one word. The value of an option is not such a word."""
+    assert gemini.gives_prompt(option) is is_prompt
 
 
 @pytest.mark.parametrize(
