@@ -15,7 +15,7 @@ import uuid
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
@@ -282,11 +282,11 @@ class Claude(Rig):
         """Wait until the transcript has a text, which stays there if the client is killed."""
         wait_until(lambda: text in next(self.home.glob(f".claude/projects/*/{session}.jsonl")).read_text(), text)
 
-    def converse(self, *options: str) -> Conversation:
-        """Start a session that stays between prompts, without a terminal."""
+    def converse(self, *options: str, stdin: IO[str] | int = subprocess.PIPE) -> Conversation:
+        """Start a session that reads prompts from stdin, without a terminal."""
         fixed = ("--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
         mode = ("--permission-mode", "bypassPermissions")
-        return Conversation(self.start("-p", *fixed, *mode, *options, stdin=subprocess.PIPE))
+        return Conversation(self.start("-p", *fixed, *mode, *options, stdin=stdin))
 
 
 class Conversation:

@@ -6,6 +6,7 @@ third request reads the ending. No client sends a request while the task runs.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -153,6 +154,20 @@ def test_gemini_at_a_terminal_waits_when_its_options_are_one_word(gemini: Gemini
     gemini.run_at_a_terminal("-m", "gemini-2.5-pro", "-yp", case.prompt)
     wait_for(lambda: case.has_heard, "the ending")
     case.check("terminal", lambda _: None)
+
+
+def test_claude_waits_when_it_reads_its_prompt_from_a_file(claude: Claude, tmp_path: Path) -> None:
+    """No person adds a prompt to the file, so the client exits after the last one."""
+    claude.configure()
+    claude.install()
+    case = cases(claude)["short"]
+    prompt = {"type": "user", "message": {"role": "user", "content": case.prompt}}
+    (tmp_path / "prompts").write_text(json.dumps(prompt) + "\n")
+    with (tmp_path / "prompts").open() as prompts:
+        conversation = claude.converse(stdin=prompts)
+        claude.finish(conversation.client)
+    assert case.has_heard
+    case.check("headless", lambda _: None)
 
 
 def test_opencode_waits_when_options_stand_before_its_command(opencode: OpenCode) -> None:

@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,6 +19,7 @@ from tests.support import PATIENCE_S, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.support import Bench
 
@@ -28,9 +29,9 @@ STAYS = [sys.executable, "-c", "import time; time.sleep(600)"]
 class Session:
     """A client that was started for one prompt, and its calls of the stop hook."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, *words: str, stdin: IO[str] | None = None) -> None:
         self.bench = bench
-        self.client = subprocess.Popen([*STAYS, "-p", "do it"])
+        self.client = subprocess.Popen([*STAYS, *(words or ("-p", "do it"))], stdin=stdin)
         self.env = {"CLAUDE_PID": str(self.client.pid)}
         self._started: list[subprocess.Popen[str]] = []
 
@@ -246,3 +247,19 @@ def test_stop_hook_waits_for_the_default_time_when_the_setting_is_no_duration(be
     assert f"n{task}01ended" in context(json.loads(out))
     assert "OUTLIVE_HEADLESS_WAIT: '10 minutes' is not a duration" in err
     assert state(bench, task) == "presented"
+
+
+def test_stop_hook_waits_when_the_client_reads_its_prompts_from_a_file(bench: Bench, tmp_path: Path) -> None:
+    """No person adds a prompt to a file. Claude Code would wait half a minute for a watcher before it exits."""
+    (tmp_path / "prompts").write_text("{}")
+    with (tmp_path / "prompts").open() as prompts:
+        session = Session(bench, "-p", "--input-format", "stream-json", stdin=prompts)
+    try:
+        said(call(bench, "claude", "SessionStart", source="startup", env=session.env))
+        task = launch(bench, until("go"))
+        assert said(call(bench, "claude", "Wake", env=session.env)) == {}
+        hook = session.sleeper()
+        (bench.project / "go").touch()
+        assert f"n{task}01ended" in session.answer(hook)
+    finally:
+        session.clean()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from stat import S_ISCHR
+from stat import S_ISCHR, S_ISREG
 
 from outlive.domain.errors import UserError
 from outlive.domain.tasks.shells_and_wrappers import SHELLS
@@ -51,6 +51,14 @@ def lacks_terminal(pid: int) -> bool:
     except OSError:
         return False
     return not (_is_terminal(pid, 0) and _is_terminal(pid, 1))
+
+
+def reads_file(pid: int) -> bool:
+    """Return whether stdin of a process is a regular file, to which no person adds."""
+    try:
+        return S_ISREG(os.stat(f"/proc/{pid}/fd/0").st_mode)
+    except OSError:
+        return False
 
 
 def _is_terminal(pid: int, fd: int) -> bool:
