@@ -263,3 +263,31 @@ def test_stop_hook_waits_when_the_client_reads_its_prompts_from_a_file(bench: Be
         assert f"n{task}01ended" in session.answer(hook)
     finally:
         session.clean()
+
+
+@pytest.mark.parametrize(
+    ("client", "event", "fields"),
+    [("gemini", "AfterAgent", {}), ("opencode", "session.idle", {"is_one_turn": True})],
+)
+@pytest.mark.parametrize("is_client", [True, False], ids=["a client", "another program"])
+def test_stop_hook_waits_when_its_client_is_process_1(
+    bench: Bench, tmp_path: Path, client: str, event: str, fields: dict[str, Any], *, is_client: bool
+) -> None:
+    """In a container, the client may be the first process. Another first process is not taken for the client."""
+    first = ["unshare", "-pf", "--mount-proc", sys.executable]
+    if subprocess.run([*first, "-c", ""], capture_output=True, check=False).returncode:
+        pytest.skip("cannot make a PID namespace here")
+    program = tmp_path / (client if is_client else "init")
+    payload = json.dumps({"session_id": SESSION, "cwd": str(bench.project), **fields})
+    launches = bench.command("run", "--session", SESSION, "sleep 1; exit 3")
+    program.write_text(
+        "import subprocess\n"
+        f"subprocess.run({launches}, check=True, stdout=subprocess.DEVNULL)\n"
+        f"subprocess.run({bench.command('hook', client, event)}, input={payload!r}, text=True, check=True)\n"
+    )
+    done = subprocess.run(
+        [*first, str(program), "-p", "do it"],
+        env=bench.env, cwd=bench.project, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S,
+        check=True,
+    )  # fmt: skip
+    assert ("01ended" in done.stdout) is is_client, done.stderr
