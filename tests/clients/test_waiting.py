@@ -211,6 +211,23 @@ def test_session_at_a_terminal_waits_without_requests(
         case.check("terminal", record)
 
 
+def test_session_of_opencode_at_a_terminal_waits_without_requests(
+    opencode: OpenCode, record: Callable[[str], None]
+) -> None:
+    """The client fills in the prompt, and the user sends it. The session is idle until it is woken."""
+    opencode.configure()
+    opencode.install()
+    found = cases(opencode)
+    for case in found.values():
+        terminal = opencode.sit_down(case.prompt)
+        wait_for(lambda case=case, terminal=terminal: case.prompt.encode() in terminal.screen, "the prompt")  # type: ignore[misc]
+        terminal.enter("", lambda case=case: bool(case.asked))  # type: ignore[misc]
+        wait_for(lambda case=case: len(case.asked) == 2, "the launch")  # type: ignore[misc]
+    wait_for_endings(found)
+    for case in found.values():
+        case.check("terminal", record)
+
+
 def check_terminal(rig: Rig, *words: str) -> None:
     """Assert that a prompt is answered at once while a task runs."""
     case = cases(rig)["never"]
