@@ -15,7 +15,7 @@ import uuid
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
@@ -109,8 +109,15 @@ class Rig:
 
     def sit_down(self, prompt: str, *words: str) -> Terminal:
         """Start a session in a terminal, for a user who has used the client before."""
+        return self._at_a_terminal(self.words_at_a_terminal(prompt, *words))
+
+    def run_at_a_terminal(self, *words: str) -> Terminal:
+        """Start the client in a terminal with exactly these options."""
+        return self._at_a_terminal([str(program(self.name)), *words])
+
+    def _at_a_terminal(self, words: list[str]) -> Terminal:
         env = {**self.bench.env, "PWD": str(self.bench.project)}
-        terminal = Terminal(self.words_at_a_terminal(prompt, *words), env, self.bench.project)
+        terminal = Terminal(words, env, self.bench.project)
         self._terminals.append(terminal)
         return terminal
 
@@ -269,21 +276,17 @@ class Claude(Rig):
 
     def come_back(self, session: str | None = None) -> Terminal:
         """Continue a session in a terminal without a prompt, by default the last one."""
-        env = {**self.bench.env, "PWD": str(self.bench.project)}
-        words = [*self.words_at_a_terminal("--resume"), session or self._session]
-        terminal = Terminal(words, env, self.bench.project)
-        self._terminals.append(terminal)
-        return terminal
+        return self._at_a_terminal([*self.words_at_a_terminal("--resume"), session or self._session])
 
     def until_recorded(self, session: str, text: str) -> None:
         """Wait until the transcript has a text, which stays there if the client is killed."""
         wait_until(lambda: text in next(self.home.glob(f".claude/projects/*/{session}.jsonl")).read_text(), text)
 
-    def converse(self, *options: str) -> Conversation:
-        """Start a session that stays between prompts, without a terminal."""
+    def converse(self, *options: str, stdin: IO[str] | int = subprocess.PIPE) -> Conversation:
+        """Start a session that reads prompts from stdin, without a terminal."""
         fixed = ("--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
         mode = ("--permission-mode", "bypassPermissions")
-        return Conversation(self.start("-p", *fixed, *mode, *options, stdin=subprocess.PIPE))
+        return Conversation(self.start("-p", *fixed, *mode, *options, stdin=stdin))
 
 
 class Conversation:

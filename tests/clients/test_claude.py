@@ -372,7 +372,7 @@ def test_background_shell_of_a_killed_client_is_reported_to_the_next_session(cla
     claude.finish(claude.ask("again", "--resume", session))
     told = claude.model.asked[2].last
     assert "run by the client itself, not by Outlive (1)" in told
-    assert f"{shell} runs, told" in told
+    assert f"{shell} runs, reported" in told
     go.touch()
     wait_until(lambda: not is_held_open(output), "the shell's end")
     claude.finish(claude.ask("again, please", "--resume", session))
@@ -404,9 +404,9 @@ def test_background_shell_is_reported_once_after_clearing(claude: Claude, tmp_pa
 
     shell = ask("launch it").partition("running in background with ID: ")[2].partition(".")[0]
     ask("/clear")
-    assert ask("who are you").count(f"{shell} runs, told") == 1
+    assert ask("who are you").count(f"{shell} runs, reported") == 1
     ask("/compact")
-    assert ask("and now").count(f"{shell} runs, told") == 1
+    assert ask("and now").count(f"{shell} runs, reported") == 1
     go.touch()
     wait_until(lambda: "<task-notification>" in claude.model.asked[-1].all, "the client's own word of its end")
     session.result()

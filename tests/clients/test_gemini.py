@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.clients.model import Asked, Reply, Say
+from tests.clients.model import Asked, Reply, Say, Use
 from tests.clients.rig import released
 from tests.support import wait_until
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.clients.rig import Gemini
 
 
@@ -59,3 +59,21 @@ def test_advice_is_added_to_the_tool_result(gemini: Gemini) -> None:
     assert "detached by hand has no record" in gemini.model.asked[1].last
     assert "[outlive]" not in gemini.model.asked[2].last
     assert gemini.bench.show(gemini.only_task())["session"] is not None
+
+
+def test_advice_about_a_background_of_the_client_is_true_if_the_command_survives(
+    gemini: Gemini, tmp_path: Path
+) -> None:
+    """The command outlives the client of one prompt. A client in a terminal ends it with `/quit`."""
+    gemini.configure()
+    gemini.install()
+    go, file = tmp_path / "go", tmp_path / "pid"
+    given = {"command": f"echo $$ > {file}; {released(go)}", "description": "a step", "is_background": True}
+    gemini.model.answer = lambda asked: [Say("done") if asked.results else Use("run_shell_command", given)]
+    gemini.finish(gemini.ask("begin"))
+    wait_until(lambda: file.exists() and file.read_text(), "the command")
+    pid = int(file.read_text())
+    os.kill(pid, 0)
+    go.touch()
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the end of the command")
+    assert "may end with the session" in gemini.model.asked[1].last

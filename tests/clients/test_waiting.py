@@ -6,6 +6,7 @@ third request reads the ending. No client sends a request while the task runs.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -145,6 +146,30 @@ def test_gemini_without_a_terminal_waits_for_its_task(gemini: Gemini) -> None:
     check_headless(case, ["--yolo", "-m", "gemini-2.5-pro"], case.prompt)
 
 
+def test_gemini_at_a_terminal_waits_when_its_options_are_one_word(gemini: Gemini) -> None:
+    """With `-yp`, the client exits after one turn, although it has a terminal."""
+    gemini.configure()
+    gemini.install()
+    case = cases(gemini)["short"]
+    gemini.run_at_a_terminal("-m", "gemini-2.5-pro", "-yp", case.prompt)
+    wait_for(lambda: case.has_heard, "the ending")
+    case.check("terminal", lambda _: None)
+
+
+def test_claude_waits_when_it_reads_its_prompt_from_a_file(claude: Claude, tmp_path: Path) -> None:
+    """No person adds a prompt to the file, so the client exits after the last one."""
+    claude.configure()
+    claude.install()
+    case = cases(claude)["short"]
+    prompt = {"type": "user", "message": {"role": "user", "content": case.prompt}}
+    (tmp_path / "prompts").write_text(json.dumps(prompt) + "\n")
+    with (tmp_path / "prompts").open() as prompts:
+        conversation = claude.converse(stdin=prompts)
+        claude.finish(conversation.client)
+    assert case.has_heard
+    case.check("headless", lambda _: None)
+
+
 def test_opencode_waits_when_options_stand_before_its_command(opencode: OpenCode) -> None:
     """The hook must not take the value of an option for the client's command."""
     opencode.configure()
@@ -181,6 +206,23 @@ def test_session_at_a_terminal_waits_without_requests(
         assert [len(case.asked) for case in found.values()] == [2, 2, 2], "nobody has typed anything"
         for name in ("short", "long"):
             rig.prompt(terminals[name], "and now")
+    wait_for_endings(found)
+    for case in found.values():
+        case.check("terminal", record)
+
+
+def test_session_of_opencode_at_a_terminal_waits_without_requests(
+    opencode: OpenCode, record: Callable[[str], None]
+) -> None:
+    """The client fills in the prompt, and the user sends it. The session is idle until it is woken."""
+    opencode.configure()
+    opencode.install()
+    found = cases(opencode)
+    for case in found.values():
+        terminal = opencode.sit_down(case.prompt)
+        wait_for(lambda case=case, terminal=terminal: case.prompt.encode() in terminal.screen, "the prompt")  # type: ignore[misc]
+        terminal.enter("", lambda case=case: bool(case.asked))  # type: ignore[misc]
+        wait_for(lambda case=case: len(case.asked) == 2, "the launch")  # type: ignore[misc]
     wait_for_endings(found)
     for case in found.values():
         case.check("terminal", record)

@@ -7,10 +7,11 @@ import os
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
+from outlive.hooks.clients import gemini
 from outlive.hooks.state.session_files import word
 from tests.integration.test_hooks import SESSION, call, context, ended, launch, said, state
 from tests.session_steps import until
@@ -18,6 +19,7 @@ from tests.support import PATIENCE_S, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.support import Bench
 
@@ -27,9 +29,9 @@ STAYS = [sys.executable, "-c", "import time; time.sleep(600)"]
 class Session:
     """A client that was started for one prompt, and its calls of the stop hook."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, *words: str, stdin: IO[str] | None = None) -> None:
         self.bench = bench
-        self.client = subprocess.Popen([*STAYS, "-p", "do it"])
+        self.client = subprocess.Popen([*STAYS, *(words or ("-p", "do it"))], stdin=stdin)
         self.env = {"CLAUDE_PID": str(self.client.pid)}
         self._started: list[subprocess.Popen[str]] = []
 
@@ -204,6 +206,18 @@ def test_stop_hook_recognises_a_server_without_the_environment_of_its_task(bench
 
 
 @pytest.mark.parametrize(
+    ("option", "is_prompt"),
+    [
+        *(("-p", True), ("--prompt", True), ("--prompt=do", True), ("-p=do", True), ("-yp", True), ("-dsyp", True)),
+        *(("-i", False), ("--prompt-interactive", False), ("-py", False), ("-mp", False), ("p", False), ("-", False)),
+    ],
+)
+def test_gives_prompt_finds_the_option_of_gemini_also_behind_other_options(option: str, is_prompt: bool) -> None:
+    """The options `-y` and `-p` may stand in one word. The value of an option is not such a word."""
+    assert gemini.gives_prompt(option) is is_prompt
+
+
+@pytest.mark.parametrize(
     "waits",
     [
         "cd /tmp && outlive wait TASK --no-ack",
@@ -221,3 +235,59 @@ def test_stop_hook_does_not_wait_when_the_client_waits_in_the_background(
     assert session.answer(session.stop({"OUTLIVE_HEADLESS_WAIT": "10s"}, background_tasks=[shell])) == ""
     assert not word(bench.home, SESSION, "sleeper")
     bench.run("cancel", task)
+
+
+def test_stop_hook_waits_for_the_default_time_when_the_setting_is_no_duration(bench: Bench, session: Session) -> None:
+    """The ending is reported although the setting is wrong, and stderr has the error."""
+    task = launch(bench, until("go"))
+    hook = session.stop({"OUTLIVE_HEADLESS_WAIT": "10 minutes"})
+    wait_until(lambda: word(bench.home, SESSION, "sleeper") == str(hook.pid), "the hook that sleeps")
+    (bench.project / "go").touch()
+    out, err = hook.communicate(timeout=PATIENCE_S)
+    assert f"n{task}01ended" in context(json.loads(out))
+    assert "OUTLIVE_HEADLESS_WAIT: '10 minutes' is not a duration" in err
+    assert state(bench, task) == "presented"
+
+
+def test_stop_hook_waits_when_the_client_reads_its_prompts_from_a_file(bench: Bench, tmp_path: Path) -> None:
+    """No person adds a prompt to a file. Claude Code would wait half a minute for a watcher before it exits."""
+    (tmp_path / "prompts").write_text("{}")
+    with (tmp_path / "prompts").open() as prompts:
+        session = Session(bench, "-p", "--input-format", "stream-json", stdin=prompts)
+    try:
+        said(call(bench, "claude", "SessionStart", source="startup", env=session.env))
+        task = launch(bench, until("go"))
+        assert said(call(bench, "claude", "Wake", env=session.env)) == {}
+        hook = session.sleeper()
+        (bench.project / "go").touch()
+        assert f"n{task}01ended" in session.answer(hook)
+    finally:
+        session.clean()
+
+
+@pytest.mark.parametrize(
+    ("client", "event", "fields"),
+    [("gemini", "AfterAgent", {}), ("opencode", "session.idle", {"is_one_turn": True})],
+)
+@pytest.mark.parametrize("is_client", [True, False], ids=["a client", "another program"])
+def test_stop_hook_waits_when_its_client_is_process_1(
+    bench: Bench, tmp_path: Path, client: str, event: str, fields: dict[str, Any], *, is_client: bool
+) -> None:
+    """In a container, the client may be the first process. Another first process is not taken for the client."""
+    first = ["unshare", "-pf", "--mount-proc", sys.executable]
+    if subprocess.run([*first, "-c", ""], capture_output=True, check=False).returncode:
+        pytest.skip("cannot make a PID namespace here")
+    program = tmp_path / (client if is_client else "init")
+    payload = json.dumps({"session_id": SESSION, "cwd": str(bench.project), **fields})
+    launches = bench.command("run", "--session", SESSION, "sleep 1; exit 3")
+    program.write_text(
+        "import subprocess\n"
+        f"subprocess.run({launches}, check=True, stdout=subprocess.DEVNULL)\n"
+        f"subprocess.run({bench.command('hook', client, event)}, input={payload!r}, text=True, check=True)\n"
+    )
+    done = subprocess.run(
+        [*first, str(program), "-p", "do it"],
+        env=bench.env, cwd=bench.project, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S,
+        check=True,
+    )  # fmt: skip
+    assert ("01ended" in done.stdout) is is_client, done.stderr

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.agent_steps import Agents
+from tests.mcp_steps import over_stdio, play
 from tests.session_steps import begin, ended, told, until
 from tests.support import wait_until
 
@@ -254,6 +256,62 @@ def hook(bench: Bench, payload: dict[str, str], client: str = "claude", event: s
     done = subprocess.run(words, input=json.dumps(payload), env=bench.env, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return done.stdout
+
+
+# --- a session that retries a task of another session ---------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["retry", "SDK", "MCP"])
+def test_session_that_retries_a_task_receives_the_ending_of_the_new_attempt(
+    bench: Bench, clients: Clients, by: str
+) -> None:
+    """The launching session is over. The session that retries its task is told, and waits for it at the gate."""
+    (task,) = over(bench, clients, "s-1", f"[ -e again ] && {until('go')}; exit 3")
+    assert handed(begin(bench, "s-2", "--pid", clients.start())) == [task]
+    assert told(bench, "s-2") == []
+    (bench.project / "again").touch()
+    retry_as(bench, "s-2", task, by)
+    assert [each["id"] for each in bench.json("gate", "--session", "s-2")["running"]] == [task]
+    (bench.project / "go").touch()
+    bench.run("wait", task)
+    assert handed(begin(bench, "s-3", "--pid", clients.start())) == []
+    assert told(bench, "s-2") == [task]
+
+
+def test_session_that_retries_a_task_gets_no_parent_from_it(bench: Bench, clients: Clients) -> None:
+    """The task was launched inside a task of another session, which is not told of the new attempt."""
+    begin(bench, "other", "--pid", clients.start())
+    inner = f"{' '.join(bench.command())} run --session s-1 '[ -e again ] && {until('go')}; exit 3' > inner"
+    bench.run("wait", bench.launch(inner, "--session", "other"), "--session", "other")
+    task = _text_of(bench.project / "inner")
+    bench.run("wait", task, "--session", "s-1")
+    process = clients.start()
+    begin(bench, "s-2", "--pid", process)
+    (bench.project / "again").touch()
+    retry_as(bench, "s-2", task, "retry")
+    clients.kill(process)
+    (bench.project / "go").touch()
+    bench.run("wait", task)
+    assert task not in told(bench, "other")
+    assert handed(begin(bench, "s-3", "--pid", clients.start())) == [task]
+
+
+def retry_as(bench: Bench, session: str, task: str, by: str) -> None:
+    """Retry a task in the environment of a session."""
+    inside = {"OUTLIVE_SESSION": session, "OUTLIVE_MCP_RUN": "on"}
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy", inside) as client:
+            await client.call_tool("retry", {"id": task})
+
+    if by == "retry":
+        bench.ok("retry", task, env=inside)
+        return
+    if by == "MCP":
+        play(steps)
+        return
+    program = f"from outlive import Outlive; Outlive().task({task!r}).retry()"
+    subprocess.run([sys.executable, "-c", program], env={**bench.env, **inside}, cwd=bench.project, check=True)
 
 
 # --- a compacted session --------------------------------------------------------------------------

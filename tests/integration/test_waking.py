@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.test_hooks import SESSION, call, context, ended, launch, said, state
-from tests.session_steps import is_watched, until
+from tests.session_steps import begin, is_watched, until
 from tests.support import PATIENCE_S, open_files, wait_until
 
 if TYPE_CHECKING:
@@ -303,6 +303,41 @@ def test_watcher_ends_at_once_when_no_task_runs(bench: Bench, watchers: Watchers
     said(call(bench, "claude", "PostToolBatch", env=watchers.env))
     assert watchers.end(watchers.start()) == (0, "", "")
     assert state(bench, task) == "presented"
+
+
+def test_parent_is_woken_when_a_session_that_outlived_its_turn_leaves_a_task(
+    bench: Bench, watchers: Watchers, clients: Clients
+) -> None:
+    """The session that a task began still lives when its parent becomes idle. Then its client dies."""
+    client, outlive = clients.start(), "env OUTLIVE_SESSION=child " + " ".join(bench.command())
+    begins = f"{outlive} session begin --session child --pid {client} > begun"
+    outer = launch(bench, f"{begins}; {outlive} run --session child '{until('go')}; exit 3' > inner")
+    bench.run("wait", outer, "--session", SESSION)
+    task = (bench.project / "inner").read_text().strip()
+    watcher = watchers.start()
+    watchers.until_there()
+    clients.kill(client)
+    (bench.project / "go").touch()
+    code, _, err = watchers.end(watcher)
+    assert (code, f"n{task}01ended" in err) == (2, True)
+
+
+def test_session_is_woken_when_the_launcher_of_a_task_that_it_was_shown_dies(
+    bench: Bench, watchers: Watchers, clients: Clients
+) -> None:
+    """The launcher lives when the session becomes idle, and dies after its task has failed."""
+    client = clients.start()
+    begin(bench, "launcher", "--pid", client)
+    task = bench.launch(f"{until('go')}; exit 3 && git stash", "--session", "launcher")
+    assert task in context(said(call(bench, "claude", "SessionStart", source="resume", env=watchers.env)))
+    watcher = watchers.start()
+    watchers.until_there()
+    (bench.project / "go").touch()
+    bench.run("wait", task)
+    assert watcher.poll() is None, "the launcher lives, and is told"
+    clients.kill(client)
+    code, _, err = watchers.end(watcher)
+    assert (code, f"n{task}01ended" in err) == (2, True)
 
 
 class Door:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from stat import S_ISCHR
+from stat import S_ISCHR, S_ISREG
 
 from outlive.domain.errors import UserError
 from outlive.domain.tasks.shells_and_wrappers import SHELLS
-from outlive.linux.processes import name_of, stat_fields
+from outlive.linux.processes import name_of, stat_fields, words_of
 from outlive.service.sessions.liveness import mark_of
 
 TYPE_CHECKING = False
@@ -15,22 +15,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _FARTHEST = 8
+_CLIENTS = ("codex", "gemini", "opencode", "openclaw", "cursor")
 # The major device numbers of terminals: consoles, serial lines, /dev/tty, pseudo-terminals. /dev/null has another
 # number.
 _TERMINALS = (4, 5, 204, *range(136, 144))
 
 
 def nearest_client() -> int | None:
-    """Return the nearest ancestor process that is not a shell, or None."""
+    """Return the nearest ancestor process that is not a shell, or None.
+
+    Process 1 is the ancestor of every orphan. It counts only if it is a client itself, as in a container.
+    """
     pid = os.getppid()
     for _ in range(_FARTHEST):
-        if pid <= 1:
+        if pid < 1 or (pid == 1 and not _is_client(pid)):
             return None
         if name_of(pid) not in SHELLS:
             return pid
         fields = stat_fields(pid)
         pid = int(fields[1]) if fields else 0
     return None
+
+
+def _is_client(pid: int) -> bool:
+    """Return whether a command line starts a client, directly or with an interpreter."""
+    return any(name in word for word in words_of(pid)[:2] for name in _CLIENTS)
 
 
 def mark(pid: int | None) -> str | None:
@@ -51,6 +60,14 @@ def lacks_terminal(pid: int) -> bool:
     except OSError:
         return False
     return not (_is_terminal(pid, 0) and _is_terminal(pid, 1))
+
+
+def reads_file(pid: int) -> bool:
+    """Return whether stdin of a process is a regular file, to which no person adds."""
+    try:
+        return S_ISREG(os.stat(f"/proc/{pid}/fd/0").st_mode)
+    except OSError:
+        return False
 
 
 def _is_terminal(pid: int, fd: int) -> bool:

@@ -483,8 +483,7 @@ class Task:
 
     def retry(self) -> Self:
         """Start a new attempt of this task, which must have ended."""
-        owner = os.getpid() if self._task.launch.mode == "foreground" else None
-        _spawner.ask({"verb": "retry", **_place(self._home), "task": self.id, "owner": owner, **inherited()})
+        retry_for(self._home, self._task, session_of(os.environ), _project_here())
         return self.refresh()
 
     def output(self, *, since: int = 0, tail: int | None = None, attempt: int | None = None) -> bytes:
@@ -530,6 +529,13 @@ def adopt(home: Home, launch: Launch, _: AttemptFiles, held: HeldFiles) -> None:
     """Let the spawner adopt an orphaned task, which needs a fork of a new keeper."""
     held.close()
     _spawner.ask({"verb": "reconcile", **_place(home), "task": launch.id})
+
+
+def retry_for(home: Home, task: domain.Task, session: str | None, project: str | None) -> None:
+    """Start a new attempt of a task for a session, which gets the ending."""
+    heard = {"session": session, "session_project": project}
+    owner = os.getpid() if task.launch.mode == "foreground" else None
+    _spawner.ask({"verb": "retry", **_place(home), "task": task.id, "owner": owner, **heard, **inherited()})
 
 
 def _project_here() -> str | None:

@@ -23,7 +23,8 @@ def act(given: Given) -> int:
         raise UserError("retry takes one id", "outlive retry ID")
     home = context.here()
     task = find(home, given.words, launch_adopter)[0]
-    again = retry(home, task, context.surroundings(home, {}, foreground=task.launch.mode == "foreground"), utc_now())
+    around = context.surroundings(home, {}, foreground=task.launch.mode == "foreground")
+    again = retry(home, task, around, utc_now(), session_project=context.project())
     if given.json:
         from outlive.service.tasks.task_document import task_document
 
@@ -43,7 +44,7 @@ def _revive(given: Given) -> int:
     for task in lost_tasks(home, None if given.all else context.project()):
         around = context.surroundings(home, {}, foreground=task.launch.mode == "foreground")
         try:
-            revived.append(retry(home, task, around, utc_now()))
+            revived.append(retry(home, task, around, utc_now(), session_project=context.project()))
         except OutliveError as error:
             errors.append(error)
             sys.stderr.write(f"outlive: {error.message}\nhint: {error.hint}\n")
@@ -63,7 +64,7 @@ COMMAND = Command(
     takes="task",
     details=(
         "The new attempt has the same command and directory, and the present environment. Earlier attempts keep their\n"
-        "output and ending."
+        "output and ending. A session that retries a task of another session gets the ending of the new attempt."
     ),
     options=(
         Option(

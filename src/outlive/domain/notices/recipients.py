@@ -2,7 +2,7 @@
 
 An heir of a session is a session that continues it. The first rule that finds a living session decides:
 
-1. the session that launched the task, or the first of its heirs that lives;
+1. the session that launched the task or last retried it, or the first of its heirs that lives;
 2. the nearest living ancestor: the session whose task launched that session, and so on, or its heir;
 3. every session that was shown the task as running, or its heir;
 4. the session whose hand-off reported the ending when the session began, or its heir.

@@ -160,7 +160,9 @@ def _mode(process: int | None, environ: Mapping[str, str]) -> Literal["conversat
         words = words_of(process)
         # No word contains a zero byte, so this finds the two words only side by side.
         if "--input-format=stream-json" in words or "\0--input-format\0stream-json\0" in "\0".join(words):
-            return "conversation"
+            from outlive.hooks.client_process import reads_file  # noqa: PLC0415 - few clients get their prompts so
+
+            return "headless" if reads_file(process) else "conversation"
         if "-p" in words or "--print" in words:
             return "headless"
     entry = environ.get("CLAUDE_CODE_ENTRYPOINT")

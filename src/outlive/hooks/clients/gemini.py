@@ -32,6 +32,8 @@ KINDS: dict[str, Kind] = {
 _GOES_ON = b'\n{"$set":{"sessionId":'
 _EDITORS = ("write_file", "replace")
 READERS = ("read_file", "grep_search", "glob", "list_directory")
+# The options without a value, which may stand before `p` in one word (as of 0.61.0).
+_SWITCHES = frozenset("dsyl")
 
 
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
@@ -60,9 +62,15 @@ def _is_one_turn(process: int) -> bool:
     through a pipe.
     """
     words = words_of(process)
-    if any(word in ("-p", "--prompt") or word.startswith("--prompt=") for word in words):
+    if any(gives_prompt(word) for word in words):
         return True
     return not any(word.startswith(("--acp", "--experimental-acp")) for word in words) and lacks_terminal(process)
+
+
+def gives_prompt(word: str) -> bool:
+    """Return whether a word is `--prompt`, or `-p` behind switches such as `-yp`."""
+    name = word.partition("=")[0]
+    return name == "--prompt" or (name[:1] == "-" and name[-1:] == "p" and _SWITCHES.issuperset(name[1:-1]))
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:

@@ -33,7 +33,7 @@ _RUN = (
     " or its successor how it ended"
 )
 ADVICE = {
-    "background": f"A command in the background of the client ends with the session. {_RUN}.",
+    "background": f"A command in the background of the client may end with the session, or without a report. {_RUN}.",
     "detached": f"A process detached by hand has no record, and no session is told how it ends. {_RUN}.",
     "polling": (
         "Sleeping and then checking costs turns. `outlive run` tells this session when a command ends; `outlive wait"

@@ -13,6 +13,7 @@ from outlive.domain.notices.notice_text import frame
 from outlive.domain.text.sanitize import one_line
 from outlive.domain.text.units import parse_duration
 from outlive.hooks.event import Answer
+from outlive.hooks.response import Response
 from outlive.hooks.state import session_files
 from outlive.keeper.spawn import launch_adopter
 from outlive.ledger.connection import stop_hurrying
@@ -111,16 +112,18 @@ def _server_text(wait: Gathering) -> str:
 
 
 def _ceiling_s(environ: Mapping[str, str]) -> float:
-    """Return the seconds that a headless session waits at most; 0 if it does not wait."""
+    """Return the seconds that a headless session waits at most; 0 if it does not wait.
+
+    If the setting is wrong, the default holds. Without an answer, the model would never read the endings.
+    """
     text = environ.get(CEILING, "").strip()
-    if not text:
-        return _CEILING_S
+    if text in {"", "0"}:
+        return 0.0 if text else _CEILING_S
     try:
-        return 0.0 if text == "0" else parse_duration(text).total_seconds()
+        return parse_duration(text).total_seconds()
     except UserError as error:
-        raise UserError(
-            f"{CEILING}: {error.message}", "write a duration such as 90s, 10m or 1h; 0 means no wait"
-        ) from error
+        Response().report(f"{CEILING}: {error.message}; write a duration such as 90s, 10m or 1h; 0 means no wait")
+        return _CEILING_S
 
 
 def _open(process: int | None) -> int | None:

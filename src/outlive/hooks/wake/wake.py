@@ -118,11 +118,11 @@ def _wait_until_begun(home: Home, event: Event, project: str) -> None:
 
 
 def _is_waited_for(home: Home, event: Event, project: str) -> bool:
-    """Return whether the session has a running task or a notice that may wake it."""
+    """Return whether a notice that wakes the session is open or may still come."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, event.session, project)
         if owed is None or owed.session.ended_at is not None:
             return False
         # Claimed notices count too, because this watcher presents them if the process that claimed them dies.
         untold = Notices(ledger).open_states(owed.origins, owed.tasks, "wake")
-        return bool(untold) or bool(awaited_by(ledger, owed))
+        return bool(untold) or owed.may_inherit or bool(awaited_by(ledger, owed))

@@ -9,7 +9,7 @@ from outlive.mcp.permission import check_may_run
 from outlive.mcp.tools.show import Id
 from outlive.mcp.tools.tool import Arguments, Call, Tool
 from outlive.mcp.tools.visible_tasks import own_task
-from outlive.sdk.outlive import Task, adopt
+from outlive.sdk.outlive import adopt, retry_for
 from outlive.service.clock import utc_now
 from outlive.service.tasks.read import find
 from outlive.service.tasks.task_document import task_document
@@ -31,7 +31,8 @@ def launch(call: Call, given: Retry, _: timedelta | None = None) -> str:
     """
     check_may_run(call.caller, call.environ)
     task = own_task(call, given.id)
-    return Task(call.home, task.id, task).retry().id
+    retry_for(call.home, task, call.caller.session, call.caller.project)
+    return task.id
 
 
 def retry(call: Call, given: Retry) -> Answer:

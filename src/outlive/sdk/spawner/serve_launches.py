@@ -167,7 +167,8 @@ def _act(request: dict[str, Any], idle: _IdleResources) -> Launched:
         if request["verb"] == "retry":
             with SqliteLedger(home.ledger, utc_now()) as ledger:
                 task = resolve(ledger, request["task"])
-            return Launched(task=retry(home, task, around, utc_now()))
+            session, place = request["session"], request["session_project"]
+            return Launched(task=retry(home, task, around, utc_now(), session=session, session_project=place))
         fields = dict(request["fields"])
         for name in ("timeout", "idle_timeout", "queue_timeout", "retain"):
             if fields.get(name) is not None:

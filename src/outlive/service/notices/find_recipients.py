@@ -30,6 +30,11 @@ class OwedBy(Value):
     may_grow: bool = False
     """Whether `session` would be notified of a further task now if one of the sessions in `ahead` ended."""
 
+    @property
+    def may_inherit(self) -> bool:
+        """Whether the end of a process that can be watched may lead to a further notice."""
+        return self.may_grow and any(each.process is not None for each in self.ahead)
+
 
 class Recipients:
     """One check of recipients, in which the process of each session is checked once."""

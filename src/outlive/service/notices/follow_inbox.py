@@ -81,7 +81,10 @@ class Watch:
         self.launched: list[Task] = []
         """The session's tasks that ran at the last check. Tasks of other sessions are left out."""
         self.is_vain = False
-        """Whether no further notice can come: no task runs for the session, and no open notice may wake it."""
+        """Whether no further notice can come.
+
+        No task runs for the session, no open notice may wake it, and it inherits nothing from another session.
+        """
         self._departures = departures
         self._others_tell = False
         self._fifos: dict[str, int] = {}
@@ -163,7 +166,8 @@ class Watch:
             untold = set() if owed is None else Notices(ledger).open_states(owed.origins, owed.tasks, "wake")
             self._others_tell = "claimed" in untold
             is_over = owed is not None and owed.session.ended_at is not None
-            self.is_vain = is_over or (not live and not untold)
+            may_inherit = owed is not None and owed.may_inherit
+            self.is_vain = is_over or not (live or untold or may_inherit)
         wanted = {f"{task.id} {task.current.number}": task for task in live[:_MOST_WATCHED]}
         self._watch_ahead(ahead)
         for name in [name for name in self._fifos if name not in wanted]:

@@ -11,7 +11,7 @@ from outlive.ledger.contract import Selection
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.linux.syscalls import check_pidfd
 from outlive.service.clock import utc_now
-from outlive.service.tasks.launch_context import check_depth
+from outlive.service.tasks.launch_context import check_depth, parent_of, session_of
 from outlive.service.tasks.start_attempt import hand_over, new_attempt, prepare
 
 TYPE_CHECKING = False
@@ -37,7 +37,8 @@ def retry(
 ) -> str:
     """Start a new attempt of an ended task and return the id of the task.
 
-    The attempt has the caller's environment. Its ending goes to `session`, or else to the launching session.
+    The attempt has the caller's environment. Its ending goes to `session`, or else to the session in this environment,
+    or else to the launching session.
     """
     if task.current.settled_at is None:
         raise Conflict(
@@ -52,9 +53,10 @@ def retry(
         held = _make_files(home, task, files, now)
         start = _begin_agent(home, task, files, held, surroundings)
         try:
-            launch = task.launch
+            launch, environ = task.launch, surroundings.environ
+            session = session or session_of(environ)
             if session is not None:
-                launch = launch.but(session=session, session_project=session_project)
+                launch = launch.but(session=session, session_project=session_project, parent=parent_of(environ))
             prepared = prepare(home, launch, files, held, surroundings)
         except Unavailable:
             discard_bundle(files.path)

@@ -243,9 +243,9 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | No
     from outlive.service.tasks.retry import retry  # noqa: PLC0415 - imported here, because most launches do not need it
 
     try:
-        session = request.session or session_of(request.surroundings.environ)
+        place = request.session_project
         return Launched(
-            task=retry(home, task, request.surroundings, now, session=session, session_project=request.session_project)
+            task=retry(home, task, request.surroundings, now, session=request.session, session_project=place)
         )
     except TriedAgain:
         return Launched(task=task.id, started=False)  # another caller with this key has started the attempt
