@@ -8,8 +8,10 @@ import time
 from select import POLLIN, poll
 from typing import TYPE_CHECKING
 
+import apsw
 import pytest
 
+from outlive.bundle import record
 from outlive.bundle.attempt import AttemptFiles, HeldFiles, create_attempt, reopen_attempt, take
 from outlive.bundle.home import Home, open_home
 from outlive.domain.tasks.evidence import decide
@@ -178,9 +180,47 @@ def test_task_is_cancelled_when_its_cancel_prevents_the_start(bench: Bench) -> N
     write_intent(held.record, "cancel", utc_now())
     plan = Plan(home=bench.home, launch=launch, files=files, surroundings=Surroundings(environ={}, umask=0o077))
     voice, _ = os.pipe()
-    Supervision(plan, held, OwnWitness(voice, held.record), "keeper").settle(never_begun("killed_at_start"))
+    Supervision(plan, held, OwnWitness(voice, held.record), "keeper").settle(never_begun())
     attempt = bench.row(task).current
     assert (attempt.state, attempt.reason) == ("cancelled", "requested")
+
+
+def test_lost_task_is_reported_as_never_begun_when_its_processes_died_at_the_start(bench: Bench) -> None:
+    """Every text says that the command never began, and `retry --lost` starts it."""
+    task = bench.launch("[ -e go ] || sleep 60", "--session", "s-1")
+    bench.kill(task, "keeper", "witness", "command")
+    forget_process(bench, task)
+    told = bench.ok("inbox", "--session", "s-1")
+    cause = "its keeper, its witness or its own process was killed before it began"
+    assert f"lost: {cause}; `outlive retry --lost` starts it again" in told
+    assert f"{task} lost (killed_at_start) before it began" in told
+    assert "ran never to ?" in told
+    assert cause in bench.ok("show", task)
+    assert cause in bench.ok("list")
+    (evidence,) = bench.show(task)["evidence"]
+    assert (evidence["started"], evidence["seen_by"]) == ("no", "reconciler")
+    (bench.project / "go").touch()
+    assert bench.ok("retry", "--lost") == task
+
+
+def test_task_may_have_begun_when_a_power_failure_deleted_its_process_record(bench: Bench) -> None:
+    """The process record is not synced to disk, so `retry --lost` does not start the task again."""
+    task = bench.launch("sleep 60")
+    bench.kill(task, "keeper", "witness", "command")
+    forget_process(bench, task)
+    database = apsw.Connection(bench.home.ledger)
+    database.execute("UPDATE attempt SET boot = '00000000-0000-0000-0000-000000000000'")
+    database.close()
+    shown = bench.show(task)
+    assert (shown["reason"], shown["evidence"][0]["started"]) == ("reboot", "unknown")
+    assert bench.ok("retry", "--lost").startswith("no lost task")
+
+
+def forget_process(bench: Bench, task: str) -> None:
+    """Clear the process slot of a task's record."""
+    fd = os.open(bench.files(task).record, os.O_RDWR)
+    record.clear_slot(fd, "process")
+    os.close(fd)
 
 
 def test_self_test_process_ends_when_its_keeper_is_killed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
