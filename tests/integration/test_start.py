@@ -14,6 +14,7 @@ import pytest
 from outlive.bundle import record
 from outlive.bundle.attempt import AttemptFiles, HeldFiles, create_attempt, reopen_attempt, take
 from outlive.bundle.home import Home, open_home
+from outlive.domain.errors import Unavailable
 from outlive.domain.tasks.evidence import decide
 from outlive.keeper import witness
 from outlive.keeper.exit_watch import OwnWitness, command_of, never_begun, read_evidence
@@ -21,10 +22,12 @@ from outlive.keeper.intent import write_intent
 from outlive.keeper.plan import Plan, Surroundings
 from outlive.keeper.spawn import NewKeeper
 from outlive.keeper.supervise import Supervision
+from outlive.linux.processes import identify
 from outlive.linux.shared_listener import PROMISED, SharedListener
 from outlive.linux.syscalls import SYS_ADMIN, has_capability
 from outlive.observe.seccomp import self_test
 from outlive.service.clock import utc_now
+from outlive.service.tasks import start_attempt
 from tests.support import is_alive, kill, wait_until
 
 if TYPE_CHECKING:
@@ -214,6 +217,37 @@ def test_task_may_have_begun_when_a_power_failure_deleted_its_process_record(ben
     shown = bench.show(task)
     assert (shown["reason"], shown["evidence"][0]["started"]) == ("reboot", "unknown")
     assert bench.ok("retry", "--lost").startswith("no lost task")
+
+
+def test_launcher_does_not_confirm_a_command_that_may_not_have_begun(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keeper and witness died, and the command's process lives, but has not executed the command."""
+    monkeypatch.setattr(start_attempt, "_BEGINNING_TAKES_AT_MOST", 0.1)
+    task = bench.launch("sleep 60")
+    bench.kill(task, "keeper", "witness", "command")
+    files, launch = bench.files(task), bench.row(task).launch
+    control = take(files, "control")
+    assert control is not None
+    held = reopen_attempt(files, take(files), control)
+    unbegun = os.fork()
+    if unbegun == 0:
+        time.sleep(60)
+        os._exit(0)
+    child = identify(unbegun)
+    found = files.read_slot("process") or {}
+    mine = {"pid": child.pid, "inode": child.inode, "start": child.start, "started": "unknown"}
+    record.write_slot(held.record, "process", **{**found, **mine})
+    try:
+        with (
+            NewKeeper(held, lambda *_: os._exit(0), lambda *_: False) as keeper,
+            pytest.raises(Unavailable, match="not known whether"),
+        ):
+            start_attempt.hand_over(bench.home, launch, files, keeper, utc_now())
+    finally:
+        kill(unbegun)
+        os.waitpid(unbegun, 0)
+    wait_until(lambda: bench.show(task)["state"] == "lost", "the end of the process")
 
 
 def forget_process(bench: Bench, task: str) -> None:
