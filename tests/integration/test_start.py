@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from select import POLLIN, poll
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import pytest
@@ -232,11 +232,13 @@ def test_launcher_does_not_confirm_a_command_that_may_not_have_begun(
     held = reopen_attempt(files, take(files), control)
     unbegun = os.fork()
     if unbegun == 0:
+        for fd in (held.control, held.done):
+            os.close(fd)
         time.sleep(60)
         os._exit(0)
     child = identify(unbegun)
     found = files.read_slot("process") or {}
-    mine = {"pid": child.pid, "inode": child.inode, "start": child.start, "started": "unknown"}
+    mine: dict[str, Any] = {"pid": child.pid, "inode": child.inode, "start": child.start, "started": "unknown"}
     record.write_slot(held.record, "process", **{**found, **mine})
     try:
         with (
@@ -244,10 +246,13 @@ def test_launcher_does_not_confirm_a_command_that_may_not_have_begun(
             pytest.raises(Unavailable, match="not known whether"),
         ):
             start_attempt.hand_over(bench.home, launch, files, keeper, utc_now())
+        kill(unbegun)
+        wait_until(lambda: bench.row(task).state == "lost", "the end of the process")
     finally:
         kill(unbegun)
         os.waitpid(unbegun, 0)
-    wait_until(lambda: bench.show(task)["state"] == "lost", "the end of the process")
+    (evidence,) = bench.show(task)["evidence"]
+    assert (evidence["started"], evidence["seen_by"]) == ("no", "adopter")
 
 
 def forget_process(bench: Bench, task: str) -> None:

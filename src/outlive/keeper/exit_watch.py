@@ -138,16 +138,18 @@ class ReparentedCommand:
         self._was_adopted = read_identity(record_fd, "witness") is None
 
     def look(self) -> Evidence | ExitWatch:
+        own = read_evidence(self._record, "adopter")
+        if own is not None:
+            return own  # a child process that could not execute the command has written this evidence
+        began = _started(self._record, None if self._was_adopted else _unreaped(self._record))
+        if began == "no":
+            return never_begun("adopter")
         # The kernel reports the status only after the parent has reaped the process. So wait a moment for the status.
         # If the command may not have been executed, the status of the process is not the command's, so do not wait.
-        began = _started(self._record)
         is_wanted = self._was_adopted or began == "yes"
         ended, until = time.time_ns() // 1000, time.monotonic() + (_KERNEL_TELLS_WITHIN if is_wanted else 0)
         while (status := exit_status_of(self.fd)) is None and time.monotonic() < until:
             time.sleep(0.01)
-        own = read_evidence(self._record, "adopter")
-        if own is not None:
-            return own  # a child process that could not execute the command has written this evidence
         if status is None and self._was_adopted:
             detail = "only the parent of the process knows its exit code: read the output to see how it ended"
             return Evidence(kind="exited", seen_by="adopter", cause=EXIT_UNKNOWN, detail=detail, at=from_micros(ended))
@@ -242,6 +244,19 @@ def _started(record_fd: int, child: int | None = None) -> Started:
         return "yes"
     told = None if child is None else has_executed(child)
     return "unknown" if told is None else "yes" if told else "no"
+
+
+def _unreaped(record_fd: int) -> int | None:
+    """Return the pid of the command's process, alive or a zombie.
+
+    Returns None if it was reaped.
+    """
+    found = read_identity(record_fd)
+    pidfd = None if found is None else open_verified(found[0])
+    if found is None or pidfd is None:
+        return None
+    os.close(pidfd)
+    return found[0].pid
 
 
 def _without_witness(record_fd: int) -> Evidence | ExitWatch:
