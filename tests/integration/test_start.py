@@ -19,6 +19,7 @@ from outlive.domain.tasks.evidence import decide
 from outlive.keeper import witness
 from outlive.keeper.exit_watch import OwnWitness, command_of, never_begun, read_evidence
 from outlive.keeper.intent import write_intent
+from outlive.keeper.keeper import wait_for_go
 from outlive.keeper.plan import Plan, Surroundings
 from outlive.keeper.spawn import NewKeeper
 from outlive.keeper.supervise import Supervision
@@ -29,6 +30,7 @@ from outlive.observe.seccomp import self_test
 from outlive.service.clock import utc_now
 from outlive.service.tasks import start_attempt
 from tests.support import is_alive, kill, wait_until
+from tests.unit import values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,6 +188,16 @@ def test_task_is_cancelled_when_its_cancel_prevents_the_start(bench: Bench) -> N
     Supervision(plan, held, OwnWitness(voice, held.record), "keeper").settle(never_begun())
     attempt = bench.row(task).current
     assert (attempt.state, attempt.reason) == ("cancelled", "requested")
+
+
+def test_cancel_prevents_a_start_that_the_launcher_has_allowed(start: Start) -> None:
+    """A keeper that was stopped finds the launcher's go and a cancel at once. The command does not begin."""
+    around = Surroundings(environ={}, umask=0o077)
+    plan = Plan(home=start.home, launch=values.launch(), files=start.files, surroundings=around)
+    go, launcher = os.pipe()
+    os.write(launcher, b"g")
+    os.write(start.held.control, b"cancel\n")
+    assert wait_for_go(plan, start.held, go) == "cancel"
 
 
 def test_lost_task_is_reported_as_never_begun_when_its_processes_died_at_the_start(bench: Bench) -> None:
