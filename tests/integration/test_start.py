@@ -6,24 +6,31 @@ import os
 import signal
 import time
 from select import POLLIN, poll
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import apsw
 import pytest
 
+from outlive.bundle import record
 from outlive.bundle.attempt import AttemptFiles, HeldFiles, create_attempt, reopen_attempt, take
 from outlive.bundle.home import Home, open_home
+from outlive.domain.errors import Unavailable
 from outlive.domain.tasks.evidence import decide
 from outlive.keeper import witness
 from outlive.keeper.exit_watch import OwnWitness, command_of, never_begun, read_evidence
 from outlive.keeper.intent import write_intent
+from outlive.keeper.keeper import wait_for_go
 from outlive.keeper.plan import Plan, Surroundings
 from outlive.keeper.spawn import NewKeeper
 from outlive.keeper.supervise import Supervision
+from outlive.linux.processes import identify
 from outlive.linux.shared_listener import PROMISED, SharedListener
 from outlive.linux.syscalls import SYS_ADMIN, has_capability
 from outlive.observe.seccomp import self_test
 from outlive.service.clock import utc_now
+from outlive.service.tasks import start_attempt
 from tests.support import is_alive, kill, wait_until
+from tests.unit import values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,9 +185,93 @@ def test_task_is_cancelled_when_its_cancel_prevents_the_start(bench: Bench) -> N
     write_intent(held.record, "cancel", utc_now())
     plan = Plan(home=bench.home, launch=launch, files=files, surroundings=Surroundings(environ={}, umask=0o077))
     voice, _ = os.pipe()
-    Supervision(plan, held, OwnWitness(voice, held.record), "keeper").settle(never_begun("killed_at_start"))
+    Supervision(plan, held, OwnWitness(voice, held.record), "keeper").settle(never_begun())
     attempt = bench.row(task).current
     assert (attempt.state, attempt.reason) == ("cancelled", "requested")
+
+
+def test_cancel_prevents_a_start_that_the_launcher_has_allowed(start: Start) -> None:
+    """A keeper that was stopped finds the launcher's go and a cancel at once. The command does not begin."""
+    around = Surroundings(environ={}, umask=0o077)
+    plan = Plan(home=start.home, launch=values.launch(), files=start.files, surroundings=around)
+    go, launcher = os.pipe()
+    os.write(launcher, b"g")
+    os.write(start.held.control, b"cancel\n")
+    assert wait_for_go(plan, start.held, go) == "cancel"
+
+
+def test_lost_task_is_reported_as_never_begun_when_its_processes_died_at_the_start(bench: Bench) -> None:
+    """Every text says that the command never began, and `retry --lost` starts it."""
+    task = bench.launch("[ -e go ] || sleep 60", "--session", "s-1")
+    bench.kill(task, "keeper", "witness", "command")
+    forget_process(bench, task)
+    told = bench.ok("inbox", "--session", "s-1")
+    cause = "its keeper, its witness or its own process was killed before it began"
+    assert f"lost: {cause}; `outlive retry --lost` starts it again" in told
+    assert f"{task} lost (killed_at_start) before it began" in told
+    assert "ran never to ?" in told
+    assert cause in bench.ok("show", task)
+    assert cause in bench.ok("list")
+    (evidence,) = bench.show(task)["evidence"]
+    assert (evidence["started"], evidence["seen_by"]) == ("no", "reconciler")
+    (bench.project / "go").touch()
+    assert bench.ok("retry", "--lost") == task
+
+
+def test_task_may_have_begun_when_a_power_failure_deleted_its_process_record(bench: Bench) -> None:
+    """The process record is not synced to disk, so `retry --lost` does not start the task again."""
+    task = bench.launch("sleep 60")
+    bench.kill(task, "keeper", "witness", "command")
+    forget_process(bench, task)
+    database = apsw.Connection(bench.home.ledger)
+    database.execute("UPDATE attempt SET boot = '00000000-0000-0000-0000-000000000000'")
+    database.close()
+    shown = bench.show(task)
+    assert (shown["reason"], shown["evidence"][0]["started"]) == ("reboot", "unknown")
+    assert bench.ok("retry", "--lost").startswith("no lost task")
+
+
+def test_launcher_does_not_confirm_a_command_that_may_not_have_begun(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keeper and witness died, and the command's process lives, but has not executed the command."""
+    monkeypatch.setattr(start_attempt, "_BEGINNING_TAKES_AT_MOST", 0.1)
+    task = bench.launch("sleep 60")
+    bench.kill(task, "keeper", "witness", "command")
+    files, launch = bench.files(task), bench.row(task).launch
+    control = take(files, "control")
+    assert control is not None
+    held = reopen_attempt(files, take(files), control)
+    unbegun = os.fork()
+    if unbegun == 0:
+        for fd in (held.control, held.done):
+            os.close(fd)
+        time.sleep(60)
+        os._exit(0)
+    child = identify(unbegun)
+    found = files.read_slot("process") or {}
+    mine: dict[str, Any] = {"pid": child.pid, "inode": child.inode, "start": child.start, "started": "unknown"}
+    record.write_slot(held.record, "process", **{**found, **mine})
+    try:
+        with (
+            NewKeeper(held, lambda *_: os._exit(0), lambda *_: False) as keeper,
+            pytest.raises(Unavailable, match="not known whether"),
+        ):
+            start_attempt.hand_over(bench.home, launch, files, keeper, utc_now())
+        kill(unbegun)
+        wait_until(lambda: bench.row(task).state == "lost", "the end of the process")
+    finally:
+        kill(unbegun)
+        os.waitpid(unbegun, 0)
+    (evidence,) = bench.show(task)["evidence"]
+    assert (evidence["started"], evidence["seen_by"]) == ("no", "adopter")
+
+
+def forget_process(bench: Bench, task: str) -> None:
+    """Clear the process slot of a task's record."""
+    fd = os.open(bench.files(task).record, os.O_RDWR)
+    record.clear_slot(fd, "process")
+    os.close(fd)
 
 
 def test_self_test_process_ends_when_its_keeper_is_killed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import os
 import time
 
 from outlive.bundle import record
-from outlive.domain.tasks.evidence import EXIT_UNKNOWN, INSTALLATION_GONE, Evidence
+from outlive.domain.tasks.evidence import EXIT_UNKNOWN, INSTALLATION_GONE, KILLED_AT_START, Evidence
 from outlive.domain.timestamps import from_micros
 from outlive.keeper.witness import write_exit, write_unbegun
 from outlive.linux.processes import Identity, has_executed, has_exited, open_verified
@@ -109,7 +109,7 @@ class OrphanedCommand:
             (write_exit if began == "yes" else write_unbegun)(self._record, seen.si_code, seen.si_status)
         os.waitpid(self._pid, 0)
         found = read_evidence(self._record, "keeper")
-        return _vanished("keeper", began, "witness_killed") if found is None or found.kind == "vanished" else found
+        return _vanished("keeper", began, "witness_killed") if found is None else found
 
 
 class SurvivingWitness:
@@ -138,18 +138,21 @@ class ReparentedCommand:
         self._was_adopted = read_identity(record_fd, "witness") is None
 
     def look(self) -> Evidence | ExitWatch:
-        # The kernel reports the status only after the parent has reaped the process. So wait a moment for the status.
-        ended, until = time.time_ns() // 1000, time.monotonic() + _KERNEL_TELLS_WITHIN
-        while (status := exit_status_of(self.fd)) is None and time.monotonic() < until:
-            time.sleep(0.01)
         own = read_evidence(self._record, "adopter")
         if own is not None:
             return own  # a child process that could not execute the command has written this evidence
+        began = _started(self._record, None if self._was_adopted else _unreaped(self._record))
+        if began == "no":
+            return never_begun("adopter")
+        # The kernel reports the status only after the parent has reaped the process. So wait a moment for the status.
+        # If the command may not have been executed, the status of the process is not the command's, so do not wait.
+        is_wanted = self._was_adopted or began == "yes"
+        ended, until = time.time_ns() // 1000, time.monotonic() + (_KERNEL_TELLS_WITHIN if is_wanted else 0)
+        while (status := exit_status_of(self.fd)) is None and time.monotonic() < until:
+            time.sleep(0.01)
         if status is None and self._was_adopted:
             detail = "only the parent of the process knows its exit code: read the output to see how it ended"
             return Evidence(kind="exited", seen_by="adopter", cause=EXIT_UNKNOWN, detail=detail, at=from_micros(ended))
-        began = _started(self._record)
-        # If the command may not have been executed, the status of the process is not the command's exit status.
         if status is None or began != "yes":
             return _vanished("adopter", began, "keeper_killed")
         at = time.time_ns() // 1000
@@ -176,7 +179,7 @@ def read_evidence(record_fd: int, seen_by: str) -> Evidence | None:
     at = from_micros(int(slot["at"]))
     if slot.get("what") == "go":
         # The keeper or the child process was killed before the command began. So the command itself did not fail.
-        return never_begun("killed_at_start" if "signal" in slot else "keeper_killed")
+        return never_begun(seen_by)
     if "error" in slot:
         detail = f"{_STEPS[slot['what']]}: {os.strerror(int(slot['error']))}"
         return Evidence(
@@ -188,7 +191,7 @@ def read_evidence(record_fd: int, seen_by: str) -> Evidence | None:
             at=at,
         )
     if slot.get("began") == "unknown":
-        return _vanished(seen_by, "unknown", "killed_at_start")  # written by an earlier version
+        return _vanished(seen_by, "unknown", "keeper_killed")  # written by an earlier version
     if "signal" in slot:
         return Evidence(kind="signalled", seen_by=seen_by, signal=int(slot["signal"]), at=at)
     return Evidence(kind="exited", seen_by=seen_by, exit_code=int(slot["code"]), at=at)
@@ -243,6 +246,19 @@ def _started(record_fd: int, child: int | None = None) -> Started:
     return "unknown" if told is None else "yes" if told else "no"
 
 
+def _unreaped(record_fd: int) -> int | None:
+    """Return the pid of the command's process, alive or a zombie.
+
+    Returns None if it was reaped.
+    """
+    found = read_identity(record_fd)
+    pidfd = None if found is None else open_verified(found[0])
+    if found is None or pidfd is None:
+        return None
+    os.close(pidfd)
+    return found[0].pid
+
+
 def _without_witness(record_fd: int) -> Evidence | ExitWatch:
     """Return the evidence or the next watch after the death of the keeper's witness."""
     found = read_identity(record_fd)
@@ -255,9 +271,9 @@ def _without_witness(record_fd: int) -> Evidence | ExitWatch:
     return OrphanedCommand(pidfd, identity.pid, record_fd)
 
 
-def never_begun(cause: str = "witness_killed") -> Evidence:
+def never_begun(seen_by: str = "keeper", cause: str = KILLED_AT_START) -> Evidence:
     """Return the evidence of a command that was never executed and never will be."""
-    return _vanished("keeper", "no", cause)
+    return _vanished(seen_by, "no", cause)
 
 
 def _vanished(seen_by: str, started: Started, cause: str) -> Evidence:

@@ -189,28 +189,30 @@ def fork_witness(
 def wait_for_go(plan: Plan, held: HeldFiles, go: int) -> IntentKind | None:
     """Wait for the launcher's go, which means that the row is durable.
 
-    Returns None after the go. If a request to end the attempt comes first, returns its kind. If the launcher dies or
+    Returns None after the go. If there is a request to end the attempt, returns its kind. If the launcher dies or
     fails, abandons the attempt and exits.
     """
     waiting = poll()
     for fd in (go, held.control):
         waiting.register(fd, POLLIN)
-    called = None
-    while called is None:
+    while True:
         ready = [fd for fd, _ in waiting.poll()]
-        if go in ready:
+        # A keeper that was stopped may find both. Then the request decides, because the command has not begun.
+        if held.control in ready:
+            from outlive.keeper.not_started import read_call  # noqa: PLC0415 - the usual launch does not need it
+
+            called = read_call(held.control)
+            if called is not None:
+                return called
+        elif go in ready:
             word = os.read(go, 1)
             os.close(go)
             if word:
                 return None
-            from outlive.keeper.not_started import abandon  # noqa: PLC0415 - the usual launch does not need it
+            from outlive.keeper.not_started import abandon  # noqa: PLC0415
 
             abandon(plan, held)
             os._exit(0)
-        from outlive.keeper.not_started import read_call  # noqa: PLC0415
-
-        called = read_call(held.control)
-    return called
 
 
 def _see_through(plan: Plan, held: HeldFiles, prepared: Prepared, ready: int | None) -> bool:

@@ -7,7 +7,7 @@ import time
 
 from outlive.bundle.attempt import discard_bundle
 from outlive.domain.errors import LedgerIncomplete, OutliveError
-from outlive.domain.tasks.evidence import Intent, refused
+from outlive.domain.tasks.evidence import LAUNCHER_KILLED, Intent, refused
 from outlive.domain.tasks.settlement import plan_settlement
 from outlive.domain.timestamps import UTC, datetime
 from outlive.keeper.exit_watch import never_begun
@@ -46,7 +46,7 @@ def abandon(plan: Plan, held: HeldFiles) -> None:
     Without a row, the bundle of a new task is deleted. Otherwise the next `outlive` command would restore it as a task
     that the ledger has lost, although it never began.
     """
-    is_recorded = _settle(plan, never_begun("launcher_killed"), None)
+    is_recorded = _settle(plan, never_begun(cause=LAUNCHER_KILLED), None)
     if not is_recorded and plan.files.number == 1:
         discard_bundle(plan.files.bundle)
     held.let_go()

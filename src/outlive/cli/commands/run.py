@@ -113,19 +113,20 @@ def report(home: Home, given: Given, launched: Launched) -> int:
 
 def _say_what_the_key_did(home: Home, launched: Launched, key: str) -> None:
     """Print on stderr whether a task with the key already existed."""
+    from outlive.domain.text.sanitize import visible
     from outlive.keeper.spawn import launch_adopter
     from outlive.service.tasks.read import find
 
-    found = find(home, [launched.task], launch_adopter)[0]
+    found, shown = find(home, [launched.task], launch_adopter)[0], visible(key)
     if not launched.started:
         again = "" if found.state in LIVE else f"; `outlive retry {found.id}` starts it again"
         sys.stderr.write(
-            f"note: nothing was started: task {found.id} has the key {key!r} and is {found.state}{again}\n"
+            f"note: nothing was started: task {found.id} has the key '{shown}' and is {found.state}{again}\n"
         )
     elif len(found.attempts) > 1:
         before = found.attempts[-2]
         sys.stderr.write(
-            f"note: task {found.id} has the key {key!r} and was started again as attempt {len(found.attempts)}: "
+            f"note: task {found.id} has the key '{shown}' and was started again as attempt {len(found.attempts)}: "
             f"attempt {before.number} was {before.state.replace('_', ' ')}\n"
         )
 

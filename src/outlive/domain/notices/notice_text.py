@@ -10,7 +10,7 @@ from __future__ import annotations
 from outlive.domain.effects.describe import few_names, how_long, summary_of, taking_words
 from outlive.domain.effects.path_summary import without_filled
 from outlive.domain.tasks.evidence import EXIT_UNKNOWN, UNANSWERED
-from outlive.domain.tasks.lost_meaning import lost_clause, lost_hint
+from outlive.domain.tasks.lost_meaning import has_begun, lost_clause, lost_hint
 from outlive.domain.tasks.task_json import duration_s
 from outlive.domain.text.sanitize import one_line
 from outlive.domain.text.units import show_duration, show_size, them
@@ -252,7 +252,8 @@ def when_it_ran(attempt: Attempt) -> str:
     """Return words such as `ran X to Y; ended by itself` or `running since X`."""
     if attempt.settled_at is None and attempt.started_at is not None:
         return f"running since {iso(attempt.started_at)}"
-    return f"ran {iso(attempt.started_at) or 'never'} to {iso(attempt.ended_at) or '?'}; ended by {_who_ended(attempt)}"
+    began = iso(attempt.started_at) if has_begun(attempt) else "never"
+    return f"ran {began} to {iso(attempt.ended_at) or '?'}; ended by {_who_ended(attempt)}"
 
 
 def _beside(told: RenderedNotice) -> str:
@@ -397,7 +398,7 @@ def _who_ended(attempt: Attempt) -> str:
 
 def when_it_ended(attempt: Attempt, now: datetime) -> str:
     """Return words that say how long an attempt ran, such as `after 3.1s`."""
-    return "before it began" if attempt.started_at is None else f"after {_lasted(attempt, now)}"
+    return "before it began" if not has_begun(attempt) else f"after {_lasted(attempt, now)}"
 
 
 def _lasted(attempt: Attempt, now: datetime) -> str:

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 INSTALLATION_GONE = "installation_gone"
 """The cause of evidence and the reason of a failure: the keeper of a queued task found no installation of Outlive."""
+KILLED_AT_START = "killed_at_start"
+"""The cause of evidence and the reason of a loss: a process was killed, so the command never began."""
+LAUNCHER_KILLED = "launcher_killed"
+"""The cause of evidence and the reason of a loss: without its launcher's go, the command never began."""
 EXIT_UNKNOWN = "exit_unknown"
 """The cause of evidence and the reason of a failure: the end was observed, but the exit code is not known."""
 

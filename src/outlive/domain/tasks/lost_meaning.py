@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from outlive.domain.tasks.evidence import KILLED_AT_START, LAUNCHER_KILLED
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.domain.tasks.task import Attempt, Task
@@ -9,9 +11,19 @@ if TYPE_CHECKING:
 _CAUSES = {
     "reboot": "the machine was rebooted",
     "keeper_killed": "its keeper and its witness were killed",
-    "launcher_killed": "its launcher was killed",
+    "witness_killed": "its witness was killed",
+    KILLED_AT_START: "its keeper, its witness or its own process was killed",
+    LAUNCHER_KILLED: "its launcher was killed",
     "bundle_deleted": "its files were deleted",
 }
+
+
+def has_begun(attempt: Attempt) -> bool:
+    """Return whether the command of an attempt began, or may have begun.
+
+    `started_at` is the time when the attempt's turn came. Its processes may have been killed before the exec.
+    """
+    return attempt.started_at is not None and attempt.reason not in (KILLED_AT_START, LAUNCHER_KILLED)
 
 
 def lost_clause(attempt: Attempt) -> str:
@@ -20,12 +32,12 @@ def lost_clause(attempt: Attempt) -> str:
     The words also say if the attempt had not begun.
     """
     cause = _CAUSES.get(attempt.reason or "", "no process was left to observe its end")
-    if attempt.started_at is None:
+    if not has_begun(attempt):
         return f"{cause} before it began"
     return f"{cause}, so its exit code is not known"
 
 
 def lost_hint(task: Task) -> str:
     """Return the hint that names the command to start a lost task again."""
-    may_run_again = task.current.started_at is None or task.launch.retries > 0
+    may_run_again = not has_begun(task.current) or task.launch.retries > 0
     return "`outlive retry --lost` starts it again" if may_run_again else f"`outlive retry {task.id}` starts it again"

@@ -13,7 +13,7 @@ import time
 from outlive.bundle import record
 from outlive.bundle.attempt import AttemptFiles, keeper_lives, reopen_attempt, take
 from outlive.bundle.output import has_writers, read_hole, size_of
-from outlive.domain.tasks.evidence import Evidence, refused
+from outlive.domain.tasks.evidence import KILLED_AT_START, Evidence, refused
 from outlive.domain.tasks.settlement import OutputSize, plan_settlement
 from outlive.keeper import process_tree
 from outlive.keeper.exit_watch import read_evidence, read_identity
@@ -187,7 +187,7 @@ class _Check:
                 found = read_identity(record_fd)
                 if found is not None and self._may_live(found[0]):
                     return True
-                started: Started = "no" if found is None else "yes" if found[1]["started"] == "yes" else "unknown"
+                started = self._started(None if found is None else found[1]["started"])
                 intent = read_intent(record_fd)
                 evidence = refused(intent, "reconciler") if intent and started == "no" else self._unseen(started)
             self._settle(evidence, record_fd)
@@ -207,6 +207,16 @@ class _Check:
         is_hidden = not is_in_sight(self._task) and not _is_of_another_boot(self._task.current)
         return is_hidden and has_writers(self._files.output)
 
+    def _started(self, recorded: str | None) -> Started:
+        """Return whether the command began, as the process slot of its record tells.
+
+        `recorded` is None without this slot. The slot is not synced to disk, so a power failure may have deleted it.
+        """
+        if recorded is not None:
+            return "yes" if recorded == "yes" else "unknown"
+        attempt = self._task.current
+        return "unknown" if attempt.state == "running" and _is_of_another_boot(attempt) else "no"
+
     def _unseen(self, started: Started) -> Evidence:
         if _is_of_another_boot(self._task.current):
             return self._vanished(started, "reboot", "the machine was rebooted")
@@ -215,7 +225,8 @@ class _Check:
             from outlive.keeper.observation.unanswered_calls import note_unanswered  # noqa: PLC0415 - imported here, because few tasks are lost
 
             detail = note_unanswered(self._files) or detail
-        return self._vanished(started, "keeper_killed", detail)
+        is_at_start = started == "no" and self._task.state == "running"
+        return self._vanished(started, KILLED_AT_START if is_at_start else "keeper_killed", detail)
 
     def _vanished(self, started: Started, cause: str, detail: str) -> Evidence:
         return Evidence(kind="vanished", seen_by="reconciler", started=started, cause=cause, detail=detail)

@@ -108,7 +108,9 @@ def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper
             _hint_of_not_started(launch, name),
             launch.id,
         )
-    if attempt is None or attempt.state == "lost":
+    # A new keeper may supervise a process that has not executed the command yet, or is dying.
+    is_unconfirmed = attempt is not None and attempt.state == "running" and not _is_recorded_as_begun(files)
+    if attempt is None or attempt.state == "lost" or is_unconfirmed:
         raise Unavailable(
             f"it is not known whether task {launch.id} began: its keeper, its witness or its own process was killed",
             f"`outlive show {launch.id}` tells what is known; launch the task again",
@@ -123,13 +125,17 @@ def _hint_of_not_started(launch: Launch, name: str) -> str:
     return f"the task is recorded as failed; `outlive show {launch.id}` tells more"
 
 
+def _is_recorded_as_begun(files: AttemptFiles) -> bool:
+    return (files.read_slot("process") or {}).get("started") == "yes"
+
+
 def _wait_for_beginning(files: AttemptFiles) -> None:
     """Wait until it is known whether the command has begun although its keeper died.
 
     A dying keeper closes its pipe before its locks, so the record must show the start or the locks must be free.
     """
     until = time.monotonic() + _BEGINNING_TAKES_AT_MOST
-    while time.monotonic() < until and (files.read_slot("process") or {}).get("started") != "yes":
+    while time.monotonic() < until and not _is_recorded_as_begun(files):
         held = [take(files, which) for which in ("lock", "control")]
         for fd in held:
             if fd is not None:
