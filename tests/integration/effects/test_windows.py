@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -203,6 +204,17 @@ def test_open_windows_are_unknown_outside_of_a_repository(bench: Bench, lasting:
     bench.run("wait", task)
     assert "2 files outside of any repository" in bench.ok("effects", task)
     assert bench.ok("effects", bench.launch("true"), "--open") == "no window is open now"
+
+
+def test_effects_say_that_files_in_a_temporary_directory_are_not_reported(bench: Bench, lasting: Path) -> None:
+    """A task without a repository in a temporary directory must not look like one that changed nothing."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        task = bench.launch("echo x > f", "--cwd", place)
+        bench.run("wait", task)
+    assert "observed: files below /tmp are not reported outside of a repository" in bench.ok("effects", task)
+    elsewhere = bench.launch("true", "--cwd", str(lasting))
+    bench.run("wait", elsewhere)
+    assert bench.ok("effects", elsewhere).startswith("observed: no effects were observed")
 
 
 @pytest.mark.usefixtures("repo")

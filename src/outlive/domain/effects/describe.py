@@ -49,6 +49,7 @@ def summary_of(effects: Effects, now: datetime) -> str:
         unsure = (_WHO if words else "", _BRIEF, effects.why_unseen, *effects.gaps[:1])
         said = "; ".join(words or [_nothing(effects, "no tracked file was touched")])
         return f"{said} (watched only: {'; '.join(word for word in unsure if word)})"
+    words += [f"files below {effects.unreported} are not reported outside of a repository"] * bool(effects.unreported)
     said = "; ".join((*(words or ["no effects were observed"]), *unattributed_words(effects)))
     return f"{said} (a lower bound: {effects.gaps[0]})" if effects.gaps else said
 

@@ -104,6 +104,9 @@ class Effects(Value):
     is_in_repository: bool = True
     """Whether the task works in a repository. Outside of a repository, contents are not compared."""
 
+    unreported: str | None = None
+    """The temporary directory in which the task works outside of any repository. Its files are not reported."""
+
     @property
     def is_outside_of(self) -> str:
         """The words that say where the `outside` paths are."""

@@ -3,3 +3,11 @@
 from __future__ import annotations
 
 TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/", "/proc/", "/sys/", "/run/")  # noqa: S108 - Outlive does not write to these directories
+
+
+def temporary_root(directory: str) -> str | None:
+    """Return the temporary directory that has this directory in it, without a slash at the end.
+
+    Returns None for other directories.
+    """
+    return next((root.rstrip("/") for root in TEMPORARY if f"{directory}/".startswith(root)), None)

@@ -11,6 +11,7 @@ from outlive.domain.effects.describe import summary_of
 from outlive.domain.effects.overlap import shared_tree
 from outlive.domain.effects.path_summary import fold
 from outlive.domain.effects.predicted import may_take_away
+from outlive.domain.effects.temporary_paths import temporary_root
 from outlive.domain.git.snapshot_json import from_json
 from outlive.domain.text.sanitize import masked, one_line
 from outlive.domain.timestamps import iso, timedelta
@@ -56,10 +57,12 @@ def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
         None if before is None or after is None else (before, after),
     )
     further = tuple(tree for tree in replay.trees if shared_tree(tree, task.launch.project) is None)
+    is_in_repository = is_in_repository or bool(replay.trees)
     return found.but(
         windows=_as_left(task, files.number, found.windows),
         further=further,
-        is_in_repository=is_in_repository or bool(replay.trees),
+        is_in_repository=is_in_repository,
+        unreported=None if is_in_repository else temporary_root(task.launch.cwd),
     )
 
 
