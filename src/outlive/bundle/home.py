@@ -215,7 +215,7 @@ def _check_place(path: str, device: int) -> bool:
     if not boot or boot != boot_id():
         return _pin(path, here)
     from outlive.bundle.atomic_file import write_whole  # noqa: PLC0415
-    from outlive.bundle.mounts import check_single  # noqa: PLC0415 - imported here, because it is needed only when the device number has changed
+    from outlive.bundle.mounts import check_single  # noqa: PLC0415 - this import is needed only if the device number has changed
 
     check_single(path, signature)
     can_punch = _pin(path, here)
@@ -243,7 +243,7 @@ def _read_pin(path: str) -> str:
 
 def _pin(path: str, here: str) -> bool:
     from outlive.bundle.atomic_file import temporary_name  # noqa: PLC0415
-    from outlive.bundle.mounts import signature  # noqa: PLC0415 - imported here, because it is needed once per boot
+    from outlive.bundle.mounts import signature  # noqa: PLC0415 - this import is needed only once per boot
 
     fresh = temporary_name(path + "/place")
     fd = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -119,7 +119,7 @@ def fall_asleep(
         # The interpreter was deleted, or there is too little memory to start it. So sleep in the present interpreter,
         # although this takes more memory.
         sys.argv = ["-c", *arguments]
-        exec(_SLEEP, {})  # noqa: S102 - our own program
+        exec(_SLEEP, {})  # noqa: S102 - the program is a constant of this module
         os._exit(1)
 
 
@@ -140,7 +140,7 @@ def read_note(fd: int) -> tuple[Note, HeldFiles]:
     while part := os.read(fd, 1 << 20):
         parts.append(part)
     os.close(fd)
-    note: Note = marshal.loads(b"".join(parts))  # noqa: S302 - we wrote it ourselves
+    note: Note = marshal.loads(b"".join(parts))  # noqa: S302 - a keeper wrote this note in memory
     held = HeldFiles(**note["held"])
     for kept in (*held.fds(), *carried_fds(), *(() if note["owner"] is None else (note["owner"],))):
         os.set_inheritable(kept, False)

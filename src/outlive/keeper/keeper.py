@@ -74,7 +74,7 @@ def keep_until_settled(plan: Plan, held: HeldFiles, go: int, ready: int, start_w
     prepared = _prepare(plan, held, (go, ready), start_witness)
     called = wait_for_go(plan, held, go)
     if called is not None:
-        from outlive.keeper.not_started import refuse  # noqa: PLC0415 - the usual launch does not need it
+        from outlive.keeper.not_started import refuse  # noqa: PLC0415 - only an attempt that must not begin needs this import
 
         os.close(prepared.begin)
         refuse(plan, held, called)
@@ -128,10 +128,10 @@ def _prepare(plan: Plan, held: HeldFiles, not_for_it: tuple[int, ...], start_wit
     around, launch = plan.surroundings, plan.launch
     argv, environ, prompt = launch.argv, around.environ, None
     if launch.agent is not None:
-        from outlive.keeper.agents.client_command import start_of  # noqa: PLC0415 - most tasks are commands
+        from outlive.keeper.agents.client_command import start_of  # noqa: PLC0415 - only agent tasks need this import
 
         argv, environ, prompt = start_of(plan)
-    assert held.lock is not None  # noqa: S101 - only an adopter may have no lock, and it starts no witness
+    assert held.lock is not None  # noqa: S101 - only an adopter has no lock, and an adopter starts no witness
     start = witness.Start(
         lock=held.lock,
         record=held.record,
@@ -163,7 +163,7 @@ def _prepare_observation(plan: Plan, held: HeldFiles) -> PreparedObservation | N
     """Return the prepared observation. Return None if it is off or impossible."""
     if plan.launch.observe == "off":
         return None
-    from outlive.keeper.observation.observation import PreparedObservation  # noqa: PLC0415 - only observed commands need it
+    from outlive.keeper.observation.observation import PreparedObservation  # noqa: PLC0415 - only observed commands need this import
 
     try:
         return PreparedObservation(plan, held.record)
@@ -199,7 +199,7 @@ def wait_for_go(plan: Plan, held: HeldFiles, go: int) -> IntentKind | None:
         ready = [fd for fd, _ in waiting.poll()]
         # A keeper that was stopped may find both. Then the request decides, because the command has not begun.
         if held.control in ready:
-            from outlive.keeper.not_started import read_call  # noqa: PLC0415 - the usual launch does not need it
+            from outlive.keeper.not_started import read_call  # noqa: PLC0415 - only a request to end the attempt needs this import
 
             called = read_call(held.control)
             if called is not None:
@@ -234,7 +234,7 @@ def _see_through(plan: Plan, held: HeldFiles, prepared: Prepared, ready: int | N
         answer(ready, "ended")
     finished = None if observation is None else observation.finish()
     if again is not None:
-        from outlive.keeper.hibernate import fall_asleep  # noqa: PLC0415 - only retried tasks need it
+        from outlive.keeper.hibernate import fall_asleep  # noqa: PLC0415 - only retried tasks need this import
 
         fall_asleep(again.plan, again.held, until=ended + again.delay_s)
     if finished is not None:
@@ -276,7 +276,7 @@ def _supervise(plan: Plan, held: HeldFiles, prepared: Prepared, observation: Run
 def _record_left_open(plan: Plan) -> None:
     """Record the paths that the attempt left changed, unless the settlement has."""
     try:
-        from outlive.keeper.observation.record_left_open import changed_nothing, record_at_end  # noqa: PLC0415 - only failed tasks need it
+        from outlive.keeper.observation.record_left_open import changed_nothing, record_at_end  # noqa: PLC0415 - only failed tasks need this import
     except ImportError:
         return  # the installation was deleted while the task ran, and readers replay the journal instead
     if not changed_nothing(plan):

@@ -71,7 +71,7 @@ def _settle(plan: Plan, seen: Evidence, intent: Intent | None) -> bool:
 
 def _without_worktree(plan: Plan, settlement: Settlement) -> Settlement:
     try:
-        from outlive.keeper.agents.end_worktree import end_worktree  # noqa: PLC0415 - most tasks are commands
+        from outlive.keeper.agents.end_worktree import end_worktree  # noqa: PLC0415 - only agent tasks need this import
     except ImportError:
         return settlement  # the installation was deleted
     return end_worktree(plan, settlement)

@@ -116,7 +116,7 @@ class SettlementWriter:
         """Delete a few tasks that are due, while the ledger is open and no process waits."""
         if sum(self._plan.launch.id.encode()) % _TIDIES_ONE_IN == 0:
             try:
-                from outlive.keeper.cleanup import tidy_a_little  # noqa: PLC0415 - only one keeper in sixteen needs it
+                from outlive.keeper.cleanup import tidy_a_little  # noqa: PLC0415 - only one keeper in sixteen needs this import
 
                 tidy_a_little(self._plan.home, ledger, datetime.now(UTC))
             except (ImportError, OutliveError):

@@ -32,8 +32,8 @@ _keepers: IdleKeepers | None = None
 
 def become_detached() -> IdleKeepers:
     """Make this detached process a spawner, the parent of the keepers in its pool."""
-    global _is_detached, _keepers  # noqa: PLW0603 - facts about this process
-    from outlive.keeper.pool.idle_keeper import IdleKeepers  # noqa: PLC0415 - only a spawner needs it
+    global _is_detached, _keepers  # noqa: PLW0603 - these variables describe the whole process
+    from outlive.keeper.pool.idle_keeper import IdleKeepers  # noqa: PLC0415 - only a spawner needs this import
 
     _is_detached = True
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -141,7 +141,7 @@ def stand_by(plan: Plan, held: HeldFiles, life: Life | None = None) -> NewKeeper
 
     A keeper without a `life` of its own keeps the attempt at once.
     """
-    from outlive.keeper.keeper import keep  # noqa: PLC0415 - readers of tasks start no keeper
+    from outlive.keeper.keeper import keep  # noqa: PLC0415 - only launches need this import
 
     if _keepers is None or not _keepers.have_room or life is not None or not _frees_its_keeper(plan):
         chosen = life or keep
@@ -161,7 +161,7 @@ def _frees_its_keeper(plan: Plan) -> bool:
 
 def _from_pool(keepers: IdleKeepers, plan: Plan, held: HeldFiles) -> NewKeeper:
     """Return an idle keeper of the pool, or a new one that joins the pool."""
-    from outlive.keeper.pool.idle_keeper import keep_repeatedly  # noqa: PLC0415 - this module is already loaded
+    from outlive.keeper.pool.idle_keeper import keep_repeatedly  # noqa: PLC0415 - the imported module is already loaded
 
     channel: list[int] = []
 
@@ -183,7 +183,7 @@ def _from_pool(keepers: IdleKeepers, plan: Plan, held: HeldFiles) -> NewKeeper:
 
 def launch_adopter(home: Home, launch: Launch, files: AttemptFiles, held: HeldFiles) -> Answer:
     """Pass a living attempt, whose keeper is dead, to a new keeper."""
-    from outlive.keeper.take_over import adopt  # noqa: PLC0415 - a launch does not need it
+    from outlive.keeper.take_over import adopt  # noqa: PLC0415 - only an adoption needs this import
 
     around = Surroundings(environ={}, umask=0o077)
     plan = Plan(home=home, launch=launch, files=files, surroundings=around)

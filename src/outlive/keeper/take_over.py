@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-import outlive.keeper.observation.unanswered_calls  # noqa: F401 - imported now, before the installation may be deleted
+import outlive.keeper.observation.unanswered_calls  # noqa: F401 - imported now, because the installation may be deleted before it is used
 from outlive.domain.errors import OutliveError
 from outlive.domain.timestamps import UTC, datetime
 from outlive.keeper.exit_watch import ReparentedCommand, SurvivingWitness, confirm_begin, read_identity

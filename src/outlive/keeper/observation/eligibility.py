@@ -33,13 +33,13 @@ def _would_miss(plan: Plan, *, keeps_privileges: bool) -> str | None:
     """
     if has_limited_cpu_time():
         return _LIMITED
-    from outlive.keeper.observation.known_conflicts import met_before  # noqa: PLC0415 - only observed commands need it
+    from outlive.keeper.observation.known_conflicts import met_before  # noqa: PLC0415 - only observed commands need this import
     from outlive.observe.seccomp.tracer_conflicts import would_miss_supervising  # noqa: PLC0415
     from outlive.observe.shell.program_scan import ProgramScan  # noqa: PLC0415
 
     foreseen = ProgramScan(plan.launch.argv, plan.launch.cwd, plan.surroundings.environ)
     if not keeps_privileges:
-        from outlive.observe.seccomp.privilege_loss import would_miss_privileges  # noqa: PLC0415 - not needed with CAP_SYS_ADMIN
+        from outlive.observe.seccomp.privilege_loss import would_miss_privileges  # noqa: PLC0415 - with CAP_SYS_ADMIN, this import is not needed
 
         names, is_known = met_before(plan, "gaining")
         if is_known or would_miss_privileges(foreseen, names):
@@ -50,11 +50,11 @@ def _would_miss(plan: Plan, *, keeps_privileges: bool) -> str | None:
 
 def _can_observe(home: Home, *, keep_privileges: bool) -> bool:
     """Return whether system calls can be observed on this machine, cached per boot."""
-    from outlive.observe.seccomp.self_test_cache import answer_known  # noqa: PLC0415 - only observed commands need it
+    from outlive.observe.seccomp.self_test_cache import answer_known  # noqa: PLC0415 - only observed commands need this import
 
     known = answer_known(home, keep_privileges=keep_privileges)
     if known is not None:
         return known
-    from outlive.observe.seccomp.self_test import can_observe  # noqa: PLC0415 - only needed once per boot
+    from outlive.observe.seccomp.self_test import can_observe  # noqa: PLC0415 - this import is needed only once per boot
 
     return can_observe(home, keep_privileges=keep_privileges)

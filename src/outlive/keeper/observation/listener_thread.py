@@ -112,7 +112,7 @@ class ListenerThread:
 
     def _answer_first(self, listener: int) -> None:
         """Let the command be executed."""
-        from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - this module is already loaded
+        from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - the imported module is already loaded
 
         waiting = poll()
         waiting.register(listener, POLLIN)
@@ -159,7 +159,7 @@ class ListenerThread:
     def _notify_of_overlap(self, top: str) -> None:
         """Search in a further thread for tasks that write in the same worktree."""
         try:
-            from outlive.keeper.observation.overlap_notice import notify_of_overlap  # noqa: PLC0415 - only tasks that write to existing files need it
+            from outlive.keeper.observation.overlap_notice import notify_of_overlap  # noqa: PLC0415 - only tasks that write to existing files need this import
         except ImportError:
             return  # the installation was deleted while the task ran
         try:

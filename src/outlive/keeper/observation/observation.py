@@ -72,7 +72,7 @@ class JournalFile:
 
     def note(self, operation: str, *words: str) -> None:
         """Write one line with these fields."""
-        from outlive.observe.journal import escaped  # noqa: PLC0415 - this module is already loaded
+        from outlive.observe.journal import escaped  # noqa: PLC0415 - the imported module is already loaded
 
         fields = "".join(f"\t{escaped(word)}" for word in words)
         self.append(f"{self.now()}\t{operation}\t0\t-{fields}\n")
@@ -114,7 +114,7 @@ class PreparedObservation:
             except RuntimeError:
                 self._unseen = _NO_THREAD
             send(NOT_PROMISED if self._calls is None else PROMISED)
-        import mmap  # noqa: F401, PLC0415 - loaded while the witness works, so that it causes no wait later
+        import mmap  # noqa: F401, PLC0415 - imported while the witness works, so that the import causes no wait later
 
         import outlive.linux.seccomp  # noqa: F401, PLC0415
         from outlive.keeper.observation.task_snapshots import TaskSnapshots  # noqa: PLC0415
@@ -194,7 +194,7 @@ class RunningObservation:
         if not is_taken or not wants_watch:
             return
         try:
-            from outlive.keeper.observation.file_watch import WITHOUT, Watch  # noqa: PLC0415 - only watched tasks need it
+            from outlive.keeper.observation.file_watch import WITHOUT, Watch  # noqa: PLC0415 - only watched tasks need this import
             from outlive.observe.journal import Journal  # noqa: PLC0415
             from outlive.observe.watch.watcher import is_installed  # noqa: PLC0415
 
@@ -248,7 +248,7 @@ class RunningObservation:
         If the path changed after `until_ns`, the line ends with the time at which the command ended.
         """
         from outlive.observe.journal import escaped  # noqa: PLC0415
-        from outlive.observe.path_state import STAT, changed_at_ns, moments_of, state_like  # noqa: PLC0415 - this module is already loaded
+        from outlive.observe.path_state import STAT, changed_at_ns, moments_of, state_like  # noqa: PLC0415 - the imported module is already loaded
 
         state = state_like(path, STAT if is_outside else before)
         written, touched = moments_of(path)
@@ -258,7 +258,7 @@ class RunningObservation:
 
     def finish(self) -> FinishedObservation:
         """Record how the other touched paths were left, and compare all files."""
-        assert self._may_observe, "observe_calls() comes before finish()"  # noqa: S101 - otherwise this would block forever
+        assert self._may_observe, "observe_calls() comes before finish()"  # noqa: S101 - without this check, a wrong order would block forever
         if self._calls is not None:
             self._calls.wait_until_loaded()
         own = [] if self._observer is None else list(self._observer.touched)
@@ -286,13 +286,13 @@ class RunningObservation:
     def _remember_conflicts(self) -> None:
         """Store the programs that observing hindered, for their next launch."""
         if self._observer is not None and (self._observer.met_gaining or self._observer.met_supervising):
-            from outlive.keeper.observation.known_conflicts import remember  # noqa: PLC0415 - only commands with a conflict need it
+            from outlive.keeper.observation.known_conflicts import remember  # noqa: PLC0415 - only commands with a conflict need this import
 
             remember(self._plan, gaining=self._observer.met_gaining, supervising=self._observer.met_supervising)
 
     def _still_open(self, paths: Sequence[str]) -> Iterator[str]:
         """Yield a line about the files that processes left running can still write."""
-        from outlive.observe.seccomp.recheck import open_for_writing  # noqa: PLC0415 - this module is already loaded
+        from outlive.observe.seccomp.recheck import open_for_writing  # noqa: PLC0415 - the imported module is already loaded
 
         still = open_for_writing(frozenset(paths), time.monotonic() + _OBSERVER_WRITES_WITHIN)
         if still is None:

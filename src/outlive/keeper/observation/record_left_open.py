@@ -44,7 +44,7 @@ def record_left_open(home: Home, ledger: SqliteLedger, task: Task) -> bool:
         if all(is_bare(AttemptFiles(home.bundle(task.id), each).effects) for each in tries):
             LeftOpenPaths(ledger).record(task.id, number, ())
             return True
-        from outlive.observe.path_state import state_like  # noqa: PLC0415 - only tasks that changed files need it
+        from outlive.observe.path_state import state_like  # noqa: PLC0415 - only tasks that changed files need this import
         from outlive.observe.replay_journal import replay_of  # noqa: PLC0415
 
         paths = replay_of(home, task, number).left_open(state_like)

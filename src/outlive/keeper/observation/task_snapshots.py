@@ -47,12 +47,12 @@ class TaskSnapshots:
     def directories(self) -> list[str]:
         """Return the command's directory, and the repositories that it may touch."""
         if self._known is None:
-            from outlive.observe.shell.cd_targets import goes_to  # noqa: PLC0415 - only observed commands need it
+            from outlive.observe.shell.cd_targets import goes_to  # noqa: PLC0415 - only observed commands need this import
 
             launch = self._plan.launch
             self._known = [launch.cwd]
             if named := (*launch.touches, *goes_to(launch.argv, launch.cwd)):
-                from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - only commands that name another directory need it
+                from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - only commands that name another directory need this import
                 from outlive.observe.seccomp.scope import MOST_REPOSITORIES  # noqa: PLC0415
 
                 own = find_repository(launch.cwd)
@@ -94,7 +94,7 @@ class TaskSnapshots:
         if self._first is not None:
             return True
         try:
-            from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - only longer commands need it
+            from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - only longer commands need this import
 
             directories, outside = self.directories(), self._outside
             if all(each in outside or find_repository(each) is None for each in directories):
@@ -106,7 +106,7 @@ class TaskSnapshots:
             keep = (self._record, first) if baseline is None else (self._record, first, baseline)
 
             def work() -> None:
-                from outlive.observe.git.compare import keep_first  # noqa: PLC0415 - only the fork loads it, to save memory of the keeper
+                from outlive.observe.git.compare import keep_first  # noqa: PLC0415 - only the fork imports this, to save memory of the keeper
 
                 keep_first(first, directories, outside, baseline, since_ns)
 
@@ -157,7 +157,7 @@ class TaskSnapshots:
         return self._work is not None and (self._work.is_done or self._is_all)
 
     def _compare_in_fork(self, first: int, quick: list[Snapshot], seen: Collection[str]) -> None:
-        from outlive.keeper.background_fork import BackgroundFork  # noqa: PLC0415 - this module is already loaded
+        from outlive.keeper.background_fork import BackgroundFork  # noqa: PLC0415 - the imported module is already loaded
 
         def work() -> None:
             from outlive.observe.git.compare import compare_with_first  # noqa: PLC0415

@@ -11,7 +11,7 @@ exit.
 
 from __future__ import annotations
 
-import json  # noqa: F401 - reading a launch needs it: without this line, every forked keeper would load it again
+import json  # noqa: F401 - reading a launch imports json; without this line, every forked keeper would load json again
 import marshal
 import os
 from _socket import MSG_NOSIGNAL, socket, socketpair
@@ -135,7 +135,7 @@ def _wait_for_next(channel: socket) -> tuple[Plan, HeldFiles, int, int]:
     given = take(channel)
     if given is None:
         os._exit(0)
-    note = marshal.loads(given[0])  # noqa: S302 - our own spawner wrote it
+    note = marshal.loads(given[0])  # noqa: S302 - the spawner of this keeper wrote this note
     *fds, go, ready = given[1]
     held = HeldFiles(**dict(zip(_HELD, fds, strict=True)))
     return plan_from(note, launch_from(note["launch"])), held, go, ready
