@@ -48,7 +48,7 @@ class BackgroundFork:
         try:
             os.waitpid(self._pid, 0)
         except ChildProcessError:
-            pass  # another wait of the keeper has reaped the fork
+            pass  # another wait call of the keeper has reaped the fork
         finally:
             self._done.release()
 

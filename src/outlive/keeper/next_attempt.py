@@ -27,7 +27,7 @@ class NextAttempt:
         self.delay_s = delay_s
 
     def discard(self) -> None:
-        """Close and delete the files, because the attempt was not recorded after all."""
+        """Close and delete the files, because the row of the attempt was not written."""
         self.held.close()
         discard_bundle(self.plan.files.path)
 

@@ -68,9 +68,12 @@ def _fork_away(life: Callable[[], NoReturn], wake: int, not_for_it: int) -> None
 
 
 class NewKeeper:
-    """A new keeper: it prepares itself while its row is written, and begins at the go.
+    """A new keeper, which prepares its attempt while the row is written.
 
-    If the keeper is dismissed or its launcher dies, it starts no command. It settles the attempt if there is a row.
+    The keeper begins the attempt when it gets the launcher's go, a message of one byte.
+
+    If the keeper is dismissed or its launcher dies, the keeper starts no command. It settles the attempt if there is a
+    row.
     """
 
     def __init__(self, held: HeldFiles, life: Callable[[int, int], NoReturn], give: Callable[[int, int], bool]) -> None:
@@ -137,9 +140,9 @@ class NewKeeper:
 
 
 def stand_by(plan: Plan, held: HeldFiles, life: Life | None = None) -> NewKeeper:
-    """Return a keeper for a locked attempt. It begins once the row is written.
+    """Return a keeper for a locked attempt, which begins once the row is written.
 
-    A keeper without a `life` of its own keeps the attempt at once.
+    If `life` is None, the keeper runs the attempt as soon as it gets the go.
     """
     from outlive.keeper.keeper import keep  # noqa: PLC0415 - only launches need this import
 
@@ -154,7 +157,7 @@ def _give_to_none(_: int, __: int) -> bool:
 
 
 def _frees_its_keeper(plan: Plan) -> bool:
-    """Return whether the keeper is free again after the command's end."""
+    """Return whether the keeper can take another attempt after the command's end."""
     launch = plan.launch
     return plan.surroundings.owner is None and not launch.retries and not launch.takes_input
 

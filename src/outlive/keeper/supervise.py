@@ -78,7 +78,7 @@ class Supervision:
         self.copying: OutputCopy | None = None
         """The copy of the output of a process that Outlive did not start."""
         self.on_rest: Callable[[], None] = lambda: None
-        """Called once, when the command has run for a moment and the keeper has nothing else to do."""
+        """Called once, when the command has run for a moment and the keeper is idle."""
         self.on_end: Callable[[], None] = lambda: None
         """Called once, when the command has ended, before any waiter is notified."""
 
@@ -305,7 +305,8 @@ class Supervision:
                 self._care_for_output()
             return None
         if self._agent is not None and settlement.left_running:
-            # What an agent's client left behind may still work in the session that the next attempt continues.
+            # Processes that an agent's client left running may still work in the session that the next attempt
+            # continues.
             end_tree(self._members, self._is_foreign, self._output.look)
             settlement = settlement.but(left_running=self._left_running())
         if not self._ledger.write(told_as_retrying(settlement, self._plan.launch), again.attempt):
@@ -314,7 +315,7 @@ class Supervision:
         return again
 
     def _left_running(self) -> tuple[LeftRunning, ...]:
-        """Return the processes that outlived the command, even if they evaded signals."""
+        """Return the processes that outlived the command, even if they evaded the signals."""
         found = process_tree.describe(self._members())
         return found or tuple(LeftRunning(pid=pid, command="[forks and exits in turn]") for pid in self._hiding)
 

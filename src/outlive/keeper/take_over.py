@@ -38,7 +38,7 @@ def adopt(plan: Plan, held: HeldFiles, go: int, ready: int) -> NoReturn:
         os._exit(0)
     _forget_condition(plan)
     supervision = Supervision(plan, held, sight, "adopter")
-    # Before the answer: the process that asked for the adoption reads the effects next.
+    # Do this before the answer, because the process that asked for the adoption reads the effects next.
     supervision.switch_to(sight)
     os.write(ready, b"running\n")
     os.close(ready)

@@ -54,9 +54,9 @@ class Start(Value):
     umask: int
     limits: tuple[tuple[int, tuple[int, int]], ...]
     input: str | None = None
-    """The FIFO that the command reads as its input. None if it takes no input."""
+    """The FIFO that the command reads as its input. None if the command takes no input."""
     prompt: str | None = None
-    """The file that the command reads as its input, which ends with the file. None if it takes no prompt."""
+    """The file that an agent's client reads as its input. None if the command is no agent's client."""
     shared_listener: SharedListener | None = None
     """The listener of the command's system calls. None if they are not observed."""
 
@@ -176,7 +176,7 @@ def _open_input(path: str) -> None:
 
 
 def _linger(start: Start, stand_in: ListenerFallback) -> None:
-    """Wait until no filtered process lives, because its calls may need an answer."""
+    """Wait until no observed process lives, because its calls may need an answer."""
     for fd in (start.lock, start.record, start.output):
         os.close(fd)  # as long as the lock is open, the attempt counts as running
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -17,7 +17,7 @@ _MISSES_SUPERVISING = f"it may observe system calls itself, which fails while Ou
 
 
 def reason_not_to_observe(plan: Plan, *, keeps_privileges: bool) -> str | None:
-    """Return why system calls are not observed. None if they are."""
+    """Return why system calls are not observed, or None if they are observed."""
     how = plan.launch.observe
     if how in ("watch", "compare"):
         return f"system calls are not observed with --observe {how}"
@@ -27,9 +27,9 @@ def reason_not_to_observe(plan: Plan, *, keeps_privileges: bool) -> str | None:
 
 
 def _would_miss(plan: Plan, *, keeps_privileges: bool) -> str | None:
-    """Return why being observed would harm the command. None if it would not.
+    """Return why the observation would harm the command, or None if it would not.
 
-    A limit of CPU time also applies to keeper and witness. If it killed them, the observed calls would fail.
+    A limit of CPU time also applies to keeper and witness. If the limit killed them, the observed calls would fail.
     """
     if has_limited_cpu_time():
         return _LIMITED

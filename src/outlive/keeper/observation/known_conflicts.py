@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from outlive.keeper.plan import Plan
 
     What = Literal["gaining", "supervising"]
-    """Programs that gain privileges when they are executed, or that supervise the system calls of others."""
+    """Programs that gain privileges when they are executed, or that supervise the system calls of other programs."""
 
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_BYTES = 1 << 16
@@ -43,7 +43,7 @@ def remember(plan: Plan, *, gaining: Collection[str], supervising: Collection[st
 
 
 def _line_of_command(plan: Plan) -> str:
-    """Return the line that stands for this command. No program name has its form."""
+    """Return the line that stands for this command, and that is no program name."""
     text = "\0".join((plan.launch.cwd, *plan.launch.argv))
     return f"command {crc32(text.encode('utf-8', 'surrogateescape')):08x}"
 
@@ -68,7 +68,7 @@ def _add(plan: Plan, what: What, names: set[str]) -> None:
     try:
         if sum(map(len, lines)) < _MOST_BYTES:
             _append(path, _text_of(fresh))
-        else:  # the file is full: drop its older half, which is learned again if it still matters
+        else:  # the file is full: drop its older half, whose programs are added again if they are met again
             write_whole(path, _text_of([*lines[len(lines) // 2 : -1], *fresh]))
     except OSError:
         pass

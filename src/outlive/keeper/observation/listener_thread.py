@@ -1,7 +1,8 @@
 """The keeper's thread that answers the observed system calls of its command.
 
-It answers the exec at once. It answers no other call before it has taken the quick snapshots and loaded the observer,
-so it sees every change that the command makes.
+The thread answers the exec at once. It answers no other call before it has taken the quick snapshots and loaded the
+observer, so it sees every change that the command makes. A filtered process is a process of the command whose calls the
+kernel reports to this thread.
 """
 
 from __future__ import annotations
@@ -165,4 +166,4 @@ class ListenerThread:
         try:
             start_new_thread(notify_of_overlap, (self._plan, top))
         except RuntimeError:
-            return  # no session learns of the overlap while the tasks run, but the notices of the endings mention it
+            return  # no session learns of the overlap while the tasks run, but the notices of their endings mention it

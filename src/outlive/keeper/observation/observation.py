@@ -1,6 +1,7 @@
 """The observation of an attempt by its keeper, from before the start to the end.
 
-Only the object of an earlier step can make the object of a later step, so no step is taken too early.
+Each step returns the object that has the methods of the next steps, so no step is taken too early. The journal is the
+attempt's file `effects`, with a line for each observed change.
 
 | step | thread | what happens |
 |---|---|---|
@@ -67,7 +68,7 @@ class JournalFile:
         return (self.wall + time.monotonic_ns()) // 1000
 
     def gap(self, words: str) -> str:
-        """Return the journal line that names something that was not observed."""
+        """Return the journal line that says what was not observed."""
         return f"{self.now()}\tgap\t0\t-\t{words}\n"
 
     def note(self, operation: str, *words: str) -> None:
@@ -82,7 +83,7 @@ class JournalFile:
         try:
             os.write(self.fd, lines.encode("utf-8", "surrogateescape"))
         except OSError:
-            pass  # readers inspect the paths themselves
+            pass  # readers of the effects inspect the paths themselves
 
 
 class PreparedObservation:
@@ -107,7 +108,7 @@ class PreparedObservation:
             )
 
     def prepare(self, send: Callable[[bytes], None]) -> None:
-        """Start the listener thread. Tell the child process whether it will answer."""
+        """Start the listener thread. Tell the child process whether the thread answers."""
         if self.shared_listener is not None:
             try:
                 self._calls = ListenerThread(self._plan, self.shared_listener, self._journal)
@@ -236,7 +237,10 @@ class RunningObservation:
             return
 
     def _followed(self) -> list[str]:
-        """Return the touched paths in repositories, or all if the command runs outside."""
+        """Return the touched paths in repositories.
+
+        If the command began outside of repositories, return all touched paths.
+        """
         if self._observer is None:
             return []
         elsewhere = self._observer.elsewhere if self._snapshots.is_outside else ()
@@ -271,7 +275,7 @@ class RunningObservation:
                 continue
             if time.monotonic() > until:
                 late = len(touched) + len(elsewhere) - done
-                words = f"{late} paths are shown as they were when effects were read, not as it left them"
+                words = f"{late} paths are shown as they were when effects were read, not as the task left them"
                 lines.append(self._journal.gap(words))
                 break
             is_outside = done >= len(touched)
@@ -284,14 +288,14 @@ class RunningObservation:
         return FinishedObservation(self._calls)
 
     def _remember_conflicts(self) -> None:
-        """Store the programs that observing hindered, for their next launch."""
+        """Store the programs that the observation hindered, for their next launch."""
         if self._observer is not None and (self._observer.met_gaining or self._observer.met_supervising):
             from outlive.keeper.observation.known_conflicts import remember  # noqa: PLC0415 - only commands with a conflict need this import
 
             remember(self._plan, gaining=self._observer.met_gaining, supervising=self._observer.met_supervising)
 
     def _still_open(self, paths: Sequence[str]) -> Iterator[str]:
-        """Yield a line about the files that processes left running can still write."""
+        """Yield a line about files that the task's remaining processes can still write."""
         from outlive.observe.seccomp.recheck import open_for_writing  # noqa: PLC0415 - the imported module is already loaded
 
         still = open_for_writing(frozenset(paths), time.monotonic() + _OBSERVER_WRITES_WITHIN)

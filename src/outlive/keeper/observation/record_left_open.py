@@ -1,6 +1,6 @@
 """The paths that a task left changed, recorded in the ledger.
 
-With this record, readers need not replay the task's journal.
+With this record, readers need not replay the task's journal, which is the file of all its observed changes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import Task
     from outlive.keeper.plan import Plan
 
-# If a task left more paths changed, none is recorded, and readers replay the journal instead. So many rows would make
+# If a task left more paths changed, no path is recorded, and readers replay the journal instead. More rows would make
 # the ledger slow for every process.
 _MOST = 50_000
 

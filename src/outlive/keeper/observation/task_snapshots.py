@@ -32,7 +32,7 @@ class TaskSnapshots:
         self._record = record
         self._began_ns = 0
         self.ended_ns: int | None = None
-        """When the command had ended, in nanoseconds. Later changes are not the command's."""
+        """The time of the command's end, in nanoseconds. The command made no later change."""
         self._known: list[str] | None = None
         self._first: int | None = None
         self._baseline: int | None = None
@@ -122,7 +122,7 @@ class TaskSnapshots:
             self.is_late = True
 
     def baseline(self) -> int | None:
-        """Return a descriptor of the complete first snapshot, which the caller closes."""
+        """Return a descriptor of the complete first snapshot. The caller closes it."""
         if self._work is None or self._baseline is None:
             return None
         self._work.wait()

@@ -2,8 +2,8 @@
 
 A new process first copies every memory page that it touches. This is most of the cost of a short task. So a spawner,
 which launches many tasks, keeps a channel to its newest keepers. Each of these keepers keeps a channel to its witness.
-A keeper reports that it is idle when it has no process or descriptor of its attempt left. It never has two attempts at
-once, and it never has rights that its spawner does not have.
+A keeper reports that it is idle when it has no process or descriptor of its attempt left. A keeper never has two
+attempts at once, and never has rights that its spawner does not have.
 
 Only the spawner dismisses an idle keeper, by closing the channel. So no attempt is sent to a keeper that is about to
 exit.
@@ -114,7 +114,7 @@ def keep_repeatedly(channel: int, plan: Plan, held: HeldFiles, go: int, ready: i
     for _ in range(_MOST_LIVES - 1):
         is_over = keep_until_settled(plan, held, go, ready, idle_witness.start)
         if not (is_over and idle_witness.is_only_child() and has_one_thread()):
-            os._exit(0)  # a process of the attempt may live on, or a thread of ours, so this keeper is not used again
+            os._exit(0)  # a process of the attempt or a thread of this keeper may be left, so do not use it again
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # `keep_cap` sets SIGCHLD to be ignored
         close_all_but((channel, marker, *idle_witness.fds()))
