@@ -4,7 +4,7 @@ prompt                the prompt as the user gave it
 attempts/N/prompt     the text that the client of this attempt reads as its standard input
 attempts/N/agent      client, model and session of this attempt
 attempts/N/answer     the final answer, for readers that need not read the whole output
-attempts/N/progress   the result so far of the running attempt, at most about a second old
+attempts/N/progress   the result so far of the running attempt, written at most once per second
 decisions.jsonl       the trace: why a model was chosen and why an attempt ended, if the trace is on
 """
 

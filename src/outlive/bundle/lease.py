@@ -34,7 +34,7 @@ class Lease:
         flock(self._fd, LOCK_EX | LOCK_NB)
 
     def let_go(self) -> None:
-        """Release the lease. All claims in its name end."""
+        """Release the lease. All claims that name this lease end."""
         os.unlink(self._path)
         os.close(self._fd)
 
