@@ -56,7 +56,7 @@ class Adapter:
     name = ""
     program = ""
     provider = ""
-    """The provider of a model for which `provider_of` finds no other provider."""
+    """The provider of a model whose name does not contain a provider."""
     patience = Patience()
     reports_cost = False
     """Whether the client reports the cost of a run, so that a budget can be enforced."""

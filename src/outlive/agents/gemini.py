@@ -68,7 +68,7 @@ class Gemini(Adapter):
     program = "gemini"
     provider = "google"
     # Gemini CLI retries for up to four minutes, and reports the retries only on standard error. No command-line option
-    # shortens this time. A setting does, but a settings file of Outlive would replace the administrator's file.
+    # shortens this time. A setting shortens it, but a settings file of Outlive would replace the administrator's file.
     patience = Patience(first_s=180.0, idle_s=420.0)
     assigns_session = True
     session_variables = ("GEMINI_CLI",)

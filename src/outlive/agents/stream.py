@@ -74,7 +74,8 @@ def events_of(adapter: Adapter, line: bytes) -> Iterator[Event]:
         for event in adapter.events(found):
             if not is_damaged or event.kind != "final":
                 yield event
-    elif b"\0" not in line and (text := line.decode("utf-8", "replace").strip()):  # NUL bytes come from a hole
+    elif b"\0" not in line and (text := line.decode("utf-8", "replace").strip()):
+        # A line with NUL bytes is left out, because it contains a hole in the output.
         yield from adapter.remarks(plain(text))
 
 

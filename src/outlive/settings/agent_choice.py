@@ -87,9 +87,8 @@ def tables_of(settings: AgentSettings, candidates: Iterable[Candidate]) -> Mappi
 def check_client(client: str, known: Collection[str]) -> None:
     """Raise `UserError` for an unknown client."""
     if client not in known:
-        hint = did_you_mean(
-            client, known, f"the clients are {', '.join(known)}; to add one, write [agents.clients.NAME]"
-        )
+        otherwise = f"the clients are {', '.join(known)}; to add a client, write a table [agents.clients.NAME]"
+        hint = did_you_mean(client, known, otherwise)
         raise UserError(f"there is no client {client[:60]!r}", hint)
 
 
@@ -104,9 +103,8 @@ def model_name(text: str, known: Collection[str], client: str | None = None) -> 
         raise UserError(f"{text[:60]!r} names no model", "write MODEL or CLIENT:MODEL")
     found, model = split_name(text, known)
     if model.startswith("-"):
-        raise UserError(
-            f"the model {text[:60]!r} begins with '-'", "name a model without '-', or the client takes it for an option"
-        )
+        hint = "remove the '-', because the client would take the model for an option"
+        raise UserError(f"the model {text[:60]!r} begins with '-'", hint)
     if found is not None and client is not None and found != client:
         raise UserError(
             f"{text[:60]!r} is a model of {found}, not of {client}", f"name a model of {client}, or leave out {client}"

@@ -53,7 +53,8 @@ def _check(where: Where, check: Callable[..., object], *arguments: object) -> No
 def _check_described(name: str, client: ClientSettings, where: Where) -> None:
     """Raise `BadKey` if a client's table lacks a needed key or has a forbidden key."""
     if ":" in name or "," in name:
-        raise BadKey(where, f"{dotted(where)} has a colon or a comma in its name", "choose a name without them")
+        fact = f"{dotted(where)} has a colon or a comma in its name"
+        raise BadKey(where, fact, "choose a name without colons and commas")
     if name in CLIENTS:
         for key in DESCRIBED_ONLY:
             if key in client.table:
@@ -68,9 +69,8 @@ def _check_described(name: str, client: ClientSettings, where: Where) -> None:
     for sign, rule in lines.items():
         if "when" not in rule:
             here = (*where, "lines", sign)
-            raise BadKey(
-                here, f"{dotted(here)} needs `when`, to match lines", 'add for instance when = { type = "result" }'
-            )
+            fact = f"{dotted(here)} needs `when`, because without this key it matches no line"
+            raise BadKey(here, fact, 'add for instance when = { type = "result" }')
     if "answer" not in lines:
         fact = f"{dotted(where)} needs lines.answer, because otherwise no agent of this client would have an answer"
         raise BadKey(where, fact, 'add for instance lines.answer = { when = { type = "result" }, text = "result" }')

@@ -75,7 +75,9 @@ def dotted(where: Where) -> str:
 def _unknown(where: Where, known: Iterable[str]) -> BadKey:
     names = tuple(known)
     return BadKey(
-        where, f"there is no key {dotted(where)}", did_you_mean(where[-1], names, f"it may be {', '.join(names)}")
+        where,
+        f"there is no key {dotted(where)}",
+        did_you_mean(where[-1], names, f"the allowed names are {', '.join(names)}"),
     )
 
 

@@ -1,4 +1,4 @@
-"""The line of a key in a TOML file, because `tomllib` does not report it."""
+"""The line of a key in a TOML file. `tomllib` does not report this line."""
 
 from __future__ import annotations
 
