@@ -44,7 +44,7 @@ class ExitWatch(Protocol):
     fd: int
 
     def look(self) -> Evidence | ExitWatch:
-        """Return the evidence of the end, or the next watch (possibly this one)."""
+        """Return the evidence of the end, or the next watch, which may be this watch."""
 
 
 class OwnWitness:
@@ -238,7 +238,10 @@ def confirm_begin(record_fd: int) -> None:
 
 
 def _started(record_fd: int, child: int | None = None) -> Started:
-    """Return whether the command was executed. `child` must not be reaped yet."""
+    """Return whether the command was executed.
+
+    `child` is the pid of the command's process. This process must not be reaped yet.
+    """
     found = read_identity(record_fd)
     if found is not None and found[1]["started"] == "yes":
         return "yes"

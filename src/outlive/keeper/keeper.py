@@ -100,7 +100,7 @@ def become_keeper(plan: Plan, held: HeldFiles, channels: tuple[int, ...]) -> Non
 
 
 def detach(keep: tuple[int, ...]) -> None:
-    """Detach this process from the launcher, and close all descriptors but `keep`.
+    """Detach this process from the launcher. Keep only the descriptors in `keep`.
 
     With an inherited pipe, the tool call that launched the task would wait for as long as the task runs.
     """

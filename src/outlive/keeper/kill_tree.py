@@ -141,7 +141,7 @@ def _tell(member: Member, number: int) -> bool:
         return False
     try:
         # The number may have been reused between the check and the open. The pidfd now refers to one
-        # fixed process. The signal is sent only if that is the process that was seen.
+        # fixed process. The signal is sent only if this is the process that was seen.
         if os.fstat(pidfd).st_ino != member.inode or start_ticks(member.pid) != member.start:
             return False
         signal.pidfd_send_signal(pidfd, number)

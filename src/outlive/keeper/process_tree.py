@@ -86,7 +86,7 @@ def keeps_another_task(pid: int) -> bool:
     """Return whether this process is a keeper, a witness, or a spawner of keepers.
 
     The name of a process is easy to forge, and a keeper that falls asleep or wakes has another name for a moment. So
-    this checks for an open record file. An idle keeper and its spawner have a marker open instead of a record.
+    this function checks for an open record file. An idle keeper and its spawner have a marker open instead of a record.
     """
     is_named_so = name_of(pid) in (KEEPER_NAME, WITNESS_NAME)
     try:

@@ -47,7 +47,7 @@ class SettlementWriter:
         self._ledger = KeptOpenLedger(plan.home.ledger, create=False)
 
     def rehearse(self) -> None:
-        """Open the ledger and compile the statements of the settlement before its time."""
+        """Open the ledger and compile the statements that the settlement will execute."""
         self._open_to_rest(SqliteLedger.get_ready_to_settle)
         give_back_memory()
 

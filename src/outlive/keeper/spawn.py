@@ -107,8 +107,8 @@ class NewKeeper:
     def begin(self, within_ms: int = _CONFIRMING_TAKES_AT_MOST_MS) -> Answer:
         """Send the go to the keeper, and return the keeper's answer.
 
-        `died` means that no process is left to finish the attempt, so the reconciler must find out how far it came.
-        `silent` means that no answer came in time: the keeper may be stopped, or may be waiting for a disk.
+        `died` means that no process is left to finish the attempt, so the reconciler must find out how far the attempt
+        came. `silent` means that no answer came in time: the keeper may be stopped, or may be waiting for a disk.
         """
         self._let_go(b"g")
         waiting = poll()

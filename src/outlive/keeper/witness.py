@@ -56,7 +56,7 @@ class Start(Value):
     input: str | None = None
     """The FIFO that the command reads as its input. None if the command takes no input."""
     prompt: str | None = None
-    """The file that an agent's client reads as its input. None if the command is no agent's client."""
+    """The file that an agent's client reads as its whole input. None if the command is no agent's client."""
     shared_listener: SharedListener | None = None
     """The listener of the command's system calls. None if they are not observed."""
 

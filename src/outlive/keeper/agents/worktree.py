@@ -35,7 +35,7 @@ def head_commit(directory: str, environ: Mapping[str, str]) -> tuple[str, str]:
     lines = found.stdout.splitlines()
     if found.returncode != 0 or len(lines) != 2:
         raise UserError(
-            f"{directory} is not in a git repository that has a commit, so no worktree can be added",
+            f"{directory} is in no git repository with a commit, so no worktree can be added",
             "leave out --worktree, or make a first commit",
         )
     return lines[0], lines[1]

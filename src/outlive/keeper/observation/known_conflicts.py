@@ -1,8 +1,8 @@
 """Programs that could not do their work because they were observed.
 
-Such a program gains privileges by its exec, or supervises system calls itself. Its next launch is not observed. A
-program is recognized by its name. If the text of a command does not name the program, a checksum of the command's text
-and directory is compared instead.
+Such a program gains privileges when it is executed, or supervises system calls itself. The next launch of the program
+is not observed. A program is recognized by its name. If the text of a command does not name the program, a checksum of
+the command's text and directory is compared instead.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def remember(plan: Plan, *, gaining: Collection[str], supervising: Collection[st
 
 
 def _line_of_command(plan: Plan) -> str:
-    """Return the line that stands for this command, and that is no program name."""
+    """Return the line for this command, in a form that no program name has."""
     text = "\0".join((plan.launch.cwd, *plan.launch.argv))
     return f"command {crc32(text.encode('utf-8', 'surrogateescape')):08x}"
 
@@ -68,7 +68,7 @@ def _add(plan: Plan, what: What, names: set[str]) -> None:
     try:
         if sum(map(len, lines)) < _MOST_BYTES:
             _append(path, _text_of(fresh))
-        else:  # the file is full: drop its older half, whose programs are added again if they are met again
+        else:  # the file is full: drop its older half, whose programs are added again when they conflict again
             write_whole(path, _text_of([*lines[len(lines) // 2 : -1], *fresh]))
     except OSError:
         pass

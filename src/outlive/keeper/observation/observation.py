@@ -1,6 +1,6 @@
 """The observation of an attempt by its keeper, from before the start to the end.
 
-Each step returns the object that has the methods of the next steps, so no step is taken too early. The journal is the
+Only an earlier step returns the object that a later step needs, so no step is taken too early. The journal is the
 attempt's file `effects`, with a line for each observed change.
 
 | step | thread | what happens |
@@ -50,7 +50,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def load() -> None:
-    """Import the modules of an observation. A spawner does so once for all keepers."""
+    """Import the modules of an observation, which a spawner does once for all keepers."""
     from outlive.linux.seccomp import prepare_filter  # noqa: PLC0415
 
     prepare_filter()
@@ -87,7 +87,10 @@ class JournalFile:
 
 
 class PreparedObservation:
-    """The observation of a command that has not begun, made before the witness."""
+    """The observation of a command that has not begun.
+
+    It is made before the witness is forked.
+    """
 
     _snapshots: TaskSnapshots
 
@@ -128,7 +131,7 @@ class PreparedObservation:
         running = RunningObservation(self._plan, self._journal, self._snapshots, self._calls, self._unseen)
         if self._calls is None:
             if self.shared_listener is not None:
-                self.shared_listener.of_keeper(command)  # there is no listener, but this closes the channel
+                self.shared_listener.of_keeper(command)  # no listener is used, but this call closes the channel
             running.snapshot_before_begin()
             let_begin()
         else:

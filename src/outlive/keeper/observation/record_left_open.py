@@ -1,6 +1,6 @@
 """The paths that a task left changed, recorded in the ledger.
 
-With this record, readers need not replay the task's journal, which is the file of all its observed changes.
+With this record, readers need not replay the task's journal, which is the file with its observed changes.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class TaskSnapshots:
         return self._plan.launch.cwd in self._outside
 
     def take_all(self, *, is_all: bool = False, for_watching: bool = False, is_late: bool = True) -> bool:
-        """Take a snapshot of all files in a fork. Return whether there is one.
+        """Take a snapshot of all files in a fork. Return whether the fork was started.
 
         Outside of repositories, no snapshot is taken. With `is_all`, no calls are observed, so the snapshot is
         completed even if the command ends first.
