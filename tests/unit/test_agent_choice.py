@@ -180,7 +180,7 @@ def test_fallback_follows_the_precedence(options: dict[str, Any], names: list[st
     ("options", "told"),
     [
         ({"client": "cluade"}, ["there is no client 'cluade'", "did you mean claude?"]),
-        ({"client": "zzz"}, ["there is no client 'zzz'", "known are claude, codex, gemini, opencode, bot, other"]),
+        ({"client": "zzz"}, ["there is no client 'zzz'", "clients are claude, codex, gemini, opencode, bot, other"]),
         ({"category": "reveiw"}, ["there is no category 'reveiw'", "did you mean review?"]),
         ({"category": "zzz"}, ["there is no category 'zzz'", "describe it in [agents.categories.NAME] of F"]),
         ({"category": ""}, ["there is no category ''"]),

@@ -96,7 +96,7 @@ def test_the_exit_record_is_64_bytes_at_the_beginning(fd: int) -> None:
 @pytest.mark.parametrize("slot", SLOTS)
 def test_write_slot_raises_when_a_fact_does_not_fit(fd: int, slot: Slot) -> None:
     """Nothing is written, because a fact must not be cut."""
-    with pytest.raises(ValueError, match=f"{slot} record is"):
+    with pytest.raises(ValueError, match=f"the {slot} fact has"):
         write(fd, slot, x="y" * 512)
     assert os.pread(fd, record.SIZE, 0) == bytes(record.SIZE)
 

@@ -177,7 +177,7 @@ def test_limits_of_a_category_go_before_the_general_ones() -> None:
         ("[agents]\nfallback = ['opus', 'claude:opus']", ["line 2: agents.fallback: claude:opus is twice"]),
         ("[agents]\nclient = 'cluade'", ["line 2: agents.client: there is no client 'cluade'", "did you mean claude?"]),
         ('[agents]\nclient = "a\\u0000b"', ["client must be a text of printable characters"]),
-        ("[agents.clients.claude]\nprompt = 'stdin'", ["line 2: agents.clients.claude.prompt: claude has an adapter"]),
+        ("[agents.clients.claude]\nprompt = 'stdin'", ["line 2: agents.clients.claude.prompt is only for"]),
         ("[agents.clients.claude]\ncommand = ['./claude']", ["line 2: agents.clients.claude.command", "absolute path"]),
         ("[agents.clients.claude]\ncommand = []", ["line 2: agents.clients.claude.command must be a list of texts"]),
         ("[agents.clients.claude]\nmodel = 'codex:gpt-5'", ["line 2", "is a model of codex, not of claude"]),

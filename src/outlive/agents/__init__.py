@@ -1,1 +1,1 @@
-"""Adapters of agent clients: one module per client starts and reads it."""
+"""Adapters of agent clients: a module per client starts it and reads its output."""

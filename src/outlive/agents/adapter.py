@@ -1,7 +1,7 @@
-"""The contract of adapters, and what most of them share.
+"""The contract of all adapters, and the functions that most adapters share.
 
-Everything that is specific to one client is in its adapter. Adding a client means adding one module here and its name
-in `find_adapter`.
+An adapter starts one agent client and reads the client's output. Everything that is specific to one client is in the
+client's adapter. To add a client, add one module here and the client's name in `find_adapter`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class CommandLine(Value):
-    """How a client is started. The prompt is its standard input, unless `argv` has it."""
+    """The arguments and the variables with which a client is started.
+
+    The client reads the prompt from standard input, unless `argv` contains the prompt.
+    """
 
     argv: tuple[str, ...]
     environ: Mapping[str, str]
@@ -28,37 +31,37 @@ class CommandLine(Value):
 
 
 class Patience(Value):
-    """How many seconds an attempt may pass without progress.
+    """The limits, in seconds, for the time that an attempt passes without progress.
 
-    A retry of the client is no progress.
+    A retry by the client does not count as progress.
     """
 
     first_s: float = 180.0
-    """Until the first progress."""
+    """The limit until the first progress."""
     idle_s: float = 600.0
-    """Between two signs of progress while no tool runs."""
+    """The limit between two signs of progress, while no tool runs."""
     tool_s: float = 3600.0
-    """While a tool runs."""
+    """The limit while a tool runs."""
     linger_s: float = 60.0
-    """After the answer, until the client exits."""
+    """The limit from the answer until the client exits."""
 
 
 class Adapter:
-    """How one client is started and read.
+    """The way in which one client is started and its output is read.
 
-    An object serves one attempt and may keep state.
-    `events` and `remarks` never raise for any input: a line that they do not know gives no event.
+    An adapter object serves one attempt, and may keep state. `events` and `remarks` raise no exception, whatever the
+    input is. They yield no event for a line that they do not know.
     """
 
     name = ""
     program = ""
     provider = ""
-    """The provider of the client's models, unless `provider_of` knows better."""
+    """The provider of a model whose name does not contain a provider."""
     patience = Patience()
     reports_cost = False
-    """Whether the client reports what a run costs, so that a budget can be kept."""
+    """Whether the client reports the cost of a run, so that a budget can be enforced."""
     reports_tokens = False
-    """Whether the client reports tokens while it works, and not only at the end, so that their limit can be kept."""
+    """Whether the client reports tokens during the run, and not only at the end, so that a limit can be enforced."""
     has_session_cost = False
     """Whether the cost of a resumed session includes its earlier runs."""
     has_session_tokens = False
@@ -68,7 +71,10 @@ class Adapter:
     assigns_session = False
     """Whether the client takes a UUID as the id of a new session."""
     session_variables: tuple[str, ...] = ()
-    """Variables by which this client marks what it starts. A background agent must not have them."""
+    """The variables that this client sets for the processes that it starts.
+
+    A background agent must not inherit these variables.
+    """
 
     def __init__(self, table: Mapping[str, Any] | None = None) -> None:
         """Read the user's settings for this client (see `settings.toml` in the reference)."""
@@ -82,7 +88,7 @@ class Adapter:
         raise NotImplementedError
 
     def words(self) -> tuple[str, ...]:
-        """Return the program of this client: the user's setting, or the usual name."""
+        """Return the words that start this client: the user's setting, or its usual name."""
         return _words(self.table.get("command")) or (self.program,)
 
     def extra(self) -> tuple[str, ...]:
@@ -94,29 +100,30 @@ class Adapter:
         return model.partition("/")[0] if model and "/" in model else self.provider or self.name
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
-        """Translate one line of JSON."""
+        """Translate one line of JSON into events."""
         raise NotImplementedError
 
-    def remarks(self, text: str) -> Iterator[Event]:  # noqa: ARG002 - subclasses read it
-        """Translate one line that is not JSON, for instance of standard error."""
+    def remarks(self, text: str) -> Iterator[Event]:  # noqa: ARG002 - only subclasses use this argument
+        """Translate one line that is not JSON, such as a line of standard error."""
         yield from ()
 
     def judge(self, errors: Sequence[str], last_line: str, ending: str) -> tuple[AgentClass, str]:
-        """Return class and error of a run that ended without a final event.
+        """Return the class and the error of a run that ended without a final event.
 
-        The class is never `answered`. This is not called if an error event told the class. `errors` are the messages of
-        error events, `last_line` is the last line that was not JSON, and `ending` says how the process ended.
+        The class is never `answered`. This method is not called if the class of an error event is known. `errors` are
+        the messages of error events, `last_line` is the last line that was not JSON, and `ending` tells how the process
+        ended.
         """
         last = errors[-1] if errors else last_line
         return "broken", f"the client ended without a result ({ending})" + (f": {last}" if last else "")
 
     def class_of(self, error: str) -> AgentClass | None:
-        """Return the class of an error message; None if it is not known."""
+        """Return the class of an error message, or None if the class is not known."""
         return class_of_error(error)
 
 
 def _words(given: object) -> tuple[str, ...]:
-    """Return the words of a setting, which may be a list or a single word."""
+    """Return the words of a setting, which is a list of words or a single word."""
     if isinstance(given, str):
         return (given,)
     return tuple(map(str, given)) if isinstance(given, (list, tuple)) else ()
@@ -199,7 +206,7 @@ _SENTENCES: tuple[tuple[AgentClass, tuple[str, ...]], ...] = (
 )
 _DEEPEST = 200
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"{}[]")))
-# Larger numbers are no counts. They would not fit into the ledger.
+# A larger number is not accepted as a count, because it may not fit into the ledger.
 _LARGEST = 1 << 40
 _SESSION_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:")
 _STATUSES: tuple[tuple[AgentClass, tuple[int, ...]], ...] = (
@@ -209,23 +216,23 @@ _STATUSES: tuple[tuple[AgentClass, tuple[int, ...]], ...] = (
 
 
 def class_of_status(status: object) -> AgentClass | None:
-    """Return the class of an HTTP status; None if it is no error."""
+    """Return the class of an HTTP status, or None if the status is no known error."""
     return next((each for each, known in _STATUSES if status in known), None)
 
 
 def class_of_error(error: str) -> AgentClass | None:
-    """Return the class of an error message; None if it is not known.
+    """Return the class of an error message, or None if the class is not known.
 
-    It is known by the words that providers and libraries use.
+    The class is recognized by phrases that providers and libraries use in their messages.
     """
     text = error.lower()
     return next((each for each, words in _SENTENCES if any(word in text for word in words)), None)
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of a line; None if the line is none.
+    """Return the JSON object in a line, or None if the line is not a JSON object.
 
-    A line that is nested too deeply counts as none, because writing its values again could fail.
+    Also returns None for an object that is nested too deeply, because writing its values again could fail.
     """
     text = line.strip()
     if not text.startswith(b"{") or not text.endswith(b"}") or _is_too_deep(text):
@@ -238,10 +245,11 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
 
 
 def _is_too_deep(text: bytes) -> bool:
-    """Return whether objects are nested more deeply than any client writes them."""
+    """Return whether the JSON is nested more deeply than in the output of any client."""
     if text.count(b"{") + text.count(b"[") <= _DEEPEST:
         return False
-    # Brackets in strings do not count. A string is split off at a quote that no backslash precedes.
+    # Brackets in strings do not count. The text is split at each quote that no backslash precedes. Then every second
+    # part is outside of strings.
     outside = b"".join(text.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
     depth = 0
     for sign in outside.translate(None, _NO_BRACKETS):
@@ -252,7 +260,7 @@ def _is_too_deep(text: bytes) -> bool:
 
 
 def field(document: object, *path: str) -> Any:
-    """Return a nested field; None if any step is missing or not an object."""
+    """Return a nested field, or None if the field or an object around it is missing."""
     for name in path:
         if not isinstance(document, dict):
             return None
@@ -261,7 +269,7 @@ def field(document: object, *path: str) -> Any:
 
 
 def text_field(document: object, *path: str) -> str:
-    """Return a nested field that is a text; empty if it is none.
+    """Return a nested field if it is a text. Otherwise return an empty text.
 
     Lone surrogates are replaced, because they cannot be stored.
     """
@@ -272,7 +280,7 @@ def text_field(document: object, *path: str) -> str:
 
 
 def session_field(document: object, *path: str) -> str | None:
-    """Return a nested field that is the id of a session; None if it is none.
+    """Return a nested field if it can be the id of a session. Otherwise return None.
 
     The id becomes an argument when the session is resumed, so it must not look like an option.
     """
@@ -282,14 +290,14 @@ def session_field(document: object, *path: str) -> str | None:
 
 
 def whole_field(document: object, *path: str) -> int | None:
-    """Return a nested field that is a count; None if it is none."""
+    """Return a nested field if it is a count. Otherwise return None."""
     found = field(document, *path)
     is_count = isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= _LARGEST
     return found if is_count else None
 
 
 def number_field(document: object, *path: str) -> float | None:
-    """Return a nested field that is an amount, for instance of money; None if none."""
+    """Return a nested field if it is an amount, for instance of money, or else None."""
     found = field(document, *path)
     if isinstance(found, bool) or not isinstance(found, (int, float)):
         return None
@@ -297,8 +305,8 @@ def number_field(document: object, *path: str) -> float | None:
 
 
 def moment_field(document: object, *path: str) -> float | None:
-    """Return a nested field as seconds since 1970; None if it is no time."""
-    from outlive.domain.errors import UserError  # noqa: PLC0415 - only streams with times need it
+    """Return a nested field as seconds since 1970, or None if it is not a time."""
+    from outlive.domain.errors import UserError  # noqa: PLC0415 - only clients that print times need this import
     from outlive.domain.parse_time import moment_of  # noqa: PLC0415
 
     found = field(document, *path)
@@ -311,6 +319,6 @@ def moment_field(document: object, *path: str) -> float | None:
 
 
 def list_field(document: object, *path: str) -> list[Any]:
-    """Return a nested field that is a list; empty if it is none."""
+    """Return a nested field if it is a list. Otherwise return an empty list."""
     found = field(document, *path)
     return found if isinstance(found, list) else []

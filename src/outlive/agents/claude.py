@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from outlive.domain.agents.request import AgentRequest, AgentStart
     from outlive.domain.agents.result import AgentClass, Limit
 
-# These tools keep a run open, or wait for a person. The question tool is off in this mode anyway.
+# These tools keep a run open, or wait for a person. In this mode, the question tool is off even without this list.
 _TOOLS_OFF = "AskUserQuestion,ScheduleWakeup,CronCreate,EnterPlanMode,ExitPlanMode"
 _QUESTION_TOOL = "AskUserQuestion"
 _INPUT_TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-# `assistant.error` is stable across versions of the client.
+# The values of `assistant.error` do not change between versions of the client.
 _CLASSES: dict[str, AgentClass] = {
     "authentication_failed": "refused",
     "model_not_found": "refused",
@@ -39,7 +39,7 @@ _CLASSES: dict[str, AgentClass] = {
     "overloaded": "unavailable",
     "max_output_tokens": "stopped",
 }
-# What the client says when it has reached a limit of its own command line.
+# The names by which the client reports that a run has reached a limit of its command line.
 _LIMITS: dict[str, Limit] = {
     "error_max_turns": "turn_limit",
     "max_turns": "turn_limit",
@@ -92,20 +92,21 @@ class Claude(Adapter):
         self._spent: list[int | None] = [None, None]
         """The tokens of the turns that have ended. A run may report several ends, each with its own tokens."""
 
-    def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - not all clients need all
-        """Return `claude -p`; the prompt is its standard input."""
+    def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - only other clients use some of these arguments
+        """Return the command line of `claude -p`, with the prompt as standard input."""
         words = [*self.words(), "-p", "--output-format", "stream-json", "--verbose"]
         words += ["--permission-prompts", "none", "--disallowedTools", _TOOLS_OFF]
         if start.model is not None:
             words += ["--model", start.model]
         if start.session is not None:
             words += ["--resume" if start.is_resumed else "--session-id", start.session]
-        # The client counts only this run. The limits hold for all attempts of the task together.
+        # The client counts only this run, but the limits apply to all attempts of the task together.
         if request.max_turns is not None:
             words += ["--max-turns", str(max(1, request.max_turns - start.spent_turns))]
         if request.budget_usd is not None:
             words += ["--max-budget-usd", f"{max(0.0001, request.budget_usd - start.spent_usd):g}"]
-        # The client would try ten times, for three minutes. Outlive takes the next model after two.
+        # Without this variable, the client would retry ten times, which takes three minutes. With it, Outlive can take
+        # the next model after two retries.
         return CommandLine(argv=(*words, *self.extra()), environ={"CLAUDE_CODE_MAX_RETRIES": "2"})
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
@@ -117,7 +118,7 @@ class Claude(Adapter):
             yield from self._assistant(line)
         elif kind == "user":
             yield from self._user(line)
-        elif kind == "tool_progress" and line.get("heartbeat") is not True:  # heartbeats come for a hung tool too
+        elif kind == "tool_progress" and line.get("heartbeat") is not True:  # a hung tool has heartbeats, too
             yield Event(kind="progress")
         elif kind == "result":
             yield from self._result(line)
@@ -150,7 +151,7 @@ class Claude(Adapter):
         if error := text_field(line, "error"):
             self._class = _CLASSES.get(error) or class_of_status(line.get("api_error_status"))
         if model == "<synthetic>":
-            return  # words of the client, for instance an error message
+            return  # the client itself wrote this message, for instance to report an error
         if not is_aside and message != self._message:
             self._message, self._class = message, None
             yield Event(kind="reply", at=at, model=model or None)
@@ -191,7 +192,7 @@ class Claude(Adapter):
     def _result(self, line: dict[str, Any]) -> Iterator[Event]:
         """Translate the end of a turn.
 
-        `subtype` says `success` even for failures, so `is_error` decides.
+        `subtype` is `success` even for a failed turn, so `is_error` decides.
         """
         for denial in list_field(line, "permission_denials"):
             yield Event(kind="denied", tool=text_field(denial, "tool_name") or None)
@@ -219,7 +220,7 @@ class Claude(Adapter):
         )
 
     def class_of(self, error: str) -> AgentClass | None:
-        """Return the class of an error message; None if it is not known."""
+        """Return the class of an error message, or None if the class is not known."""
         return "refused" if _UNKNOWN_SESSION in error else super().class_of(error)
 
     def _class_of_end(self, subtype: str, why: str, line: dict[str, Any]) -> AgentClass:

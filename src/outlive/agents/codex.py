@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from outlive.domain.agents.request import AgentRequest, AgentStart
     from outlive.domain.agents.result import AgentClass
 
-# Items that are work of a tool: the fields that hold its input, and those that hold its output.
+# The types of items that report the work of a tool. Each type has the names of its input and output fields.
 _TOOLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "command_execution": (("command",), ("aggregated_output",)),
     "file_change": (("changes",), ()),
@@ -39,7 +39,8 @@ _TOOLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 _QUESTION_TOOL = "request_user_input"
 _BAD_REQUEST = "invalid_request_error"
 _BROKEN_CALL = "codex_core::tools::router: error="
-# Codex's sentences, which its versions may change. All other errors are known by the words that providers use.
+# Phrases of Codex's own error messages, which a new version may change. All other errors are recognized by the phrases
+# that providers use.
 _SENTENCES: tuple[tuple[str, AgentClass], ...] = (
     ("ran out of room in the model's context window", "stopped"),
     ("no rollout found", "refused"),
@@ -60,7 +61,7 @@ class Codex(Adapter):
     name = "codex"
     program = "codex"
     provider = "openai"
-    # A reasoning model may be silent for minutes before its first item. Without a network, Codex waits without end.
+    # A reasoning model may be silent for minutes before its first item. Without a network, Codex waits forever.
     patience = Patience(first_s=300.0)
     has_session_tokens = True
     session_variables = ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID")
@@ -70,11 +71,12 @@ class Codex(Adapter):
         self._begun: set[str] = set()
         self._is_reply_due = True
 
-    def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - not all clients need all
-        """Return `codex exec`; the prompt is its standard input.
+    def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - only other clients use some of these arguments
+        """Return the command line of `codex exec`, with the prompt as standard input.
 
-        In this mode Codex never asks for an approval, and the sandbox stays the one of the user's configuration. The
-        check for a git repository protects work from a person's slip. It takes away no right, so it is skipped.
+        In this mode, Codex never asks for an approval, and uses the sandbox of the user's configuration. The check for
+        a git repository is skipped. This check only protects a person's work from mistakes, so skipping the check gives
+        Codex no further rights.
         """
         words = [*self.words(), "exec", "--json", "--skip-git-repo-check"]
         if start.model is not None:
@@ -82,8 +84,8 @@ class Codex(Adapter):
         words += self.extra()
         if start.is_resumed and start.session is not None:
             words += ["resume", start.session]
-        # Codex's own retries end within half a minute. They could be lowered only by the name of the provider, which
-        # is in the user's configuration.
+        # Codex's own retries end within half a minute. An option for fewer retries would have to name the provider, and
+        # this name is in the user's configuration.
         return CommandLine(argv=(*words, "-"), environ={})
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
@@ -145,7 +147,10 @@ class Codex(Adapter):
         yield Event(kind="tool_result", id=call, text=text, is_error=status in ("failed", "declined"))
 
     def _error(self, text: str) -> Event:
-        """Return a retry or an error. Only `turn.failed` ends the run."""
+        """Return a retry event or an error event. Neither event ends the run.
+
+        Only a `turn.failed` line ends the run.
+        """
         waits = text.startswith("Reconnecting") or "waiting for network" in text.lower()
         return Event(kind="retry" if waits else "error", text=_message(text), agent_class=self.class_of(text))
 
@@ -159,7 +164,7 @@ class Codex(Adapter):
             yield Event(kind="error", text=text, agent_class=self.class_of(text))
 
     def _broken_call(self, error: str) -> Iterator[Event]:
-        """Translate the failure of a call that the stream does not show."""
+        """Translate the failure of a call that is not in the JSON output."""
         if self._is_reply_due:
             yield Event(kind="reply")
         self._is_reply_due = True
@@ -167,14 +172,14 @@ class Codex(Adapter):
         tool = _QUESTION_TOOL if is_question else "command_execution" if "command" in error else "?"
         yield Event(kind="tool_call", tool=tool, given=error)
         if is_question:
-            yield Event(kind="question")  # its words are nowhere, but the model says them again
+            yield Event(kind="question")  # no line has the text of the question, but the model repeats it
         elif "approval policy is Never" in error or "rejected" in error or "denied" in error:
             yield Event(kind="denied", tool=tool)
 
     def class_of(self, error: str) -> AgentClass | None:
         """Return the class of an error message.
 
-        It is known by a sentence of Codex, by an HTTP status, or by the words of providers.
+        The class is recognized by a phrase of Codex, by an HTTP status, or by the phrases of providers.
         """
         lower = error.lower()
         found = next((each for sentence, each in _SENTENCES if sentence in lower), None)
@@ -182,18 +187,18 @@ class Codex(Adapter):
         status = class_of_status(int(digits)) if digits.isascii() and digits.isdecimal() else None
         words = super().class_of(error)
         if text_field(_body(error), "error", "type") == _BAD_REQUEST and words != "stopped":
-            # The name of a parameter, such as `timeout`, is no sign of a failed network.
+            # The message may contain the name of a parameter, such as `timeout`, although the network has not failed.
             words = "refused"
         return found or status or words
 
 
 def _body(error: str) -> dict[str, Any] | None:
-    """Return the body of a response, if the error is one."""
+    """Return the parsed error if it is the body of a response. Otherwise return None."""
     return parse_line(error.encode()) if error.startswith("{") else None
 
 
 def _message(error: str) -> str:
-    """Return the message of an error that is the body of a response."""
+    """Return the message in an error that is a response body, or else the error."""
     body = _body(error)
     return text_field(body, "error", "message") or text_field(body, "message") or text_field(body, "detail") or error
 
@@ -201,7 +206,7 @@ def _message(error: str) -> str:
 def _plain(output: object) -> str:
     """Return the text of a tool's output.
 
-    The output is a text, an error, or the parts of a result of MCP.
+    The output is a text, an error, or the parts of an MCP result.
     """
     if isinstance(output, str):
         return output

@@ -1,7 +1,7 @@
 """The entries of a transcript, made from the events of an agent's attempts.
 
 Entries are numbered in the order of arrival, through all attempts. So an entry keeps its number while the output grows.
-For readers they are put in the order of their times, by `in_order`.
+For readers, `in_order` sorts the entries by time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Entry(Value):
     """One entry of a transcript."""
 
     number: int
-    """Counted from 1 through all attempts, in the order of arrival."""
+    """The position in the order of arrival, counted from 1 through all attempts."""
     attempt: int
     role: Role
     kind: EntryKind
@@ -50,7 +50,7 @@ class Entry(Value):
     given: object = None
     """The input of a tool call."""
     result: str | None = None
-    """What a tool returned."""
+    """The output of a tool."""
     call: int | None = None
     """The number of the tool call that a result belongs to."""
     is_error: bool = False
@@ -71,24 +71,24 @@ class Entry(Value):
 class EntryReader:
     """The entries of a task so far.
 
-    Attempts and their events are given in the order of arrival.
+    The caller passes the attempts and their events in the order of arrival.
     """
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
         self._parts: list[str] = []
-        """The pieces of the last entry, while the client may still add to its text. Otherwise empty."""
+        """The pieces of the last entry's text, while the client may still add a piece. Otherwise an empty list."""
         self._attempt = 0
         self._begin = 0
         self._prompt: str | None = None
         self._words: tuple[str, ...] = ()
-        """The newest words of the agent, and their last piece."""
+        """The newest text of the agent, and the last piece of this text."""
         self._calls: dict[str, int] = {}
         self._denied: set[str] = set()
 
     @property
     def complete(self) -> int:
-        """The number of entries to which the client will add nothing."""
+        """The number of entries to which the client cannot add more text."""
         return len(self._entries) - bool(self._parts)
 
     @property
@@ -111,7 +111,7 @@ class EntryReader:
             self._add(role="user", kind="prompt", at=at, text=prompt, is_fixed=True)
 
     def describe(self, text: str, agent: Mapping[str, Any]) -> None:
-        """Set what the entry says that begins the attempt."""
+        """Set the text and the agent of the entry with which the attempt begins."""
         self._entries[self._begin - 1] = self._entries[self._begin - 1].but(text=text, agent=agent)
 
     def end(self, at: float | None, text: str, agent: Mapping[str, Any], *, is_error: bool) -> None:
@@ -135,7 +135,7 @@ class EntryReader:
         return len(self._entries)
 
     def _close(self) -> None:
-        """Complete the last text, because something else has come after it."""
+        """Complete the last text, because another event has followed it."""
         if self._parts:
             last, piece = self._entries[-1].but(text="".join(self._parts)), self._parts[-1]
             self._entries[-1], self._parts = last, []
@@ -226,7 +226,7 @@ class EntryReader:
         if event.agent_class != "answered":
             if text:
                 self._take_error(event)
-        elif text and text not in self._words:  # most clients only repeat the last message
+        elif text and text not in self._words:  # most clients only repeat their last message here
             self._add(role="assistant", kind="text", at=event.at, text=event.text)
             self._words = (text,)
 

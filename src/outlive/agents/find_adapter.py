@@ -1,4 +1,4 @@
-"""The adapters by name, and what every reader of an attempt does with them."""
+"""The adapters by name, and the functions that every reader of an attempt needs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from outlive.domain.agents.request import AgentRequest, AgentStart
 
 CLIENTS: dict[str, str] = {"claude": "Claude", "codex": "Codex", "gemini": "Gemini", "opencode": "OpenCode"}
-"""The clients with an adapter of their own: the module in this package, and its class."""
+"""The clients that have their own adapter. The key is also the module in this package, and the value is the class."""
 
-# Variables of clients without an adapter of their own, which a background agent must not inherit either.
+# Session variables of clients without an adapter. A background agent must not inherit these variables either.
 _FURTHER_VARIABLES = ("OPENCLAW_SHELL", "CURSOR_AGENT")
 
 
@@ -25,7 +25,7 @@ def adapter_of(request: AgentRequest, client: str) -> Adapter:
 
 
 def new_adapter(client: str, table: object = None) -> Adapter:
-    """Return a new adapter: the client's own, or the one for described programs."""
+    """Return a new adapter: the client's own, or `JsonLines` for any other program."""
     settings = table if isinstance(table, dict) else {}
     name = CLIENTS.get(client)
     module = __import__(f"outlive.agents.{client if name else 'json_lines'}", fromlist=["*"])

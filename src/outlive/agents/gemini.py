@@ -1,7 +1,7 @@
 """Gemini CLI as a background agent: `gemini -o stream-json`.
 
-Its exit code is an HTTP status modulo 256, or 0 after a signal, so only the `result` line decides. `result` says
-`success` also for a run that the client's own loop detector stopped.
+The exit code of Gemini CLI may be an HTTP status modulo 256, and is 0 after a signal. So only the `result` line decides
+how a run has ended. This line reports `success` even if the client's own loop detector stopped the run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TRUST_VARIABLES = ("GEMINI_CLI_TRUST_WORKSPACE", "GEMINI_RESTRICTED_MODE")
 _TRUSTED = ("TRUST_FOLDER", "TRUST_PARENT")
 _DENIALS = ("tool_not_registered", "policy_violation")
 _LOOP = "loop detected"
-# Names of errors, in `result.error.type` and on standard error.
+# Names of errors that appear in `result.error.type` and on standard error.
 _ERRORS: dict[str, AgentClass] = {
     "FatalTurnLimitedError": "stopped",
     "FatalAuthenticationError": "refused",
@@ -67,8 +67,8 @@ class Gemini(Adapter):
     name = "gemini"
     program = "gemini"
     provider = "google"
-    # It tries again for up to four minutes, and says so only on standard error. Its settings could lower that, but
-    # there is no option for it, and a settings file of ours would replace one of the administrator.
+    # Gemini CLI retries for up to four minutes, and reports the retries only on standard error. No command-line option
+    # shortens this time. A setting shortens it, but a settings file of Outlive would replace the administrator's file.
     patience = Patience(first_s=180.0, idle_s=420.0)
     assigns_session = True
     session_variables = ("GEMINI_CLI",)
@@ -81,12 +81,12 @@ class Gemini(Adapter):
         self._remarked: AgentClass | None = None
         self._question_call: str | None = None
 
-    def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - not all clients need all
-        """Return `gemini`; the prompt is its standard input.
+    def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - only other clients use some of these arguments
+        """Return the command line of `gemini`, with the prompt as standard input.
 
-        `--skip-trust` is left out. It would load the settings, MCP servers and hooks of a repository that the user has
-        not trusted. A run in such a folder ends as `refused`, and the user may trust the folder once. A worktree of
-        the task is as trusted as the repository that it was made of.
+        `--skip-trust` is left out, because it would load the settings, MCP servers and hooks of a repository that the
+        user has not trusted. A run in an untrusted folder ends as `refused`. The user needs to trust the folder only
+        once. A worktree of the task is trusted if its repository is trusted.
         """
         words = [*self.words(), "-o", "stream-json"]
         if start.model is not None:
@@ -100,7 +100,8 @@ class Gemini(Adapter):
         kind, at = line.get("type"), moment_field(line, "timestamp")
         if kind == "init":
             self._asked_model = text_field(line, "model")
-            model = self._asked_model if not self._asked_model.startswith(_AUTO) else ""  # it only routes
+            # A name that begins with `auto` is not a model: with it, the client chooses the model.
+            model = self._asked_model if not self._asked_model.startswith(_AUTO) else ""
             yield Event(kind="session", at=at, session=session_field(line, "session_id"), model=model or None)
         elif kind == "message":
             yield from self._message(line, at)
@@ -181,8 +182,8 @@ class Gemini(Adapter):
     def _model_of(self, models: object) -> str | None:
         """Return the model that answered.
 
-        It is the one that was asked for, or else the one with most output. The statistics also name the model that
-        chose between the others.
+        This is the requested model, or else the model with the most output. The statistics may also name the model with
+        which the client chose among the others.
         """
         if not isinstance(models, dict) or not models:
             return None
@@ -193,7 +194,7 @@ class Gemini(Adapter):
     def remarks(self, text: str) -> Iterator[Event]:
         """Translate a line of standard error."""
         if text.startswith("Attempt ") and " failed" in text:
-            self._is_reply_due = True  # the next try prints its words again from the start
+            self._is_reply_due = True  # the next try prints the reply again from the start
             text = text.partition(" _")[0]
             yield Event(kind="retry", text=text, agent_class=self.class_of(text) or "unavailable")
             return
@@ -203,9 +204,9 @@ class Gemini(Adapter):
             yield Event(kind="error", text=text, agent_class=found)
 
     def judge(self, errors: Sequence[str], last_line: str, ending: str) -> tuple[AgentClass, str]:
-        """Return class and error of a run that ended without a final event.
+        """Return the class and the error of a run that ended without a final event.
 
-        Only the exit codes of the client itself tell a class. All others may be parts of HTTP statuses.
+        Only the client's own exit codes stand for a class. Any other exit code may be an HTTP status modulo 256.
         """
         found, error = super().judge(errors, last_line, ending)
         if found == "broken" and ending in _CODES:
@@ -213,7 +214,7 @@ class Gemini(Adapter):
         return found, error
 
     def class_of(self, error: str) -> AgentClass | None:
-        """Return the class of an error message: by the HTTP status in it, or by its words."""
+        """Return the class of an error message, from its HTTP status or its phrases."""
         digits = error.lower().partition('"code":')[2].strip()[:3] or error.partition("status ")[2][:3]
         status = class_of_status(int(digits)) if digits.isascii() and digits.isdecimal() else None
         found = super().class_of(error)
@@ -223,8 +224,8 @@ class Gemini(Adapter):
 def _trust_of_worktree(request: AgentRequest, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variable that makes the task's worktree as trusted as its repository.
 
-    The worktree is a new folder with a commit of that repository. If a rule of the user is about the folder itself, or
-    a variable decides, nothing is added.
+    The worktree is a new folder with a commit of that repository. Returns no variable if the repository is not trusted,
+    if a rule of the user applies to the worktree's folder, or if a variable of the user already decides.
     """
     if request.worktree is None or any(environ.get(name) for name in _TRUST_VARIABLES):
         return {}
@@ -242,7 +243,7 @@ def _trust_of_worktree(request: AgentRequest, environ: Mapping[str, str]) -> dic
 
 
 def _rule_of(rules: dict[str, Any], folder: str) -> object:
-    """Return the rule with the longest path above a folder; None if there is none."""
+    """Return the rule with the longest path that contains a folder, or None."""
     found, longest, real = None, -1, os.path.realpath(folder) + "/"
     for path, rule in rules.items():
         above = os.path.realpath(os.path.dirname(path) if rule == "TRUST_PARENT" else path)
@@ -252,6 +253,6 @@ def _rule_of(rules: dict[str, Any], folder: str) -> object:
 
 
 def _message(error: str) -> str:
-    """Return the message of an error that is the body of a response in brackets."""
+    """Return the message of an error, which may be a response body in brackets."""
     bare = error.removeprefix("[API Error: ").removesuffix("]") if error.startswith("[API Error: ") else error
     return text_field(parse_line(bare.encode()), "error", "message") or bare

@@ -1,6 +1,6 @@
 """Any program that prints JSON Lines, as a background agent.
 
-A table of the user's configuration describes it:
+A table of the user's configuration describes the program:
 
     [agents.clients.mybot]
     command = ["mybot", "--json"]             # the program; the prompt is its standard input
@@ -9,7 +9,7 @@ A table of the user's configuration describes it:
     resume = ["--resume", "{session}"]        # without it, sessions cannot be resumed
     session = "session_id"                    # the field with the session's id, in any line
 
-    [agents.clients.mybot.lines]              # what a line means: fields that must be equal, then where to read
+    [agents.clients.mybot.lines]              # each kind of line: the values of its fields, then the fields to read
     answer = { when = { type = "result" }, text = "result" }
     text = { when = { type = "message" }, text = "content" }
     tool = { when = { type = "call" }, name = "tool", input = "args", id = "id" }
@@ -59,7 +59,7 @@ class JsonLines(Adapter):
         self.reports_cost = field(usage, "cost") is not None
         self.reports_tokens = field(usage, "input") is not None or field(usage, "output") is not None
 
-    def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - not all clients need all
+    def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - only other clients use some of these arguments
         """Return the user's command with the arguments of this attempt."""
         words = [*self.words(), *self.extra()]
         if start.model is not None:
@@ -71,7 +71,7 @@ class JsonLines(Adapter):
         return CommandLine(argv=tuple(words), environ={})
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
-        """Translate one line by the user's table."""
+        """Translate one line into events, as the user's table describes."""
         at = next((found for name in _TIMES if (found := moment_field(line, name)) is not None), None)
         if session := session_field(line, *_path(self.table.get("session"))):
             yield Event(kind="session", session=session)
@@ -115,7 +115,7 @@ def _path(path: object) -> tuple[str, ...]:
 
 
 def _fits(line: dict[str, Any], when: object) -> bool:
-    """Return whether all fields have the wanted values.
+    """Return whether all fields in `when` have the wanted values.
 
     A rule without conditions fits no line.
     """

@@ -1,7 +1,7 @@
 """OpenCode as a background agent: `opencode run --format json`.
 
 OpenCode prints no final event. The answer is the text of the last step, if this step ended with the reason `stop`. A
-tool call is printed once, after it has ended. Steps of sub-agents, and what they cost, are not printed at all.
+tool call is printed once, after it has ended. The steps and the cost of sub-agents are not printed at all.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _QUESTION_TOOL = "question"
 _DENIALS = ("rejected permission", "prevents you from using", "specified a rule")
 _ENDINGS: dict[str, AgentClass] = {"stop": "answered", "length": "stopped", "content-filter": "refused"}
 _GOES_ON = ("tool-calls", "unknown", "")
-# Names of errors that carry no HTTP status.
+# Names of errors that have no HTTP status.
 _ERRORS: dict[str, AgentClass] = {
     "ProviderAuthError": "refused",
     "MessageOutputLengthError": "stopped",
@@ -51,8 +51,8 @@ class OpenCode(Adapter):
 
     name = "opencode"
     program = "opencode"
-    # OpenCode obeys an hour's delay of a provider and says nothing on standard output. The work of its sub-agents is
-    # silent too, so the limit cannot be short.
+    # If a provider asks for a delay of an hour, OpenCode waits for an hour and prints nothing on standard output. It
+    # also prints nothing while a sub-agent works. So the limit cannot be short.
     patience = Patience(first_s=300.0, idle_s=900.0)
     reports_cost = True
     reports_tokens = True
@@ -63,12 +63,12 @@ class OpenCode(Adapter):
         self._compacts = False
         """Whether the next step summarizes the history, because the context was too long."""
 
-    def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - not all clients need all
-        """Return `opencode run`.
+    def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - only other clients use some of these arguments
+        """Return the command line of `opencode run`, with the prompt as standard input.
 
-        The prompt is its standard input, because OpenCode puts quotes around an argument.
+        The prompt is not an argument, because OpenCode puts quotes around an argument.
         """
-        # The errors of the log show retries, which the stream hides.
+        # OpenCode reports its retries only as errors in the log, not in the JSON output.
         words = [*self.words(), "run", "--format", "json", "--print-logs", "--log-level", "ERROR"]
         if start.model is not None:
             words += ["-m", start.model]
@@ -77,7 +77,7 @@ class OpenCode(Adapter):
         return CommandLine(argv=(*words, *self.extra()), environ=_going_on_after_denials(environ))
 
     def provider_of(self, model: str | None) -> str:
-        """Return the provider: OpenCode writes it before the first slash of a model."""
+        """Return the provider, which OpenCode writes before a model's first slash."""
         return model.partition("/")[0] if model and "/" in model else self.name
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
@@ -89,7 +89,8 @@ class OpenCode(Adapter):
         if kind == "step_start":
             yield Event(kind="reply", at=at)
         elif kind == "text":
-            # After a compaction the client speaks to the model. The step before it was the summary, and no answer.
+            # After a compaction, the client itself sends the model a prompt. The step before this prompt was the
+            # summary, and not an answer.
             is_ours = field(part, "synthetic") is True
             yield Event(kind="prompt" if is_ours else "text", at=at, text=text_field(part, "text"))
         elif kind == "reasoning":
@@ -108,7 +109,7 @@ class OpenCode(Adapter):
         given, error = field(part, "state", "input"), text_field(part, "state", "error")
         begun, ended = moment_field(part, "state", "time", "start"), moment_field(part, "state", "time", "end")
         output = text_field(part, "state", "output")
-        if tool == "invalid":  # a tool that was not offered: the input names it
+        if tool == "invalid":  # the tool was not offered to the model, and the input has its name
             tool = text_field(given, "tool") or tool
         yield Event(kind="tool_call", at=begun or at, id=call, tool=tool, given=given)
         is_error = field(part, "state", "status") == "error" or field(part, "tool") == "invalid"
@@ -146,7 +147,7 @@ class OpenCode(Adapter):
         text = text_field(data, "message") or name or "error"
         found = class_of_status(field(data, "statusCode")) or _ERRORS.get(name)
         if self.class_of(text) == "stopped":
-            found = "stopped"  # a context that is too long is a bad request for the provider
+            found = "stopped"  # the provider reports a context that is too long as a bad request
             self._compacts = True
         elif field(data, "isRetryable") is True:
             found = "unavailable"
@@ -164,7 +165,8 @@ class OpenCode(Adapter):
         if _ASKED in text:
             yield Event(kind="denied", tool=text.partition(_ASKED)[2].partition(" ")[0])
         elif _LOGGED in text and "small=true" not in text:  # the small model only makes titles
-            # The log names the session earlier than the stream does. A sub-agent has a session of its own.
+            # The log names the session earlier than the JSON output does. A sub-agent has another session, which is
+            # left out.
             session = _logged(text, " session.id=") if " mode=primary" in text else ""
             if session:
                 yield Event(kind="session", session=session_field({"id": session}, "id"))
@@ -177,14 +179,15 @@ class OpenCode(Adapter):
 def _going_on_after_denials(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the setting with which a run goes on after a denied approval.
 
-    `opencode run` itself answers every approval with no, and then ends the run. With this setting the model is told of
-    the denial and goes on, as after a rule that denies. No rule of the user is changed, so no right is widened.
-    OPENCODE_PERMISSION could not do this: it names tools, and whether a call asks depends on the user's patterns.
+    `opencode run` refuses every request for approval, and then ends the run. With this setting, the model learns of the
+    denial and continues, as after a rule that denies. The setting changes no rule of the user, so the agent gets no
+    further rights. The variable OPENCODE_PERMISSION cannot do this. It names only tools, but the user's patterns decide
+    whether a call needs approval.
     """
     try:
         settings = from_json(environ.get(_SETTINGS) or "{}")
     except (ValueError, RecursionError):
-        return {}  # with comments: it stays as the user wrote it
+        return {}  # the user's setting has comments or is not JSON, so leave it unchanged
     if not isinstance(settings, dict):
         return {}
     known = settings.get("experimental")
@@ -193,5 +196,5 @@ def _going_on_after_denials(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _logged(line: str, begin: str, end: str = " ") -> str:
-    """Return a field of a line of OpenCode's log; empty if the line has none."""
+    """Return a field of a line in OpenCode's log, or an empty text if it is missing."""
     return line.partition(begin)[2].partition(end)[0]

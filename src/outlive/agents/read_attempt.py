@@ -1,4 +1,4 @@
-"""Reading the output of an attempt of an agent, from the start."""
+"""The reading of the output of an agent's attempt, from the start."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ def read_attempt(
 ) -> StreamReader | None:
     """Return a reader that has read the whole output so far.
 
-    Returns None if the attempt has no files.
-    `on_event` is called with each event in the order of arrival.
+    Returns None if the attempt has no files. `on_event` is called with each event, in the order of arrival.
     """
     start = read_start(files)
     if start is None:
@@ -46,10 +45,9 @@ def read_attempt(
 
 
 def result_of_attempt(files: AttemptFiles, request: AgentRequest, evidence: Evidence) -> AgentResult | None:
-    """Return what the output of an ended attempt says.
+    """Return the agent's result, read from the output of an ended attempt.
 
-    Returns None if the attempt has no files.
-    The answer is written beside the output, as the keeper would have done.
+    Returns None if the attempt has no files. Also writes the answer into the file `answer`, as a keeper does.
     """
     reader = read_attempt(files, request)
     if reader is None:
@@ -60,7 +58,7 @@ def result_of_attempt(files: AttemptFiles, request: AgentRequest, evidence: Evid
 
 
 def ending_words(evidence: Evidence) -> str:
-    """Return how the client's process ended, in words."""
+    """Return a phrase that tells how the client's process ended."""
     if evidence.kind == "not_started":
         return "it could not be started"
     if evidence.signal is not None:

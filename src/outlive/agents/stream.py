@@ -1,7 +1,7 @@
-"""Reading a client's output: lines, then events, then what is known of the run.
+"""The reader of a client's output, from lines to events to the result of the run.
 
-A stream can be read in pieces of any size while it grows, and again from the start by any later reader. Both give the
-same result. Nothing that a client prints raises an exception, and only a final event makes a run count as answered.
+The output can be read in pieces of any size while it grows. A later reader, which reads it again from the start, gets
+the same result. No output of a client raises an exception. Only a final event makes a run count as answered.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from outlive.domain.agents.result import AgentClass
     from outlive.domain.tasks.evidence import IntentKind
 
-# A tool result of a client is one line. A longer line is dropped, so that it costs no memory.
+# A client prints a whole tool result as one line. A longer line is dropped, so that it does not use up the memory.
 LONGEST_LINE = 32 << 20
 _ERRORS_KEPT, _ERROR_LENGTH, _LAST_LENGTH = 5, 2000, 200
-_UNTOLD = "the agent asked something, and its client does not say what"
+_UNTOLD = "the agent asked a question, but its client did not print the question"
 _BACKGROUND = "commands in the background"
 _NO_PROGRESS = ("session", "retry", "usage", "error", "prompt")
 
 
 def _input_text(given: object) -> str:
-    """Return the input of a tool call as a text that is equal for equal inputs."""
+    """Return the input of a tool call as a text. Equal inputs give equal texts."""
     try:
         return to_json(given)
     except RecursionError:
@@ -38,7 +38,7 @@ def _input_text(given: object) -> str:
 
 
 class Lines:
-    """The split of a growing output into lines."""
+    """A splitter of a growing output into lines."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -60,20 +60,22 @@ class Lines:
             self._parts.append(rest)
 
     def end(self) -> bytes:
-        """Return the last line, if it was not ended."""
+        """Return the text after the last line end, which may be empty."""
         return b"" if self._is_dropped else b"".join(self._parts)
 
 
 def events_of(adapter: Adapter, line: bytes) -> Iterator[Event]:
-    """Return the events of one line, of JSON or not."""
+    """Return the events of one line, which may be JSON or another text."""
     found = parse_line(line)
     if found is not None:
-        # Invalid bytes are tolerated in what an agent does. An answer with such bytes is not the model's.
+        # Invalid bytes are tolerated in every event except the final one. An answer with invalid bytes does not come
+        # from the model.
         is_damaged = _is_damaged(line)
         for event in adapter.events(found):
             if not is_damaged or event.kind != "final":
                 yield event
-    elif b"\0" not in line and (text := line.decode("utf-8", "replace").strip()):  # NUL bytes are a hole in the output
+    elif b"\0" not in line and (text := line.decode("utf-8", "replace").strip()):
+        # A line with NUL bytes is left out, because it contains a hole in the output.
         yield from adapter.remarks(plain(text))
 
 
@@ -86,7 +88,7 @@ def _is_damaged(line: bytes) -> bool:
 
 
 class StreamReader:
-    """What is known of a run, from what its client has printed so far."""
+    """The state of a run, read from the output that its client has printed so far."""
 
     def __init__(
         self,
@@ -107,11 +109,11 @@ class StreamReader:
         self.turns = 0
         self.runaway = Runaway(request.most_calls)
         self.progress = 0
-        """The number of signs of progress. It grows with each of them."""
+        """The number of events so far that show progress."""
         self.open_calls: dict[str, str] = {}
-        """The tool calls without a result, each with the name of its tool."""
+        """The ids of the tool calls without a result. The value is the name of the tool."""
         self.is_retrying = False
-        """Whether the client's last sign was that it waits for the model to come back."""
+        """Whether the client has reported a retry, and no progress since then."""
         self.last: str | None = None
         self._answer: list[str] = []
         self._final: Event | None = None
@@ -120,19 +122,19 @@ class StreamReader:
         self._denied: dict[str, None] = {}
         self._errors: list[str] = []
         self._failure: tuple[AgentClass, str] | None = None
-        """The newest error whose class is known, and after which the run did not go on."""
+        """The newest error with a known class. None if the run went on after the error."""
         self._remark = ""
         self._retry_after: float | None = None
         self._tokens: list[int | None] = [None, None]
         self._cost: float | None = None
 
     def feed(self, piece: bytes) -> None:
-        """Read a further piece of the output."""
+        """Read the next piece of the output."""
         for line in self._lines.feed(piece):
             self._read(line)
 
     def finish(self) -> None:
-        """Read the last line, although nothing ended it."""
+        """Read the last line, even if it has no line end."""
         self._read(self._lines.end())
         self._lines = Lines()
 
@@ -148,19 +150,19 @@ class StreamReader:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the client has reported the end of the run, and waits for nothing."""
+        """Whether the client has reported the end, and waits for no background command."""
         return self._final is not None and not self._final.is_waiting
 
     @property
     def answer(self) -> str:
-        """The final answer, or the last words of a run without one."""
+        """The final answer. For a run without a final answer, the agent's last text."""
         if self._final is not None and self._final.agent_class == "answered" and self._final.text.strip():
             return self._final.text
         return "".join(self._answer).strip()
 
     @property
     def cost_usd(self) -> float | None:
-        """What this run has cost so far, without earlier runs of the same session."""
+        """The cost of this run so far, without earlier runs of the same session."""
         before = self._start.cost_before_usd if self._adapter.has_session_cost and self._start.is_resumed else None
         return self._cost if self._cost is None or before is None else max(0.0, self._cost - before)
 
@@ -186,7 +188,7 @@ class StreamReader:
     def limit_reached(self) -> tuple[IntentKind, str] | None:
         """Return the limit that the task has reached now, and a sentence about it.
 
-        Returns None within all limits. What earlier attempts of the task have used counts too.
+        Returns None if no limit is reached. The cost, tokens and turns of the task's earlier attempts count, too.
         """
         request, start = self._request, self._start
         cost, turns = start.spent_usd + (self.cost_usd or 0), start.spent_turns + self.turns
@@ -202,7 +204,10 @@ class StreamReader:
         return None
 
     def result(self, ending: str | None = None) -> AgentResult:
-        """Return what is known; `ending` says how the process ended, None while it runs."""
+        """Return the result of the run so far.
+
+        `ending` tells how the client's process ended. It is None while the process runs.
+        """
         agent_class, error = (None, None) if ending is None else self._judge(ending)
         tokens = self.tokens
         return AgentResult(
@@ -236,11 +241,11 @@ class StreamReader:
         if final.agent_class == "answered":
             if self._question is not None:
                 return "asked", None
-            return ("answered", None) if self.answer else ("broken", "the client ended well, but without an answer")
+            return ("answered", None) if self.answer else ("broken", "the client reported success, but no answer")
         return final.agent_class or "broken", final.text or (self._errors[-1] if self._errors else None)
 
     def _take(self, event: Event) -> None:
-        """Add one event to what is known."""
+        """Add one event to the state of the run."""
         if event.kind not in _NO_PROGRESS:
             self.progress += 1
             self.is_retrying = False
@@ -249,7 +254,7 @@ class StreamReader:
         if event.kind in ("reply", "text", "tool_call", "prompt", "error"):
             self._final = None  # a client may go on after it has reported an end
         if event.kind in ("reply", "text", "tool_call", "tool_result") and not event.is_aside:
-            self._errors, self._failure, self._retry_after = [], None, None  # it went on after an error
+            self._errors, self._failure, self._retry_after = [], None, None  # the run went on after an error
             self._remark = ""
         handler = getattr(self, f"_take_{event.kind}", None)
         if handler is not None:
@@ -285,7 +290,7 @@ class StreamReader:
         if not event.is_aside:
             self._answer = []
             if self.turns > self._asked_in_turn:
-                self._question = None  # it went on after a question
+                self._question = None  # the agent went on after its question
 
     def _take_tool_result(self, event: Event) -> None:
         if event.id is not None:

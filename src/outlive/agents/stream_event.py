@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     Kind = Literal[
         "session",  # the client names its session, or the model that it uses
         "reply",  # the model begins a new reply, which is a new turn
-        "text",  # words of the model
+        "text",  # text of the model
         "thinking",  # reasoning of the model
-        "prompt",  # words of the user
+        "prompt",  # text of the user
         "tool_call",
         "tool_result",
-        "progress",  # a sign of life without content
-        "retry",  # the client waits and tries again: no progress
+        "progress",  # the client works, but reports no content
+        "retry",  # the client waits and tries again, which is no progress
         "usage",  # tokens or cost
         "denied",  # a tool was not allowed
         "question",  # the model asks the user
@@ -35,11 +35,11 @@ class Event(Value):
     at: float | None = None
     """Seconds since 1970. None if the client gives no time."""
     text: str = ""
-    """Words, the output of a tool, or an error message. For `final`, the answer if the client repeats it."""
+    """The text, the output of a tool, or an error message. For `final`, the answer, if the client repeats it."""
     is_whole: bool = False
-    """Whether a `text` is a whole message, so that it replaces earlier words of the same reply as the answer."""
+    """Whether a `text` event is a whole message. Then it replaces the earlier text of the same reply as the answer."""
     is_aside: bool = False
-    """Whether the event belongs to a sub-agent, so that it is no answer."""
+    """Whether the event belongs to a sub-agent. Then its text is not part of the answer."""
     id: str | None = None
     """The id of a tool call, by which its result is found."""
     tool: str | None = None
@@ -47,16 +47,16 @@ class Event(Value):
     """The input of a tool call."""
     is_error: bool = False
     is_waiting: bool = False
-    """Whether after a `final` the client stays, because commands in the background may make it go on."""
+    """Whether the client keeps running after a `final` event, because a command in the background may make it go on."""
     session: str | None = None
     model: str | None = None
     agent_class: AgentClass | None = None
-    """For `final` and `error`: the class of the ending, if the line tells it."""
+    """For `final` and `error`: the class of the ending, if the line contains it."""
     limit: Limit | None = None
     """For `final`: the limit at which the client ended the run by itself."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
     is_total: bool = False
-    """Whether a `usage` counts the whole run, and not only what is new."""
+    """Whether a `usage` event counts the whole run, and not only the part since the last `usage` event."""
     retry_after_s: float | None = None

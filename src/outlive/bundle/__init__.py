@@ -1,1 +1,1 @@
-"""The files and locks of one task in its bundle (the task's directory)."""
+"""The files and locks in a task's bundle, which is the task's own directory."""

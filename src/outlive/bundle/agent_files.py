@@ -1,11 +1,11 @@
 """The files of an agent task: the prompt, and how each attempt begins.
 
 prompt                the prompt as the user gave it
-attempts/N/prompt     what the client of this attempt reads as its standard input
+attempts/N/prompt     the text that the client of this attempt reads as its standard input
 attempts/N/agent      client, model and session of this attempt
 attempts/N/answer     the final answer, for readers that need not read the whole output
-attempts/N/progress   what was known of the running attempt about a second ago
-decisions.jsonl       why a model was chosen and an attempt ended, if the trace is on
+attempts/N/progress   the result so far of the running attempt, written at most once per second
+decisions.jsonl       the trace: why a model was chosen and why an attempt ended, if the trace is on
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def write_start(files: AttemptFiles, start: AgentStart, prompt: str) -> None:
 
 
 def read_start(files: AttemptFiles) -> AgentStart | None:
-    """Return how an attempt begins; None if that was not written."""
+    """Return how an attempt begins, or None if its start was not written."""
     try:
         with open(files.path + "/agent", "rb") as file:
             found = from_json(file.read().decode("ascii"))
@@ -62,7 +62,7 @@ def read_start(files: AttemptFiles) -> AgentStart | None:
 
 
 def prompt_file(files: AttemptFiles) -> str:
-    """Return the path of what the client reads as its standard input."""
+    """Return the path of the file that the client reads as its standard input."""
     return files.path + "/prompt"
 
 
@@ -78,7 +78,7 @@ def write_answer(files: AttemptFiles, answer: str) -> None:
 
 
 def read_answer(files: AttemptFiles) -> str | None:
-    """Return the final answer of an attempt; None if it was not written."""
+    """Return the final answer of an attempt, or None if no answer was written."""
     try:
         with open(files.path + "/answer", "rb") as file:
             return file.read().decode("utf-8", "replace")
@@ -87,7 +87,7 @@ def read_answer(files: AttemptFiles) -> str | None:
 
 
 def write_progress(files: AttemptFiles, result: AgentResult) -> None:
-    """Replace what is known of a running attempt. A failed write is ignored."""
+    """Write the result so far of a running attempt. A failed write is ignored."""
     try:
         write_whole(files.path + "/progress", to_json(result_json(result)).encode("ascii"))
     except OSError:
@@ -95,7 +95,7 @@ def write_progress(files: AttemptFiles, result: AgentResult) -> None:
 
 
 def read_progress(files: AttemptFiles) -> AgentResult | None:
-    """Return what was known of an attempt while it ran; None if nothing was written."""
+    """Return the last result that was written while an attempt ran, or None."""
     try:
         with open(files.path + "/progress", "rb") as file:
             found = from_json(file.read().decode("ascii"))

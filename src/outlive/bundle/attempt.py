@@ -8,8 +8,9 @@
     attempts/N/output   the output of the command, which writes it directly
     attempts/N/input    a FIFO that the command reads, if it takes input; deleted at the end of the input
     attempts/N/effects  the observed changes (see `observe.journal`)
-    attempts/N/before   and `after`: quick snapshots of the repository (see `observe.git.take_snapshot`)
-    attempts/N/compared all changes between the two snapshots, by any process (see `observe.git.compare`)
+    attempts/N/before   a quick snapshot of the repository before the command (see `observe.git.take_snapshot`)
+    attempts/N/after    a quick snapshot of the repository after the command
+    attempts/N/compared the changes to all files during the attempt, by any process (see `observe.git.compare`)
 
 The lock of `lock` proves that the keeper or the witness lives, and proves nothing else. No process waits for this lock,
 because a waiter that got the lock for a moment would be taken for a keeper. No process unlocks the file explicitly. A
@@ -48,7 +49,7 @@ class AttemptFiles:
         self.output = self.path + "/output"
 
     def read_slot(self, slot: record.Slot) -> dict[str, str] | None:
-        """Return one fact of the record; None if the record or this fact is missing."""
+        """Return one fact of the record, or None if the record or the fact is missing."""
         try:
             fd = record.open_record(self.record)
         except FileNotFoundError:
@@ -82,7 +83,7 @@ class HeldFiles:
     def let_go(self) -> None:
         """Close all files that other processes wait for. Keep the record open.
 
-        By the open record, other keepers see that this process is a keeper and does not belong to their task.
+        Other keepers see the open record. From it they learn that this process is a keeper and not part of their task.
         """
         for fd in (self.lock, self.control, self.done, self.turn):
             if fd is not None:
@@ -104,7 +105,7 @@ class HeldFiles:
 
 
 def fill_bundle(path: str, spec: str) -> None:
-    """Write the spec (`spec.json`).
+    """Write the spec of a new task (`spec.json`) into its bundle.
 
     The file is not synced, because it is read only if the ledger is lost.
     """
@@ -219,14 +220,18 @@ def open_done(files: AttemptFiles) -> int:
 
 
 def open_turn(files: AttemptFiles) -> int:
-    """Open the reading end of `turn`. It hangs up when the attempt leaves the queue."""
+    """Open the reading end of `turn`.
+
+    The reading end hangs up when the attempt leaves the queue.
+    """
     return os.open(files.turn, os.O_RDONLY | os.O_NONBLOCK | _OPEN)
 
 
 def has_writer(done: int) -> bool:
     """Return whether a process has the done FIFO open for writing at this moment.
 
-    poll() cannot answer this: it reports no hang-up if the last writer was gone before this process opened the FIFO.
+    poll() does not show this, because it reports no hang-up if the last writer closed the FIFO before this process
+    opened it.
     """
     try:
         return os.read(done, 1) != b""

@@ -72,7 +72,7 @@ class Home:
         # ramfs, a file system in memory, reports that it has 0 blocks. This does not mean that it is full.
         if disk.f_blocks and free < FREE_SPACE_FLOOR:
             raise DiskFull(
-                f"only {free >> 20} MB are free in {self.path}, {FREE_SPACE_FLOOR >> 20} MB are needed",
+                f"only {free >> 20} MB are free in {self.path}, but {FREE_SPACE_FLOOR >> 20} MB are needed",
                 "free some space, or point OUTLIVE_HOME to another disk; running tasks are not affected",
             )
         self._load_ballast()
@@ -123,7 +123,10 @@ def locate(environ: Mapping[str, str]) -> str:
 
 
 def _check_encoding(path: str) -> None:
-    """Raise Unavailable if the path is not UTF-8, as SQLite would open another file."""
+    """Raise Unavailable if the path is not UTF-8.
+
+    With such a path, SQLite would open another file.
+    """
     name = os.fsencode(path)
     if path.encode("utf-8", "surrogatepass") != name:
         raise Unavailable(
@@ -215,7 +218,7 @@ def _check_place(path: str, device: int) -> bool:
     if not boot or boot != boot_id():
         return _pin(path, here)
     from outlive.bundle.atomic_file import write_whole  # noqa: PLC0415
-    from outlive.bundle.mounts import check_single  # noqa: PLC0415 - imported here, because it is needed only when the device number has changed
+    from outlive.bundle.mounts import check_single  # noqa: PLC0415 - this import is needed only if the device number has changed
 
     check_single(path, signature)
     can_punch = _pin(path, here)
@@ -243,7 +246,7 @@ def _read_pin(path: str) -> str:
 
 def _pin(path: str, here: str) -> bool:
     from outlive.bundle.atomic_file import temporary_name  # noqa: PLC0415
-    from outlive.bundle.mounts import signature  # noqa: PLC0415 - imported here, because it is needed once per boot
+    from outlive.bundle.mounts import signature  # noqa: PLC0415 - this import is needed only once per boot
 
     fresh = temporary_name(path + "/place")
     fd = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -267,7 +270,7 @@ def _check_file_system(path: str) -> None:
 
 def _unusable(path: str, error: OSError) -> Unavailable:
     if error.errno in (ENOSPC, EDQUOT):
-        return DiskFull(f"the disk under {path} is full", "free some space, or set OUTLIVE_HOME")
+        return DiskFull(f"the disk under {path} is full", "free some space, or point OUTLIVE_HOME to another disk")
     hint = hint_after(error, "check its permissions, or set OUTLIVE_HOME to a directory of yours")
     return Unavailable(f"the state directory {path} cannot be used: {error.strerror}", hint)
 

@@ -30,11 +30,11 @@ class Lease:
         except FileNotFoundError:
             os.makedirs(home.leases, 0o700, exist_ok=True)
             self._fd = os.open(self._path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
-        # Without waiting: no other process can have locked the file, because no other process knows its name yet.
+        # The lock is free, because no other process knows the name of the file yet.
         flock(self._fd, LOCK_EX | LOCK_NB)
 
     def let_go(self) -> None:
-        """Release the lease. All claims in its name end."""
+        """Release the lease. All claims that name this lease end."""
         os.unlink(self._path)
         os.close(self._fd)
 
@@ -48,7 +48,7 @@ class Lease:
 def clear_leases(home: Home) -> None:
     """Delete the files of leases whose process has died.
 
-    Recent files are kept, because they may not be locked yet.
+    Files that are less than an hour old are kept, because the process may not have locked them yet.
     """
     try:
         names = os.listdir(home.leases)

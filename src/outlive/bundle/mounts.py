@@ -25,9 +25,9 @@ def signature(path: str) -> str:
 def check_single(path: str, pinned: str) -> None:
     """Raise Unavailable if the directory may be in use through another mount.
 
-    `pinned` is the recorded signature of the earlier mount, or an empty text. In a container, not all processes are
-    visible. So in a container, the error is also raised if the signatures show that the earlier mount may still be in
-    use.
+    `pinned` is the recorded signature of the earlier mount, or an empty text. In a container, this process cannot see
+    all other processes. So in a container, the error is also raised if the signatures show that the earlier mount may
+    still be in use.
     """
     found = _user_elsewhere(path)
     if found is not None:
@@ -39,7 +39,7 @@ def check_single(path: str, pinned: str) -> None:
     if pid_namespace() != FIRST_PID_NAMESPACE and _is_same_behind_another(signature(path), pinned):
         raise Unavailable(
             f"the state directory {path} was used through another mount, and this container cannot see"
-            " whether it still is",
+            " whether that mount is still in use",
             f"end the processes that use it there, then delete {path}/place; or set OUTLIVE_HOME to another directory",
         )
 

@@ -107,9 +107,10 @@ def size_of(files: AttemptFiles) -> int:
 
 
 def has_writers(path: str) -> bool:
-    """Return whether a process has a file open for writing; False if not known.
+    """Return whether a process has a file open for writing.
 
-    The kernel refuses a read lease on such a file, even if the writing process is in another PID namespace.
+    Returns False if this is not known. The kernel refuses a read lease on a file that is open for writing, even if the
+    writing process is in another PID namespace.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

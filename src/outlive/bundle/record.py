@@ -51,7 +51,7 @@ def text_of_slot(slot: Slot, **fields: object) -> bytes:
     size = _EXIT_SIZE if slot == "exit" else _SECTOR
     text = line + b" crc=%08x\n" % crc32(line)
     if len(text) > size:
-        raise ValueError(f"{slot} record is {len(text)} bytes, its slot has {size}")
+        raise ValueError(f"the {slot} fact has {len(text)} bytes, but its slot has only {size}")
     return text.ljust(size, b"\0")
 
 

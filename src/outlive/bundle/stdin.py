@@ -46,7 +46,10 @@ def feed(files: AttemptFiles, content: bytes, patience_s: float) -> int:
 
 
 def end_input(witness: Identity) -> bool:
-    """End the command's input after the bytes sent. Return False without a witness."""
+    """End the command's input after the bytes that were sent.
+
+    Returns False if the witness has exited.
+    """
     fd = open_verified(witness)
     if fd is None:
         return False

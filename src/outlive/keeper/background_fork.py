@@ -1,8 +1,8 @@
 """Work during a running command, in a low-priority fork of the keeper.
 
 The work runs in a fork, because a fork frees its memory when it ends. A thread would delay the processes whose calls
-are observed. The fork closes every descriptor on which other processes wait. It keeps the attempt's record file open:
-this open file shows that the fork is not a process of the task.
+are observed. The fork closes every descriptor on which other processes wait. It also keeps the attempt's record file
+open. By this open file, other processes recognize that the fork is not a process of the task.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class BackgroundFork:
         try:
             os.waitpid(self._pid, 0)
         except ChildProcessError:
-            pass  # another wait of the keeper has reaped the fork
+            pass  # another wait call of the keeper has reaped the fork
         finally:
             self._done.release()
 

@@ -1,4 +1,4 @@
-"""Deletion of due tasks: a keeper that has settled its attempt deletes a few."""
+"""Deletion of a few due tasks, by a keeper that has settled its attempt."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _AT_ONCE = 64
 _LEAP = timedelta(days=1)
 _EDITS_KEPT = timedelta(days=7)
 _LEFT_PATHS_KEPT = timedelta(days=1)
-# A process that waited for the end of a task may need this time to read the task. So no task is deleted sooner.
+# A process that waited for the end of a task may need this time to read the task. So no task is deleted sooner than
+# this after its settlement.
 _READ_WITHIN = timedelta(minutes=1)
 
 
@@ -46,8 +47,8 @@ def plan_tidying(
 ) -> list[Deletable]:
     """Return the ended tasks to delete, at most `limit`.
 
-    These are the tasks that are past their date. If the output of the remaining tasks exceeds `cap` bytes, the oldest
-    tasks are added. Tasks that were settled after `settled_by` are left out.
+    These are the tasks whose deletion date has passed. If the output of the remaining tasks exceeds `cap` bytes, the
+    oldest tasks are added. Tasks that were settled after `settled_by` are left out.
     """
     retention = Retention(ledger)
     settled_by = settled_by or now
@@ -66,7 +67,7 @@ def plan_tidying(
 def tidy(home: Home, ledger: SqliteLedger, chosen: Sequence[Deletable]) -> list[str]:
     """Delete tasks: first their rows, then their files. Return the ids of the tasks.
 
-    If this process is killed in between, files without a row remain, but no row without files.
+    So if this process is killed in between, files may remain without a row, but no row remains without its files.
     """
     gone = Retention(ledger).delete([each.task for each in chosen])
     sessions = {each.task: each.session for each in chosen}
@@ -82,7 +83,7 @@ def tidy(home: Home, ledger: SqliteLedger, chosen: Sequence[Deletable]) -> list[
 def tidy_a_little(home: Home, ledger: SqliteLedger, now: datetime) -> None:
     """Delete a limited number of due tasks, leases and old rows.
 
-    Does nothing if the launch before the last one is more than a day ago, because the clock may have been set forward.
+    Does nothing if the last launch but one is more than a day ago, because the clock may have been set forward.
     """
     if now - Retention(ledger).last_but_one_launch(now) > _LEAP:
         return

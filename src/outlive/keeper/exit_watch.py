@@ -1,13 +1,13 @@
 """The ways in which a keeper sees the end of its command.
 
-The first class learns the most about the end, and the last class the least:
+The classes are in order: the first class learns the most about the end, and the last class learns the least.
 
 - `OwnWitness`: the witness that this keeper forked reports the end.
-- `OrphanedCommand`: that witness was killed, and the kernel made the command a child of the keeper.
+- `OrphanedCommand`: the keeper's own witness was killed, and the kernel made the command a child of the keeper.
 - `SurvivingWitness`: the keeper adopted the task, and the witness of the dead keeper reports the end.
 - `ReparentedCommand`: the command is a child of a foreign process.
 
-When a watch's descriptor is ready, `look` returns the evidence of the end or the next watch.
+When the descriptor of a watch is ready, `look` returns the evidence of the end or the next watch.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ExitWatch(Protocol):
     fd: int
 
     def look(self) -> Evidence | ExitWatch:
-        """Return the evidence of the end, or the next watch (possibly this one)."""
+        """Return the evidence of the end, or the next watch, which may be this watch."""
 
 
 class OwnWitness:
@@ -65,7 +65,7 @@ class OwnWitness:
 
 
 class OrphanedCommand:
-    """A command whose witness was killed, so that the command is now our child."""
+    """A command whose witness was killed. The command is now a child of the keeper."""
 
     def __init__(self, pidfd: int, pid: int, record_fd: int) -> None:
         self.fd = pidfd
@@ -164,7 +164,7 @@ class ReparentedCommand:
 
 
 def read_evidence(record_fd: int, seen_by: str) -> Evidence | None:
-    """Return the evidence in the exit record. Return None while the record is empty."""
+    """Return the evidence in the exit record, or None while the record is empty."""
     slot = record.read_slot(record_fd, "exit")
     if slot is None:
         return None
@@ -174,7 +174,7 @@ def read_evidence(record_fd: int, seen_by: str) -> Evidence | None:
             seen_by="keeper",
             started="no",
             cause=INSTALLATION_GONE,
-            detail="Outlive was removed or replaced while the task waited: it never ran; `outlive retry` starts it",
+            detail="Outlive was removed or replaced while the task waited, so it never ran; `outlive retry` starts it",
         )
     at = from_micros(int(slot["at"]))
     if slot.get("what") == "go":
@@ -217,7 +217,7 @@ def read_identity(record_fd: int, who: str = "") -> tuple[Identity, dict[str, st
 
 
 def command_of(record_fd: int) -> int:
-    """Return the pid of the command's process. Return 0 if it is unknown."""
+    """Return the pid of the command's process, or 0 if the pid is unknown."""
     found = read_identity(record_fd)
     return found[0].pid if found else 0
 
@@ -238,7 +238,10 @@ def confirm_begin(record_fd: int) -> None:
 
 
 def _started(record_fd: int, child: int | None = None) -> Started:
-    """Return whether the command was executed. `child` must not be reaped yet."""
+    """Return whether the command was executed.
+
+    `child` is the pid of the command's process. This process must not be reaped yet.
+    """
     found = read_identity(record_fd)
     if found is not None and found[1]["started"] == "yes":
         return "yes"
@@ -249,7 +252,7 @@ def _started(record_fd: int, child: int | None = None) -> Started:
 def _unreaped(record_fd: int) -> int | None:
     """Return the pid of the command's process, alive or a zombie.
 
-    Returns None if it was reaped.
+    Returns None if the process was reaped.
     """
     found = read_identity(record_fd)
     pidfd = None if found is None else open_verified(found[0])

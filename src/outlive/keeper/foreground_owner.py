@@ -12,7 +12,7 @@ from outlive.linux.processes import Identity, identify, open_verified
 def remember(record_fd: int, pidfd: int) -> None:
     """Record the owner's identity, so that an adopting keeper can find the owner.
 
-    Does nothing if the owner has ended, because the pidfd shows that already.
+    Does nothing if the owner has ended, because the pidfd already shows the end.
     """
     try:
         with open(f"/proc/self/fdinfo/{pidfd}", encoding="ascii") as file:

@@ -1,12 +1,13 @@
 """Hibernation of a keeper while its task waits for its turn or its next attempt.
 
-A waiting keeper would use two megabytes that it does not need. So the keeper replaces itself with a bare interpreter,
-which sleeps in one poll() and then becomes a keeper again. It keeps its pid, its rights and its locks. Its plan is kept
-in a file in memory, the note, because the environment of the command must not be on disk.
+A waiting keeper would use two megabytes of memory that it does not need. So the keeper replaces itself with a bare
+interpreter, which sleeps in one poll() and then becomes a keeper again. The process keeps its pid, its rights and its
+locks. The plan is kept in a file in memory, called the note, because the environment of the command must not be on
+disk.
 
 The installation may be upgraded or deleted meanwhile, so the keeper takes a copy of its code along. If neither the copy
 nor the installed code can be imported, the interpreter writes into the exit record that the command never began, and
-why. The next reader of the ledger settles the attempt from this record.
+why it never began. The next reader of the ledger settles the attempt from this record.
 """
 
 from __future__ import annotations
@@ -95,9 +96,9 @@ def fall_asleep(
 ) -> NoReturn:
     """Sleep until the awaited FIFOs hang up, a message comes, or `until` is reached.
 
-    Each of the `doors` is a FIFO of another task. It hangs up when this task need not wait for that task any more. The
-    sleep ends when `how_many` of these FIFOs have hung up. `until` is a monotonic time. Then the process continues in
-    `service.tasks.wait_turn.wake`. It uses the copy of the code, or the installed code if `is_outdated`.
+    Each of the `doors` is a FIFO of another task, and hangs up when this task need not wait for that task any more. The
+    sleep ends when `how_many` of these FIFOs have hung up. `until` is a monotonic time. After the sleep, the process
+    continues in `service.tasks.wait_turn.wake`. It uses the copy of the code, or the installed code if `is_outdated`.
     """
     copy = None if is_outdated else carry(plan.home.path)
     note = os.memfd_create("outlive-note")
@@ -119,7 +120,7 @@ def fall_asleep(
         # The interpreter was deleted, or there is too little memory to start it. So sleep in the present interpreter,
         # although this takes more memory.
         sys.argv = ["-c", *arguments]
-        exec(_SLEEP, {})  # noqa: S102 - our own program
+        exec(_SLEEP, {})  # noqa: S102 - the program is a constant of this module
         os._exit(1)
 
 
@@ -134,13 +135,13 @@ def _copy_in_note(copy: CodeCopy | None) -> dict[str, object]:
 
 
 def read_note(fd: int) -> tuple[Note, HeldFiles]:
-    """Return the note of a keeper that slept, and its open files."""
+    """Return the note and the open files of a keeper that slept."""
     os.lseek(fd, 0, os.SEEK_SET)
     parts = []
     while part := os.read(fd, 1 << 20):
         parts.append(part)
     os.close(fd)
-    note: Note = marshal.loads(b"".join(parts))  # noqa: S302 - we wrote it ourselves
+    note: Note = marshal.loads(b"".join(parts))  # noqa: S302 - a keeper wrote this note in memory
     held = HeldFiles(**note["held"])
     for kept in (*held.fds(), *carried_fds(), *(() if note["owner"] is None else (note["owner"],))):
         os.set_inheritable(kept, False)

@@ -1,7 +1,8 @@
 """The idle timeout of a task: no output, and almost no use of the processor.
 
 A compiler that prints nothing is not idle. A waiting server is idle, although a timer wakes it now and then. So a task
-is active if it writes output or uses at least one hundredth of a processor. This is checked eight times per timeout.
+is active if it writes output or uses at least one hundredth of a processor. The keeper checks this eight times per
+timeout.
 """
 
 from __future__ import annotations

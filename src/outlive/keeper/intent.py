@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def read_intent(record_fd: int) -> Intent | None:
-    """Return the recorded reason for ending this attempt. None if there is none."""
+    """Return the recorded reason for ending this attempt, or None if none is recorded."""
     slot = record.read_slot(record_fd, "intent")
     kind = next((known for known in INTENTS if slot and slot["kind"] == known), None)
     return None if slot is None or kind is None else Intent(kind=kind, at=from_micros(int(slot["at"])))

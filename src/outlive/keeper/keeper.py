@@ -1,7 +1,7 @@
 """The keeper: the detached process that owns one attempt from start to settlement.
 
-The functions are in the order of its work. While the command runs, a keeper holds no lock of the ledger and needs no
-import. It ignores the signals that end an ordinary process.
+The functions are in the order in which a keeper calls them. While the command runs, the keeper has no lock on the
+ledger and needs no further import. The keeper ignores the signals that end an ordinary process.
 
 A "go" is a message of one byte. The launcher's go lets the keeper begin the attempt. The keeper's go lets the child
 process of the witness execute the command.
@@ -74,7 +74,7 @@ def keep_until_settled(plan: Plan, held: HeldFiles, go: int, ready: int, start_w
     prepared = _prepare(plan, held, (go, ready), start_witness)
     called = wait_for_go(plan, held, go)
     if called is not None:
-        from outlive.keeper.not_started import refuse  # noqa: PLC0415 - the usual launch does not need it
+        from outlive.keeper.not_started import refuse  # noqa: PLC0415 - only an attempt that must not begin needs this import
 
         os.close(prepared.begin)
         refuse(plan, held, called)
@@ -100,9 +100,9 @@ def become_keeper(plan: Plan, held: HeldFiles, channels: tuple[int, ...]) -> Non
 
 
 def detach(keep: tuple[int, ...]) -> None:
-    """Cut every tie to the launcher except the descriptors in `keep`.
+    """Detach this process from the launcher. Keep only the descriptors in `keep`.
 
-    An inherited pipe would keep the caller's tool call waiting for as long as the task runs.
+    With an inherited pipe, the tool call that launched the task would wait for as long as the task runs.
     """
     os.umask(0o077)
     os.chdir("/")
@@ -112,11 +112,12 @@ def detach(keep: tuple[int, ...]) -> None:
     close_all_but(keep)
     for name in _IGNORED:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
-    # A caller may have blocked signals. Then the keeper would not notice the growth of the output.
-    # If the caller ignored SIGCHLD, the kernel would reap our children and lose their exit status.
+    # If the caller has blocked signals, the keeper would not notice the growth of the output. If the caller ignores
+    # SIGCHLD, the kernel would reap our children and discard their exit status.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    # A garbage collection would write to, and so copy, every page that is shared with witness and launcher.
+    # A garbage collection would write to every memory page that is shared with the witness and the launcher. The kernel
+    # would then copy these pages.
     gc.disable()
 
 
@@ -128,10 +129,10 @@ def _prepare(plan: Plan, held: HeldFiles, not_for_it: tuple[int, ...], start_wit
     around, launch = plan.surroundings, plan.launch
     argv, environ, prompt = launch.argv, around.environ, None
     if launch.agent is not None:
-        from outlive.keeper.agents.client_command import start_of  # noqa: PLC0415 - most tasks are commands
+        from outlive.keeper.agents.client_command import start_of  # noqa: PLC0415 - only agent tasks need this import
 
         argv, environ, prompt = start_of(plan)
-    assert held.lock is not None  # noqa: S101 - only an adopter may have no lock, and it starts no witness
+    assert held.lock is not None  # noqa: S101 - only an adopter has no lock, and an adopter starts no witness
     start = witness.Start(
         lock=held.lock,
         record=held.record,
@@ -160,10 +161,10 @@ def _prepare(plan: Plan, held: HeldFiles, not_for_it: tuple[int, ...], start_wit
 
 
 def _prepare_observation(plan: Plan, held: HeldFiles) -> PreparedObservation | None:
-    """Return the prepared observation. Return None if it is off or impossible."""
+    """Return the prepared observation, or None if it is off or impossible."""
     if plan.launch.observe == "off":
         return None
-    from outlive.keeper.observation.observation import PreparedObservation  # noqa: PLC0415 - only observed commands need it
+    from outlive.keeper.observation.observation import PreparedObservation  # noqa: PLC0415 - only observed commands need this import
 
     try:
         return PreparedObservation(plan, held.record)
@@ -189,17 +190,18 @@ def fork_witness(
 def wait_for_go(plan: Plan, held: HeldFiles, go: int) -> IntentKind | None:
     """Wait for the launcher's go, which means that the row is durable.
 
-    Returns None after the go. If there is a request to end the attempt, returns its kind. If the launcher dies or
-    fails, abandons the attempt and exits.
+    Returns None after the go. If a process requests the end of the attempt, returns the kind of the request. If the
+    launcher dies or fails, abandons the attempt and exits.
     """
     waiting = poll()
     for fd in (go, held.control):
         waiting.register(fd, POLLIN)
     while True:
         ready = [fd for fd, _ in waiting.poll()]
-        # A keeper that was stopped may find both. Then the request decides, because the command has not begun.
+        # A keeper that was stopped may find both a go and a request. Then the request decides, because the command has
+        # not begun.
         if held.control in ready:
-            from outlive.keeper.not_started import read_call  # noqa: PLC0415 - the usual launch does not need it
+            from outlive.keeper.not_started import read_call  # noqa: PLC0415 - only a request to end the attempt needs this import
 
             called = read_call(held.control)
             if called is not None:
@@ -234,7 +236,7 @@ def _see_through(plan: Plan, held: HeldFiles, prepared: Prepared, ready: int | N
         answer(ready, "ended")
     finished = None if observation is None else observation.finish()
     if again is not None:
-        from outlive.keeper.hibernate import fall_asleep  # noqa: PLC0415 - only retried tasks need it
+        from outlive.keeper.hibernate import fall_asleep  # noqa: PLC0415 - only retried tasks need this import
 
         fall_asleep(again.plan, again.held, until=ended + again.delay_s)
     if finished is not None:
@@ -274,11 +276,11 @@ def _supervise(plan: Plan, held: HeldFiles, prepared: Prepared, observation: Run
 
 
 def _record_left_open(plan: Plan) -> None:
-    """Record the paths that the attempt left changed, unless the settlement has."""
+    """Record the paths that the attempt left changed, if the settlement has not."""
     try:
-        from outlive.keeper.observation.record_left_open import changed_nothing, record_at_end  # noqa: PLC0415 - only failed tasks need it
+        from outlive.keeper.observation.record_left_open import changed_nothing, record_at_end  # noqa: PLC0415 - only failed tasks need this import
     except ImportError:
-        return  # the installation was deleted while the task ran, and readers replay the journal instead
+        return  # the installation was deleted while the task ran, and readers use the recorded effects instead
     if not changed_nothing(plan):
         record_at_end(plan)
 

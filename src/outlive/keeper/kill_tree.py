@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# SIGINT lets a program clean up as at a terminal. SIGKILL cannot be refused.
+# At SIGINT, a program can clean up as after Ctrl-C. A program cannot ignore SIGKILL.
 STEPS = ((signal.SIGINT, 2.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 2.0))
 _LOOK_AGAIN_MS = 50
 _MOST_WATCHED = 64
@@ -65,8 +65,8 @@ def end_tree(
 def _kill_forking(heirs: tuple[int, ...], is_foreign: Callable[[int], bool]) -> frozenset[int]:
     """Kill processes that fork and exit in turn. Return the pids that are left.
 
-    Only the children of heirs are killed, so no foreign process is killed. An heir is a process of ours that inherits
-    orphans.
+    Only the children of heirs are killed, so no foreign process is killed. An heir is the keeper or the witness of the
+    task, because these two processes inherit orphans.
     """
     until = time.monotonic() + _CHASE_S
     before = heirs_children(heirs, is_foreign)
@@ -88,8 +88,8 @@ def _kill_forking(heirs: tuple[int, ...], is_foreign: Callable[[int], bool]) -> 
 def _kill_child(pid: int, heirs: tuple[int, ...]) -> None:
     """Kill a child of an heir. If it is our own child, kill its whole process group.
 
-    No member of a group escapes by forking. The number of the group cannot be reused as long as the group has a member
-    that only we can reap.
+    No member of a group escapes by forking. As long as the group has a member that only this process can reap, no other
+    group can get the same number.
     """
     try:
         pidfd = os.pidfd_open(pid)
@@ -141,7 +141,7 @@ def _tell(member: Member, number: int) -> bool:
         return False
     try:
         # The number may have been reused between the check and the open. The pidfd now refers to one
-        # fixed process. The signal is sent only if that is the process that was seen.
+        # fixed process. The signal is sent only if this is the process that was seen.
         if os.fstat(pidfd).st_ino != member.inode or start_ticks(member.pid) != member.start:
             return False
         signal.pidfd_send_signal(pidfd, number)

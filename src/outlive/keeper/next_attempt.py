@@ -27,7 +27,7 @@ class NextAttempt:
         self.delay_s = delay_s
 
     def discard(self) -> None:
-        """Close and delete the files, because the attempt was not recorded after all."""
+        """Close and delete the files, because the row of the attempt was not written."""
         self.held.close()
         discard_bundle(self.plan.files.path)
 
@@ -62,7 +62,7 @@ def _has_forgotten_session(plan: Plan, settlement: Settlement) -> bool:
     """Return whether an agent's client did not find its session."""
     if settlement.agent is None:
         return False
-    from outlive.keeper.agents.next_start import has_forgotten_session  # noqa: PLC0415 - most tasks are commands
+    from outlive.keeper.agents.next_start import has_forgotten_session  # noqa: PLC0415 - only agent tasks need this import
 
     return has_forgotten_session(plan.files, settlement.agent)
 
@@ -83,7 +83,7 @@ def _row(plan: Plan, files: AttemptFiles, settlement: Settlement, delay: timedel
     )
     if settlement.agent is None:
         return row
-    from outlive.keeper.agents.next_start import begin_next  # noqa: PLC0415 - most tasks are commands
+    from outlive.keeper.agents.next_start import begin_next  # noqa: PLC0415 - only agent tasks need this import
 
     try:
         return begin_next(plan, files, settlement.agent, row)

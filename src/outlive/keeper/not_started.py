@@ -53,7 +53,7 @@ def abandon(plan: Plan, held: HeldFiles) -> None:
 
 
 def _settle(plan: Plan, seen: Evidence, intent: Intent | None) -> bool:
-    """Settle the attempt. Return whether it has a row, or may have one."""
+    """Settle the attempt. Return whether the attempt has a row, or may have a row."""
     now = datetime.now(UTC)
     settlement = plan_settlement(plan.launch, plan.files.number, seen, intent, now=now, settled_by="keeper")
     if plan.launch.agent is not None:
@@ -62,7 +62,7 @@ def _settle(plan: Plan, seen: Evidence, intent: Intent | None) -> bool:
         try:
             return _write(plan, settlement)
         except LedgerIncomplete:
-            # The launcher counts an attempt before it commits the row. It was killed in between.
+            # The launcher counts an attempt before it commits the row. Here the launcher was killed in between.
             with Restoring(plan.home.ledger, time.monotonic() + _LONGEST_WAIT_S):
                 return _write(plan, settlement)
     except (OutliveError, OSError):
@@ -71,7 +71,7 @@ def _settle(plan: Plan, seen: Evidence, intent: Intent | None) -> bool:
 
 def _without_worktree(plan: Plan, settlement: Settlement) -> Settlement:
     try:
-        from outlive.keeper.agents.end_worktree import end_worktree  # noqa: PLC0415 - most tasks are commands
+        from outlive.keeper.agents.end_worktree import end_worktree  # noqa: PLC0415 - only agent tasks need this import
     except ImportError:
         return settlement  # the installation was deleted
     return end_worktree(plan, settlement)

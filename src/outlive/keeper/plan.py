@@ -1,8 +1,9 @@
 """The plan of an attempt: everything that its keeper needs to know.
 
 The installation may be upgraded or deleted while the command runs, so a plan has no path of a module to import later.
-A note is a plan as plain data. A keeper passes a note on when it executes another program or takes another attempt. A
-note is kept only in memory, because it contains the environment of the command, which must not be on disk.
+A note is a plan as plain data. A keeper that hibernates passes a note to the interpreter that it becomes. A spawner
+passes a note to an idle keeper. A note is kept only in memory, because it contains the environment of the command,
+which must not be on disk.
 """
 
 from __future__ import annotations

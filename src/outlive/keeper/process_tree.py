@@ -45,7 +45,7 @@ def descendants(
     """Return the living descendants of a process, nearest first, without zombies.
 
     Processes of other tasks are left out. They can be descendants, because our witness inherits all orphans below it.
-    `own` are the keeper and witness of this task.
+    `own` has the pids of this task's keeper and witness.
     """
     is_foreign = is_foreign or keeps_another_task
     found: dict[int, None] = {}
@@ -68,7 +68,7 @@ def descendants(
 
 
 def _is_ours(pid: int, own: frozenset[int], is_foreign: Callable[[int], bool]) -> bool:
-    """Return whether a process belongs to the tree, and has a living thread."""
+    """Return whether a process belongs to the task and has a living thread."""
     if pid in own:
         return True
     fields = stat_fields(pid)
@@ -86,7 +86,7 @@ def keeps_another_task(pid: int) -> bool:
     """Return whether this process is a keeper, a witness, or a spawner of keepers.
 
     The name of a process is easy to forge, and a keeper that falls asleep or wakes has another name for a moment. So
-    this checks for an open record file. An idle keeper and its spawner have a marker open instead of a record.
+    this function checks for an open record file. An idle keeper and its spawner have a marker open instead of a record.
     """
     is_named_so = name_of(pid) in (KEEPER_NAME, WITNESS_NAME)
     try:
@@ -160,7 +160,7 @@ def remnants(task: str, record_fd: int | None, is_foreign: Callable[[int], bool]
 
 
 def describe(members: Iterable[Member]) -> tuple[LeftRunning, ...]:
-    """Return the living ones of these processes, with their command lines."""
+    """Return those of the processes that are alive, with their command lines."""
     named = [(member, command_line(member.pid)[:200]) for member in members]
     return tuple(
         LeftRunning(pid=member.pid, command=name, start=member.start, inode=member.inode)
@@ -195,7 +195,7 @@ def _all_pids() -> list[int]:
 
 
 def look(pid: int) -> Member | None:
-    """Return a living process as a member. None if it is dead or dying."""
+    """Return a living process as a member, or None if the process is dead or dying."""
     fields = stat_fields(pid)
     if fields is None or fields[0] in _DEAD:
         return None

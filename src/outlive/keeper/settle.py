@@ -38,7 +38,7 @@ def deliver_if_owed(home: Home, ledger: SqliteLedger) -> None:
 
 
 class SettlementWriter:
-    """The keeper's connection to the ledger, which holds no lock until the end."""
+    """The keeper's connection to the ledger, which has no lock before the settlement."""
 
     def __init__(self, plan: Plan, held: HeldFiles, on_settled: Callable[[], None]) -> None:
         self._on_settled = on_settled
@@ -47,7 +47,7 @@ class SettlementWriter:
         self._ledger = KeptOpenLedger(plan.home.ledger, create=False)
 
     def rehearse(self) -> None:
-        """Open the ledger and cause the page faults of first use before the settlement."""
+        """Open the ledger and compile the statements that the settlement will execute."""
         self._open_to_rest(SqliteLedger.get_ready_to_settle)
         give_back_memory()
 
@@ -116,7 +116,7 @@ class SettlementWriter:
         """Delete a few tasks that are due, while the ledger is open and no process waits."""
         if sum(self._plan.launch.id.encode()) % _TIDIES_ONE_IN == 0:
             try:
-                from outlive.keeper.cleanup import tidy_a_little  # noqa: PLC0415 - only one keeper in sixteen needs it
+                from outlive.keeper.cleanup import tidy_a_little  # noqa: PLC0415 - only one keeper in sixteen needs this import
 
                 tidy_a_little(self._plan.home, ledger, datetime.now(UTC))
             except (ImportError, OutliveError):
@@ -127,4 +127,4 @@ class SettlementWriter:
             with self._ledger.use(datetime.now(UTC)) as ledger:
                 first(ledger)
         except OutliveError:
-            return  # `write` opens the ledger again, with retries
+            return  # `write` opens the ledger again, and retries if this fails

@@ -1,8 +1,8 @@
-"""The deliverer: a process that delivers notices to sinks until all are delivered.
+"""The deliverer: a process that delivers notices to sinks until none is left.
 
 The process that settles an attempt starts a deliverer, if a sink has not got its notices and no deliverer is running. A
-deliverer is a fresh interpreter, so the keeper neither waits for it nor holds its memory. If a deliverer dies, the next
-ending starts another one.
+deliverer runs in a new interpreter, so the keeper neither waits for the deliverer nor uses the memory that a deliverer
+needs. If a deliverer dies, the process that settles the next attempt starts another deliverer.
 """
 
 from __future__ import annotations

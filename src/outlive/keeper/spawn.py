@@ -32,8 +32,8 @@ _keepers: IdleKeepers | None = None
 
 def become_detached() -> IdleKeepers:
     """Make this detached process a spawner, the parent of the keepers in its pool."""
-    global _is_detached, _keepers  # noqa: PLW0603 - facts about this process
-    from outlive.keeper.pool.idle_keeper import IdleKeepers  # noqa: PLC0415 - only a spawner needs it
+    global _is_detached, _keepers  # noqa: PLW0603 - these variables describe the whole process
+    from outlive.keeper.pool.idle_keeper import IdleKeepers  # noqa: PLC0415 - only a spawner needs this import
 
     _is_detached = True
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -68,9 +68,12 @@ def _fork_away(life: Callable[[], NoReturn], wake: int, not_for_it: int) -> None
 
 
 class NewKeeper:
-    """A new keeper: it prepares itself while its row is written, and begins at the go.
+    """A new keeper, which prepares its attempt while the row is written.
 
-    If the keeper is dismissed or its launcher dies, it starts no command. It settles the attempt if there is a row.
+    The keeper begins the attempt when it gets the launcher's go, a message of one byte.
+
+    If the keeper is dismissed or its launcher dies, the keeper starts no command. It settles the attempt if there is a
+    row.
     """
 
     def __init__(self, held: HeldFiles, life: Callable[[int, int], NoReturn], give: Callable[[int, int], bool]) -> None:
@@ -104,8 +107,8 @@ class NewKeeper:
     def begin(self, within_ms: int = _CONFIRMING_TAKES_AT_MOST_MS) -> Answer:
         """Send the go to the keeper, and return the keeper's answer.
 
-        `died` means that no process is left to finish the attempt, so the reconciler must find out how far it came.
-        `silent` means that no answer came in time: the keeper may be stopped, or may be waiting for a disk.
+        `died` means that no process is left to finish the attempt, so the reconciler must find out how far the attempt
+        came. `silent` means that no answer came in time: the keeper may be stopped, or may be waiting for a disk.
         """
         self._let_go(b"g")
         waiting = poll()
@@ -137,11 +140,11 @@ class NewKeeper:
 
 
 def stand_by(plan: Plan, held: HeldFiles, life: Life | None = None) -> NewKeeper:
-    """Return a keeper for a locked attempt. It begins once the row is written.
+    """Return a keeper for a locked attempt, which begins once the row is written.
 
-    A keeper without a `life` of its own keeps the attempt at once.
+    If `life` is None, the keeper runs the attempt as soon as it gets the go.
     """
-    from outlive.keeper.keeper import keep  # noqa: PLC0415 - readers of tasks start no keeper
+    from outlive.keeper.keeper import keep  # noqa: PLC0415 - only launches need this import
 
     if _keepers is None or not _keepers.have_room or life is not None or not _frees_its_keeper(plan):
         chosen = life or keep
@@ -154,14 +157,14 @@ def _give_to_none(_: int, __: int) -> bool:
 
 
 def _frees_its_keeper(plan: Plan) -> bool:
-    """Return whether the keeper is free again after the command's end."""
+    """Return whether the keeper can take another attempt after the command's end."""
     launch = plan.launch
     return plan.surroundings.owner is None and not launch.retries and not launch.takes_input
 
 
 def _from_pool(keepers: IdleKeepers, plan: Plan, held: HeldFiles) -> NewKeeper:
     """Return an idle keeper of the pool, or a new one that joins the pool."""
-    from outlive.keeper.pool.idle_keeper import keep_repeatedly  # noqa: PLC0415 - this module is already loaded
+    from outlive.keeper.pool.idle_keeper import keep_repeatedly  # noqa: PLC0415 - the imported module is already loaded
 
     channel: list[int] = []
 
@@ -183,7 +186,7 @@ def _from_pool(keepers: IdleKeepers, plan: Plan, held: HeldFiles) -> NewKeeper:
 
 def launch_adopter(home: Home, launch: Launch, files: AttemptFiles, held: HeldFiles) -> Answer:
     """Pass a living attempt, whose keeper is dead, to a new keeper."""
-    from outlive.keeper.take_over import adopt  # noqa: PLC0415 - a launch does not need it
+    from outlive.keeper.take_over import adopt  # noqa: PLC0415 - only an adoption needs this import
 
     around = Surroundings(environ={}, umask=0o077)
     plan = Plan(home=home, launch=launch, files=files, surroundings=around)

@@ -78,7 +78,7 @@ class Supervision:
         self.copying: OutputCopy | None = None
         """The copy of the output of a process that Outlive did not start."""
         self.on_rest: Callable[[], None] = lambda: None
-        """Called once, when the command has run for a moment and the keeper has nothing else to do."""
+        """Called once, when the command has run for a moment and the keeper is idle."""
         self.on_end: Callable[[], None] = lambda: None
         """Called once, when the command has ended, before any waiter is notified."""
 
@@ -88,15 +88,15 @@ class Supervision:
         return None if timeout is None else started_ns / 1e9 + timeout.total_seconds()
 
     def _watch_idleness(self) -> IdleTimeout:
-        from outlive.keeper.idle_timeout import IdleTimeout  # noqa: PLC0415 - only tasks with an idle timeout need it
+        from outlive.keeper.idle_timeout import IdleTimeout  # noqa: PLC0415 - only tasks with an idle timeout need this import
 
         limit = self._plan.launch.idle_timeout
-        assert limit is not None  # noqa: S101 - for the type checker
+        assert limit is not None  # noqa: S101 - tells the type checker that there is a limit
         return IdleTimeout(limit, self._held.output, self._pids)
 
     def _watch_agent(self) -> AgentWatch:
-        from outlive.keeper.agents import end_worktree  # noqa: F401, PLC0415 - needed when the installation is gone
-        from outlive.keeper.agents.watch import AgentWatch  # noqa: PLC0415 - most tasks are commands
+        from outlive.keeper.agents import end_worktree  # noqa: F401, PLC0415 - `settle` imports this again, perhaps after the installation was deleted
+        from outlive.keeper.agents.watch import AgentWatch  # noqa: PLC0415 - only agent tasks need this import
 
         return AgentWatch(self._plan, lambda: [member.pid for member in self._members()], self._pid)
 
@@ -132,7 +132,7 @@ class Supervision:
         """
         self.sight = sight
         if isinstance(sight, ReparentedCommand) and not self._is_unkept:
-            from outlive.keeper.observation.unanswered_calls import note_unanswered  # noqa: PLC0415 - an adopter has already loaded this module
+            from outlive.keeper.observation.unanswered_calls import note_unanswered  # noqa: PLC0415 - an adopter has already loaded the imported module
 
             self._is_unkept, self._detail = True, note_unanswered(self._plan.files)
 
@@ -295,7 +295,7 @@ class Supervision:
             self._agent.trace_ending(settlement)
         again = self._retrying(settlement) if self._retrying is not None else None
         if again is None and self._agent is not None:
-            from outlive.keeper.agents.end_worktree import end_worktree  # noqa: PLC0415 - most tasks are commands
+            from outlive.keeper.agents.end_worktree import end_worktree  # noqa: PLC0415 - only agent tasks need this import
 
             settlement = end_worktree(self._plan, settlement)
         if again is None:
@@ -305,7 +305,8 @@ class Supervision:
                 self._care_for_output()
             return None
         if self._agent is not None and settlement.left_running:
-            # What an agent's client left behind may still work in the session that the next attempt continues.
+            # Processes that an agent's client left running may still work in the session that the next attempt
+            # continues.
             end_tree(self._members, self._is_foreign, self._output.look)
             settlement = settlement.but(left_running=self._left_running())
         if not self._ledger.write(told_as_retrying(settlement, self._plan.launch), again.attempt):
@@ -314,13 +315,13 @@ class Supervision:
         return again
 
     def _left_running(self) -> tuple[LeftRunning, ...]:
-        """Return the processes that outlived the command, even if they evaded signals."""
+        """Return the processes that outlived the command, even if they evaded the signals."""
         found = process_tree.describe(self._members())
         return found or tuple(LeftRunning(pid=pid, command="[forks and exits in turn]") for pid in self._hiding)
 
     def _care_for_output(self) -> None:
         try:
-            from outlive.keeper.output.leftover import keep_cap  # noqa: PLC0415 - only tasks that leave processes behind need it
+            from outlive.keeper.output.leftover import keep_cap  # noqa: PLC0415 - only tasks that leave processes behind need this import
         except ImportError:
             return  # the installation was deleted, so the cap cannot be enforced any more
         keep_cap(self._output, self._plan.files.output, self._members)
@@ -328,7 +329,7 @@ class Supervision:
 
 def _retrying(plan: Plan) -> Callable[[Settlement], NextAttempt | None]:
     """Copy the code for a retry, and return the function that prepares the retry."""
-    from outlive.code_copy import carry  # noqa: PLC0415 - only retried tasks need it
+    from outlive.code_copy import carry  # noqa: PLC0415 - only retried tasks need this import
     from outlive.keeper import hibernate  # noqa: F401, PLC0415
     from outlive.keeper import next_attempt as again  # noqa: PLC0415
 

@@ -54,9 +54,9 @@ class Start(Value):
     umask: int
     limits: tuple[tuple[int, tuple[int, int]], ...]
     input: str | None = None
-    """The FIFO that the command reads as its input. None if it takes no input."""
+    """The FIFO that the command reads as its input. None if the command takes no input."""
     prompt: str | None = None
-    """The file that the command reads as its input, which ends with the file. None if it takes no prompt."""
+    """The file that an agent's client reads as its whole input. None if the command is no agent's client."""
     shared_listener: SharedListener | None = None
     """The listener of the command's system calls. None if they are not observed."""
 
@@ -71,12 +71,12 @@ def note_of(start: Start) -> tuple[bytes, tuple[int, ...]]:
 
 def start_from(note: bytes, descriptors: list[int]) -> Start:
     """Return the start that another process has sent as `note` and descriptors."""
-    fields, seen = loads(note)  # noqa: S302 - our own keeper wrote it
+    fields, seen = loads(note)  # noqa: S302 - the keeper of this witness wrote this note
     own = len(_DESCRIPTORS)
     fields.update(zip(_DESCRIPTORS, descriptors[:own], strict=True))
     shared_listener = None
     if seen is not None:
-        from outlive.linux.shared_listener import SharedListener  # noqa: PLC0415 - only observed commands need it
+        from outlive.linux.shared_listener import SharedListener  # noqa: PLC0415 - only observed commands need this import
 
         shared_listener = SharedListener.from_parts(seen, descriptors[own:])
     return Start(**fields, shared_listener=shared_listener)
@@ -176,7 +176,7 @@ def _open_input(path: str) -> None:
 
 
 def _linger(start: Start, stand_in: ListenerFallback) -> None:
-    """Wait until no filtered process lives, because its calls may need an answer."""
+    """Wait until no observed process lives, because its calls may need an answer."""
     for fd in (start.lock, start.record, start.output):
         os.close(fd)  # as long as the lock is open, the attempt counts as running
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -262,7 +262,7 @@ def _become_command(failure: int, start: Start, witness: int) -> NoReturn:
         for each in _IGNORED_UNTIL_EXEC:
             signal.signal(each, signal.SIG_DFL)
         _execute(start.argv, start.environ)
-    except BaseException as error:  # noqa: BLE001 - after any error the record must say that nothing ran
+    except BaseException as error:  # noqa: BLE001 - after any error, the record must show that the command did not run
         number = error.errno if isinstance(error, OSError) and error.errno else EIO
         # Keeper and witness both died while the exec waited for their answer. So the command itself did not fail.
         is_unanswered = listener is not None and number == ENOSYS
@@ -293,7 +293,7 @@ def _prepare(start: Start) -> None:
         os.dup2(os.open(start.prompt, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), 0)
     os.umask(start.umask)
     if start.limits:
-        from resource import setrlimit  # noqa: PLC0415 - only a spawner sets limits, and it has loaded this module
+        from resource import setrlimit  # noqa: PLC0415 - only a spawner sets limits, and a spawner has already loaded the imported module
 
         for which, bounds in start.limits:
             setrlimit(which, bounds)

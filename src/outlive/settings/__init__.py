@@ -1,1 +1,1 @@
-"""The user's own settings: the file, its keys, and what follows from them."""
+"""The user's settings: the file, its keys, and the models that they choose."""

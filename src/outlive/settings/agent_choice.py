@@ -1,7 +1,8 @@
 """The clients and models that an agent task tries, from options and settings.
 
-Precedence: option, project, category, the client's default. What is said of a model holds for the model that really
-runs. So a category that calls its own model unstable has no say about the model that runs instead of it.
+The sources, in order of precedence, are the option, the project, the category and the client's default. A setting of a
+model applies only to this model. So if a category calls its model unstable and another model runs instead, the other
+model does not count as unstable.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def known_clients(settings: AgentSettings) -> tuple[str, ...]:
-    """Return the names of all clients: Outlive's own, and those that the user added."""
+    """Return the names of all clients: those with an adapter, and the user's own."""
     return tuple(dict.fromkeys((*CLIENTS, *settings.clients)))
 
 
@@ -38,16 +39,17 @@ def choose(
     category: str | None,
     project: str | None,
 ) -> tuple[Candidate, ...]:
-    """Return what an agent task tries, in order; raise `UserError` for a wrong name.
+    """Return the candidates of an agent task, in the order in which they are tried.
 
-    `client`, `model`, `fallback` and `category` are options, None if not given. `project` is the task's resolved
-    project.
+    `client`, `model`, `fallback` and `category` are options. An option that is not given is None. `project` is the
+    task's resolved project. Raises `UserError` for a wrong name.
     """
     choice = choice_of(settings, client=client, model=model, category=category, project=project)
     presets = _presets(settings, category, project)
     names: list[Name] = [(choice.client, choice.model)]
     if fallback is None:
-        # The user may have chosen a model that the settings name as a fallback. That is no mistake.
+        # The user may have chosen a model that the settings also name as a fallback. This is not a mistake, so the
+        # second mention is dropped without an error.
         names += [name for name in _set_fallback(settings, presets) if name != names[0]]
     else:
         names += [_fallback_name(text, choice.client, known_clients(settings)) for text in fallback]
@@ -58,7 +60,7 @@ def choose(
 def choice_of(
     settings: AgentSettings, *, client: str | None, model: str | None, category: str | None, project: str | None
 ) -> Choice:
-    """Return the client and model that are tried first, and where each comes from."""
+    """Return the client and model that are tried first, and the source of the model."""
     known = known_clients(settings)
     if client is not None:
         check_client(client, known)
@@ -77,7 +79,7 @@ def choice_of(
 
 
 def tables_of(settings: AgentSettings, candidates: Iterable[Candidate]) -> Mapping[str, Any]:
-    """Return what the settings tell the adapters of these candidates, by client."""
+    """Return the settings for the adapters of these candidates, by client."""
     used = dict.fromkeys(one.client for one in candidates)
     return {name: dict(settings.clients[name].table) for name in used if name in settings.clients}
 
@@ -85,25 +87,27 @@ def tables_of(settings: AgentSettings, candidates: Iterable[Candidate]) -> Mappi
 def check_client(client: str, known: Collection[str]) -> None:
     """Raise `UserError` for an unknown client."""
     if client not in known:
-        hint = did_you_mean(client, known, f"known are {', '.join(known)}; [agents.clients.NAME] describes another one")
+        otherwise = f"the clients are {', '.join(known)}; to add a client, write a table [agents.clients.NAME]"
+        hint = did_you_mean(client, known, otherwise)
         raise UserError(f"there is no client {client[:60]!r}", hint)
 
 
 def model_name(text: str, known: Collection[str], client: str | None = None) -> tuple[str | None, str]:
-    """Return client and model of the text `MODEL` or `CLIENT:MODEL`.
+    """Return the client and the model of the text `MODEL` or `CLIENT:MODEL`.
 
-    The client is `client` if the text names none. Raises `UserError` for two clients that differ, and for a prefix that
-    looks like a client's name with an error.
+    If the text names no client, the client is `client`. Raises `UserError` if the text names another client than
+    `client`, or if its prefix looks like a misspelled client.
     """
     prefix, colon, rest = text.partition(":")
     if not text.strip() or (colon and prefix in known and not rest.strip()):
         raise UserError(f"{text[:60]!r} names no model", "write MODEL or CLIENT:MODEL")
     found, model = split_name(text, known)
     if model.startswith("-"):
-        raise UserError(f"the model {text[:60]!r} begins with '-'", "the client would take it for an option")
+        hint = "remove the '-', because the client would take the model for an option"
+        raise UserError(f"the model {text[:60]!r} begins with '-'", hint)
     if found is not None and client is not None and found != client:
         raise UserError(
-            f"{text[:60]!r} is a model of {found}, not of {client}", f"name a model of {client}, or no client"
+            f"{text[:60]!r} is a model of {found}, not of {client}", f"name a model of {client}, or leave out {client}"
         )
     if found is None and client is None and colon and (close := nearest(prefix, known)) is not None:
         hint = f"did you mean {close}:{rest}? If the colon belongs to the model's name, write CLIENT:{text}"
@@ -114,7 +118,7 @@ def model_name(text: str, known: Collection[str], client: str | None = None) -> 
 def own_name(preset: Preset, settings: AgentSettings) -> tuple[str | None, str | None]:
     """Return the client and the model of a preset.
 
-    A model without a client is one of the default client.
+    If the preset names a model without a client, the model belongs to the default client.
     """
     if preset.model is None:
         return preset.client, None
@@ -123,9 +127,9 @@ def own_name(preset: Preset, settings: AgentSettings) -> tuple[str | None, str |
 
 
 def preset_fallback(preset: Preset, settings: AgentSettings) -> list[Name]:
-    """Return the fallback of a preset.
+    """Return the fallback models of a preset.
 
-    A model without a client is one of the preset's client.
+    A model that is named without a client belongs to the preset's client.
     """
     client = own_name(preset, settings)[0] or settings.client
     return [_fallback_name(text, client, known_clients(settings)) for text in preset.fallback or ()]
@@ -134,12 +138,14 @@ def preset_fallback(preset: Preset, settings: AgentSettings) -> list[Name]:
 def check_unique(names: Sequence[Name], of: str) -> None:
     """Raise `UserError` for a model that is named twice.
 
-    The models are tried in turn again, so a second mention has no effect.
+    After the last model, the first model is tried again, so a second mention has no effect.
     """
     for at, name in enumerate(names):
         if name in names[:at]:
             shown = ":".join(part for part in name if part is not None)
-            raise UserError(f"{shown} is twice among {of}", "name each model once; they are tried again in turn")
+            raise UserError(
+                f"{shown} is twice among {of}", "name each model once; after the last model, the first is tried again"
+            )
 
 
 def _fallback_name(text: str, client: str, known: Collection[str]) -> Name:
@@ -157,7 +163,7 @@ def _presets(settings: AgentSettings, category: str | None, project: str | None)
 
 
 def _set_fallback(settings: AgentSettings, presets: Iterable[Preset]) -> Iterator[Name]:
-    """Yield the fallback of the first preset that has one, else the general one."""
+    """Yield the fallback of the first preset that has a fallback, or the general one."""
     for preset in presets:
         if preset.fallback is not None:
             yield from preset_fallback(preset, settings)
@@ -180,9 +186,9 @@ def _candidate(settings: AgentSettings, name: Name, presets: Iterable[Preset]) -
 
 
 def _is_unstable(settings: AgentSettings, name: Name, presets: Iterable[Preset]) -> bool:
-    """Return whether the user calls this model unstable.
+    """Return whether the settings call this model unstable.
 
-    A table of the model decides. Without one, a preset decides about its own model.
+    The model's own table decides. If this table does not have the key, a preset decides, but only about its own model.
     """
     client, model = name
     if model is None:

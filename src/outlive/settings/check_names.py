@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def check_names(settings: AgentSettings) -> None:
-    """Raise `BadKey` for the first name that does not fit."""
+    """Raise `BadKey` for the first name that is unknown or does not fit."""
     known = known_clients(settings)
     for name, client in settings.clients.items():
         where = ("agents", "clients", name)
@@ -43,7 +43,7 @@ def check_names(settings: AgentSettings) -> None:
 
 
 def _check(where: Where, check: Callable[..., object], *arguments: object) -> None:
-    """Call a check that does not know which key it is about."""
+    """Call a check. If the check fails, raise `BadKey`, which names the key."""
     try:
         check(*arguments)
     except UserError as error:
@@ -51,30 +51,29 @@ def _check(where: Where, check: Callable[..., object], *arguments: object) -> No
 
 
 def _check_described(name: str, client: ClientSettings, where: Where) -> None:
-    """Raise `BadKey` for a client that its table describes too little or needlessly."""
+    """Raise `BadKey` if a client's table lacks a needed key or has a forbidden key."""
     if ":" in name or "," in name:
-        raise BadKey(where, f"{dotted(where)} has a colon or a comma in its name", "take another name")
+        fact = f"{dotted(where)} has a colon or a comma in its name"
+        raise BadKey(where, fact, "choose a name without colons and commas")
     if name in CLIENTS:
         for key in DESCRIBED_ONLY:
             if key in client.table:
                 here = (*where, key)
-                raise BadKey(
-                    here, f"{dotted(here)}: {name} has an adapter of its own", "remove the key, or rename the table"
-                )
+                fact = f"{dotted(here)} is only for programs that Outlive does not know"
+                raise BadKey(here, fact, "remove the key, or rename the table")
         return
     if "command" not in client.table:
-        hint = did_you_mean(name, CLIENTS, f'{dotted(where)} needs command = ["PROGRAM", ...]')
-        raise BadKey(where, f"{dotted(where)} is no client that Outlive knows, and has no command", hint)
+        hint = did_you_mean(name, CLIENTS, f'add command = ["PROGRAM", ...] to [{dotted(where)}]')
+        raise BadKey(where, f"{dotted(where)} is no client that Outlive knows, and its table has no command", hint)
     lines = client.table.get("lines", {})
     for sign, rule in lines.items():
         if "when" not in rule:
             here = (*where, "lines", sign)
-            raise BadKey(
-                here, f"{dotted(here)} needs `when`, or it fits no line", 'for instance when = { type = "result" }'
-            )
+            fact = f"{dotted(here)} needs `when`, because without this key it matches no line"
+            raise BadKey(here, fact, 'add for instance when = { type = "result" }')
     if "answer" not in lines:
-        fact = f"{dotted(where)} needs lines.answer, or none of its agents ever has an answer"
-        raise BadKey(where, fact, 'for instance lines.answer = { when = { type = "result" }, text = "result" }')
+        fact = f"{dotted(where)} needs lines.answer, because otherwise no agent of this client would have an answer"
+        raise BadKey(where, fact, 'add for instance lines.answer = { when = { type = "result" }, text = "result" }')
 
 
 def _check_preset(preset: Preset, settings: AgentSettings, where: Where) -> None:
@@ -84,7 +83,8 @@ def _check_preset(preset: Preset, settings: AgentSettings, where: Where) -> None
     _check((*where, "model"), own_name, preset, settings)
     if preset.is_unstable and preset.model is None:
         here = (*where, "unstable")
-        raise BadKey(here, f"{dotted(here)} is about the model of its table, and there is none", "name the model, too")
+        fact = f"{dotted(here)} is about the model of its table, but the table has no model"
+        raise BadKey(here, fact, "add `model` to the table, or remove `unstable`")
     _check((*where, "fallback"), _check_fallback, preset, settings)
 
 

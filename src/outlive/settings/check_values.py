@@ -21,7 +21,7 @@ _LONGEST = 60
 
 
 class BadKey(Exception):
-    """A key that is not allowed: where it is, the fact and the hint."""
+    """The error for a key that is not allowed: the key's place, the fact and the hint."""
 
     def __init__(self, where: Where, fact: str, hint: str) -> None:
         super().__init__(fact)
@@ -31,7 +31,7 @@ class BadKey(Exception):
 
 
 def checked(table: Table, found: Mapping[str, Any], where: Where = ()) -> dict[str, Any]:
-    """Return the values of a table, by their names in the file; raise `BadKey`."""
+    """Return the values of a table, by key. Raise `BadKey` for a wrong key or value."""
     keys = {key.name: key for key in table.keys}
     tables = {each.name: each for each in table.tables}
     values: dict[str, Any] = {}
@@ -57,7 +57,7 @@ def _entries(table: Table, found: Mapping[str, Any], where: Where) -> dict[str, 
             raise _unknown(here, table.names)
         if not name or not name.isprintable() or name != name.strip():
             raise BadKey(
-                here, f"{dotted(here)} has no usable name", "a name has printable characters, and no outer blanks"
+                here, f"{dotted(here)} has no usable name", "use printable characters, and no blank at either end"
             )
         values[name] = checked(table, _table(each, here), here)
     return values
@@ -75,7 +75,9 @@ def dotted(where: Where) -> str:
 def _unknown(where: Where, known: Iterable[str]) -> BadKey:
     names = tuple(known)
     return BadKey(
-        where, f"there is no key {dotted(where)}", did_you_mean(where[-1], names, f"it may be {', '.join(names)}")
+        where,
+        f"there is no key {dotted(where)}",
+        did_you_mean(where[-1], names, f"the allowed names are {', '.join(names)}"),
     )
 
 
@@ -88,7 +90,7 @@ def _table(value: object, where: Where) -> Mapping[str, Any]:
 
 
 def _value(key: Key, value: object, where: Where) -> Any:
-    """Return the value of a key, converted for its kind; raise `BadKey`."""
+    """Return the value of a key, converted for its kind. Raise `BadKey` if not valid."""
     try:
         found = _CHECKS[key.kind](key, value)
     except UserError as error:
@@ -106,7 +108,7 @@ def _shown(value: object) -> str:
 
 def _text(_: Key, value: object) -> str:
     if not isinstance(value, str) or not value or not value.isprintable() or value != value.strip():
-        raise ValueError("text of printable characters without outer blanks")
+        raise ValueError("text of printable characters, without a blank at either end")
     return value
 
 
@@ -118,7 +120,7 @@ def _texts(_: Key, value: object) -> list[str]:
 
 def _program(key: Key, value: object) -> list[str]:
     words = _texts(key, value)
-    # A relative path would name a file of the repository that is worked in.
+    # A relative path would name a file in the repository that the agent works in.
     if not words or not words[0] or ("/" in words[0] and not words[0].startswith("/")):
         raise ValueError
     return words
@@ -165,7 +167,10 @@ def _choice(key: Key, value: object) -> object:
 
 
 def _conditions(_: Key, value: object) -> dict[str, Any]:
-    """Return conditions; a date or `nan` is refused, because no JSON equals it."""
+    """Return the conditions. Raise TypeError for a value that no JSON value can equal.
+
+    Dates and `nan` are such values.
+    """
     if not isinstance(value, dict) or not value:
         raise TypeError
     for each in value.values():

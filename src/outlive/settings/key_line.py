@@ -1,4 +1,4 @@
-"""The line of a key in a TOML file, which `tomllib` does not tell."""
+"""The line of a key in a TOML file. `tomllib` does not report this line."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MOST_CANDIDATES, _LONGEST_VALUE = 40, 60
 
 
 def line_of(text: str, where: Sequence[str]) -> int | None:
-    """Return the number of the line in which a key begins; None if that is not clear.
+    """Return the number of the line in which a key begins, or None if it is unclear.
 
-    A line has the key if the file up to it has the key, and the file before it has not.
+    A key begins in a line if the file up to the end of this line has the key, and the file before this line has not.
     """
     if len(text) > _MOST_CHARACTERS or not where:
         return None
@@ -43,7 +43,7 @@ def _first_line(lines: Sequence[str], where: Sequence[str], start: int) -> int |
 
 
 def _has_key(lines: Sequence[str], where: Sequence[str]) -> bool | None:
-    """Return whether TOML has a key; None if the lines are not whole."""
+    """Return whether the lines have a key, or None if the lines are not valid TOML."""
     try:
         found: object = tomllib.loads("\n".join(lines) + "\n")
     except (ValueError, RecursionError):

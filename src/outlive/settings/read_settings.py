@@ -1,7 +1,7 @@
-"""Reading the user's own settings file, `$XDG_CONFIG_HOME/outlive/config.toml`.
+"""The reader of the user's settings file, `$XDG_CONFIG_HOME/outlive/config.toml`.
 
-Nothing that lies in a repository configures anything. So the file must belong to the user or to root, nobody else may
-be able to change it, and it must not lie in the worktree that the task works in.
+A file in a repository must not configure Outlive. So the settings file must belong to the user or to root. No other
+user may be able to change it, and it must not lie in the worktree that the task works in.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ _LIMITS = ("budget_usd", "max_tokens", "max_turns")
 
 
 def settings_path(environ: Mapping[str, str]) -> str | None:
-    """Return the path of the settings file, which may be missing; None without a home."""
-    # The XDG specification says that a relative path is to be ignored.
+    """Return the path of the settings file, or None if the home directory is unknown.
+
+    The file may be missing.
+    """
+    # The XDG specification requires that a relative path is ignored.
     if (given := environ.get("XDG_CONFIG_HOME", "")).startswith("/"):
         return os.path.abspath(given) + "/outlive/config.toml"
     if (given := environ.get("HOME", "")).startswith("/"):
@@ -43,7 +46,7 @@ def settings_path(environ: Mapping[str, str]) -> str | None:
 
 
 def read_agent_settings(environ: Mapping[str, str], project: str | None) -> AgentSettings:
-    """Return the user's settings for agents; the defaults if there is no file.
+    """Return the user's settings for agents, or the defaults if there is no file.
 
     `project` is the resolved project of the task. Raises `UserError` for a file that cannot be read, that is not
     trusted, or that has an error in it.
@@ -61,19 +64,19 @@ def read_agent_settings(environ: Mapping[str, str], project: str | None) -> Agen
 
 
 def parse_agent_settings(text: str, path: str) -> AgentSettings:
-    """Return the settings that a text in TOML states; `path` is named in errors."""
-    import tomllib  # noqa: PLC0415 - most launches have no settings to read
+    """Return the settings from a text in TOML. Errors name `path`."""
+    import tomllib  # noqa: PLC0415 - only users with a settings file need this import
 
     try:
         document = tomllib.loads(text)
     except RecursionError as error:
-        raise UserError(f"{path} is nested too deeply", "no key needs more than five levels") from error
+        raise UserError(f"{path} is nested too deeply", "use at most five levels; no key needs more") from error
     except ValueError as error:
         raise _not_toml(text, path, str(error)) from error
     try:
         return _settings(checked(ROOT, document).get("agents", {}), path)
     except BadKey as error:
-        from outlive.settings.key_line import line_of  # noqa: PLC0415 - only for an error
+        from outlive.settings.key_line import line_of  # noqa: PLC0415 - only an error needs this import
 
         line = line_of(text, error.where)
         place = path if line is None else f"{path}, line {line}"
@@ -83,25 +86,25 @@ def parse_agent_settings(text: str, path: str) -> AgentSettings:
 def _not_toml(text: str, path: str, why: str) -> UserError:
     """Return the error for a text that is not TOML.
 
-    `tomllib` has the line in its message.
+    The number of the line is taken from the message of `tomllib`.
     """
     fact, has_place, place = why.rpartition(" (at ")
     number = place.removeprefix("line ").partition(",")[0]
     if not has_place:
-        return UserError(f"{path} is not TOML: {why[:200]}", "mend the file")
+        return UserError(f"{path} is not TOML: {why[:200]}", "correct the file")
     if not number.isdecimal():
         number = str(text.rstrip("\n").count("\n") + 1)
-    return UserError(f"{path}, line {number}: this is not TOML: {fact[:200]}", "mend that line or the one before it")
+    return UserError(f"{path}, line {number}: this is not TOML: {fact[:200]}", "correct this line or the line before")
 
 
 def _content(path: str, project: str | None) -> bytes | None:
-    """Return the content of the file; None if there is none."""
+    """Return the content of the file, or None if there is no file."""
     try:
-        # Nothing waits here for a FIFO, because of O_NONBLOCK.
+        # Without O_NONBLOCK, this call would wait forever if the path is a FIFO.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except (FileNotFoundError, NotADirectoryError) as error:
         if os.path.islink(path):
-            raise UserError(f"{path} is a link to nothing", "mend the link or remove it") from error
+            raise UserError(f"{path} is a link to nothing", "correct the link or remove it") from error
         return None
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
@@ -123,17 +126,17 @@ def _content(path: str, project: str | None) -> bytes | None:
 
 def _unreadable(path: str, error: OSError | ValueError) -> UserError:
     why = error.strerror if isinstance(error, OSError) else str(error)
-    return UserError(f"the settings file {path} cannot be read: {why}", "make it readable for you, or remove it")
+    return UserError(f"the settings file {path} cannot be read: {why}", "make the file readable for you, or remove it")
 
 
 def _too_large(path: str) -> UserError:
-    return UserError(f"the settings file {path} is larger than {_MOST_BYTES >> 20} MiB", "shorten it")
+    return UserError(f"the settings file {path} is larger than {_MOST_BYTES >> 20} MiB", "shorten the file")
 
 
 def _check_kind(path: str, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         what = "a directory" if stat.S_ISDIR(found.st_mode) else "not a regular file"
-        raise UserError(f"the settings file {path} is {what}", "put a file there, or remove it")
+        raise UserError(f"the settings file {path} is {what}", "replace it with a file, or remove it")
     if found.st_size > _MOST_BYTES:
         raise _too_large(path)
 
@@ -147,7 +150,7 @@ def _check_trust(path: str, found: os.stat_result, project: str | None) -> None:
                 f"{name} belongs to user {one.st_uid}, not to you ({os.geteuid()}), so the settings are not read",
                 f"make it yours: chown {os.geteuid()} {name}",
             )
-        # In a directory such as /tmp, the sticky bit keeps others from replacing the file.
+        # In a directory such as /tmp, the sticky bit keeps other users from replacing the file.
         if one.st_mode & 0o022 and not (stat.S_ISDIR(one.st_mode) and one.st_mode & stat.S_ISVTX):
             raise UserError(
                 f"{name} can be written by others (mode {one.st_mode & 0o777:o}), so the settings are not read",
@@ -158,7 +161,7 @@ def _check_trust(path: str, found: os.stat_result, project: str | None) -> None:
     if any(is_within(place, project) for place in _places(path)):
         raise UserError(
             f"the settings file {path} lies in {project}, the repository that the task works in, so it is not read",
-            "no repository configures Outlive: point XDG_CONFIG_HOME to a directory outside of it",
+            "point XDG_CONFIG_HOME to a directory outside of the repository, which must not configure Outlive",
         )
 
 
@@ -175,7 +178,7 @@ def _places(path: str) -> Iterator[str]:
 
 
 def _settings(found: Mapping[str, Any], path: str) -> AgentSettings:
-    """Return the settings of checked values; raise `BadKey` if they do not fit."""
+    """Return the settings from checked values. Raise `BadKey` for a wrong name."""
     names = ("client", "depth", "at_once", "at_once_per_provider", "most_calls", "idle_timeout")
     settings = AgentSettings(
         path=path,
@@ -215,7 +218,7 @@ def _preset(found: Mapping[str, Any]) -> Preset:
 
 
 def _projects(found: Mapping[str, Any]) -> dict[str, Preset]:
-    """Return the presets by resolved path, because a task's project is resolved, too."""
+    """Return the presets by resolved path, because a task's project is resolved too."""
     presets: dict[str, Preset] = {}
     for name, each in found.items():
         where = ("agents", "projects", name)

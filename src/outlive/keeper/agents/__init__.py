@@ -1,1 +1,1 @@
-"""What a keeper does for an agent besides what it does for every command."""
+"""The part of a keeper's work that only agent tasks need."""

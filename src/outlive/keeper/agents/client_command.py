@@ -1,4 +1,4 @@
-"""The command line of an attempt of an agent."""
+"""The command line with which an agent's attempt starts its client."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def start_of(plan: Plan) -> tuple[tuple[str, ...], dict[str, str], str]:
-    """Return the client's words and environment, and the file of the prompt.
+    """Return the client's command line, its environment, and the path of the prompt.
 
     Raises OSError if the files of the attempt are gone.
     """
     request, start = plan.launch.agent, read_start(plan.files)
     if request is None or start is None:
-        raise OSError(ENOENT, "it is not recorded how this attempt begins", plan.files.path)
+        raise OSError(ENOENT, "the client and the model of this attempt are not recorded", plan.files.path)
     path = prompt_file(plan.files)
     with open(path, "rb") as file:
         prompt = file.read().decode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""The end of an agent's worktree, when its task ends."""
+"""The removal of an agent's unchanged worktree at the end of the task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def end_worktree(plan: Plan, settlement: Settlement) -> Settlement:
     """Remove the agent's worktree if nothing in it has changed.
 
-    Otherwise the settlement names it, also that of an attempt that never began: an earlier one may have worked there.
+    Otherwise returns a settlement that names the worktree. This also applies to an attempt that never began, because an
+    earlier attempt may have worked in the worktree.
     """
     request = plan.launch.agent
     if request is None or request.worktree is None:

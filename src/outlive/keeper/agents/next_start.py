@@ -1,4 +1,4 @@
-"""The next attempt of an agent: which client and model, and with which prompt."""
+"""The start of an agent's next attempt: its client, its model and its prompt."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _GO_ON = "The previous attempt was interrupted. Continue where it stopped."
 
 
 def begin_next(plan: Plan, files: AttemptFiles, result: AgentResult, row: Attempt) -> Attempt:
-    """Write how the attempt after a failed one begins, and return its row.
+    """Write how the next attempt begins after a failed attempt, and return its row.
 
-    Raises OSError.
-    The same model is left alone for as long as it asked for.
-    The limits of the task hold for all its attempts together, so the next one begins with what they have used.
+    Raises OSError if the files cannot be written. If the same model is tried again, the attempt waits for as long as
+    the provider asked for, but at most one hour. The limits of the task apply to all its attempts together. So the
+    start contains the cost, tokens and turns of all earlier attempts.
     """
     request = plan.launch.agent
-    assert request is not None  # noqa: S101 - only agents have a result
+    assert request is not None  # noqa: S101 - only agent tasks have a result
     unavailable = unavailable_models(plan.home)
     start, prompt = next_start(plan.launch, plan.files, result, unavailable)
     start = _with_spent(start, read_start(plan.files), result)
@@ -63,7 +63,7 @@ def trace_next_attempt(
 ) -> None:
     """Write to the trace which client and model the next attempt has, and why.
 
-    `result` is that of the attempt before.
+    `result` is the result of the previous attempt.
     """
     trace_decision(
         files.bundle,
@@ -80,7 +80,7 @@ def trace_next_attempt(
 
 
 def unavailable_models(home: Home) -> set[tuple[str, str | None]]:
-    """Return the clients and models that were found unavailable lately.
+    """Return the clients and models that were recently found to be unavailable.
 
     Returns an empty set if the ledger cannot be read.
     """
@@ -93,10 +93,10 @@ def unavailable_models(home: Home) -> set[tuple[str, str | None]]:
 
 
 def has_forgotten_session(files: AttemptFiles, result: AgentResult) -> bool:
-    """Return whether the client did not know the session that it was to continue.
+    """Return whether the client did not find the session that it had to continue.
 
-    A client that is killed may not have written its session down. This is asked only of a session that Outlive itself
-    continued. If the user named it, the error is told.
+    A client that is killed may not have saved its session. Returns True only if Outlive chose the session. If the user
+    named the session, the error is reported to the user instead.
     """
     start = read_start(files)
     has_begun = result.turns > 0 or result.calls > 0
@@ -107,7 +107,7 @@ def has_forgotten_session(files: AttemptFiles, result: AgentResult) -> bool:
 def first_start(request: AgentRequest) -> AgentStart:
     """Return how the first attempt begins.
 
-    It has the first candidate, in a new session or in the resumed one.
+    The attempt uses the first candidate, in a new session or in the session that the user resumes.
     """
     candidate = request.candidates[0]
     if request.resume is not None:
@@ -125,13 +125,14 @@ def first_start(request: AgentRequest) -> AgentStart:
 def next_start(
     launch: Launch, last: AttemptFiles, result: AgentResult, unavailable: Collection[tuple[str, str | None]]
 ) -> tuple[AgentStart, str]:
-    """Return how the attempt after a failed one begins, and its prompt.
+    """Return how the next attempt begins after a failed attempt, and its prompt.
 
-    After an unavailable model the next candidate is tried, otherwise the same one again. An attempt that has done
-    something is continued: in its own session, or, by another client, in a new session that is told of it.
+    If the model was unavailable, the next candidate is tried. Otherwise the same candidate is tried again. If the
+    failed attempt has called tools, its work is continued. The same client continues the session. Another client begins
+    a new session, with a prompt that mentions the failed attempt.
     """
     request, before = launch.agent, read_start(last)
-    assert request is not None  # noqa: S101 - only agents have such attempts
+    assert request is not None  # noqa: S101 - only agent tasks have such attempts
     failed = request.candidate(result.client, result.asked)
     chosen = failed
     if result.agent_class == "unavailable":
@@ -142,7 +143,7 @@ def next_start(
     is_forgotten = has_forgotten_session(last, result)
     is_known = chosen.client == result.client and not is_forgotten
     if is_known and session is not None and (has_worked or (before and before.is_resumed)):
-        # A session that Outlive itself continued has the prompt already.
+        # If Outlive itself chose to continue the session, the session already contains the prompt.
         return _continued(chosen, session, before, result), _GO_ON if has_worked or last.number > 1 else prompt
     note = ""
     if has_worked or is_forgotten:
@@ -154,9 +155,9 @@ def next_start(
 
 
 def _continued(chosen: Candidate, session: str, before: AgentStart | None, result: AgentResult) -> AgentStart:
-    """Return the start of an attempt that continues the last one's session.
+    """Return the start of an attempt that continues the previous attempt's session.
 
-    It has what the session has used so far.
+    The start contains the cost and the tokens that the session has used so far.
     """
     cost, tokens = (None, None) if before is None else (before.cost_before_usd, before.tokens_before)
     used = (result.input_tokens or 0, result.output_tokens or 0)
@@ -171,7 +172,7 @@ def _continued(chosen: Candidate, session: str, before: AgentStart | None, resul
 
 
 def _with_spent(start: AgentStart, before: AgentStart | None, result: AgentResult) -> AgentStart:
-    """Return a start with what all earlier attempts of the task have used."""
+    """Return the start with the cost, tokens and turns of all earlier attempts."""
     cost, tokens, turns = (0.0, 0, 0) if before is None else (before.spent_usd, before.spent_tokens, before.spent_turns)
     return start.but(
         spent_usd=cost + (result.cost_usd or 0.0),
@@ -181,7 +182,7 @@ def _with_spent(start: AgentStart, before: AgentStart | None, result: AgentResul
 
 
 def known_at_start(request: AgentRequest, start: AgentStart) -> AgentResult:
-    """Return what is known of an attempt before it begins, for its row."""
+    """Return the result for the row of an attempt that has not begun."""
     return AgentResult(
         client=start.client,
         model=start.model,
@@ -192,9 +193,9 @@ def known_at_start(request: AgentRequest, start: AgentStart) -> AgentResult:
 
 
 def claims_of(launch: Launch, start: AgentStart) -> tuple[Claim, ...]:
-    """Return the claims of an attempt: of its launch, and of its own model."""
+    """Return the claims of an attempt: those of the launch, and those of the model."""
     request = launch.agent
-    assert request is not None  # noqa: S101 - only agents have such attempts
+    assert request is not None  # noqa: S101 - only agent tasks have such attempts
     models = request.candidate(start.client, start.model).claims
     return (*launch.claims, *(Claim(name=name, room=room) for name, room in models))
 

@@ -1,6 +1,6 @@
-"""Watching an agent while it runs: limits, the breaker, and silence.
+"""The watch of a running agent: its limits, its repeated calls and its silence.
 
-The watch reads the output file as every later reader does. It never stands between the client and the file.
+The watch reads the output file, as every later reader does. The client writes the file directly.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _SESSION, _START = 3, 19  # positions in the fields of /proc/PID/stat after the 
 
 
 class AgentWatch:
-    """The watch over one attempt of an agent."""
+    """The watch of one attempt of an agent."""
 
     def __init__(self, plan: Plan, pids: Callable[[], Iterable[int]], command: int) -> None:
         """Begin to watch.
 
-        `pids` are the living processes of the task, `command` is the client's process.
+        `pids` returns the pids of the task's living processes. `command` is the pid of the client.
         """
         request, start = plan.launch.agent, read_start(plan.files)
-        assert request is not None  # noqa: S101 - only agents are watched
+        assert request is not None  # noqa: S101 - only agent tasks are watched
         self._plan, self._request = plan, request
         self._reader: StreamReader | None = None if start is None else reader_of(request, start)
         self._patience = self._find_patience(plan)
@@ -59,7 +59,7 @@ class AgentWatch:
     @staticmethod
     def _find_patience(plan: Plan) -> Patience:
         request, start = plan.launch.agent, read_start(plan.files)
-        assert request is not None  # noqa: S101 - only agents are watched
+        assert request is not None  # noqa: S101 - only agent tasks are watched
         client = request.candidates[0].client if start is None else start.client
         patience = adapter_of(request, client).patience
         given = plan.launch.idle_timeout
@@ -81,7 +81,7 @@ class AgentWatch:
         return max(0.0, min(check, record) - now)
 
     def read(self) -> None:
-        """Read what the client has printed since the last call."""
+        """Read the output that the client has printed since the last call."""
         if self._reader is None:
             return
         while piece := os.pread(self._output, CHUNK, self._offset):
@@ -95,9 +95,9 @@ class AgentWatch:
             self._record_progress()
 
     def _record_progress(self) -> None:
-        """Write what is known so far.
+        """Write the result so far into the attempt's file `progress`.
 
-        Lists and hand-offs read this, because reading the whole output would take too long.
+        Lists and hand-offs read this file, because reading the whole output would take too long.
         """
         now = time.monotonic()
         if self._reader is None or self._recorded == self._progress or now < self._recorded_at + _PROGRESS_EVERY_S:
@@ -106,7 +106,10 @@ class AgentWatch:
         write_progress(self._plan.files, self._reader.result())
 
     def reason_to_end(self) -> tuple[IntentKind, str] | None:
-        """Return why the agent must be ended now, with a sentence; None if it may go on."""
+        """Return the reason to end the agent now, and a sentence about the reason.
+
+        Returns None if the agent may go on.
+        """
         if self._reader is None:
             return None
         self._record_progress()
@@ -118,9 +121,9 @@ class AgentWatch:
         return reached
 
     def _silence(self) -> tuple[IntentKind, str] | None:
-        """Return why the agent must be ended, if it was silent for too long.
+        """Return the reason to end the agent if it was silent for too long, or None.
 
-        The check is made a few times per limit.
+        The silence is checked only a few times per limit.
         """
         reader, now, limit = self._reader, time.monotonic(), self._limit_s()
         if reader is None or now < self._checked_at + limit / _CHECKS_PER_LIMIT:
@@ -134,7 +137,7 @@ class AgentWatch:
         if silent_s < limit:
             return None
         if reader.has_ended:
-            return LINGERED, f"its client had reported the end and did not exit within {limit:.0f} s"
+            return LINGERED, f"its client reported the end, but did not exit within {limit:.0f} s"
         what = "its client tried again and again" if reader.is_retrying else "it made no progress"
         return "idle_timeout", f"{what} for {limit:.0f} s"
 
@@ -151,8 +154,9 @@ class AgentWatch:
     def _tool_runs(self) -> bool:
         """Return whether a tool runs that the client has not reported.
 
-        After the limit for tools, a running tool does not count any more.
-        All clients start the shell tool in a Unix session of its own, after the last progress.
+        After the limit for tools, a running tool does not count any more. All clients start the shell tool in a new
+        Unix session. So a process counts as a tool if it is in another Unix session than the client, and was started
+        after the last progress.
         """
         if time.monotonic() - self._progressed_at >= self._patience.tool_s:
             return False
@@ -166,7 +170,7 @@ class AgentWatch:
         return False
 
     def finish(self, evidence: Evidence) -> AgentResult | None:
-        """Return what the whole output says, after the client has ended."""
+        """Return the result of the whole output after the client's end. Write the answer."""
         self.read()
         if self._reader is None:
             return None

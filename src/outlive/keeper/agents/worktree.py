@@ -1,8 +1,8 @@
 """The git worktree of an agent task.
 
-It is added before the launch, and removed at the end if nothing has changed in it.
-It lies below the state directory, on a branch that is named after the task. Outlive runs the user's own git for it, but
-no hook of the repository.
+The worktree is added before the launch. At the end, it is removed if nothing in it has changed. It lies below the state
+directory, on a branch that is named after the task. Outlive runs the git program of the user, but no hook of the
+repository.
 """
 
 from __future__ import annotations
@@ -19,29 +19,30 @@ if TYPE_CHECKING:
     from outlive.domain.agents.request import Worktree
 
 _ADD_S, _LOOK_S = 300, 60
-# A hook or a file-system monitor of the repository would run before the agent, and with the rights of the keeper.
+# Without these options, a hook or a file-system monitor of the repository would run before the agent, and with the
+# rights of the keeper.
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false")
-# These variables would lead git to another repository than that of the directory.
+# With one of these variables, git would use another repository than that of the directory.
 _ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
 
 
 def head_commit(directory: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the top of the worktree around a directory and its commit.
+    """Return the top directory and the commit of a directory's worktree.
 
-    Raises `UserError`.
+    Raises `UserError` if the directory is in no git repository, or if the repository has no commit.
     """
     found = _git(environ, directory, "rev-parse", "--show-toplevel", "--verify", "HEAD^{commit}")
     lines = found.stdout.splitlines()
     if found.returncode != 0 or len(lines) != 2:
         raise UserError(
-            f"{directory} is in no git repository with a commit, so there can be no worktree",
-            "leave out --worktree, or commit something first",
+            f"{directory} is in no git repository with a commit, so no worktree can be added",
+            "leave out --worktree, or make a first commit",
         )
     return lines[0], lines[1]
 
 
 def add(worktree: Worktree, environ: Mapping[str, str]) -> None:
-    """Make the worktree with its new branch, or raise `Unavailable`."""
+    """Add the worktree with a new branch. Raise `Unavailable` if git fails."""
     os.makedirs(os.path.dirname(worktree.path), 0o700, exist_ok=True)
     words = ("worktree", "add", "--quiet", "-b", worktree.branch, worktree.path, worktree.base)
     done = _git(environ, worktree.repository, *words, timeout=_ADD_S)
@@ -49,15 +50,16 @@ def add(worktree: Worktree, environ: Mapping[str, str]) -> None:
         _git(environ, worktree.repository, "worktree", "prune")
         raise Unavailable(
             f"git could not add the worktree {worktree.path}: {_last_line(done.stderr)}",
-            "nothing was started; leave out --worktree, or mend the repository",
+            "nothing was started; leave out --worktree, or repair the repository",
         )
 
 
 def has_changed(worktree: Worktree, environ: Mapping[str, str]) -> bool:
     """Return whether the worktree has, or had, commits or changes of its own.
 
-    An unreadable one counts as changed. So does one with ignored files, because only its agent can have made them, and
-    one that had another commit checked out, because that commit may be on no branch.
+    A worktree that cannot be read counts as changed. A worktree with ignored files counts as changed, because only its
+    agent can have made these files. A worktree in which another commit was checked out also counts as changed, because
+    that commit may be on no branch.
     """
     if not os.path.isdir(worktree.path):
         commit = _git(environ, worktree.repository, "rev-parse", "--verify", "--quiet", f"refs/heads/{worktree.branch}")
@@ -75,17 +77,17 @@ def has_changed(worktree: Worktree, environ: Mapping[str, str]) -> bool:
 
 def remove(worktree: Worktree, environ: Mapping[str, str]) -> bool:
     """Remove an unchanged worktree and its branch. Return whether both are gone."""
-    # Without --force, git refuses if something has changed since it was compared.
+    # Without --force, git refuses if the worktree has changed since `has_changed` has checked it.
     done = _git(environ, worktree.repository, "worktree", "remove", worktree.path)
     if done.returncode != 0:
         return not os.path.isdir(worktree.path)
-    # With the expected commit, so that a branch that has moved meanwhile is kept.
+    # Name the expected commit. Then git does not delete a branch that has moved meanwhile.
     _git(environ, worktree.repository, "update-ref", "-d", f"refs/heads/{worktree.branch}", worktree.base)
     return True
 
 
 def _git(environ: Mapping[str, str], directory: str, *words: str, timeout: float = _LOOK_S) -> CompletedProcess[str]:
-    from subprocess import DEVNULL, CompletedProcess, TimeoutExpired, run  # noqa: PLC0415 - few agents have one
+    from subprocess import DEVNULL, CompletedProcess, TimeoutExpired, run  # noqa: PLC0415 - only agents with a worktree need this import
 
     own = {name: value for name, value in environ.items() if name not in _ELSEWHERE}
     try:
@@ -105,4 +107,4 @@ def _git(environ: Mapping[str, str], directory: str, *words: str, timeout: float
 
 
 def _last_line(text: str) -> str:
-    return next((line for line in reversed(text.splitlines()) if line.strip()), "it did not say why")
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "git printed no reason")

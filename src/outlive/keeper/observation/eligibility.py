@@ -17,7 +17,7 @@ _MISSES_SUPERVISING = f"it may observe system calls itself, which fails while Ou
 
 
 def reason_not_to_observe(plan: Plan, *, keeps_privileges: bool) -> str | None:
-    """Return why system calls are not observed. None if they are."""
+    """Return why system calls are not observed, or None if they are observed."""
     how = plan.launch.observe
     if how in ("watch", "compare"):
         return f"system calls are not observed with --observe {how}"
@@ -27,19 +27,19 @@ def reason_not_to_observe(plan: Plan, *, keeps_privileges: bool) -> str | None:
 
 
 def _would_miss(plan: Plan, *, keeps_privileges: bool) -> str | None:
-    """Return why being observed would harm the command. None if it would not.
+    """Return why the observation would harm the command, or None if it would not.
 
-    A limit of CPU time also applies to keeper and witness. If it killed them, the observed calls would fail.
+    A limit of CPU time also applies to keeper and witness. If the limit killed them, the observed calls would fail.
     """
     if has_limited_cpu_time():
         return _LIMITED
-    from outlive.keeper.observation.known_conflicts import met_before  # noqa: PLC0415 - only observed commands need it
+    from outlive.keeper.observation.known_conflicts import met_before  # noqa: PLC0415 - only observed commands need this import
     from outlive.observe.seccomp.tracer_conflicts import would_miss_supervising  # noqa: PLC0415
     from outlive.observe.shell.program_scan import ProgramScan  # noqa: PLC0415
 
     foreseen = ProgramScan(plan.launch.argv, plan.launch.cwd, plan.surroundings.environ)
     if not keeps_privileges:
-        from outlive.observe.seccomp.privilege_loss import would_miss_privileges  # noqa: PLC0415 - not needed with CAP_SYS_ADMIN
+        from outlive.observe.seccomp.privilege_loss import would_miss_privileges  # noqa: PLC0415 - with CAP_SYS_ADMIN, this import is not needed
 
         names, is_known = met_before(plan, "gaining")
         if is_known or would_miss_privileges(foreseen, names):
@@ -50,11 +50,11 @@ def _would_miss(plan: Plan, *, keeps_privileges: bool) -> str | None:
 
 def _can_observe(home: Home, *, keep_privileges: bool) -> bool:
     """Return whether system calls can be observed on this machine, cached per boot."""
-    from outlive.observe.seccomp.self_test_cache import answer_known  # noqa: PLC0415 - only observed commands need it
+    from outlive.observe.seccomp.self_test_cache import answer_known  # noqa: PLC0415 - only observed commands need this import
 
     known = answer_known(home, keep_privileges=keep_privileges)
     if known is not None:
         return known
-    from outlive.observe.seccomp.self_test import can_observe  # noqa: PLC0415 - only needed once per boot
+    from outlive.observe.seccomp.self_test import can_observe  # noqa: PLC0415 - this import is needed only once per boot
 
     return can_observe(home, keep_privileges=keep_privileges)

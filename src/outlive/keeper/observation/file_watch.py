@@ -36,7 +36,7 @@ class Watch:
     def _run(self) -> None:
         try:
             self._watch()
-        except Exception as error:  # noqa: BLE001 - for instance a limit, or a deleted repository or installation
+        except Exception as error:  # noqa: BLE001 - the command must go on after any error, such as a limit or a deleted repository
             self._note("gap", f"watching failed: {str(error)[:200] or type(error).__name__}")
         finally:
             if self._watcher is None:
@@ -44,7 +44,7 @@ class Watch:
             self._done.release()
 
     def _watch(self) -> None:
-        from outlive.observe.watch.baseline import Baseline  # noqa: PLC0415 - only watched tasks need it
+        from outlive.observe.watch.baseline import Baseline  # noqa: PLC0415 - only watched tasks need this import
         from outlive.observe.watch.watcher import Watcher, load_watcher  # noqa: PLC0415
 
         make = load_watcher()

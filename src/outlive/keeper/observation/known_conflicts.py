@@ -1,8 +1,8 @@
 """Programs that could not do their work because they were observed.
 
-Such a program gains privileges by its exec, or supervises system calls itself. Its next launch is not observed. A
-program is recognized by its name. If the text of a command does not name the program, a checksum of the command's text
-and directory is compared instead.
+Such a program gains privileges when it is executed, or supervises system calls itself. The next launch of the program
+is not observed. A program is recognized by its name. If the text of a command does not name the program, a checksum of
+the command's text and directory is compared instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from outlive.keeper.plan import Plan
 
     What = Literal["gaining", "supervising"]
-    """Programs that gain privileges when they are executed, or that supervise the system calls of others."""
+    """Programs that gain privileges when they are executed, or that supervise the system calls of other programs."""
 
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_BYTES = 1 << 16
@@ -34,7 +34,7 @@ def met_before(plan: Plan, what: What) -> tuple[list[str], bool]:
 
 def remember(plan: Plan, *, gaining: Collection[str], supervising: Collection[str]) -> None:
     """Store the names of the programs at these paths, and a checksum of this command."""
-    from outlive.observe.seccomp.tracer_conflicts import name_to_remember  # noqa: PLC0415 - this module is already loaded
+    from outlive.observe.seccomp.tracer_conflicts import name_to_remember  # noqa: PLC0415 - the imported module is already loaded
 
     if gaining:
         _add(plan, "gaining", {path.rpartition("/")[2] for path in gaining})
@@ -43,7 +43,7 @@ def remember(plan: Plan, *, gaining: Collection[str], supervising: Collection[st
 
 
 def _line_of_command(plan: Plan) -> str:
-    """Return the line that stands for this command. No program name has its form."""
+    """Return the line for this command, in a form that no program name has."""
     text = "\0".join((plan.launch.cwd, *plan.launch.argv))
     return f"command {crc32(text.encode('utf-8', 'surrogateescape')):08x}"
 
@@ -68,7 +68,7 @@ def _add(plan: Plan, what: What, names: set[str]) -> None:
     try:
         if sum(map(len, lines)) < _MOST_BYTES:
             _append(path, _text_of(fresh))
-        else:  # the file is full: drop its older half, which is learned again if it still matters
+        else:  # the file is full: drop its older half, whose programs are added again when they conflict again
             write_whole(path, _text_of([*lines[len(lines) // 2 : -1], *fresh]))
     except OSError:
         pass

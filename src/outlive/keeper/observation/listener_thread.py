@@ -1,7 +1,8 @@
 """The keeper's thread that answers the observed system calls of its command.
 
-It answers the exec at once. It answers no other call before it has taken the quick snapshots and loaded the observer,
-so it sees every change that the command makes.
+The thread answers the exec at once. It answers no other call before it has taken the quick snapshots and loaded the
+observer, so it sees every change that the command makes. A filtered process is a process of the command whose calls the
+kernel reports to this thread.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class ListenerThread:
 
     def _answer_first(self, listener: int) -> None:
         """Let the command be executed."""
-        from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - this module is already loaded
+        from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - the imported module is already loaded
 
         waiting = poll()
         waiting.register(listener, POLLIN)
@@ -159,10 +160,10 @@ class ListenerThread:
     def _notify_of_overlap(self, top: str) -> None:
         """Search in a further thread for tasks that write in the same worktree."""
         try:
-            from outlive.keeper.observation.overlap_notice import notify_of_overlap  # noqa: PLC0415 - only tasks that write to existing files need it
+            from outlive.keeper.observation.overlap_notice import notify_of_overlap  # noqa: PLC0415 - only tasks that write to existing files need this import
         except ImportError:
             return  # the installation was deleted while the task ran
         try:
             start_new_thread(notify_of_overlap, (self._plan, top))
         except RuntimeError:
-            return  # no session learns of the overlap while the tasks run, but the notices of the endings mention it
+            return  # no session learns of the overlap while the tasks run, but the notices of their endings mention it

@@ -1,6 +1,7 @@
 """The observation of an attempt by its keeper, from before the start to the end.
 
-Only the object of an earlier step can make the object of a later step, so no step is taken too early.
+Only an earlier step returns the object that a later step needs, so no step is taken too early. The journal is the
+attempt's file `effects`, with a line for each observed change.
 
 | step | thread | what happens |
 |---|---|---|
@@ -49,7 +50,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def load() -> None:
-    """Import the modules of an observation. A spawner does so once for all keepers."""
+    """Import the modules of an observation, which a spawner does once for all keepers."""
     from outlive.linux.seccomp import prepare_filter  # noqa: PLC0415
 
     prepare_filter()
@@ -67,12 +68,12 @@ class JournalFile:
         return (self.wall + time.monotonic_ns()) // 1000
 
     def gap(self, words: str) -> str:
-        """Return the journal line that names something that was not observed."""
+        """Return the journal line that says what was not observed."""
         return f"{self.now()}\tgap\t0\t-\t{words}\n"
 
     def note(self, operation: str, *words: str) -> None:
         """Write one line with these fields."""
-        from outlive.observe.journal import escaped  # noqa: PLC0415 - this module is already loaded
+        from outlive.observe.journal import escaped  # noqa: PLC0415 - the imported module is already loaded
 
         fields = "".join(f"\t{escaped(word)}" for word in words)
         self.append(f"{self.now()}\t{operation}\t0\t-{fields}\n")
@@ -82,11 +83,14 @@ class JournalFile:
         try:
             os.write(self.fd, lines.encode("utf-8", "surrogateescape"))
         except OSError:
-            pass  # readers inspect the paths themselves
+            pass  # readers of the effects inspect the paths themselves
 
 
 class PreparedObservation:
-    """The observation of a command that has not begun, made before the witness."""
+    """The observation of a command that has not begun.
+
+    It is made before the witness is forked.
+    """
 
     _snapshots: TaskSnapshots
 
@@ -107,14 +111,14 @@ class PreparedObservation:
             )
 
     def prepare(self, send: Callable[[bytes], None]) -> None:
-        """Start the listener thread. Tell the child process whether it will answer."""
+        """Start the listener thread. Tell the child process whether the thread answers."""
         if self.shared_listener is not None:
             try:
                 self._calls = ListenerThread(self._plan, self.shared_listener, self._journal)
             except RuntimeError:
                 self._unseen = _NO_THREAD
             send(NOT_PROMISED if self._calls is None else PROMISED)
-        import mmap  # noqa: F401, PLC0415 - loaded while the witness works, so that it causes no wait later
+        import mmap  # noqa: F401, PLC0415 - imported while the witness works, so that the import causes no wait later
 
         import outlive.linux.seccomp  # noqa: F401, PLC0415
         from outlive.keeper.observation.task_snapshots import TaskSnapshots  # noqa: PLC0415
@@ -127,7 +131,7 @@ class PreparedObservation:
         running = RunningObservation(self._plan, self._journal, self._snapshots, self._calls, self._unseen)
         if self._calls is None:
             if self.shared_listener is not None:
-                self.shared_listener.of_keeper(command)  # there is no listener, but this closes the channel
+                self.shared_listener.of_keeper(command)  # no listener is used, but this call closes the channel
             running.snapshot_before_begin()
             let_begin()
         else:
@@ -194,7 +198,7 @@ class RunningObservation:
         if not is_taken or not wants_watch:
             return
         try:
-            from outlive.keeper.observation.file_watch import WITHOUT, Watch  # noqa: PLC0415 - only watched tasks need it
+            from outlive.keeper.observation.file_watch import WITHOUT, Watch  # noqa: PLC0415 - only watched tasks need this import
             from outlive.observe.journal import Journal  # noqa: PLC0415
             from outlive.observe.watch.watcher import is_installed  # noqa: PLC0415
 
@@ -236,7 +240,10 @@ class RunningObservation:
             return
 
     def _followed(self) -> list[str]:
-        """Return the touched paths in repositories, or all if the command runs outside."""
+        """Return the touched paths in repositories.
+
+        If the command began outside of repositories, return all touched paths.
+        """
         if self._observer is None:
             return []
         elsewhere = self._observer.elsewhere if self._snapshots.is_outside else ()
@@ -248,7 +255,7 @@ class RunningObservation:
         If the path changed after `until_ns`, the line ends with the time at which the command ended.
         """
         from outlive.observe.journal import escaped  # noqa: PLC0415
-        from outlive.observe.path_state import STAT, changed_at_ns, moments_of, state_like  # noqa: PLC0415 - this module is already loaded
+        from outlive.observe.path_state import STAT, changed_at_ns, moments_of, state_like  # noqa: PLC0415 - the imported module is already loaded
 
         state = state_like(path, STAT if is_outside else before)
         written, touched = moments_of(path)
@@ -258,7 +265,7 @@ class RunningObservation:
 
     def finish(self) -> FinishedObservation:
         """Record how the other touched paths were left, and compare all files."""
-        assert self._may_observe, "observe_calls() comes before finish()"  # noqa: S101 - otherwise this would block forever
+        assert self._may_observe, "observe_calls() comes before finish()"  # noqa: S101 - without this check, a wrong order would block forever
         if self._calls is not None:
             self._calls.wait_until_loaded()
         own = [] if self._observer is None else list(self._observer.touched)
@@ -271,7 +278,7 @@ class RunningObservation:
                 continue
             if time.monotonic() > until:
                 late = len(touched) + len(elsewhere) - done
-                words = f"{late} paths are shown as they were when effects were read, not as it left them"
+                words = f"{late} paths are shown as they were when effects were read, not as the task left them"
                 lines.append(self._journal.gap(words))
                 break
             is_outside = done >= len(touched)
@@ -284,15 +291,15 @@ class RunningObservation:
         return FinishedObservation(self._calls)
 
     def _remember_conflicts(self) -> None:
-        """Store the programs that observing hindered, for their next launch."""
+        """Store the programs that the observation hindered, for their next launch."""
         if self._observer is not None and (self._observer.met_gaining or self._observer.met_supervising):
-            from outlive.keeper.observation.known_conflicts import remember  # noqa: PLC0415 - only commands with a conflict need it
+            from outlive.keeper.observation.known_conflicts import remember  # noqa: PLC0415 - only commands with a conflict need this import
 
             remember(self._plan, gaining=self._observer.met_gaining, supervising=self._observer.met_supervising)
 
     def _still_open(self, paths: Sequence[str]) -> Iterator[str]:
-        """Yield a line about the files that processes left running can still write."""
-        from outlive.observe.seccomp.recheck import open_for_writing  # noqa: PLC0415 - this module is already loaded
+        """Yield a line about files that the task's remaining processes can still write."""
+        from outlive.observe.seccomp.recheck import open_for_writing  # noqa: PLC0415 - the imported module is already loaded
 
         still = open_for_writing(frozenset(paths), time.monotonic() + _OBSERVER_WRITES_WITHIN)
         if still is None:

@@ -1,4 +1,4 @@
-"""The notice of an overlap: two running tasks that write in one tree.
+"""The notice of an overlap: two running tasks that write in one git working tree.
 
 Every keeper checks once, right after its task's first write to a file that existed before. By then this write is in the
 task's own journal. So of two tasks, the task that writes later finds the write of the other.
@@ -21,14 +21,18 @@ if TYPE_CHECKING:
 
 
 def notify_of_overlap(plan: Plan, top: str) -> None:
-    """Notify the sessions of all tasks that write in a tree, including our own task."""
+    """Notify the sessions of all tasks that write in a working tree.
+
+    The sessions of our own task are notified, too.
+    """
     try:
         with SqliteLedger(plan.home.ledger, datetime.now(UTC), create=False) as ledger:
             for other in ledger.unsettled():
                 if not _may_overlap(plan.launch, other):
                     continue
                 files = AttemptFiles(plan.home.bundle(other.id), other.current.number)
-                # A submodule is a tree of its own: a task that writes only outside of it does not overlap.
+                # A submodule has its own working tree. So a task that writes only outside of the submodule does not
+                # overlap with a task in the submodule.
                 tree = shared_tree(top, other.launch.project) or top
                 if first_write(files.effects, tree) and (tree == top or first_write(plan.files.effects, tree)):
                     for task, attempt in _attempts_to_notify(plan, other):

@@ -1,6 +1,6 @@
 """The paths that a task left changed, recorded in the ledger.
 
-With this record, readers need not replay the task's journal.
+With this record, readers need not replay the task's journal, which is the file with its observed changes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import Task
     from outlive.keeper.plan import Plan
 
-# If a task left more paths changed, none is recorded, and readers replay the journal instead. So many rows would make
+# If a task left more paths changed, no path is recorded, and readers replay the journal instead. More rows would make
 # the ledger slow for every process.
 _MOST = 50_000
 
@@ -44,7 +44,7 @@ def record_left_open(home: Home, ledger: SqliteLedger, task: Task) -> bool:
         if all(is_bare(AttemptFiles(home.bundle(task.id), each).effects) for each in tries):
             LeftOpenPaths(ledger).record(task.id, number, ())
             return True
-        from outlive.observe.path_state import state_like  # noqa: PLC0415 - only tasks that changed files need it
+        from outlive.observe.path_state import state_like  # noqa: PLC0415 - only tasks that changed files need this import
         from outlive.observe.replay_journal import replay_of  # noqa: PLC0415
 
         paths = replay_of(home, task, number).left_open(state_like)

@@ -32,7 +32,7 @@ class TaskSnapshots:
         self._record = record
         self._began_ns = 0
         self.ended_ns: int | None = None
-        """When the command had ended, in nanoseconds. Later changes are not the command's."""
+        """The time of the command's end, in nanoseconds. The command made no later change."""
         self._known: list[str] | None = None
         self._first: int | None = None
         self._baseline: int | None = None
@@ -47,12 +47,12 @@ class TaskSnapshots:
     def directories(self) -> list[str]:
         """Return the command's directory, and the repositories that it may touch."""
         if self._known is None:
-            from outlive.observe.shell.cd_targets import goes_to  # noqa: PLC0415 - only observed commands need it
+            from outlive.observe.shell.cd_targets import goes_to  # noqa: PLC0415 - only observed commands need this import
 
             launch = self._plan.launch
             self._known = [launch.cwd]
             if named := (*launch.touches, *goes_to(launch.argv, launch.cwd)):
-                from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - only commands that name another directory need it
+                from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - only commands that name another directory need this import
                 from outlive.observe.seccomp.scope import MOST_REPOSITORIES  # noqa: PLC0415
 
                 own = find_repository(launch.cwd)
@@ -86,7 +86,7 @@ class TaskSnapshots:
         return self._plan.launch.cwd in self._outside
 
     def take_all(self, *, is_all: bool = False, for_watching: bool = False, is_late: bool = True) -> bool:
-        """Take a snapshot of all files in a fork. Return whether there is one.
+        """Take a snapshot of all files in a fork. Return whether the fork was started.
 
         Outside of repositories, no snapshot is taken. With `is_all`, no calls are observed, so the snapshot is
         completed even if the command ends first.
@@ -94,7 +94,7 @@ class TaskSnapshots:
         if self._first is not None:
             return True
         try:
-            from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - only longer commands need it
+            from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - only longer commands need this import
 
             directories, outside = self.directories(), self._outside
             if all(each in outside or find_repository(each) is None for each in directories):
@@ -106,7 +106,7 @@ class TaskSnapshots:
             keep = (self._record, first) if baseline is None else (self._record, first, baseline)
 
             def work() -> None:
-                from outlive.observe.git.compare import keep_first  # noqa: PLC0415 - only the fork loads it, to save memory of the keeper
+                from outlive.observe.git.compare import keep_first  # noqa: PLC0415 - only the fork imports this, to save memory of the keeper
 
                 keep_first(first, directories, outside, baseline, since_ns)
 
@@ -122,7 +122,7 @@ class TaskSnapshots:
             self.is_late = True
 
     def baseline(self) -> int | None:
-        """Return a descriptor of the complete first snapshot, which the caller closes."""
+        """Return a descriptor of the complete first snapshot. The caller closes it."""
         if self._work is None or self._baseline is None:
             return None
         self._work.wait()
@@ -157,7 +157,7 @@ class TaskSnapshots:
         return self._work is not None and (self._work.is_done or self._is_all)
 
     def _compare_in_fork(self, first: int, quick: list[Snapshot], seen: Collection[str]) -> None:
-        from outlive.keeper.background_fork import BackgroundFork  # noqa: PLC0415 - this module is already loaded
+        from outlive.keeper.background_fork import BackgroundFork  # noqa: PLC0415 - the imported module is already loaded
 
         def work() -> None:
             from outlive.observe.git.compare import compare_with_first  # noqa: PLC0415

@@ -1,6 +1,6 @@
 """The note on an observed command whose keeper and witness are both dead.
 
-Its calls that change files fail from then on, because no process has the listener that answers them.
+The command's calls that change files fail from then on, because no process is left that can answer them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _SINCE = re.compile(rb"^\d+\tunobserved\t", re.MULTILINE)
 def note_unanswered(files: AttemptFiles) -> str | None:
     """Note in the journal that the attempt's calls are not answered any more.
 
-    Returns the sentence for the ending, or None if the calls were not observed. The time of both deaths is unknown, but
-    the calls were observed until the last line of the journal. A keeper that does not observe writes an `unseen` line
-    first. So an empty journal belongs to an observed command.
+    Returns the sentence for the ending, or None if the calls were not observed. It is unknown when keeper and witness
+    died, but the calls were observed until the last line of the journal. A keeper that does not observe calls writes an
+    `unseen` line first. So an empty journal belongs to an observed command.
     """
     try:
         fd = os.open(files.effects, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -44,7 +44,7 @@ def note_unanswered(files: AttemptFiles) -> str | None:
             # A kill may tear the line that the keeper was writing. The NUL ends that line and makes it invalid.
             os.write(fd, f"\0\n{last_line_at}\t{operation}\t0\t-\t{UNANSWERED}\n".encode("ascii"))
     except OSError:
-        pass  # the disk is full, and the ending still has the sentence
+        pass  # the disk is full, but the ending still contains the sentence
     finally:
         os.close(fd)
     return UNANSWERED

@@ -1,7 +1,8 @@
 """The output cap of a running command, enforced without polling.
 
-The kernel signals the next write in the attempt's directory once (`F_NOTIFY`, which has no per-user limit). Then the
-size is checked until it stays the same, and the signal is requested again. So a silent task does not wake the keeper.
+The kernel sends one signal at the next write in the attempt's directory (`F_NOTIFY`, which has no per-user limit). Then
+the keeper checks the size until it stays the same, and requests the signal again. So a silent task does not wake the
+keeper.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class OutputCap:
         if grown or not self._arm():
             self.next_look = _FAST if grown > _FAST_GROWTH else _SLOW
         else:
-            # The signal was requested before this last check, so a write since then is either seen here or signalled.
+            # The signal was requested before this last check. So a later write is either seen here, or causes a signal.
             self.next_look = None if os.fstat(self._output).st_size == size else _FAST
 
     def _check(self) -> int:

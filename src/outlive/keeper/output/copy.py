@@ -25,7 +25,7 @@ class OutputCopy:
         self.wake: int | None = None
         """A descriptor that is readable when the file has grown.
 
-        None if the file cannot be watched. Then it is copied at the end.
+        None if the file cannot be watched. Then the file is copied at the end.
         """
         try:
             # Open the file through /proc, because it may have been renamed or deleted.

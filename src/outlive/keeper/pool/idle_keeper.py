@@ -2,8 +2,8 @@
 
 A new process first copies every memory page that it touches. This is most of the cost of a short task. So a spawner,
 which launches many tasks, keeps a channel to its newest keepers. Each of these keepers keeps a channel to its witness.
-A keeper reports that it is idle when it has no process or descriptor of its attempt left. It never has two attempts at
-once, and it never has rights that its spawner does not have.
+A keeper reports that it is idle when it has no process or descriptor of its attempt left. A keeper never has two
+attempts at once, and never has rights that its spawner does not have.
 
 Only the spawner dismisses an idle keeper, by closing the channel. So no attempt is sent to a keeper that is about to
 exit.
@@ -11,7 +11,7 @@ exit.
 
 from __future__ import annotations
 
-import json  # noqa: F401 - reading a launch needs it: without this line, every forked keeper would load it again
+import json  # noqa: F401 - reading a launch imports json; without this line, every forked keeper would load json again
 import marshal
 import os
 from _socket import MSG_NOSIGNAL, socket, socketpair
@@ -114,7 +114,7 @@ def keep_repeatedly(channel: int, plan: Plan, held: HeldFiles, go: int, ready: i
     for _ in range(_MOST_LIVES - 1):
         is_over = keep_until_settled(plan, held, go, ready, idle_witness.start)
         if not (is_over and idle_witness.is_only_child() and has_one_thread()):
-            os._exit(0)  # a process of the attempt may live on, or a thread of ours, so this keeper is not used again
+            os._exit(0)  # a process of the attempt or a thread of this keeper may be left, so do not use it again
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # `keep_cap` sets SIGCHLD to be ignored
         close_all_but((channel, marker, *idle_witness.fds()))
@@ -135,7 +135,7 @@ def _wait_for_next(channel: socket) -> tuple[Plan, HeldFiles, int, int]:
     given = take(channel)
     if given is None:
         os._exit(0)
-    note = marshal.loads(given[0])  # noqa: S302 - our own spawner wrote it
+    note = marshal.loads(given[0])  # noqa: S302 - the spawner of this keeper wrote this note
     *fds, go, ready = given[1]
     held = HeldFiles(**dict(zip(_HELD, fds, strict=True)))
     return plan_from(note, launch_from(note["launch"])), held, go, ready

@@ -23,7 +23,7 @@ _PATIENCE_S = 2.0
 
 
 class IdleWitness:
-    """The channel to a witness that waits for the next command, if there is one."""
+    """The channel to the keeper's witness, which may wait for the next command."""
 
     def __init__(self, not_for_it: tuple[int, ...], marker: int) -> None:
         """Begin without a witness. A later witness closes the descriptors `not_for_it`."""
