@@ -118,7 +118,7 @@ def _set_deadline(seconds: float, response: Response) -> None:
 
     def give_up(_: int, __: FrameType | None) -> None:
         try:
-            response.report("the hook had no answer in time; the client continues without one")
+            response.report("the hook had no answer in time; the client continues without an answer")
         finally:
             os._exit(0)
 

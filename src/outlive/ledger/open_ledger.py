@@ -219,7 +219,7 @@ def _replace_emptied(path: str) -> None:
     """Replace an emptied ledger by a new ledger that has only the schema.
 
     The emptied file itself is not used again. A process that opened the file earlier has a lock on it, and would block
-    all other processes as long as it lives.
+    all other processes as long as this process runs.
     """
     if _has_remains(path):
         _move_aside(path, "empty")

@@ -104,8 +104,8 @@ def _server_text(wait: Gathering) -> str:
         _SERVER_HEAD,
         (
             *lines,
-            f"it continues after this session; to end it: outlive cancel {ids}",
-            f"if it is no server, and you need its result: outlive wait {ids}",
+            f"a server continues after this session; to end the server: outlive cancel {ids}",
+            f"if a task is not a server and you need its result: outlive wait {ids}",
             "no session waits for a server that is launched with `outlive run --notify failure`",
         ),
     )

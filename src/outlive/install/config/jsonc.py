@@ -43,7 +43,7 @@ def parse(text: str) -> Node:
     try:
         node = reader.value()
     except RecursionError as error:
-        raise UserError("it is nested too deeply", "nothing was changed") from error
+        raise UserError("it is nested too deeply", "correct the file first; nothing was changed") from error
     reader.skip()
     if reader.at < len(text):
         raise reader.wrong()
@@ -164,7 +164,10 @@ def _insert(text: str, path: Sequence[str], value: object, *, is_array: bool) ->
             assert isinstance(value, list)  # noqa: S101 - `append`, which sets `is_array`, passes a list
             return _insert_entry(text, node, None, value[0])
         if node.kind != "object":
-            raise UserError(f"{'.'.join(path[:depth]) or 'the file'} is not a JSON object", "nothing was changed")
+            raise UserError(
+                f"{'.'.join(path[:depth]) or 'the file'} is not a JSON object",
+                "correct the file first; nothing was changed",
+            )
         for key in reversed(path[depth + 1 :]):
             value = {key: value}
         return _insert_entry(text, node, path[depth], value)

@@ -70,14 +70,14 @@ def read(path: str) -> str | None:
         # Without O_NONBLOCK, opening a pipe would wait for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UserError(f"{path} is not a regular file", "nothing was changed")
+                raise UserError(f"{path} is not a regular file", "replace it by a regular file; nothing was changed")
             content = file.read(_LONGEST + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}", "nothing was changed") from error
     if len(content) > _LONGEST:
-        raise UserError(f"{path} is larger than 16 MB", "nothing was changed")
+        raise UserError(f"{path} is larger than 16 MB", "make the file smaller first; nothing was changed")
     return content.decode("utf-8", "surrogateescape")
 
 

@@ -96,7 +96,7 @@ class Canary:
         task = self._launch("true")
         ended = self._task(task) if task else {}
         done = ended.get("state") == "succeeded"
-        why, hint = (f"it {ended['state']}", "") if ended else self._refused
+        why, hint = (f"the test task {ended['state']}", "") if ended else self._refused
         yield Finding(of="outlive", what="launch", works=done, why=why, hint="" if done else hint)
         yield _lasting()
         if (init := init_that_reaps_nothing()) is not None:
