@@ -48,7 +48,7 @@ def wake(home: Home, event: Event, project: str, put: Put) -> None:
     # A nudge only asks the client for a turn, and the hooks of this turn claim the notices. This hook presents no
     # notices, because the notices would count as presented even if the nudge led to no turn.
     if event.woken_by == "nudge":
-        when_owed(home, event, project, lambda: put(Answer(wake="something has ended")))
+        when_owed(home, event, project, lambda: put(Answer(wake="a background task has ended")))
 
 
 def when_owed(home: Home, event: Event, project: str, nudge: Callable[[], None]) -> None:
