@@ -84,7 +84,7 @@ def test_doctor_reports_a_configuration_that_cannot_be_read(bench: Bench, user: 
 @pytest.mark.parametrize(
     ("text", "works", "why"),
     [
-        (None, None, "the defaults hold"),
+        (None, None, "the defaults apply"),
         ("[agents]\ndepth = 2\n", True, "is read"),
         ("[agents]\ndeph = 2\n", False, "line 2: there is no key agents.deph"),
     ],

@@ -24,7 +24,7 @@ _TERMINALS = (4, 5, 204, *range(136, 144))
 def nearest_client() -> int | None:
     """Return the nearest ancestor process that is not a shell, or None.
 
-    Process 1 is the ancestor of every orphan. It counts only if it is a client itself, as in a container.
+    Process 1 is the ancestor of every orphan. Process 1 is returned only if it is a client itself, as in a container.
     """
     pid = os.getppid()
     for _ in range(_FARTHEST):

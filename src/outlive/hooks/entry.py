@@ -42,7 +42,10 @@ _SIGNS = ("&", "sleep", "kill", "nohup", "setsid", "disown", "outlive")
 
 
 def main(words: list[str]) -> int:
-    """Run `outlive hook CLIENT EVENT [--guard HOW]`; return 0, or `WAKE_CODE` to wake."""
+    """Run `outlive hook CLIENT EVENT [--guard HOW]` and return the exit code.
+
+    The exit code is `WAKE_CODE` if the client must wake the session. Otherwise it is 0.
+    """
     response, event = Response(), None
     try:
         event, name, guard = _listen(words, response)
@@ -54,7 +57,7 @@ def main(words: list[str]) -> int:
         response.report_failure(f"{error.message}; {error.hint}")
         if isinstance(error, (LedgerIncomplete, Broken)) and event is not None:
             _keep_from_stopping(event, response)
-    except Exception as error:  # noqa: BLE001 - no failure of ours may stop the client
+    except Exception as error:  # noqa: BLE001 - a failure of this hook must not stop the client
         response.report_failure(f"{type(error).__name__}: {error}")
     return response.code
 
@@ -70,7 +73,7 @@ def _listen(words: list[str], response: Response) -> tuple[Event, str, str]:
     _set_deadline(_DEADLINE_S, response)
     payload = _parse(_read_payload())
     if not isinstance(payload, dict):
-        raise UserError("the payload is no JSON object", "a client must send a JSON object on stdin")
+        raise UserError("the payload is not a JSON object", "a client must send a JSON object on stdin")
     event: Event = module.read(name, payload, os.environ)
     check_name(event.session)
     if len(event.cwd) > _LONGEST_PATH:
@@ -79,9 +82,10 @@ def _listen(words: list[str], response: Response) -> tuple[Event, str, str]:
 
 
 def _read_payload() -> str:
-    """Return the payload on stdin; raise `UserError` if it is too long.
+    """Return the payload on stdin.
 
-    A payload that is too long is read to its end too, because the client would otherwise get a broken pipe.
+    Raises `UserError` if the payload is too long. Such a payload is still read to its end, because otherwise the client
+    would get a broken pipe.
     """
     parts, length = [], 0
     while part := os.read(0, 1 << 20):
@@ -94,7 +98,10 @@ def _read_payload() -> str:
 
 
 def _parse(text: str) -> object:
-    """Parse the payload. Garbage collection is off, as it takes longer than parsing."""
+    """Parse the payload.
+
+    Garbage collection is off meanwhile, because it would take longer than parsing.
+    """
     gc.disable()
     try:
         return from_json(text)
@@ -104,14 +111,14 @@ def _parse(text: str) -> object:
 
 
 def _set_deadline(seconds: float, response: Response) -> None:
-    """Set the time after which this process exits without an answer; 0 means no limit.
+    """Set the time after which this process exits without an answer.
 
-    Without this limit, a disk that hangs or a stdin that stays open would block the client.
+    0 means no limit. Without a limit, a disk that hangs or a stdin that stays open would block the client.
     """
 
     def give_up(_: int, __: FrameType | None) -> None:
         try:
-            response.report("the hook had no answer in time; the client continues without one")
+            response.report("the hook had no answer in time; the client continues without an answer")
         finally:
             os._exit(0)
 
@@ -247,7 +254,7 @@ def _start_detached_work(home: Home, event: Event, project: str, response: Respo
     try:
         check_writable(home, PATIENCE_S)
     except Unavailable as error:
-        # The ledger may be only busy. The detached process can wait longer than a client, so it is started anyway.
+        # The ledger may be only busy. The detached process is started anyway, because it can wait longer than a client.
         response.report_failure(error.message)
     if event.kind == "end":
         from outlive.hooks.events.session_end import end
@@ -273,13 +280,16 @@ def _find_warning(home: Home, event: Event, guard: str, response: Response) -> s
         from outlive.hooks.guard.open_window_warning import held
 
         return held(home, event, PATIENCE_S)
-    except Exception as error:  # noqa: BLE001 - no failure may stop the client
+    except Exception as error:  # noqa: BLE001 - a failure of this hook must not stop the client
         response.report_failure(str(error))
         return ""
 
 
 def _record_activity(home: Home, event: Event, response: Response) -> None:
-    """Record the client's edits and background tasks. Report a failure, raise none."""
+    """Record the client's edits and background tasks.
+
+    A failure is reported and not raised.
+    """
     from outlive.hooks.events.record_activity import is_worth_noting, note
     from outlive.ledger.connection import hurry
     from outlive.service.tasks.launch_context import project_of
@@ -290,14 +300,14 @@ def _record_activity(home: Home, event: Event, response: Response) -> None:
             note(home, event, project_of(event.cwd), response.put)
         except OutliveError as error:
             response.report_failure(error.message)
-        except Exception as error:  # noqa: BLE001 - no failure may stop the client
+        except Exception as error:  # noqa: BLE001 - a failure of this hook must not stop the client
             response.report_failure(f"{type(error).__name__}: {error}")
 
 
 def _deliver_pending(home: Home, event: Event, put: Put) -> None:
     """Deliver the session's notices, unless the ledger is unchanged since a check.
 
-    If the ledger has not changed since a check that found no notices, there are still none.
+    If the ledger has not changed since a check that found no notices, there are still no notices.
     """
     from outlive.hooks.state.session_files import word
     from outlive.hooks.state.unchanged import is_quiet, stamp_of

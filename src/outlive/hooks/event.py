@@ -93,7 +93,7 @@ class Event(Value):
     waits_itself: bool = False
     """Whether the client runs `outlive wait` in its own background, and notifies its model when that command ends."""
     keeps_messages: bool = False
-    """Whether a queued message survives the client's death. It may then arrive after its notices were presented."""
+    """Whether a queued message survives the client's exit. It may then arrive after its notices were presented."""
     text: str = ""
     """The text of the prompt. Empty if the event has no prompt."""
     tool: str = ""
@@ -103,7 +103,7 @@ class Event(Value):
     is_background: bool = False
     """Whether the client is asked to run `command` in its own background."""
     edits: tuple[str, ...] = ()
-    """Files that the client's own tools have changed. If the kind is `tool`, files that they are about to change."""
+    """Files that the client's own tools have changed, or for the kind `tool`, files that they are about to change."""
     reads: tuple[str, ...] = ()
     """Files and directories that the client's own tools are about to read. Only events of the kind `tool` have them."""
     foreign: tuple[ClientReport, ...] = ()
@@ -128,9 +128,9 @@ class Answer(Value):
     wake: str = ""
     """A text for the model of an idle session. The text starts a turn."""
     look_file: str = ""
-    """A file that is written when a process asks the client to look for its child sessions."""
+    """The path of a file. A process writes to this file to ask the client to look for its child sessions."""
     given_up: tuple[str, ...] = ()
-    """The reported child sessions that were lost and told. The client need not look for them any more."""
+    """The child sessions whose loss was reported to the model. The client need not look for them any more."""
 
 
 def cut(text: str) -> str:
@@ -167,7 +167,7 @@ def as_told(client: str, kind: Kind, payload: Mapping[str, Any], shell: str) -> 
 
 
 def _command(tool_input: Mapping[str, Any]) -> str | None:
-    """Return the shell command of a tool call; None if the call has no command text."""
+    """Return the shell command of a tool call, or None if it has no command text."""
     given = tool_input.get("command")
     return given if isinstance(given, str) else None
 
@@ -175,9 +175,8 @@ def _command(tool_input: Mapping[str, Any]) -> str | None:
 def reads_of(event: Event, readers: tuple[str, ...], *names: str) -> tuple[str, ...]:
     """Return the path that a tool call is about to read.
 
-    The result is empty for other events.
-
-    If a tool of `readers` gets none of the fields `names`, it reads the directory in which it runs.
+    The result is empty if the event is not a call of a tool of `readers`. If the call has none of the fields `names`,
+    the tool reads the directory in which it runs, and the result is `.`.
     """
     if event.kind != "tool" or event.tool not in readers:
         return ()
@@ -206,7 +205,7 @@ def as_read(name: str, answer: Answer, tool_input: str) -> dict[str, object]:
 
 
 def as_reason(answer: Answer) -> Answer:
-    """Change context into a block.
+    """Move the context of an answer into its block.
 
     Codex and Gemini CLI continue a turn only if the hook blocks the stop.
     """

@@ -1,7 +1,7 @@
-"""Installing and uninstalling: the edits of files are planned, shown and made.
+"""Installing and uninstalling: edits of files are planned, shown and written.
 
 Installing keeps the former text of each file, and a hash of the text that it writes. If the file still has that hash,
-uninstalling restores the former text. Otherwise it removes only Outlive's entries from the present text.
+uninstalling restores the former text. Otherwise it removes only Outlive's entries from the current text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Change(Value):
-    """The text of one file before and after a change. None means no file."""
+    """The text of one file before and after a change, or None without a file."""
 
     path: str
     before: str | None
@@ -119,7 +119,7 @@ def _without_us(each: Target, now: str | None, before: backup.Before | None) -> 
 def check_possible(changes: Sequence[Change]) -> None:
     """Raise `UserError` if a file has changed since the plan, or cannot be written.
 
-    All files are checked before the first is written, so that no installation stops halfway.
+    All files are checked before the first file is written, so that no installation stops halfway.
     """
     for each in changes:
         if target_file.read(each.path) != each.before:
@@ -131,7 +131,7 @@ def check_possible(changes: Sequence[Change]) -> None:
 
 
 def install(home: Home, client: str, changes: Sequence[Change]) -> None:
-    """Make the changes, after the former texts are safely on disk."""
+    """Write the changes, after the former texts are safely on disk."""
     _offer_command(home)
     paths = [each.path for each in changes]
     ours = [each for each in changes if each.original != each.after]
@@ -154,7 +154,7 @@ def install(home: Home, client: str, changes: Sequence[Change]) -> None:
 
 
 def uninstall(home: Home, client: str, changes: Sequence[Change]) -> None:
-    """Make the changes. Remove the backups and empty directories that Outlive created."""
+    """Write the changes. Remove the backups, and empty directories made by Outlive."""
     for each in changes:
         if not each.is_none:
             target_file.write(each.path, each.after)
@@ -181,7 +181,7 @@ def _offer_command(home: Home) -> None:
 
 def diff(change: Change) -> str:
     """Return a change as a unified diff."""
-    from difflib import unified_diff  # noqa: PLC0415 - only needed if a person sees the changes
+    from difflib import unified_diff  # noqa: PLC0415 - imported here, because it is needed only if a person sees the changes
 
     before, after = ((text or "").splitlines(keepends=True) for text in (change.before, change.after))
     lines = unified_diff(

@@ -12,7 +12,7 @@ from outlive.domain.tasks.command import quote
 
 
 def program() -> list[str]:
-    """Return the command that runs this Outlive. Its script starts faster than `-m`."""
+    """Return the command that runs this Outlive. The script starts faster than `-m`."""
     script = _script()
     return [sys.executable, "-I", *([script] if script else ["-m", "outlive"])]
 
@@ -28,8 +28,11 @@ def hook_text(client: str, event: str, *more: str) -> str:
 
 
 def mcp_words() -> list[str] | None:
-    """Return the command of our MCP server. None if it or `mcp` is not installed."""
-    from importlib.util import find_spec  # noqa: PLC0415 - only installing and the doctor need it
+    """Return the command of our MCP server.
+
+    Returns None if the server or the package `mcp` is not installed.
+    """
+    from importlib.util import find_spec  # noqa: PLC0415 - imported here, because only installing and the doctor need it
 
     if find_spec("outlive.mcp") is None or find_spec("mcp") is None:
         return None
@@ -51,12 +54,15 @@ def names_us(text: str) -> bool:
 
 
 def command_path() -> str:
-    """Return the path of the `outlive` command. The bare name if there is no script."""
+    """Return the path of the `outlive` command.
+
+    Returns only the name `outlive` if there is no script.
+    """
     return _script() or "outlive"
 
 
 def _script() -> str | None:
-    from sysconfig import get_path  # noqa: PLC0415 - only installing and the doctor need it
+    from sysconfig import get_path  # noqa: PLC0415 - imported here, because only installing and the doctor need it
 
     called = os.path.abspath(sys.argv[0]) if os.path.basename(sys.argv[0]) == "outlive" else ""
     for path in (called, os.path.join(os.path.dirname(sys.executable), "outlive"), get_path("scripts") + "/outlive"):

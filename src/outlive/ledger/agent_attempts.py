@@ -1,4 +1,4 @@
-"""The attempts of agents in the ledger: which models were unavailable lately."""
+"""The agent tasks in the ledger: their client sessions and unavailable models."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OF_SESSION = """
 
 
 class AgentAttempts:
-    """The attempts of agents."""
+    """The part of the ledger that finds attempts of agent tasks."""
 
     def __init__(self, ledger: SqliteLedger) -> None:
         self._ledger = ledger
@@ -41,7 +41,8 @@ class AgentAttempts:
     def unavailable(self, now: datetime) -> set[tuple[str, str | None]]:
         """Return the clients and models that were found unavailable lately.
 
-        A model is left alone for as long as it asked for, but at most six hours, and for two minutes at least.
+        A model counts as unavailable for the time that was given in its answer (`retry_after_s`), but for at least two
+        minutes and at most six hours.
         """
         found = set()
         for cell, settled in self._ledger.select(_UNAVAILABLE, (to_micros(now - _REMEMBERED),)):
@@ -55,7 +56,7 @@ class AgentAttempts:
     def task_in_session(self, client: str, session: str, except_task: str) -> str | None:
         """Return another task that works, or is going to work, in a client's session.
 
-        Returns None if there is none.
+        Returns None if there is no such task.
         """
         found = self._ledger.select(_WORKING, (session, client, except_task))
         return str(found[0][0]) if found else None
@@ -63,7 +64,7 @@ class AgentAttempts:
     def newest_in_session(self, client: str, session: str) -> tuple[str, int] | None:
         """Return the task and the number of the newest attempt in a client's session.
 
-        Returns None if there is none.
+        Returns None if there is no such task.
         """
         found = self._ledger.select(_NEWEST, (session, client))
         return (str(found[0][0]), int(found[0][1])) if found else None
@@ -71,7 +72,7 @@ class AgentAttempts:
     def task_of_session(self, session: str) -> str | None:
         """Return the newest task that has worked in a client's session.
 
-        Returns None if there is none.
+        Returns None if there is no such task.
         """
         found = self._ledger.select(_OF_SESSION, (session,))
         return str(found[0][0]) if found else None

@@ -79,7 +79,7 @@ class ClientTasks:
         return bool(self._ledger.select(_IS_KNOWN, (origin, rows.text(name))))
 
     def is_open(self, one: ClientTask) -> bool:
-        """Return whether a client task is open, and no process has closed it meanwhile."""
+        """Return whether a client task is still recorded as running."""
         return bool(self._ledger.select(_IS_OPEN, (one.seq,)))
 
     def newest(self) -> list[tuple[str, str, ClientTask]]:
@@ -114,13 +114,16 @@ class ClientTasks:
             self._ledger.db.execute(_FORGET, (to_micros(before),))
 
     def set_looks(self, one: ClientTask, looks: Looks) -> None:
-        """Record the looks for a child session, which stays open also if it is lost."""
+        """Record how the latest check found a child session.
+
+        The record of a child session stays open even if the child session is lost.
+        """
         reason = "unobservable" if looks.state == "lost" else None
         with self._ledger.write():
             self._ledger.db.execute(_SET_LOOKS, (looks.absent_since, looks.unread_since, reason, one.seq))
 
     def set_absent(self, one: ClientTask, since: str | None) -> None:
-        """Record since when a client task has been absent; None if it is present again."""
+        """Record since when a client task has been absent, or None if it is present."""
         with self._ledger.write():
             self._ledger.db.execute("UPDATE foreign_task SET absent = ? WHERE seq = ?", (since, one.seq))
 

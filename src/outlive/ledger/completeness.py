@@ -2,8 +2,8 @@
 
 If a ledger was moved away, deleted, or overwritten by another copy, the file in its place can be read, but lacks tasks.
 So each ledger contains a name and a count of all attempts ever recorded. The file `fingerprint` in its directory
-contains both as well. If the ledger's name differs from the name in this file, or its count is smaller, the ledger is
-incomplete.
+contains the same name and count. If the ledger's name differs from the name in this file, or its count is smaller, the
+ledger is incomplete.
 
 A new count is written to the file before the attempt is committed. If the process is killed in between, the count is
 one too high. Then the next process that opens the ledger reads all bundles once and corrects the count.
@@ -57,14 +57,14 @@ def had_ledger(ledger: str) -> bool:
 def is_complete(ledger: str, name: str, attempts: int) -> bool:
     """Return whether this ledger has all recorded attempts.
 
-    A ledger is also complete if no task was recorded yet.
+    A ledger also counts as complete if no task was recorded yet.
     """
     known, count = _parse(read_fingerprint(ledger))
     return (known == name and count <= attempts) or not os.path.isdir(os.path.dirname(ledger) + "/tasks")
 
 
 def begin_fingerprint(ledger: str, name: str, attempts: int) -> None:
-    """Write a new fingerprint, by which the ledger of this name is complete."""
+    """Write a new fingerprint, which says that the ledger of this name is complete."""
     fd = os.open(file_of(ledger), _FLAGS | os.O_CREAT, 0o600)
     try:
         _write(fd, name, attempts)
@@ -77,8 +77,8 @@ def count_attempt(ledger: str, name: str, attempts: int) -> None:
 
     An older copy of the ledger does not lower the count. If the ledger has another name than the fingerprint, the
     fingerprint becomes unknown, because one of the two ledgers lacks this attempt. If the file cannot be written, the
-    fingerprint stays unknown or its count is one too low. Both are safe, and the commit reports the failure of the
-    disk.
+    fingerprint stays unknown or its count is one too low. Both cases are safe, and the commit reports the failure of
+    the disk.
     """
     try:
         fd = os.open(file_of(ledger), _FLAGS)

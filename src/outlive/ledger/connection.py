@@ -23,18 +23,19 @@ _kept: LedgerFile | None = None
 def keep_open() -> None:
     """Keep the ledger open between its uses in this process.
 
-    Opening it takes longer than most uses. This is for a short process, of which only one thread may use the ledger.
-    `stop_hurrying` ends it, and so does a fork in the child.
+    Opening the ledger takes longer than most uses. Only a short process may call this function, and only one of its
+    threads may use the ledger. `stop_hurrying` undoes the call. In the child of a fork, the call is undone
+    automatically.
     """
-    global _keeps_open  # noqa: PLW0603 - a fact about this process
+    global _keeps_open  # noqa: PLW0603 - the variable applies to the whole process
     _keeps_open = True
 
 
 def hurry(patience_s: float) -> None:
     """Keep the ledger open and limit the wait for locks, in this process.
 
-    This is for a process that a client waits for. `patience_s` is the total time to wait for other processes' locks.
-    `stop_hurrying` ends both.
+    A process that a client waits for calls this function. `patience_s` is the total time to wait for locks of other
+    processes. `stop_hurrying` undoes the call.
     """
     keep_open()
     open_ledger.be_impatient(patience_s)
@@ -120,8 +121,8 @@ class LedgerFile:
         try:
             if completeness.is_complete(self._path, *open_ledger.fingerprint_in(self.db)):
                 return True
-            # Compare again under the write lock: another process may have counted an attempt that it had not committed
-            # yet.
+            # Compare again under the write lock, because another process may have counted an attempt before it
+            # committed this attempt.
             with self.write():
                 return completeness.is_complete(self._path, *open_ledger.fingerprint_in(self.db))
         except apsw.Error as error:
@@ -150,13 +151,13 @@ class LedgerFile:
             raise self.failure(apsw.CorruptError(f"task {task} lacks attempts"))
 
     def write(self) -> Write:
-        """Return a context for a write transaction, or for a part of the one around it."""
+        """Return a context that begins a write transaction, or joins the open one."""
         return Write(self)
 
     def be_hasty(self) -> None:
         """Set synchronous=NORMAL.
 
-        Then only a power loss can undo commits, and it never undoes a part of a commit.
+        After this, only a power loss can undo commits. A power loss never undoes a part of a commit.
         """
         self.db.execute("PRAGMA synchronous=NORMAL")
 
@@ -180,7 +181,7 @@ class LedgerFile:
         return apsw.SQLITE_OK
 
     def close(self) -> None:
-        """End this use of the ledger. The last use closes the connection or lets it rest."""
+        """End this use of the ledger. The last use closes the connection or keeps it idle."""
         (self._lender or self).end_use()
 
     def lend(self, path: str) -> bool:
@@ -195,7 +196,7 @@ class LedgerFile:
         return True
 
     def end_use(self) -> None:
-        """Count one use less. After the last use, close the connection or let it rest."""
+        """Count one use fewer. After the last use, close the connection or keep it idle."""
         self._uses -= 1
         if self._uses:
             fork_safety.leave()
@@ -205,7 +206,7 @@ class LedgerFile:
             self._disconnect()
 
     def close_resting(self) -> None:
-        """Close the connection if it rests."""
+        """Close the connection if it is open but not in use."""
         if fork_safety.resume(self):
             self._disconnect()
 
@@ -233,7 +234,7 @@ class LedgerFile:
             fork_safety.rest(self)
 
     def resume(self, now: datetime | None = None) -> bool:
-        """Use a resting ledger again. If this is not possible, close it and return False.
+        """Use an idle ledger again. If this is not possible, close it and return False.
 
         A ledger cannot be used again after a fork. It cannot be used if another file has replaced it, because a write
         to the old file would never be read. It cannot be used if its schema has changed, because this version must not

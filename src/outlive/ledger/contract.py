@@ -1,4 +1,4 @@
-"""The contract of every ledger; each sentence has a test in `tests/conformance`."""
+"""The contract of every ledger. Each sentence has a test in `tests/conformance`."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Ledger(Protocol):
         """Record a new task as queued, with its first attempt.
 
         An attempt with a start time is recorded as queued and then as running, and the history has both moves. If the
-        project already has a task with this key, this method writes nothing and returns that task. So of several
-        callers that race, exactly one gets its own id back. Attempts with claims join the queue in the order of
-        recording, except if the task depends on other tasks. Raises `TooManyWaiting` if the maximum number of tasks is
-        queued already.
+        project already has a task with this key, this method writes nothing and returns that task. So if several
+        callers use the same key at once, exactly one of them gets its own id back. Attempts with claims join the queue
+        in the order of recording, except if the task depends on other tasks. Raises `TooManyWaiting` if the maximum
+        number of tasks is queued already.
         """
 
     def add_attempt(self, task: str, attempt: Attempt) -> bool:
@@ -59,7 +59,7 @@ class Ledger(Protocol):
         """Move an attempt from queued to running. Return False if it is not queued."""
 
     def set_condition(self, task: str, attempt: int, condition: Condition | None) -> None:
-        """Set or clear the condition of an attempt. Do not change an ended attempt."""
+        """Set or clear the condition of an attempt. An ended attempt is not changed."""
 
     def settle(self, settlement: Settlement, again: Attempt | None = None) -> bool:
         """End an attempt: write its state, notice and retention, or none of these.
@@ -74,13 +74,13 @@ class Ledger(Protocol):
         """Record evidence of an attempt, without changing the attempt."""
 
     def task(self, task: str) -> Task | None:
-        """Return the task with exactly this id; None if no task has it."""
+        """Return the task with exactly this id, or None."""
 
     def matching(self, prefix: str, limit: int) -> Sequence[str]:
         """Return the ids of tasks that begin with a prefix, newest first."""
 
     def with_key(self, project: str, key: str) -> Task | None:
-        """Return the task that has this key in a project; None if no task has it."""
+        """Return the task that has this key in a project, or None."""
 
     def tasks(self, selection: Selection) -> Sequence[Task]:
         """Return the selected tasks.
@@ -89,9 +89,9 @@ class Ledger(Protocol):
         """
 
     def newest(self, limit: int, project: str | None, ran_after: datetime) -> Sequence[Task]:
-        """Return those of the newest `limit` tasks that have not ended before a moment.
+        """Return the newest `limit` tasks, without those that ended before a moment.
 
-        With a project, only its tasks count. A task that ended at an unknown time is returned too.
+        With a project, only tasks of this project are considered. A task that ended at an unknown time is returned too.
         """
 
     def children(self, parents: Sequence[str]) -> Sequence[str]:

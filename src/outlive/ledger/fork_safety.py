@@ -2,7 +2,7 @@
 
 SQLite has a table of this process's open files and locks. A forked child would rely on its copy of this table, which is
 wrong in the child. A mutex that another thread has locked would also stay locked in the child forever. So only one
-thread at a time uses the ledger, and a fork waits until the ledger is not in use. A fork also closes a resting ledger,
+thread at a time uses the ledger, and a fork waits until the ledger is not in use. A fork also closes an idle ledger,
 which is kept open for its next use.
 """
 
@@ -41,7 +41,7 @@ def rest(ledger: _Closable) -> None:
 
 
 def resume(ledger: _Closable) -> bool:
-    """Use a resting ledger again. Return False if a fork has closed it."""
+    """Use an idle ledger again. Return False if a fork has closed it."""
     enter()
     if ledger in _resting:
         _resting.remove(ledger)

@@ -129,13 +129,13 @@ class LeftOpenPaths:
         return [row[0] for row in self._ledger.select("SELECT DISTINCT path FROM left_path")]
 
     def restore(self, task: str, paths: Iterable[LeftPath]) -> None:
-        """Delete paths that have changed again since the task left them."""
+        """Delete the records of paths that have changed again since the task left them."""
         with self._ledger.write():
             cells = [(task, os.fsencode(each.path)) for each in paths]
             self._ledger.db.executemany("DELETE FROM left_path WHERE task = ? AND path = ?", cells)
 
     def forget(self, before: datetime) -> None:
-        """Delete the paths of tasks that ended before a moment."""
+        """Delete the records of paths of tasks that ended before a moment."""
         with self._ledger.write():
             self._ledger.db.execute(_FORGET, (to_micros(before),))
 

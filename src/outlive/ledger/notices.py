@@ -76,7 +76,8 @@ _SPANS = f"""
     WHERE task.notify IN {AWAITED} AND task.origin IN (
         SELECT kin.seq FROM session own JOIN session kin ON kin.lineage = own.lineage WHERE own.seq = ?)
     ORDER BY task.seq DESC LIMIT ?"""
-# The newest tasks of a long batch are enough. If all tasks were counted, each task would make a notice slower.
+# Only the newest tasks of a long batch are counted. If all tasks were counted, each further task would make a notice
+# slower.
 _MOST_SPANS = 400
 _ORIGIN = """
     SELECT task.origin, session.lineage, task.boundary FROM task JOIN session ON session.seq = task.origin
@@ -132,7 +133,7 @@ class Notices:
     def parts_of(self, whole: Notice, origins: Sequence[int], tasks: Sequence[str], when: When) -> list[Notice]:
         """Return the open notices of a group's members from before the group's notice.
 
-        Only notices of the given sessions and tasks are returned. Other notices may be for another session.
+        Only notices of the given sessions and tasks are returned, because other notices may be for another session.
         """
         inside, named = ", ".join(str(int(origin)) for origin in origins), ", ".join("?" * len(tasks))
         query = f"""
@@ -239,7 +240,7 @@ class Notices:
     def reserved_by(self, task: str) -> str | None:
         """Return the lease for which a task's ending is reserved, or None.
 
-        The lease may have been released already.
+        A lease that was already released may be returned too.
         """
         found = self._ledger.select("SELECT reserved_by FROM task WHERE id = ?", (task,))
         return found[0][0] if found else None
@@ -273,7 +274,7 @@ class Notices:
         return count_running([(row[0], row[1]) for row in reversed(newest)])
 
     def origin_of(self, task: str) -> Origin | None:
-        """Return the session that launched a task; None if no session launched it."""
+        """Return the session that launched a task, or None."""
         found = self._ledger.select(_ORIGIN, (task,))
         return Origin(session=found[0][0], lineage=found[0][1], boundary=found[0][2]) if found else None
 

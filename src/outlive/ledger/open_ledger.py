@@ -49,15 +49,16 @@ _REBUILD = (
 PATIENCE_S = 10
 _PATIENCE_TRIES = PATIENCE_S * 50
 _impatient_after: float | None = None
-# An older copy of the file beside a newer log gives a database that SQLite can read, but whose tables do not fit.
+# If an older copy of the file is used with a newer log, SQLite can read the database, but its tables contradict each
+# other.
 _LACKS_ATTEMPTS = "SELECT 1 FROM task WHERE attempt > (SELECT count(*) FROM attempt WHERE attempt.task = task.id)"
 _ATTEMPT_WITHOUT_TASK = "SELECT 1 FROM attempt WHERE NOT EXISTS (SELECT 1 FROM task WHERE task.id = attempt.task)"
 _DESCRIPTORS = 6  # the file, its log, its index, their directory, and two spare ones
 
 # The length in pages at which Outlive checkpoints the log. SQLite's defaults do not fit, because usually no other
 # process has the ledger open. By default, the last process that closes the ledger checkpoints the log, so every launch
-# would cost three more syncs. If this is switched off, SQLite forgets how much was checkpointed, and the log grows
-# without limit. A process that opens the ledger reads a log of this length in well under a millisecond.
+# would cost three more syncs. With this checkpoint switched off, SQLite forgets how much was checkpointed, and the log
+# grows without limit. A process that opens the ledger reads a log of this length in well under a millisecond.
 _LONGEST_LOG = 100
 
 
@@ -86,12 +87,12 @@ def connect(path: str, now: datetime, *, create: bool = True) -> apsw.Connection
         raise translated(error, path) from error
     except OSError as error:
         raise Unavailable(
-            f"the ledger {path} cannot be made: {error.strerror}", hint_after(error, "check the state directory")
+            f"the ledger {path} cannot be created: {error.strerror}", hint_after(error, "check the state directory")
         ) from error
 
 
 def file_at(path: str) -> tuple[int, int] | None:
-    """Return the device and inode of the file at a path; None if there is no file."""
+    """Return the device and inode of the file at a path, or None without a file."""
     try:
         found = os.stat(path)
     except OSError:
@@ -112,8 +113,8 @@ def _connect(path: str, *, create: bool) -> apsw.Connection | None:
     """
     if create:
         _create_private(path)
-    # Read the file's identity before opening. If the file is replaced in between, the connection counts as one to the
-    # old file, and the ledger is opened again.
+    # Read the file's identity before opening. If the file is replaced in between, the connection counts as a connection
+    # to the old file, and the ledger is opened again.
     place = file_at(path)
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
     try:
@@ -140,7 +141,7 @@ def _connect(path: str, *, create: bool) -> apsw.Connection | None:
 
 
 def _wait_a_little(tries: int) -> bool:
-    """Sleep before the next try for a lock. Return False if the time is over.
+    """Sleep before the next try for a lock. Return False if no time is left.
 
     The time limit is ten seconds, or shorter after `be_impatient`. The first sleep is 0.2 ms, because a transaction
     takes about 1 ms. SQLite's own handler would begin with a sleep of 1 or 2 ms.
@@ -218,7 +219,7 @@ def _replace_emptied(path: str) -> None:
     """Replace an emptied ledger by a new ledger that has only the schema.
 
     The emptied file itself is not used again. A process that opened the file earlier has a lock on it, and would block
-    all other processes as long as it lives.
+    all other processes as long as this process runs.
     """
     if _has_remains(path):
         _move_aside(path, "empty")
@@ -301,8 +302,8 @@ def _is_short_of_descriptors() -> bool:
 def is_damage(error: apsw.Error) -> bool:
     """Return whether an error means that the ledger will never be readable again.
 
-    SQLite's I/O error for a log that is too short counts as well. Then the log was deleted or emptied while processes
-    had it open, and the error lasts until the last task has ended.
+    SQLite's I/O error for a log that is too short also counts as damage. It means that the log was deleted or emptied
+    while processes had it open. The error lasts until the last task has ended.
     """
     if isinstance(error, apsw.IOError):
         return getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_SHORT_READ
@@ -311,7 +312,7 @@ def is_damage(error: apsw.Error) -> bool:
 
 def lacks_attempts(connection: apsw.Connection, task: str) -> bool:
     """Return whether a task is recorded without all its attempts."""
-    # The plus makes SQLite read the table: a damaged index may lack the task.
+    # The plus makes SQLite read the table and not an index, because a damaged index may lack the task.
     return bool(connection.execute(f"{_LACKS_ATTEMPTS} AND +id = ?", (task,)).fetchall())
 
 
@@ -349,7 +350,7 @@ def quarantine(path: str, now: datetime, error: apsw.Error) -> OutliveError:
 
 
 def _has_remains(path: str) -> bool:
-    """Return whether the ledger's file or its log, without the index, has content."""
+    """Return whether the ledger's file or its log has content. Ignore the log's index."""
     return any(os.path.exists(path + suffix) and os.path.getsize(path + suffix) for suffix in ("", "-wal"))
 
 

@@ -32,7 +32,10 @@ class QueueOrder:
             self._ledger.db.execute(DRAW_TICKET, (task, attempt))
 
     def obstacles(self, task: str) -> Obstacles | None:
-        """Return why a task's newest attempt cannot start yet; None if it is not queued."""
+        """Return why a task's newest attempt cannot start yet.
+
+        Returns None if the attempt is not queued.
+        """
         found = self._ledger.task(task)
         if found is None or found.state != "queued":
             return None

@@ -1,7 +1,7 @@
 """A read-only view of the ledger, for shell completion.
 
-A completion cannot show a message, for example that it created, upgraded or moved a ledger. So this module changes no
-file, waits at most 100 ms, and raises an error if it cannot read the ledger.
+Shell completion cannot show a message, for example that it created, upgraded or moved a ledger. So this module changes
+no file, waits at most 100 ms, and raises an error if it cannot read the ledger.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PATIENCE_MS = 100
 
 
 class ReadOnlyLedger(SqliteLedger):
-    """The ledger as it is on disk now, opened only for reading."""
+    """The ledger, opened only for reading."""
 
     def __init__(self, path: str) -> None:
         # Check this first, because SQLite would also open a FIFO or a device at this path, and block.

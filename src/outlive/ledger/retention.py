@@ -65,7 +65,7 @@ class Retention:
         self._ledger = ledger
 
     def last_but_one_launch(self, now: datetime) -> datetime:
-        """Return the launch time of the second newest task, or `now` without such a task.
+        """Return the launch time of the second newest task, or `now` if there is none.
 
         The caller compares this time with `now`, to detect a clock that was set forward by mistake.
         """

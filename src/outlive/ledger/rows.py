@@ -54,7 +54,7 @@ def from_text(cell: str | bytes) -> str:
 
 
 def optional(cell: str | bytes | None) -> str | None:
-    """Return the free text of a cell; None if the cell is NULL."""
+    """Return the free text of a cell, or None if the cell is NULL."""
     return None if cell is None else from_text(cell)
 
 
@@ -64,7 +64,7 @@ def micros(moment: datetime | None) -> int | None:
 
 
 def moment(cell: int | None) -> datetime | None:
-    """Return the moment of a cell; None if the cell is NULL."""
+    """Return the moment of a cell, or None if the cell is NULL."""
     return None if cell is None else from_micros(cell)
 
 
@@ -116,7 +116,7 @@ def launch_row(launch: Launch) -> tuple[Cell, ...]:
 def _request_cell(launch: Launch) -> str | None:
     if launch.agent is None:
         return None
-    from outlive.domain.agents.request import request_json  # noqa: PLC0415 - most tasks are commands
+    from outlive.domain.agents.request import request_json  # noqa: PLC0415 - imported here, because only agent tasks need it
 
     return to_json(request_json(launch.agent))
 
@@ -124,33 +124,36 @@ def _request_cell(launch: Launch) -> str | None:
 def _request(cell: str | None) -> AgentRequest | None:
     if cell is None:
         return None
-    from outlive.domain.agents.request import request_from  # noqa: PLC0415 - most tasks are commands
+    from outlive.domain.agents.request import request_from  # noqa: PLC0415 - imported here, because only agent tasks need it
 
     found = from_json(cell)
     return request_from(found) if isinstance(found, dict) else None
 
 
 def agent_cell(result: AgentResult | None) -> str | None:
-    """Return what is known of an agent's attempt as a cell."""
+    """Return the result of an agent task's attempt as a cell."""
     if result is None:
         return None
-    from outlive.domain.agents.result import result_json  # noqa: PLC0415 - most tasks are commands
+    from outlive.domain.agents.result import result_json  # noqa: PLC0415 - imported here, because only agent tasks need it
 
     return to_json(result_json(result))
 
 
 def agent_from(cell: str | None) -> AgentResult | None:
-    """Return what a cell knows of an agent's attempt; None for a command."""
+    """Return the result of an agent task's attempt from a cell, or None for a command."""
     if cell is None:
         return None
-    from outlive.domain.agents.result import result_from  # noqa: PLC0415 - most tasks are commands
+    from outlive.domain.agents.result import result_from  # noqa: PLC0415 - imported here, because only agent tasks need it
 
     found = from_json(cell)
     return result_from(found) if isinstance(found, dict) else None
 
 
 def claims_cell(claims: Iterable[Claim] | None) -> str | None:
-    """Return the claims of an attempt as a cell; None if it has those of its launch."""
+    """Return the claims of an attempt as a cell.
+
+    None means that the attempt has the claims of its launch.
+    """
     return None if claims is None else to_json([[each.name, each.room] for each in claims])
 
 
@@ -283,7 +286,7 @@ def _left_running(cells: list[Any]) -> LeftRunning:
 
 
 def evidence_row(evidence: Evidence) -> tuple[Cell, ...]:
-    """Return evidence as a row in the order of its columns."""
+    """Return evidence as a row in the order of the columns of the evidence table."""
     return (
         evidence.kind,
         evidence.seen_by,

@@ -52,6 +52,6 @@ class SessionEdits:
         ]
 
     def forget(self, before: datetime) -> None:
-        """Delete the edits made before a moment, which are not needed any more."""
+        """Delete the records of edits from before a moment."""
         with self._ledger.write():
             self._ledger.db.execute("DELETE FROM edit WHERE at < ?", (to_micros(before),))

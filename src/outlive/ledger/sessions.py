@@ -136,9 +136,9 @@ class Sessions:
     ) -> tuple[Session, Session | None, str | None]:
         """Record that a session begins, or continues after a boundary.
 
-        `is_over` returns whether a session has ended, and `is_held` whether the process of a lease lives. Returns the
-        session, the session that it continues, and the evidence for this. A boundary that a client reports twice is
-        recorded once.
+        `is_over` returns whether a session has ended, and `is_held` whether the process of a lease still runs. Returns
+        three values: the session, the session that it continues, and the evidence for this continuation. A boundary
+        that a client reports twice is recorded once.
         """
         with self._ledger.write():
             known = self.find(begun.id, begun.project)
@@ -191,7 +191,7 @@ class Sessions:
     def descendants(self, seqs: Collection[int]) -> list[int]:
         """Return the busy sessions that tasks of the given sessions launched.
 
-        This includes sessions that were launched indirectly, by tasks of such sessions.
+        Sessions that were launched by tasks of these sessions are included too, at any depth.
 
         A session is busy if it has a task that has not ended, or an open notice.
         """
@@ -200,7 +200,7 @@ class Sessions:
         return [row[0] for row in found if row[0] not in seqs]
 
     def are_busy(self, seqs: Collection[int]) -> bool:
-        """Return whether one of the sessions has a task that runs, or an open notice."""
+        """Return whether one of the sessions has an unended task or an open notice."""
         inside = ", ".join(str(int(seq)) for seq in seqs)
         is_busy = f"SELECT 1 FROM session WHERE seq IN ({inside}) AND {_IS_BUSY.format('session')} LIMIT 1"
         return bool(seqs and self._ledger.select(is_busy))
@@ -215,7 +215,7 @@ class Sessions:
         return self._sessions(f"{_SESSION} ORDER BY seq DESC LIMIT ?", (limit,))
 
     def run_their_own(self, project: str) -> bool:
-        """Return whether a client in a project was last known to run its own commands."""
+        """Return whether sessions of a project have running background tasks of clients."""
         return bool(self._ledger.select(_FOREIGN, (rows.text(project),)))
 
     def boundary_of(self, seq: int) -> int:
@@ -223,12 +223,18 @@ class Sessions:
         return int(self._ledger.select("SELECT boundary FROM session WHERE seq = ?", (seq,))[0][0])
 
     def gated(self, seq: int) -> str | None:
-        """Return since when the gate has asked a session to wait; None if it does not."""
+        """Return since when the gate has asked a session to wait.
+
+        Returns None if the gate does not ask the session to wait.
+        """
         found = self._ledger.select("SELECT gated FROM session WHERE seq = ?", (seq,))
         return found[0][0] if found else None
 
     def set_gated(self, seq: int, since: str | None) -> None:
-        """Record since when the gate asks a session to wait; None if it no longer does."""
+        """Record since when the gate asks a session to wait.
+
+        None means that the gate no longer asks the session to wait.
+        """
         with self._ledger.write():
             self._ledger.db.execute(
                 "UPDATE session SET gated = ? WHERE seq = ? AND gated IS NOT ?", (since, seq, since)

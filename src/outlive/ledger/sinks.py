@@ -1,4 +1,4 @@
-"""The sinks in the ledger, and the notices to be delivered to each."""
+"""The sinks (receivers that the user configured) and the deliveries to them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Sinks:
         ]
 
     def record(self, deliveries: Sequence[Delivery], outcome: Outcome, error: str | None, now: datetime) -> None:
-        """Record the outcome of deliveries to a sink. `busy` does not count as a try."""
+        """Record the outcome of deliveries to a sink. The outcome `busy` is not a try."""
         counts = 0 if outcome == "busy" else 1
         with self._ledger.write():
             for each in deliveries:

@@ -43,7 +43,7 @@ _NEXT_ATTEMPT = """
     (SELECT 1 FROM attempt WHERE task = ?1 AND number = ?2 - 1 AND settled_at IS NOT NULL)"""
 _START = "UPDATE attempt SET state = 'running', started_at = ? WHERE task = ? AND number = ? AND state = 'queued'"
 _CONDITION = "UPDATE attempt SET condition = ? WHERE task = ? AND number = ? AND settled_at IS NULL"
-# Compare-and-set: only the newest attempt can be ended, and only while it is live.
+# A row changes only if the attempt is the newest attempt of its task and has not ended yet (compare-and-set).
 _SETTLE = """
     UPDATE attempt SET state = ?, exit_code = ?, signal = ?, reason = ?, detail = ?, ended_at = ?, settled_at = ?,
         settled_by = ?, delete_after = ?, left_running = ?, output_bytes = ?, output_dropped = ?,
@@ -82,9 +82,10 @@ _NOTICE_OF_OVERLAP = """
     SELECT ?1, id, ?2, 'overlap', 'pending', ?3, session, origin, (SELECT project FROM session WHERE seq = origin)
     FROM task WHERE id = ?4 AND notify <> 'never' AND EXISTS
     (SELECT 1 FROM attempt WHERE attempt.task = task.id AND number = ?2 AND settled_at IS NULL)"""
-# The ending of an agent names all of its attempts, so it replaces what was not told of them yet.
+# The notice of an agent task's ending names all attempts of the task. So the pending notices of earlier attempts are
+# dismissed.
 _SUPERSEDE = "UPDATE notice SET state = 'dismissed' WHERE task = ? AND kind = 'retrying' AND state = 'pending'"
-# Sinks receive a notice too, but only if the session is to receive the notice.
+# A sink (a receiver that the user configured) gets only notices that are to be delivered (`pending`).
 _DELIVERIES = """
     INSERT INTO delivery (notice, sink, state)
     SELECT ?1, name, 'pending' FROM sink
@@ -108,7 +109,7 @@ _UNDELIVERED = f"""
     WHERE state IN ('pending', 'claimed', 'presented') AND origin > 0 AND created_at < ? ORDER BY seq"""
 
 
-# The statements that every settlement executes, each with the number of its cells.
+# The statements that every settlement executes, each with the number of its parameters.
 _SETTLEMENT = (("BEGIN IMMEDIATE", 0), (_EVIDENCE, 11), (_SETTLE, 16), (_NOTICE, 7), (_DELIVERIES, 4), ("COMMIT", 0))
 
 
@@ -129,7 +130,10 @@ class SqliteLedger(LedgerFile):
         return Task(launch=launch, attempts=(attempt,))
 
     def set_session(self, launch: Launch) -> None:
-        """Make the session of a launch, if any, the session that is notified of the task."""
+        """Record the session that launches a task. This session is notified of the task.
+
+        A launch without a session changes nothing.
+        """
         if launch.session is not None:
             origin = Sessions(self).heard_of(launch.session, launch.session_project or launch.project, self._now)
             Sessions(self).set_parent(origin[0], launch.parent)
@@ -191,7 +195,10 @@ class SqliteLedger(LedgerFile):
                     self.db.execute(_DELIVERIES, (name, task, condition, "running"))
 
     def note_overlap(self, task: str, attempt: int) -> None:
-        """Record that another task writes in the same tree. Notify the session once."""
+        """Notify the session that another task writes in the same directory tree.
+
+        An attempt gets at most one such notice.
+        """
         with self.write():
             name = notice_id(task, attempt, "overlap")
             self.db.execute(_NOTICE_OF_OVERLAP, (name, attempt, to_micros(self._now), task))
@@ -259,7 +266,7 @@ class SqliteLedger(LedgerFile):
         The connection's cache keeps the compiled statements. The other memory of the connection is freed.
         """
         cursor = self.db.cursor()
-        cursor.exec_trace = lambda *_: False  # called when a statement is compiled; False prevents its execution
+        cursor.exec_trace = lambda *_: False  # called when a statement is compiled; False prevents the execution
         for statement, cells in _SETTLEMENT:
             try:
                 cursor.execute(statement, (None,) * cells)
@@ -332,14 +339,14 @@ class SqliteLedger(LedgerFile):
         return self._tasks(_UNSETTLED, ())
 
     def running_of(self, origins: Sequence[int], tasks: Sequence[str] = ()) -> list[Task]:
-        """Return the live tasks of the sessions, and those of `tasks`; oldest first."""
+        """Return the unended tasks of the sessions and of `tasks`, oldest first."""
         inside = ", ".join(str(int(origin)) for origin in origins)
         named = ", ".join("?" * len(tasks))
         query = f"{_TASK} WHERE {_LIVE} AND (origin IN ({inside}) OR id IN ({named})) ORDER BY seq"
         return self._tasks(query, tuple(tasks))
 
     def running_in(self, project: str, origins: Sequence[int]) -> list[tuple[str, int | None]]:
-        """Return the ids and origins of the live tasks of a project or of these sessions."""
+        """Return the ids and origins of the unended tasks of a project or of sessions."""
         inside = ", ".join(str(int(origin)) for origin in origins)
         query = f"SELECT id, origin FROM task WHERE {_LIVE} AND (project = ? OR origin IN ({inside})) ORDER BY seq"
         return [(row[0], row[1]) for row in self.select(query, (rows.text(project),))]
@@ -365,12 +372,12 @@ class SqliteLedger(LedgerFile):
         )
 
     def undelivered(self, before: datetime) -> Sequence[NoticeRow]:
-        """Return the open notices of sessions that are older than a moment, oldest first."""
+        """Return the sessions' open notices from before a moment, oldest first."""
         found = self.select(_UNDELIVERED, (to_micros(before),))
         return [rows.notice_from(row) for row in found]
 
     def check_integrity(self) -> list[str]:
-        """Return the problems that SQLite finds in the file; empty if there are none."""
+        """Return the problems that SQLite finds in the file, or an empty list."""
         return [row[0] for row in self.select("PRAGMA integrity_check", ()) if row[0] != "ok"]
 
     def _tasks(self, query: str, cells: tuple[rows.Cell, ...]) -> list[Task]:
@@ -381,6 +388,7 @@ class SqliteLedger(LedgerFile):
             if len(attempts) >= newest:
                 tasks.append(Task(launch=rows.launch_from(tuple(launch)), attempts=attempts, lineage=lineage))
             else:
-                # Usually the task was deleted after its row was read. If it is still there, the file is damaged.
+                # Usually the task was deleted after its row was read. If the task is still recorded, the file is
+                # damaged.
                 self.check_consistent(row[0])
         return tasks

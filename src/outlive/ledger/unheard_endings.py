@@ -1,6 +1,6 @@
 """The endings of a project that no living session receives.
 
-They are reported to the next session of the project that begins.
+The next session that begins in the project gets a report of these endings.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class UnheardEnding(Value):
     origins: tuple[int, ...]
     """The sessions that no living session continues."""
     kept: tuple[str, ...] = ()
-    """Tasks of the sessions in `origins` whose endings another living session receives. They are left out."""
+    """Tasks of the sessions in `origins` whose endings another living session receives. These tasks are left out."""
     claimers: tuple[str, ...] = ()
-    """Leases whose processes live. Notices that are claimed in their names are being delivered now."""
+    """Leases whose processes still run. Notices that are claimed in their names are being delivered now."""
     others: tuple[int, ...] = ()
     """Living sessions to which some of the endings were presented."""
     only: tuple[int, ...] | None = None
@@ -70,7 +70,7 @@ class UnheardEndings:
         return [row[0] for row in self._ledger.select(query)]
 
     def count(self, unheard: UnheardEnding) -> tuple[int, int]:
-        """Return the number of selected endings, and how many of them are without success."""
+        """Return the number of selected endings, and of those without success."""
         where, cells = _where(unheard)
         query = f"SELECT count(*), coalesce(sum(attempt.state <> 'succeeded'), 0) {_ENDINGS} AND {where}"
         ended, failed = self._ledger.select(query, cells)[0]
@@ -79,7 +79,7 @@ class UnheardEndings:
     def first(self, unheard: UnheardEnding, limit: int) -> list[str]:
         """Return at most `limit` tasks of the selected endings.
 
-        Tasks without success come first. Then newer tasks come before older tasks.
+        Tasks that did not succeed come first. Within both groups, newer tasks come before older tasks.
         """
         where, cells = _where(unheard)
         order = "ORDER BY attempt.state = 'succeeded', notice.seq DESC LIMIT ?"

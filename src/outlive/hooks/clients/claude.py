@@ -35,7 +35,7 @@ EDITORS = {"Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path", 
 # The tools that only read files.
 READERS = ("Read", "Grep", "Glob")
 _STARTED, _WRITTEN_TO = "Command running in background with ID: ", "Output is being written to: "
-# The beginning of the result of a call that was refused.
+# The beginning of the result of a tool call that was refused.
 _REFUSED = "<tool_use_error>"
 _MOST_BLOCKS = 8
 
@@ -102,13 +102,14 @@ def _was_refused(response: object) -> bool:
 def _foreign(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
     """Return the client's own background commands.
 
-    At a stop these are all that run. After a batch, they are only the commands that the batch started.
+    At a stop, these are all running commands. After a batch of tool calls, these are only the commands that the batch
+    started.
     """
     listed = payload.get("background_tasks") if name == "Stop" else None
     calls = _calls(payload) if name == "PostToolBatch" else []
     if not calls and not listed:
         return ()
-    from outlive.domain.sessions.client_task import ClientReport  # noqa: PLC0415 - most hooks report no shells
+    from outlive.domain.sessions.client_task import ClientReport  # noqa: PLC0415 - imported here, because few events report background commands
 
     found = [
         ClientReport(id=str(each["id"]), command=str(each.get("command") or each.get("description") or "?"))
@@ -155,12 +156,12 @@ def _mode(process: int | None, environ: Mapping[str, str]) -> Literal["conversat
     """
     words = []
     if process is not None:
-        from outlive.linux.processes import words_of  # noqa: PLC0415 - only a stop asks for the mode
+        from outlive.linux.processes import words_of  # noqa: PLC0415 - imported here, because only a stop needs the mode
 
         words = words_of(process)
-        # No word contains a zero byte, so this finds the two words only side by side.
+        # No word contains a zero byte, so this search finds the two words only if one directly follows the other.
         if "--input-format=stream-json" in words or "\0--input-format\0stream-json\0" in "\0".join(words):
-            from outlive.hooks.client_process import reads_file  # noqa: PLC0415 - few clients get their prompts so
+            from outlive.hooks.client_process import reads_file  # noqa: PLC0415 - imported here, because few clients get their prompts as stream-json
 
             return "headless" if reads_file(process) else "conversation"
         if "-p" in words or "--print" in words:
@@ -170,7 +171,7 @@ def _mode(process: int | None, environ: Mapping[str, str]) -> Literal["conversat
         return "conversation"
     if entry != "sdk-cli" or process is None or not words:
         return "unknown"
-    from outlive.hooks.client_process import lacks_terminal  # noqa: PLC0415 - most command lines show the mode
+    from outlive.hooks.client_process import lacks_terminal  # noqa: PLC0415 - imported here, because the command line usually shows the mode
 
     return "headless" if lacks_terminal(process) else "conversation"
 

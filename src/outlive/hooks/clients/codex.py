@@ -60,7 +60,7 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
 def command_of(words: Sequence[str]) -> str:
     """Return the first word that is not an option or the value of an option.
 
-    A search for `exec` anywhere would be wrong, because a profile or a prompt may have this name.
+    A search for `exec` among all words would be wrong, because a profile or a prompt may be called `exec`.
     """
     is_value, are_values = False, False
     for word in words:

@@ -1,4 +1,6 @@
-"""Cursor: its payloads and answers, by its documentation and never tried.
+"""Cursor: its payloads and answers.
+
+This module follows the documentation of Cursor, and was never tried with Cursor.
 
 The event `beforeSubmitPrompt` is not used, because the answer to it does not reach the model.
 """
@@ -29,7 +31,8 @@ KINDS: dict[str, Kind] = {
     "subagentStart": "results",
     "stop": "stop",
 }
-# The number of follow-up messages in a row that Cursor accepts. It is Cursor's default, and `install` configures it.
+# The number of follow-up messages in a row that Cursor accepts. The value is Cursor's default, and `install` configures
+# the same value.
 MOST_BLOCKS = 5
 _EDITORS = ("Write", "Edit", "MultiEdit", "Delete")
 
@@ -68,7 +71,10 @@ def _sub_agents(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ..
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:
-    """Return the answer for Cursor. It never permits a tool call: only the person may."""
+    """Return the answer for Cursor.
+
+    The answer never permits a tool call, because only the person may permit it.
+    """
     if name == "stop":
         message = answer.block or answer.context
         return {"followup_message": cut(message)} if message else {}

@@ -68,7 +68,7 @@ def _is_one_turn(process: int) -> bool:
 
 
 def gives_prompt(word: str) -> bool:
-    """Return whether a word is `--prompt`, or `-p` behind switches such as `-yp`."""
+    """Return whether a word is `--prompt`, or `-p` alone or with switches (`-yp`)."""
     name = word.partition("=")[0]
     return name == "--prompt" or (name[:1] == "-" and name[-1:] == "p" and _SWITCHES.issuperset(name[1:-1]))
 

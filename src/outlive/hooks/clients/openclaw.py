@@ -58,7 +58,7 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
 
 
 def _edits(tool: str, payload: Mapping[str, Any], tool_input: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the files that a tool call changes; empty if the tool is not an editor."""
+    """Return the files that a tool call changes, or an empty tuple."""
     if tool not in _EDITORS:
         return ()
     path = text(tool_input, "path") or text(tool_input, "file_path")
@@ -66,7 +66,7 @@ def _edits(tool: str, payload: Mapping[str, Any], tool_input: Mapping[str, Any])
 
 
 def _children(payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
-    """Return the running sub-agents. The id of each is the key of its session."""
+    """Return the running sub-agents. A sub-agent's id is the key of its session."""
     given = payload.get("children")
     pairs = [each for each in given if isinstance(each, list) and len(each) == 2] if isinstance(given, list) else []
     return tuple(ClientReport(id=str(key), command=str(label)) for key, label in pairs)

@@ -1,4 +1,4 @@
-"""OpenCode: the payloads of Outlive's plugin, and the answers that it reads.
+"""OpenCode: the payloads of Outlive's plugin, and the answers to the plugin.
 
 The names of the events are those of OpenCode's plugin API, except for `Wake`.
 """
@@ -63,7 +63,7 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
 
 
 def _edits(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the files that a tool of OpenCode changes; empty if it changes none."""
+    """Return the files that a tool of OpenCode changes, or an empty tuple."""
     if tool in _PATCHES:
         return files_of(tool_input.get("patchText"))
     path = tool_input.get("filePath") if tool in _EDITORS else None
@@ -71,7 +71,7 @@ def _edits(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _children(told: object) -> tuple[ClientReport, ...]:
-    """Return the child sessions at work, and whether the client sees each."""
+    """Return the running child sessions, and for each whether the client can find it."""
     found = [each for each in told if isinstance(each, dict) and each.get("id")] if isinstance(told, list) else []
     return tuple(
         ClientReport(

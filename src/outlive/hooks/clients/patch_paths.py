@@ -6,6 +6,9 @@ _HEADS = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move 
 
 
 def files_of(patch: object) -> tuple[str, ...]:
-    """Return the paths that a patch names; empty if the patch is not a text."""
+    """Return the paths that a patch names.
+
+    The result is empty if the patch is not a text.
+    """
     lines = patch.splitlines() if isinstance(patch, str) else []
     return tuple(line.partition(": ")[2].strip() for line in lines if line.startswith(_HEADS))

@@ -11,18 +11,21 @@ if TYPE_CHECKING:
 
 
 def text(payload: Mapping[str, Any], name: str) -> str | None:
-    """Return the text in a field; None if the field is missing, empty or not a text."""
+    """Return the text in a field, or None if it is missing, empty or not a text."""
     found = payload.get(name)
     return found if isinstance(found, str) and found else None
 
 
 def path(payload: Mapping[str, Any], name: str) -> str | None:
-    """Return the path in a field; None if the system would not accept the path."""
+    """Return the path in a field, or None if the system would not accept the path."""
     found = text(payload, name)
     return found if found is not None and "\0" not in found and is_encodable(found) else None
 
 
 def texts(payload: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return the texts in a list, without empty texts; empty if the field is no list."""
+    """Return the texts in a list, without empty texts.
+
+    The result is empty if the field is not a list.
+    """
     found = payload.get(name)
     return tuple(each for each in found if isinstance(each, str) and each) if isinstance(found, list) else ()

@@ -1,6 +1,6 @@
 """The event before a compaction: tasks whose keeper has died are settled.
 
-So the hand-off after the compaction is fast.
+As a result, the hand-off after the compaction is fast.
 """
 
 from __future__ import annotations

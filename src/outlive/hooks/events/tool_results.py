@@ -1,7 +1,7 @@
 """The event between two model requests: notices are confirmed and presented.
 
-If a client process has exited, the ends of its background commands are also reported here. The loss
-of a child session that the client does not see any more is reported too.
+If a client process has exited, the ends of its background commands are also reported here. The loss of a child session
+that the client cannot find any more is reported too.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def deliver(home: Home, event: Event, project: str, put: Put) -> None:
 
 
 def _put_with_lost(home: Home, texts: list[str], lost: list[ClientTask], put: Put) -> None:
-    """Answer with texts and with what is lost.
+    """Answer with texts and with a report of lost client tasks.
 
-    A client may call two hooks at once, for two tools. So the answer is given while no other process can write, and
-    names only what no other hook has reported.
+    A client may call two hooks at once, for two tools. So the answer is given while no other process can write to the
+    ledger, and names only the lost tasks that no other hook has reported.
     """
-    from outlive.service.notices.compose import lost_text_of  # noqa: PLC0415 - few clients run tasks of their own
+    from outlive.service.notices.compose import lost_text_of  # noqa: PLC0415 - imported here, because few clients run tasks of their own
     from outlive.service.sessions.note_client_tasks import tell_lost, untold_among  # noqa: PLC0415
 
     with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():

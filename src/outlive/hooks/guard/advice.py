@@ -1,7 +1,7 @@
 """Advice before a tool call whose command may lose a session's background work.
 
-Each kind of advice is given once per session. With `--guard rewrite`, the hook replaces the command. But it replaces no
-command of a client that has permission rules, because the client would apply the rules to our command and not to the
+Each kind of advice is given once per session. With `--guard rewrite`, the hook replaces the command. If the client has
+permission rules, the hook replaces no command, because the client would apply the rules to our command and not to the
 model's command.
 """
 
@@ -103,7 +103,7 @@ def _seconds(words: tuple[str, ...]) -> float:
         try:
             total += float(number) * unit
         except ValueError:
-            total += SHORTEST_POLL_S  # the duration is in a variable, so the shortest duration that matters is assumed
+            total += SHORTEST_POLL_S  # the duration is in a variable: assume the shortest duration that gets advice
     return total
 
 
@@ -135,12 +135,12 @@ def rewritten(event: Event, found: list[str]) -> dict[str, object] | None:
 def _without_detaching(command: str, *, is_background: bool) -> str | None:
     """Return a command without `&`, `nohup` or `setsid`.
 
-    Returns None if the result might not do the same.
+    Returns None if the new command might behave differently.
     """
     text, parts = command.strip(), pieces(command)
     if parts and parts[-1].is_background and text.endswith("&"):
         if any(part.ended_by not in _JOINTS for part in parts[:-1]):
-            return None  # the shell waits for the commands before the last `;`, which would change
+            return None  # the shell waits for the commands before the last `;`, but would not wait for a task
         text = text[:-1].rstrip()
     elif not is_background:
         return None
@@ -189,7 +189,7 @@ def _with_session(event: Event) -> dict[str, object] | None:
 
 
 def _not_said_before(event: Event, found: list[str]) -> list[str]:
-    """Return the kinds that this agent has not been given yet. Record them as given."""
+    """Return the kinds of advice that are new to this agent. Record them as given."""
     if not found:
         return []
     home = Home(locate(os.environ))

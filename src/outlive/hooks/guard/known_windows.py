@@ -1,7 +1,7 @@
 """A fast check whether a path may be in an open window, without the ledger.
 
 An open window is a set of files that a task has changed and not restored. The index names the paths that ended tasks
-left changed. The journals name the paths that running tasks changed.
+left changed. Each attempt of a running task has a journal, which names the paths that the attempt changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.hooks.state.left_paths import LeftPathsIndex
 
-# The number of bytes of journals that are searched. If the journals are longer, every path counts as possibly changed.
+# The number of bytes of the journals that are searched. If the journals are longer, every path counts as possibly
+# changed.
 _MOST_SEARCHED = 8 << 20
 # Characters that may stand before a path within a word (`--file=a`, `host:a`, `f=@a`), and characters that a shell
 # expands.
@@ -35,7 +36,7 @@ _PLAIN_SIGNS = frozenset(" ./,:%+|-_")
 
 
 class KnownWindows:
-    """The index and the journals, which show that some paths are in no open window."""
+    """The index and the journals, which exclude paths that are in no open window."""
 
     def __init__(self, known: LeftPathsIndex, home: Home, own_task: str | None) -> None:
         """Read the journals of running tasks, except of `own_task`, the caller's task."""
@@ -74,7 +75,10 @@ class KnownWindows:
 
 
 def named_in(command: str, directory: str) -> Iterator[str]:
-    """Yield the paths that a command may name, each up to a part that a shell expands."""
+    """Yield the paths that a command may name.
+
+    A path with a part that a shell expands is cut before this part.
+    """
     from outlive.observe.shell.split_text import pieces_within  # noqa: PLC0415 - imported here, because the event of an edit has no command
 
     for piece in pieces_within(command):
@@ -106,7 +110,7 @@ def names_all_it_reads(command: str) -> bool:
 
 
 def _read(path: str, most: int) -> bytes | None:
-    """Return the content of a journal; None if it has more than `most` bytes."""
+    """Return the content of a journal, or None if it has more than `most` bytes."""
     try:
         with open(path, "rb") as file:
             text = file.read(most + 1)

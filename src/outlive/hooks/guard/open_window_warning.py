@@ -2,7 +2,7 @@
 
 A file is in an open window if a task has changed the file and not restored it. The changes by commands in a client's
 own background are not observed, so only the texts of these commands are used. Usually there is no open window. An index
-shows this, so that the ledger need not be opened.
+shows whether there are open windows, so that the hook need not open the ledger.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from outlive.service.effects.open_windows import OpenWindows
 
 _MOST = 3
-# The deadline of the hook when a warning is likely. Only a busy machine needs this time. Clients wait for five seconds.
+# The deadline of the hook when a warning is likely. Only on a busy machine does the hook need this time. Clients wait
+# five seconds for the hook.
 _ANSWERING_S = 3.0
 
 
 def held(home: Home, event: Event, patience_s: float) -> str:
-    """Return the warning for the model about an event; empty if none is needed."""
+    """Return the warning for the model about an event, or an empty text."""
     stamp = stamp_of(home)
     if not has_ledger(home):
         return ""
@@ -53,7 +54,8 @@ def held(home: Home, event: Event, patience_s: float) -> str:
         if stamp and known is None and not takes_foreign:
             _index(home, ledger, stamp, windows)
             known = read_left_paths(home, stamp)
-            # Other tasks write to the ledger all the time, so a new index is made often. It saves the analysis below.
+            # Other tasks write to the ledger all the time, so a new index is made often. With the index, the analysis
+            # below is often not needed.
             if known is not None and not _may_concern(known, home, event):
                 return ""
         if not takes_foreign and not windows.recorded and not any(_may_matter(home, task) for task in windows.replayed):
@@ -80,8 +82,8 @@ def _paths(event: Event) -> list[str]:
 def _may_concern(known: LeftPathsIndex, home: Home, event: Event) -> bool:
     """Return whether the event may use a changed file that was not reported yet.
 
-    The changes by ended tasks stay the same. So a command that uses the whole tree gets the warning about them only
-    once.
+    The changes by ended tasks stay the same. So a command that uses the whole directory tree gets the warning about
+    them only once.
     """
     if known.is_empty and not known.running:
         return False
@@ -139,13 +141,13 @@ def _index(home: Home, ledger: SqliteLedger, stamp: str, windows: OpenWindows) -
 
 
 def _may_take_away(task: Task) -> bool:
-    from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - usually no task runs
+    from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - imported here, because usually no task runs
 
     return may_take_away(" ".join(task.launch.argv))
 
 
 def _may_matter(home: Home, task: Task) -> bool:
-    """Return whether a task may have changed files, or may change files of others."""
+    """Return whether a task may have changed files, or may soon change others' files."""
     if task.current.settled_at is None and _may_take_away(task):
         return True
     from outlive.bundle.attempt import AttemptFiles  # noqa: PLC0415 - imported here, because usually no task runs
@@ -157,7 +159,7 @@ def _may_matter(home: Home, task: Task) -> bool:
 
 def _takes_foreign(ledger: SqliteLedger) -> bool:
     """Return whether a client's own background command may change files of others."""
-    from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - usually the index is enough
+    from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - imported here, because usually the index is enough
     from outlive.ledger.client_tasks import ClientTasks  # noqa: PLC0415
 
     return any(map(may_take_away, ClientTasks(ledger).commands()))
@@ -165,7 +167,7 @@ def _takes_foreign(ledger: SqliteLedger) -> bool:
 
 def _with_foreign(ledger: SqliteLedger, answer: Answer, event: Event) -> Answer:
     """Add clients' own commands to the answer, if they may change files of the event."""
-    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because it is rarely needed
+    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because clients rarely run commands that change other files
     from outlive.service.effects.guard import with_foreign_command, with_foreign_paths  # noqa: PLC0415
 
     if event.command is not None:
@@ -204,12 +206,15 @@ def _words(answer: Answer, directory: str) -> str:
     lines = answer_lines(answer, utc_now(), project_of(directory))
     more = f" and {len(lines) - _MOST} more tasks" if len(lines) > _MOST else ""
     advice = (
-        "The files are not as they were, and the task may restore them: wait for it (`outlive wait ID`) or ask first."
+        "The task has changed the files and may restore them. Wait for the task (`outlive wait ID`), or ask the user"
+        " first."
     )
     if not answer.holders and answer.unknown and all(each.client is not None for each in answer.unknown):
-        advice = "The files may not be as they were: ask first, or wait until its client says that it has ended."
+        advice = "The files may have changed. Ask the user first, or wait until the client reports the command's end."
     elif not answer.holders:
-        advice = "The files may not be as they were: wait for the task (`outlive wait ID`) or ask first."
+        advice = "The files may have changed. Wait for the task (`outlive wait ID`), or ask the user first."
     elif not answer.unknown and all(each.window.is_left for each in answer.holders):
-        advice = "The task will not restore the files: see what it did (`outlive effects ID`) before you use them."
+        advice = (
+            "The task will not restore the files. Check its changes (`outlive effects ID`) before you use the files."
+        )
     return f"{'; '.join(lines[:_MOST])}{more}. {advice}"

@@ -1,7 +1,7 @@
-"""Checks of the ledger for events that do not open it themselves.
+"""Checks of the ledger for events that do not open the ledger themselves.
 
-These are the end of a session and a compaction, where a detached process does the work and cannot report an error to
-the client. Events of a sub-agent do not open the ledger either, because a sub-agent gets no notices.
+At the end of a session and before a compaction, a detached process does the work and cannot report an error to the
+client. Events of a sub-agent do not open the ledger either, because a sub-agent gets no notices.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def has_ledger(home: Home) -> bool:
     try:
         os.lstat(home.ledger)
     except FileNotFoundError:
-        from outlive.ledger.completeness import had_ledger  # noqa: PLC0415 - usually there is a ledger
+        from outlive.ledger.completeness import had_ledger  # noqa: PLC0415 - imported here, because usually the ledger exists
 
         return had_ledger(home.ledger)
     except OSError:
@@ -62,7 +62,7 @@ def check_room(home: Home) -> None:
         disk = os.statvfs(home.path)
     except OSError:
         return
-    # ramfs reports 0 blocks, which does not mean that it is full.
+    # The file system ramfs reports 0 blocks even if it is not full.
     if disk.f_blocks and disk.f_bavail * disk.f_frsize < _LEAST_ROOM:
         raise DiskFull(f"the disk under {home.path} is full", "free some space; nothing that was recorded is lost")
 

@@ -1,8 +1,8 @@
-"""An index of the paths that ended tasks left changed. Hooks read it first.
+"""An index of the paths that ended tasks left changed.
 
-The index contains the ledger's stamp, and is valid only as long as the ledger has this stamp. Paths are stored as
-hashes. If two paths have the same hash, a hook may read the ledger in vain, but misses no change. Hooks find the
-changes of running tasks in the journals.
+Hooks read the index before the ledger. The index contains the ledger's stamp, and is valid only as long as the ledger
+has this stamp. Paths are stored as hashes. If two paths have the same hash, a hook may read the ledger in vain, but
+misses no change. Hooks find the changes of running tasks in the journals of these tasks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class LeftPathsIndex:
     """The content of the index file."""
 
     def __init__(self, hashes: memoryview, count: int, running: tuple[Running, ...]) -> None:
-        """Take the hashes of `count` changed paths, then of the directories above."""
+        """Create the index.
+
+        The first `count` hashes are those of the changed paths. The others are those of the directories above them.
+        """
         self._hashes, self._left, self._around = hashes, hashes[:count], hashes[count:]
         self.running = running
 
@@ -44,7 +47,7 @@ class LeftPathsIndex:
 
         Other changes of the ledger do not change this checksum.
         """
-        from binascii import crc32  # noqa: PLC0415 - usually no ended task left changed paths
+        from binascii import crc32  # noqa: PLC0415 - imported here, because usually no ended task has left paths changed
 
         return str(crc32(self._hashes))
 
@@ -55,7 +58,7 @@ class LeftPathsIndex:
 
     def may_concern(self, paths: Iterable[str]) -> bool:
         """Return whether one of the paths may be, contain or lie in a changed path."""
-        from binascii import crc32  # noqa: PLC0415 - usually no ended task left changed paths
+        from binascii import crc32  # noqa: PLC0415 - imported here, because usually no ended task has left paths changed
 
         for path in paths:
             names = os.fsencode(path).rstrip(b"/").split(b"/")
@@ -67,7 +70,7 @@ class LeftPathsIndex:
 
 
 def read_left_paths(home: Home, stamp: str) -> LeftPathsIndex | None:
-    """Return the index for the ledger with this stamp; None if there is no such index."""
+    """Return the index for the ledger with this stamp, or None."""
     if not stamp:
         return None
     try:
@@ -90,8 +93,8 @@ def read_left_paths(home: Home, stamp: str) -> LeftPathsIndex | None:
 
 
 def write_left_paths(home: Home, stamp: str, paths: Iterable[bytes], running: Iterable[Running]) -> None:
-    """Write the index; `stamp` is the ledger's stamp before its paths were read."""
-    from array import array  # noqa: PLC0415 - usually the index exists
+    """Write the index. `stamp` is the ledger's stamp from before its paths were read."""
+    from array import array  # noqa: PLC0415 - imported here, because usually the index exists already
     from binascii import crc32  # noqa: PLC0415
 
     from outlive.bundle.atomic_file import write_whole  # noqa: PLC0415

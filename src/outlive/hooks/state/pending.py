@@ -29,7 +29,7 @@ def find_pending(home: Home, event: Event, project: str, stamp: str) -> Seen:
     - `running`: there are no such notices now, but tasks run, or presented notices wait for their confirmation.
     - `unbegun`: the session's beginning was not recorded, because the ledger was locked or Outlive was not yet
       installed.
-    - `nothing`: no step. If only a commit can change this, later hooks need not open the ledger until there is one.
+    - `nothing`: no step. If only a commit can change this, later hooks need not open the ledger until the next commit.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, event.session, project)
@@ -42,7 +42,7 @@ def find_pending(home: Home, event: Event, project: str, stamp: str) -> Seen:
     if event.kind != "stop" and any(one.state == "lost" for one in abandoned):
         return "owed"
     if not found and not running:
-        # When another session dies, this session may become the recipient of its notices. When a command that a client
+        # When another session ends, this session may become the recipient of its notices. When a command that a client
         # left running ends, this session must be notified. Neither event changes the ledger's stamp, so the stamp is
         # not remembered, and the next hook checks again.
         if owed is None or not (owed.may_grow or abandoned):
@@ -62,7 +62,7 @@ def find_pending(home: Home, event: Event, project: str, stamp: str) -> Seen:
 def _open_states(notices: Notices, owed: OwedBy) -> set[str]:
     """Return the states of the open notices that a session is owed or was presented.
 
-    Endings of earlier sessions are presented in its hand-off, and it is not owed them.
+    The hand-off presents endings of earlier sessions to the session, although these endings are not owed to it.
     """
     found = notices.open_states(owed.origins, owed.tasks)
     return found | {notice.state for notice in notices.presented_to(owed.session.seq, 1)}

@@ -1,6 +1,6 @@
 """Small files in which hooks store values of a session until it ends.
 
-If the files are lost, no notice is lost, but some advice or the block of a stop may come a second time.
+If the files are lost, no notice is lost. But a hook may give the same advice or block the same stop a second time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _KINDS = (
 
 
 def word(home: Home, session: str, kind: str) -> str:
-    """Return the stored text of a kind; empty if none is stored."""
+    """Return the stored text of a kind, or an empty text."""
     try:
         return read_small(_path(home, session, kind)).decode("ascii", "replace")
     except OSError:
@@ -73,15 +73,15 @@ def listen(home: Home, session: str, kind: str) -> int | None:
 def replace(home: Home, session: str, kind: str) -> int | None:
     """Take over a role from another process, and return a descriptor.
 
-    The descriptor becomes readable when another process takes over the role from this process. Returns None in the same
-    case as `listen`.
+    The descriptor becomes readable when another process takes over the role from this process. Returns None if the user
+    has too few inotify instances.
     """
     set_word(home, session, kind, str(os.getpid()))
     return watch_modifications(_path(home, session, kind))
 
 
 def count(home: Home, session: str, kind: str) -> int:
-    """Return the stored number of a kind; 0 if none is stored."""
+    """Return the stored number of a kind, or 0 if no number is stored."""
     found = word(home, session, kind)
     return int(found) if found.isdigit() else 0
 
@@ -137,8 +137,8 @@ def _wait_for_turn(fd: int, departures: int) -> bool:
     from select import POLLIN, poll  # noqa: PLC0415 - imported here, because only a process that no client waits for needs it
     from threading import Thread  # noqa: PLC0415
 
-    # poll() cannot wait for a lock. So a thread waits for the lock, and then closes a pipe. The thread ends with the
-    # process.
+    # poll() cannot wait for a lock. So a thread waits for the lock, and then closes a pipe. The thread ends when the
+    # process exits.
     turn, ready = os.pipe()
 
     def take() -> None:

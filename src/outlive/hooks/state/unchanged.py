@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.home import Home
 
-# Two commits within one tick of the file system's clock could leave the same stamp. So there is no stamp if a file has
+# Two commits within one tick of the file system's clock could leave the same stamp. So the stamp is empty if a file has
 # changed within this time.
 _SETTLED_NS = 100_000_000
 

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.hooks.event import Event, Put
 
-_WORDS = "] A background task of this session has ended: an automated event. What is known of it stands beside this."
+_WORDS = "] This message is automated: a background task of this session has ended. Its notice comes with this message."
 _PATIENCE_S = 5.0
 
 
 def message(mark: str) -> str:
-    """Return the message that wakes an idle session; `mark` is its nonce."""
+    """Return the message that wakes an idle session. `mark` is its nonce."""
     return POKE + mark + _WORDS
 
 
 def poke(home: Home, session: str, environ: Mapping[str, str]) -> bool:
-    """Send a session a wake message. Return whether the hook of its prompt was called."""
+    """Send a wake message. Return whether the client called the hook of its prompt."""
     from outlive.hooks.wake.wait_for_change import wait_until  # noqa: PLC0415 - imported here, because only a process that no client waits for needs it
     from outlive.service.notices.compose import new_mark  # noqa: PLC0415
 

@@ -28,7 +28,7 @@ def _watch(home: Home, event: Event, project: str) -> None:
 def _queue(event: Event) -> None:
     """Send a message to the session with `codex queue`.
 
-    The session's own executable is used.
+    The executable of the session's own client process is used.
 
     The message contains no notice. If Codex is killed, it handles the message later, when the notices may have been
     presented already.

@@ -72,7 +72,7 @@ def sleep_and_tell(home: Home, event: Event, project: str, put: Put) -> bool:
 
 
 def _present(home: Home, claimed: Claim, more: str, put: Put) -> None:
-    assert claimed.owed is not None  # noqa: S101 - a claim with notices has a session
+    assert claimed.owed is not None  # noqa: S101 - a claim with notices always has a session
     text = text_of(home, claimed.tellings, claimed.owed.session)
     put(Answer(context=f"{text}\n\n{more}" if more else text))
     claimed.presented()
@@ -90,7 +90,7 @@ def _remember_unawaited(home: Home, event: Event, wait: Gathering) -> None:
 
 
 def _server_text(wait: Gathering) -> str:
-    """Return the text about tasks that are servers; empty if there are none."""
+    """Return the text about tasks that are servers, or an empty text."""
     if not wait.servers:
         return ""
     commands = {task.id: one_line(task.launch.command, 60) for task in wait.launched}
@@ -104,17 +104,18 @@ def _server_text(wait: Gathering) -> str:
         _SERVER_HEAD,
         (
             *lines,
-            f"it continues after this session; to end it: outlive cancel {ids}",
-            f"if it is no server, and you need its result: outlive wait {ids}",
+            f"a server continues after this session; to end the server: outlive cancel {ids}",
+            f"if a task is not a server and you need its result: outlive wait {ids}",
             "no session waits for a server that is launched with `outlive run --notify failure`",
         ),
     )
 
 
 def _ceiling_s(environ: Mapping[str, str]) -> float:
-    """Return the seconds that a headless session waits at most; 0 if it does not wait.
+    """Return how many seconds a headless session waits at most.
 
-    If the setting is wrong, the default holds. Without an answer, the model would never read the endings.
+    0 means that it does not wait. If the setting is wrong, the default applies and no error is raised. After an error,
+    the hook would give no answer, and the model would never read the endings.
     """
     text = environ.get(CEILING, "").strip()
     if text in {"", "0"}:

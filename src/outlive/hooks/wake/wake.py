@@ -2,8 +2,8 @@
 
 If the hook exits with code 2, the client starts a turn with the hook's text as the reason. Each notice is claimed in
 the inbox before it is presented here, so that no other watcher or hook presents it too. The watcher ends when the
-client's process or the session ends, and when the client's stdin is closed at its other end. Without the last rule,
-Claude Code would wait half a minute for this hook before it exits.
+client's process or the session ends. The watcher also ends when the other end of the client's stdin is closed, because
+otherwise Claude Code would wait half a minute for this hook before it exits.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _LONGEST_BEGINNING_S = 5.0
 
 
 def wake(home: Home, event: Event, project: str, put: Put) -> None:
-    """Wake the session when one of its tasks ends. Return if it needs no watcher."""
+    """Wake the session when one of its tasks ends. Return if no watcher is needed."""
     stop_hurrying()
     if event.woken_by == "hook":
         _wake_by_message(home, event, project, put)
     # A nudge only asks the client for a turn, and the hooks of this turn claim the notices. This hook presents no
-    # notices: if the nudge led to no turn, they would count as presented.
+    # notices, because the notices would count as presented even if the nudge led to no turn.
     if event.woken_by == "nudge":
-        when_owed(home, event, project, lambda: put(Answer(wake="something has ended")))
+        when_owed(home, event, project, lambda: put(Answer(wake="a background task has ended")))
 
 
 def when_owed(home: Home, event: Event, project: str, nudge: Callable[[], None]) -> None:
@@ -86,7 +86,7 @@ def _claims(home: Home, event: Event, project: str) -> Iterator[Claim]:
     if event.source != "startup":
         _wait_until_begun(home, event, project)
     # After a watcher gives up its role, it checks for running tasks again. A task may have been launched in between.
-    # The turn of this launch started a new watcher, but that watcher has exited if the role was still taken.
+    # The turn of this launch started a new watcher, but that watcher has exited if the role was not free yet.
     while not has_departed(departures) and _is_waited_for(home, event, project):
         carry_in_own_process(home.path)  # the installation may be replaced during a long sleep
         watch = session_files.watch(home, event.session, event.process, departures)
@@ -96,7 +96,7 @@ def _claims(home: Home, event: Event, project: str) -> Iterator[Claim]:
             yield from follow_inbox(
                 home, event.session, project, launch_adopter, departures=departures, while_owed=True
             )
-        finally:  # a claim starts a turn, which may end and need a new watcher before this process exits
+        finally:  # after a claim, a turn begins, which may end and need a new watcher before this process exits
             os.close(watch)
 
 
@@ -123,6 +123,7 @@ def _is_waited_for(home: Home, event: Event, project: str) -> bool:
         owed = owed_to(ledger, event.session, project)
         if owed is None or owed.session.ended_at is not None:
             return False
-        # Claimed notices count too, because this watcher presents them if the process that claimed them dies.
+        # Claimed notices count too, because this watcher presents them if the process that claimed them exits without
+        # presenting them.
         untold = Notices(ledger).open_states(owed.origins, owed.tasks, "wake")
         return bool(untold) or owed.may_inherit or bool(awaited_by(ledger, owed))

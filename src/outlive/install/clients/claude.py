@@ -34,7 +34,7 @@ def groups(guard: str) -> dict[str, list[dict[str, object]]]:
         "UserPromptSubmit": [{"hooks": [_hook("UserPromptSubmit", timeout=5)]}],
         "PostToolBatch": [{"hooks": [_hook("PostToolBatch", timeout=5)]}],
         "PreCompact": [{"hooks": [_hook("PreCompact", timeout=5)]}],
-        # In a headless session this hook sleeps until no task runs. In all others it answers at once.
+        # In a headless session, this hook sleeps until no task runs. In other sessions, this hook answers at once.
         "Stop": [{"hooks": [waking, _hook("Stop", timeout=_DAY_S)]}],
     }
     if guard != "off":
@@ -69,7 +69,7 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
 def with_server(
     text: str, words: Sequence[str] | None, under: tuple[str, ...] = ("mcpServers",), **more: object
 ) -> str:
-    """Add our MCP server to a text, if it is installed and its name is free."""
+    """Add our MCP server to a text, if the server is installed and its name is free."""
     path = (*under, "outlive")
     if words is None or (text.strip() and jsonc.find(jsonc.parse(text), path) is not None):
         return text
@@ -77,7 +77,7 @@ def with_server(
 
 
 def why_no_server(text: str, path: str, words: Sequence[str] | None, under: tuple[str, ...] = ("mcpServers",)) -> str:
-    """Return the message about a foreign server with our name. Empty if there is none."""
+    """Return the message about a foreign server with our name, or an empty text."""
     if words is None or not text.strip() or jsonc.find(jsonc.parse(text), (*under, "outlive")) is None:
         return ""
     return f"{path} has another MCP server named outlive, which is kept; Outlive's server is not added"
@@ -116,7 +116,7 @@ def strip_groups(text: str, client: str = NAME) -> str:
     hooks = jsonc.find_to_edit(text, ("hooks",))
     for event in [member.key for member in hooks.members] if hooks is not None else ():
         shorter = jsonc.cut(text, ("hooks", event), lambda group: _is_our_group(group, client))
-        # A group may have foreign hooks next to ours: remove only ours.
+        # A group may have foreign hooks next to our hooks, so remove only our hooks.
         groups_left = jsonc.find(jsonc.parse(shorter), ("hooks", event))
         for index in range(len(groups_left.members) if groups_left is not None else 0):
             shorter = jsonc.cut(shorter, ("hooks", event, index, "hooks"), lambda hook: is_our_hook(hook, client))
@@ -137,6 +137,9 @@ def is_our_hook(hook: object, client: str) -> bool:
 
 
 def _words(entry: object) -> list[object]:
-    """Return the command of a hook or a server. Empty if its form differs from ours."""
+    """Return the command of a hook or a server.
+
+    The result is empty if the form of the command differs from ours.
+    """
     args = entry.get("args", []) if isinstance(entry, dict) else None
     return [entry.get("command"), *args] if isinstance(entry, dict) and isinstance(args, list) else []

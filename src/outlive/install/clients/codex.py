@@ -26,11 +26,11 @@ _TIMEOUTS_S = {
     "UserPromptSubmit": 5,
     "PostToolUse": 5,
     "PreCompact": 5,
-    # In a headless session this hook sleeps until no task runs. In all others it answers at once.
+    # In a headless session, this hook sleeps until no task runs. In other sessions, this hook answers at once.
     "Stop": 86_400,
 }
-# Codex passes few variables to MCP servers. Without these, our server would use another state directory than the shell,
-# and would not know its session and the task that it runs in.
+# Codex passes few variables to MCP servers. Without the following variables, our server would use another state
+# directory than the shell, and would not know its session and the task that it runs in.
 _PASSED_ON = (
     "OUTLIVE_HOME",
     "XDG_STATE_HOME",
@@ -78,7 +78,8 @@ def targets(
 ) -> list[Target]:
     """Return the files to change. `server` is our MCP server's command, or None.
 
-    `trust` returns the keys and hashes of the hooks in a `hooks.json`. Without `trust`, the hooks stay untrusted.
+    `trust` is a function that returns the keys and hashes of the hooks in a `hooks.json`. Without `trust`, the hooks
+    stay untrusted.
     """
     top = directory(environ)
     config, hooks = f"{top}/config.toml", f"{top}/hooks.json"
@@ -102,8 +103,8 @@ def targets(
 
         def is_ours_here(names: tuple[str, ...], table: str) -> bool:
             if names[:2] == _STATE and len(names) == 3:
-                # If our hooks or server are in the files, also remove entries whose key names no hook. Our hooks had
-                # these positions before.
+                # If our hooks or server are in the files, also remove entries whose key names no hook, because our
+                # hooks had these positions before.
                 return are_here and names[2].startswith(f"{hooks}:") and names[2] not in theirs
             return _is_our_server(names, table) or (has_server and names[:2] == _SERVER and len(names) > 2)
 
@@ -141,7 +142,7 @@ def _carry_server(there: str, text: str) -> str:
     try:
         old, new = _server_in(there), _server_in(text)
     except UserError:
-        return text  # the present file is not TOML, so it has nothing to copy
+        return text  # the current file is not TOML, so no settings can be copied from it
     if not new or not old.keys() - new.keys():
         return text
     shorter = toml_edit.without_tables(text, _is_our_server)
@@ -151,7 +152,7 @@ def _carry_server(there: str, text: str) -> str:
 
 
 def _why_no_server(text: str, path: str) -> str:
-    """Return why our server cannot be added. Empty if it can."""
+    """Return why our server cannot be added, or an empty text if it can be added."""
     if _server_in(text):
         return f"{path} has another MCP server named outlive, which is kept; Outlive's server is not added"
     try:
@@ -172,7 +173,7 @@ def _is_our_server(names: tuple[str, ...], table: str) -> bool:
 
 
 def _server_in(text: str) -> dict[str, object]:
-    """Return the values of the server with our name. Empty if there is none."""
+    """Return the values of the server with our name, or an empty dict."""
     servers = toml_edit.parse(text).get("mcp_servers")
     found = servers.get("outlive") if isinstance(servers, dict) else None
     return found if isinstance(found, dict) else {}
@@ -180,7 +181,7 @@ def _server_in(text: str) -> dict[str, object]:
 
 def keys_of(path: str, text: str, *, are_ours: bool = True) -> list[str]:
     """Return Codex's keys (path, event, position) of our hooks, or of all other hooks."""
-    from outlive.install.config import jsonc  # noqa: PLC0415 - rarely needed
+    from outlive.install.config import jsonc  # noqa: PLC0415 - imported here, because only installing and the doctor need it
 
     if not text.strip():
         return []

@@ -23,7 +23,8 @@ _PATIENCE_S = 30
 def ask_codex(text: str, path: str) -> list[Trusted]:
     """Return the keys and hashes of our hooks in a `hooks.json` of this text and path.
 
-    Codex runs with a temporary home and leaves the user's files alone. Raises `UserError` if Codex does not answer.
+    Codex runs with a temporary home directory and does not change the user's files. Raises `UserError` if Codex does
+    not answer.
     """
     program = shutil.which("codex")
     if program is None:
@@ -74,7 +75,7 @@ def _list_hooks(program: str, place: str) -> list[dict[str, Any]]:
             if isinstance(answer, dict) and answer.get("id") == 2:
                 result: Any = answer.get("result") or {}
                 return [hook for each in result["data"] for hook in each["hooks"]]
-        raise ValueError("it ended without an answer")
+        raise ValueError("codex app-server exited without an answer")
     finally:
         server.kill()
         server.communicate(timeout=_PATIENCE_S)

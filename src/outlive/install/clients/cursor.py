@@ -1,4 +1,7 @@
-"""Cursor: hooks and the MCP server, written by its documentation, but never tried."""
+"""Cursor: hooks and the MCP server.
+
+This module follows the documentation of Cursor, and was never tried with Cursor.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 NAME = "cursor"
-# How many follow-up messages Cursor accepts in a row. The value is Cursor's default. It is configured explicitly
-# because a later Cursor may have another default.
+# How many follow-up messages Cursor accepts in a row. The value is Cursor's default. The value is configured
+# explicitly, because a later Cursor may have another default.
 LOOP_LIMIT = 5
 _TIMEOUTS_S = {"sessionStart": 10, "sessionEnd": 5, "preCompact": 5, "subagentStart": 5}
 
@@ -85,7 +88,7 @@ def strip_hooks(text: str) -> str:
 
 
 def without_our_version(text: str, before: str) -> str:
-    """Remove the `version` that we added, unless hooks of others may need it."""
+    """Remove the `version` that we added, unless foreign hooks may need it."""
     then, now = (_value(each) for each in (before, text))
     is_needed = now.get("hooks") not in (None, {}, then.get("hooks"))
     if "version" in then or now.get("version") != 1 or is_needed:

@@ -43,7 +43,8 @@ def groups(guard: str) -> dict[str, list[dict[str, object]]]:
 
 def _group(matcher: str, event: str, *more: str) -> dict[str, object]:
     command = hook_text(NAME, event, *more)
-    # In a headless session the hook at the end of a turn sleeps until no task runs. In all others it answers at once.
+    # In a headless session, the hook at the end of a turn sleeps until no task runs. In other sessions, this hook
+    # answers at once.
     timeout = _DAY_MS if event == "AfterAgent" else 10_000
     hook = {"name": f"outlive {event}", "type": "command", "command": command, "timeout": timeout}
     return {"matcher": matcher, "hooks": [hook]}

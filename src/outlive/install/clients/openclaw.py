@@ -1,6 +1,6 @@
 """OpenClaw: a plugin, its entry in the configuration, a skill, and the MCP server.
 
-The configuration is JSON5. The plugin wakes sessions through the gateway, without webhook or token.
+The configuration is JSON5. The plugin wakes sessions through the gateway, without a webhook or a token.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
 
 
 def _shipped(folder: str, name: str) -> Target:
-    # The first lines of a file show that it is ours. They must stay the same in all versions of Outlive.
+    # Outlive recognises its own file by the first lines. These lines must stay the same in all versions of Outlive.
     with open(f"{_SHIPPED}/{name}", encoding="utf-8") as file:
         text = file.read()
     return whole(f"{folder}/{name}", text, begins_like(text, 1 if name.endswith(".js") else 2))
@@ -77,7 +77,7 @@ def add_plugin(text: str, guard: str) -> str:
     """Enable the plugin, and add it to the list of allowed plugins if the list exists."""
     entry = {
         "enabled": True,
-        # Without this, OpenClaw does not call the plugin for the events of a turn.
+        # Without this permission, OpenClaw does not call the plugin for the events of a turn.
         "hooks": {"allowConversationAccess": True},
         "config": {"command": program(), "guard": "off" if guard == "off" else "advise"},
     }

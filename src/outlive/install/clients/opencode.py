@@ -20,7 +20,7 @@ _SCHEMA = "https://opencode.ai/config.json"
 _SOURCE = os.path.join(os.path.dirname(__file__), "opencode_plugin.js")
 _FIRST_WORDS = "// Outlive in OpenCode:"
 _COMMAND, _GUARD = "const COMMAND = ", "const GUARD = "
-# By default OpenCode gives up on a tool after 30 s. One call of our `wait` tool may take longer.
+# By default, OpenCode stops waiting for a tool after 30 s. One call of our `wait` tool may take longer.
 _TIMEOUT_MS = 60_000
 
 
@@ -48,7 +48,10 @@ def plugin_text(guard: str) -> str:
 
 
 def plugin_words(text: str) -> list[str]:
-    """Return the command that our plugin calls. Empty if the text is not our plugin."""
+    """Return the command that our plugin calls.
+
+    The result is empty if the text is not our plugin.
+    """
     line = next((line for line in text.splitlines() if line.startswith(_COMMAND)), "")
     try:
         words = from_json(line.removeprefix(_COMMAND)) if is_plugin(text) else []
@@ -89,12 +92,12 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
 
 
 def _with_server(text: str, words: Sequence[str] | None) -> str:
-    """Add our MCP server, if it is installed and its name is free."""
+    """Add our MCP server, if the server is installed and its name is free."""
     path = ("mcp", "outlive")
     if words is None or (text.strip() and jsonc.find(jsonc.parse(text), path) is not None):
         return text
     if not text.strip():
-        text = jsonc.set_member("", ("$schema",), _SCHEMA)  # otherwise OpenCode would add this itself
+        text = jsonc.set_member("", ("$schema",), _SCHEMA)  # otherwise OpenCode would add this member itself
     entry = {"type": "local", "command": list(words), "enabled": True, "timeout": _TIMEOUT_MS}
     return jsonc.set_member(text, path, entry)
 

@@ -25,7 +25,7 @@ const GUARDED = [...CHANGING, "read", "grep", "glob", "list"]
 const TELLING = ["command", "description", "filePath", "path", "patchText"]
 // The agents of requests that are not part of the conversation.
 const ASIDE = ["title", "summary"]
-// The options of OpenCode that take the next word (seen with 1.18.33). They may stand before the command.
+// The options of OpenCode whose value is the next word (as of 1.18.33). These options may stand before the command.
 const WITH_VALUE = ["--log-level", "--port", "--hostname", "-m", "--model", "-s", "--session", "--prompt", "--agent"]
 
 // `opencode run` exits at the end of its turn, so it can be kept running only before that. All other commands keep
@@ -91,13 +91,13 @@ function quietly(hook) {
   }
 }
 
-/** Return an id that sorts after another id. An id of OpenCode is the time in hexadecimal and a random rest. */
+/** Return an id that sorts after another id. An id of OpenCode is the time in hexadecimal, then random text. */
 function idAfter(id) {
   const time = BigInt(`0x${id.slice(4, 16)}`) + 1n
   return `prt_${time.toString(16).padStart(12, "0")}${randomBytes(7).toString("hex")}`
 }
 
-/** Return whether rules allow every command without a question. Each pattern that may match a command must allow it. */
+/** Return whether rules allow every command without asking. All patterns that may match a command must allow it. */
 function areOpen(rules) {
   if (rules === undefined || rules === "allow") return true
   if (typeof rules !== "object" || rules === null) return false
@@ -145,7 +145,7 @@ export const Outlive = async ({ client, directory }) => {
     return known.get(id) ?? remember(id, info, "resume")
   }
 
-  /** Return the session that a person talks to. Sub-agents of it have their own sessions. */
+  /** Return the session that a person talks to. The sub-agents of this session have their own sessions. */
   async function root(it) {
     let top = it
     for (let depth = 0; top.parent && depth < 16; depth++) top = await session(top.parent)
@@ -153,7 +153,7 @@ export const Outlive = async ({ client, directory }) => {
   }
 
   function about(it, more) {
-    // The model has read its notices if another request was sent after they were given.
+    // The model has read its notices if another request was sent after the notices were added.
     const hasRead = it.requests > it.told && it.owed.length === 0
     return { session_id: it.id, cwd: directory, has_read: hasRead, is_one_turn: isOneTurn, ...more }
   }
@@ -165,7 +165,7 @@ export const Outlive = async ({ client, directory }) => {
     return [...new Set(JSON.stringify(data ?? []).match(/\bnotice n\w+/g))].join(" ")
   }
 
-  /** Call a hook for a session; return the text that the caller must give to the model. */
+  /** Call a hook for a session, and return the text that the caller must give to the model. */
   async function news(it, event, more) {
     const source = it.source
     it.source = undefined
@@ -180,7 +180,7 @@ export const Outlive = async ({ client, directory }) => {
     return said
   }
 
-  /** Return the child sessions of a session as the hook gets them, or nothing if a report of them would not be fresh. */
+  /** Return a session's child sessions, or undefined if the last check did not find all of them in OpenCode. */
   function childrenOf(it) {
     const children = [...it.children.values()]
     return children.every(({ sight }) => sight === "present") ? children : undefined
@@ -191,9 +191,10 @@ export const Outlive = async ({ client, directory }) => {
   }
 
   /**
-   * Look for the child sessions of a session, and report them if OpenCode does not see one or if `hasChanged` is set.
+   * Check the child sessions of a session. Report them if OpenCode does not find one of them, or if `hasChanged` is
+   * set.
    *
-   * All processes of OpenCode share one store. If another process deletes a session, no event tells it to this one.
+   * All processes of OpenCode share one store. If another process deletes a session, this process gets no event.
    */
   function look(top, hasChanged = false) {
     top.looking = (top.looking ?? Promise.resolve()).then(() => lookOnce(top, hasChanged)).catch(() => {})
@@ -201,7 +202,7 @@ export const Outlive = async ({ client, directory }) => {
   }
 
   async function lookOnce(top, hasChanged) {
-    // A child session may begin anew while OpenCode answers. It is then another object than before.
+    // A child session may begin another turn while OpenCode answers. Then a new object stands for the child session.
     const busy = [...top.children.values()].filter(({ id }) => known.get(id)?.isBusy)
     const late = new Promise((resolve) => setTimeout(resolve, LOOK_MS).unref())
     const asked = async () => Promise.all([client.session.children({ path: { id: top.id } }), client.session.status()])
@@ -211,10 +212,10 @@ export const Outlive = async ({ client, directory }) => {
     for (const child of [...top.children.values()]) {
       const isListed = listed?.some(({ id }) => id === child.id)
       const sight = isListed && statuses ? "present" : await Promise.race([sightOf(child.id), late.then(() => "unknown")])
-      // A look that sees nothing is always reported, because a second one of its kind may count.
+      // A child session that is not found is always reported. A second such report may mean that it is lost.
       hasChanged ||= sight !== "present" || child.sight !== "present"
       child.sight = sight
-      // Its turn is over, also if no event told that.
+      // The turn of the child session is over, even if no event reported this.
       if (sight !== "present" || !isIdle(child.id) || !busy.includes(child) || top.children.get(child.id) !== child) continue
       top.children.delete(child.id)
       hasChanged = true
@@ -222,7 +223,7 @@ export const Outlive = async ({ client, directory }) => {
     if (hasChanged) await report(top)
   }
 
-  /** Return whether OpenCode has a session. The list of children lacks the children of children. */
+  /** Return whether OpenCode has a session. This is necessary because the list of children lacks grandchildren. */
   async function sightOf(id) {
     try {
       const { data, response } = await client.session.get({ path: { id } })
@@ -240,7 +241,7 @@ export const Outlive = async ({ client, directory }) => {
     heedRequests(top, lookFile)
   }
 
-  /** Look for the child sessions whenever another process asks for it, as long as there are any. */
+  /** Check the child sessions whenever another process asks for this by writing to `file`, as long as there are any. */
   function heedRequests(top, file) {
     const { asked } = top
     if (asked && (top.children.size === 0 || (file && file !== asked.file))) {
@@ -255,7 +256,7 @@ export const Outlive = async ({ client, directory }) => {
       watcher.on("error", () => {})
       top.asked = { file, watcher }
     } catch {
-      // The file is gone. The next report makes it again.
+      // The file was deleted. The hook creates the file again at the next report.
     }
   }
 
@@ -264,7 +265,7 @@ export const Outlive = async ({ client, directory }) => {
     return ask("session.idle", about(it, { stop_hook_active: it.isAgain, children: childrenOf(it) }), options)
   }
 
-  /** Send a message to a session, which takes a turn for it unless `noReply` is set. */
+  /** Send a message to a session. The message starts a turn, unless `noReply` is set. */
   async function speak(it, why, text, noReply) {
     const body = { ...it.how, parts: [{ type: "text", text, metadata: { outlive: why } }] }
     const options = { path: { id: it.id }, body: noReply ? { ...body, noReply } : body }
@@ -273,12 +274,12 @@ export const Outlive = async ({ client, directory }) => {
     return answer.data
   }
 
-  /** Start a turn of an idle session. If the session is busy meanwhile, its next hook delivers the news. */
+  /** Start a turn of an idle session. If the session has become busy, its next hook delivers the news. */
   async function wake(it, why, news, reason) {
     const text = [news, reason].filter(Boolean).join("\n\n")
     if (!text) return
     try {
-      if (it.isBusy) throw new Error("it takes a turn already")
+      if (it.isBusy) throw new Error("the session is busy")
       await speak(it, why, text)
     } catch {
       if (news) it.owed.push(news)
@@ -306,8 +307,8 @@ export const Outlive = async ({ client, directory }) => {
   }
 
   /**
-   * Keep `opencode run` from exiting while tasks run. The turn, and the process with it, may end after the present
-   * text. If a message is sent before that, the turn goes on. The hook sleeps until no task of the session runs.
+   * Keep `opencode run` from exiting while tasks run. After the current text, the turn may end and OpenCode may exit.
+   * If a message is sent before that, the turn continues. The hook sleeps until no task of the session runs.
    */
   async function hold(it) {
     const request = it.requests
@@ -317,7 +318,7 @@ export const Outlive = async ({ client, directory }) => {
     const text = [said, reason].filter(Boolean).join("\n\n")
     if (!text) return
     try {
-      if (it.usedTools === request) throw new Error("it was not over")
+      if (it.usedTools === request) throw new Error("the turn was not over")
       const message = await speak(it, "gate", text, true)
       it.held = { part: message.parts[0], said, request }
     } catch {
@@ -325,7 +326,7 @@ export const Outlive = async ({ client, directory }) => {
     }
   }
 
-  /** Undo `hold` if a tool is used after the text: the turn was not over. The tool's result gets the news instead. */
+  /** Undo `hold` if a tool is used after the text, because the turn was not over. A tool result then gets the news. */
   async function letGo(it) {
     it.sleeper?.kill()
     await it.holding
@@ -360,7 +361,8 @@ export const Outlive = async ({ client, directory }) => {
       it.isBusy = false
       if (it.parent) {
         const top = await root(it)
-        // A deleted session has not ended, as long as OpenCode has not ended its turn before.
+        // If a child session is deleted before its turn ended, keep it in `children`, so that `look` reports it as
+        // absent.
         const isOver = type === "session.idle" ? top.children.delete(id) : top.children.has(id)
         if (isOver) void look(top, true)
       } else if (type === "session.deleted") {

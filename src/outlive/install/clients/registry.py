@@ -47,7 +47,7 @@ def present(environ: Mapping[str, str]) -> list[str]:
 def targets_of(name: str, environ: Mapping[str, str], guard: str, *, is_trusted: bool) -> list[Target]:
     """Return the files of a client that installing and uninstalling change."""
     if name == "codex":
-        from outlive.install.clients.codex_trust import ask_codex  # noqa: PLC0415 - only Codex needs it
+        from outlive.install.clients.codex_trust import ask_codex  # noqa: PLC0415 - imported here, because only Codex needs it
 
         return codex.targets(environ, guard, mcp_words(), ask_codex if is_trusted else None)
     found: list[Target] = CLIENTS[name].targets(environ, guard, mcp_words())

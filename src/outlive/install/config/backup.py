@@ -35,7 +35,7 @@ def mark_of(text: str | None) -> str:
 
 
 def recall(home: Home, client: str) -> dict[str, Before]:
-    """Return the backups of a client's files by path. Empty if there are none."""
+    """Return the backups of a client's files by path. The dict may be empty."""
     text = target_file.read(_path(home, client))
     kept = from_json(text) if text else []
     if not isinstance(kept, list):
@@ -49,7 +49,7 @@ def recall(home: Home, client: str) -> dict[str, Before]:
 def keep(home: Home, client: str, paths: Iterable[str], files: Iterable[Before]) -> None:
     """Replace a client's backups of some paths. Keep its backups of other paths.
 
-    There are other paths if Outlive is also installed into another configuration directory of the client.
+    A client has backups of other paths if Outlive is also installed into another configuration directory of the client.
     """
     about = set(paths)
     files = [*(each for path, each in recall(home, client).items() if path not in about), *files]
@@ -66,7 +66,10 @@ def is_anywhere(home: Home) -> bool:
 
 
 def plugins(home: Home) -> list[str]:
-    """Return the names of the backups of plugin folders, which may lie anywhere."""
+    """Return the names of the backups of plugin folders.
+
+    A plugin folder may be anywhere.
+    """
     return sorted(name.removesuffix(".json") for name in _names(home) if name.startswith(PLUGIN))
 
 

@@ -1,6 +1,7 @@
 """Edits of JSON with comments and of JSON5 that keep every foreign byte.
 
-The parser returns the positions of values. Writing a file anew from its values would lose comments, order and spacing.
+The parser returns the positions of values, so that only parts of the text are replaced. Writing a whole file from its
+values would lose comments, order and spacing.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def parse(text: str) -> Node:
     try:
         node = reader.value()
     except RecursionError as error:
-        raise UserError("it is nested too deeply", "nothing was changed") from error
+        raise UserError("it is nested too deeply", "correct the file first; nothing was changed") from error
     reader.skip()
     if reader.at < len(text):
         raise reader.wrong()
@@ -59,7 +60,7 @@ def value_of(text: str, node: Node) -> object:
 
 
 def _scalar(text: str) -> object:
-    """Return a scalar's value. It is inexact for forms of JSON5 that we never write."""
+    """Return a scalar's value. Forms of JSON5 that we never write are read inexactly."""
     if text[:1] == "'":
         return text[1:-1]
     try:
@@ -110,7 +111,7 @@ def set_member(text: str, path: Sequence[str], value: object) -> str:
 
 
 def carry(there: str, text: str, path: Sequence[str]) -> str:
-    """Copy members that only `there` has to `text`, in the object under a path."""
+    """Copy members that `text` lacks from `there`, in the object under a path."""
     old, new = (find(parse(each), path) if each.strip(_SPACE) else None for each in (there, text))
     if old is None or new is None or old.kind != "object":
         return text
@@ -122,7 +123,7 @@ def carry(there: str, text: str, path: Sequence[str]) -> str:
 
 
 def cut(text: str, path: Sequence[str | int], is_ours: Callable[[object], bool]) -> str:
-    """Remove the entries of the object or array under a path that are ours."""
+    """Remove our entries from the object or array under a path."""
     while True:
         node = find_to_edit(text, path)
         members = node.members if node is not None else ()
@@ -136,7 +137,7 @@ def cut_key(text: str, path: Sequence[str]) -> str:
     """Remove the member under a path, which must exist."""
     find_to_edit(text, path)
     above = find(parse(text), path[:-1])
-    assert above is not None  # noqa: S101 - the caller has found it
+    assert above is not None  # noqa: S101 - the caller has checked that the member exists
     return _cut_member(text, above.members, [each.key for each in above.members].index(path[-1]))
 
 
@@ -160,10 +161,13 @@ def _insert(text: str, path: Sequence[str], value: object, *, is_array: bool) ->
         if depth == len(path):
             if node.kind != "array" or not is_array:
                 raise UserError(f"{'.'.join(path)} has an unexpected value", "check the file; nothing was changed")
-            assert isinstance(value, list)  # noqa: S101 - `append` passes a list
+            assert isinstance(value, list)  # noqa: S101 - `append`, which sets `is_array`, passes a list
             return _insert_entry(text, node, None, value[0])
         if node.kind != "object":
-            raise UserError(f"{'.'.join(path[:depth]) or 'the file'} is not a JSON object", "nothing was changed")
+            raise UserError(
+                f"{'.'.join(path[:depth]) or 'the file'} is not a JSON object",
+                "correct the file first; nothing was changed",
+            )
         for key in reversed(path[depth + 1 :]):
             value = {key: value}
         return _insert_entry(text, node, path[depth], value)
@@ -183,7 +187,7 @@ def _insert_entry(text: str, node: Node, key: str | None, value: object) -> str:
     written = written.replace("\n", newline)
     gap = " " if is_flat else newline + inner
     if not node.members:
-        # The brackets may contain a comment, which stays.
+        # The brackets may contain a comment, which is kept.
         return text[: node.end - 1].rstrip(_SPACE) + gap + written + newline + outer + text[node.end - 1 :]
     after = node.members[-1].node.end
     comma = _comma_after(text, after)
@@ -219,7 +223,7 @@ def _cut_member(text: str, members: Sequence[Member], index: int) -> str:
 
 
 def _end_of_remark(text: str, at: int) -> int:
-    """Return the end of the line if only a comment follows `at`. Else return `at`."""
+    """Return the end of the line if only a comment follows `at`, or else `at`."""
     end = text.find("\n", at)
     end = len(text) if end < 0 else end
     rest = text[at:end].strip()

@@ -23,19 +23,19 @@ class Target(Value):
     add: Callable[[str], str]
     """Adds our entries to a text without them."""
     strip: Callable[[str], str]
-    """Removes our entries from a text. A text without our entries stays as it is."""
+    """Removes our entries from a text. A text without our entries is returned unchanged."""
     give_back: Callable[[str, str], str] = lambda text, _: text
-    """Removes other text that installing added. Gets the stripped text and the text before the installation."""
+    """Removes other text that installing added. Gets the stripped text and the text from before the installation."""
     is_nothing: Callable[[str], bool] = lambda text: not text
     """Returns whether a stripped text has no content. A file with such a text is deleted if installing created it."""
     left_out: Callable[[str], str] = lambda _: ""
-    """Returns a message that names the entries which cannot be added, and why. Empty if all can be added."""
+    """Returns a message that names the entries which cannot be added, and why. It is empty if all can be added."""
     carry: Callable[[str, str], str] = lambda _, text: text
-    """Copies settings that a user has added to our entries from the present text to the new text, and returns it."""
+    """Copies settings that a user has added to our entries from the current to the new text. Returns the new text."""
 
 
 def whole(path: str, text: str, is_ours: Callable[[str], bool]) -> Target:
-    """Make a target for a file that only Outlive writes. A foreign file there is kept."""
+    """Return a target for a file that only Outlive writes. A foreign file is kept."""
 
     def add(there: str) -> str:
         if there.strip():
@@ -46,7 +46,7 @@ def whole(path: str, text: str, is_ours: Callable[[str], bool]) -> Target:
 
 
 def edited(path: str, edit: Callable[[str], str], text: str) -> str:
-    """Return an edited text. A `UserError` of the edit gets the name of the file."""
+    """Return an edited text. A `UserError` of the edit is raised with the file's name."""
     try:
         return edit(text)
     except UserError as error:
@@ -62,7 +62,7 @@ def begins_like(text: str, lines: int) -> Callable[[str], bool]:
 
 
 def read(path: str) -> str | None:
-    """Return the text of a file, with every byte kept. Return None if it is missing.
+    """Return the text of a file, with every byte kept, or None without a file.
 
     Raises `UserError` if the file cannot be read, is not a regular file, or is longer than 16 MB.
     """
@@ -70,14 +70,14 @@ def read(path: str) -> str | None:
         # Without O_NONBLOCK, opening a pipe would wait for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UserError(f"{path} is not a regular file", "nothing was changed")
+                raise UserError(f"{path} is not a regular file", "replace it by a regular file; nothing was changed")
             content = file.read(_LONGEST + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}", "nothing was changed") from error
     if len(content) > _LONGEST:
-        raise UserError(f"{path} is larger than 16 MB", "nothing was changed")
+        raise UserError(f"{path} is larger than 16 MB", "make the file smaller first; nothing was changed")
     return content.decode("utf-8", "surrogateescape")
 
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-# Strings, comments, brackets and line breaks. Only these tokens decide where a statement ends, so other text is
-# skipped.
+# This pattern finds strings, comments, brackets and line breaks. Only these tokens decide where a statement ends, so
+# other text is skipped.
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"""+|' + r"'''.*?'''+|" + r'"(?:\\.|[^"\\\n])*"|' + r"'[^'\n]*'|" + r"#[^\n]*|[\[\]{}\n]",
     re.DOTALL,
@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 
 def parse(text: str) -> dict[str, Any]:
     """Return the values of a text. Raise `UserError` if the text is not TOML."""
-    import tomllib  # noqa: PLC0415 - only installing and the doctor need it
+    import tomllib  # noqa: PLC0415 - imported here, because only installing and the doctor need it
 
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
@@ -95,7 +95,7 @@ def _statements(text: str) -> Iterator[str]:
 
 
 def _names(line: str) -> tuple[str, ...]:
-    """Return the parts of a table's name. Empty if the line is not a table header."""
+    """Return the parts of a table's name, or an empty tuple for another line."""
     try:
         found: object = parse(line)
     except UserError:

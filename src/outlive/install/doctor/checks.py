@@ -48,15 +48,15 @@ _STOPS = {
     "cursor": "stop",
 }
 _WAKES = {
-    "codex": "by `codex queue`; only a session in a terminal can show that this works",
-    "gemini": "it cannot be woken; the next prompt delivers the notices",
+    "codex": "`codex queue` wakes the session; only a session in a terminal can show that this works",
+    "gemini": "the client cannot be woken; the next prompt delivers the notices",
     "openclaw": "the plugin requests a turn from the gateway; only a running gateway can show that this works",
-    "cursor": "it cannot be woken; the next tool result or the end of a turn delivers the notices",
+    "cursor": "the client cannot be woken; the next tool result or the end of a turn delivers the notices",
 }
 
 
-# On this architecture the seccomp filter covers 64-bit calls only. A 32-bit program causes no event, so a task's
-# effects cannot name this gap.
+# On this architecture, the seccomp filter covers only 64-bit system calls. A 32-bit program causes no event, so a
+# task's effects cannot name this gap.
 _SAID_OF_ARM = ", except for 32-bit programs" if os.uname().machine == "aarch64" else ""
 
 
@@ -71,7 +71,7 @@ class Finding(Value):
 
 
 class Canary:
-    """A test session in a temporary directory. Its end removes the directory."""
+    """A test session in a temporary directory, which is removed at the end."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._place = tempfile.mkdtemp(prefix="outlive-doctor-")
@@ -88,7 +88,7 @@ class Canary:
     def __exit__(self, *_: object) -> None:
         for task in self._tasks:
             self._outlive("cancel", task)
-        self._outlive("session", "end", "--reason", "the examination is over")
+        self._outlive("session", "end", "--reason", "the check is over")
         shutil.rmtree(self._place, ignore_errors=True)
 
     def look_here(self) -> Iterator[Finding]:
@@ -96,7 +96,7 @@ class Canary:
         task = self._launch("true")
         ended = self._task(task) if task else {}
         done = ended.get("state") == "succeeded"
-        why, hint = (f"it {ended['state']}", "") if ended else self._refused
+        why, hint = (f"the test task {ended['state']}", "") if ended else self._refused
         yield Finding(of="outlive", what="launch", works=done, why=why, hint="" if done else hint)
         yield _lasting()
         if (init := init_that_reaps_nothing()) is not None:
@@ -148,7 +148,7 @@ class Canary:
         listed: Any = from_json(self._outlive("session", "list", "--all", "--json").stdout or "{}")
         here = os.path.realpath(self._place)
         if any(each["project"] == here and each["client"] == client for each in listed.get("sessions", ())):
-            return Finding(of=client, what="hooks", works=True, why="the client calls them")
+            return Finding(of=client, what="hooks", works=True, why="the client calls the hooks")
         if untried is not None and blocked is None:
             return Finding(of=client, what="hooks", works=None, why=untried)
         why, hint = blocked or (
@@ -158,22 +158,30 @@ class Canary:
         return Finding(of=client, what="hooks", works=False, why=why, hint=hint)
 
     def _shell(self, client: str) -> Finding:
-        """Check whether a task survives that the client's sandboxed shell launches."""
+        """Check whether a task that the client's sandboxed shell launches survives."""
         shell = shell_of(client, self._environ)
         if shell is None:
-            return Finding(of=client, what="launch", works=True, why="no sandbox of its shell is known")
-        hint = "allow it to run `outlive` outside of its sandbox, or launch from a terminal"
+            return Finding(of=client, what="launch", works=True, why="no sandbox of the client's shell is known")
+        hint = "allow the client to run `outlive` outside of its sandbox, or launch from a terminal"
         if isinstance(shell, str):
-            return Finding(of=client, what="launch", works=False, why=f"its shell is sandboxed: {shell}", hint=hint)
+            return Finding(
+                of=client, what="launch", works=False, why=f"the client's shell is sandboxed: {shell}", hint=hint
+            )
         done = self._run([*shell, *program(), "run", "--session", self._session, "--retain", "1h", "sleep 300"], "")
         task = done.stdout.strip()
         if not task:
             said = next(iter(done.stderr.strip().splitlines()[-2:]), "nothing")
-            return Finding(of=client, what="launch", works=False, why=f"launch in its sandbox: {said}", hint=hint)
+            return Finding(
+                of=client,
+                what="launch",
+                works=False,
+                why=f"the launch in the client's sandbox failed: {said}",
+                hint=hint,
+            )
         self._tasks.append(task)
         state = self._task(task).get("state")
         works = state == "running"
-        why = "its sandbox does not end a task" if works else f"its sandbox ended the task: {state}"
+        why = "the client's sandbox does not end a task" if works else f"the client's sandbox ended the task: {state}"
         return Finding(of=client, what="launch", works=works, why=why, hint="" if works else hint)
 
     def _paths(self, client: str, hooks: Mapping[str, list[list[str]]]) -> Iterator[Finding]:
@@ -204,7 +212,7 @@ class Canary:
             return found
         return found.but(
             works=False,
-            why=f"the client ends this hook after {allowed_s:.0f} s: a headless session does not wait for its tasks",
+            why=f"the client ends this hook after {allowed_s:.0f} s, so a headless session does not wait for its tasks",
             hint=f"run `outlive install --client {client}`, which sets a timeout of one day",
         )
 
@@ -285,7 +293,7 @@ def check_settings(environ: Mapping[str, str], project: str) -> Finding:
         return finding.but(works=False, why=error.message, hint=error.hint)
     if found.path is None:
         return finding.but(
-            works=None, why=f"there is no {settings_path(environ) or 'home directory'}: the defaults hold"
+            works=None, why=f"there is no {settings_path(environ) or 'home directory'}, so the defaults apply"
         )
     return finding.but(why=f"{found.path} is read")
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _FILES = {"claude": "settings.json", "codex": "hooks.json", "gemini": "settings.json", "cursor": "hooks.json"}
 _TIMEOUT_UNITS_S = {"gemini": 0.001}
 _OPENCODE_EVENTS = ("chat.message", "tool.execute.after", "session.idle", "Wake")
-# The fields of a hook's answer that have text for the model. They belong to Claude Code and similar clients, to our
-# plugin in OpenClaw, and to Cursor.
+# The fields of a hook's answer that have text for the model. Claude Code and similar clients, our plugin in OpenClaw,
+# and Cursor have different fields.
 _SAID = ("reason", "context", "block", "additional_context", "followup_message")
 _MANAGED = "/etc/claude-code/managed-settings.json"
 
@@ -29,7 +29,7 @@ _MANAGED = "/etc/claude-code/managed-settings.json"
 def installed_hooks(client: str, environ: Mapping[str, str]) -> dict[str, list[list[str]]]:
     """Return our hook commands by event, each as a list of words.
 
-    A command that is one text is run by a shell, because the client does so too.
+    A command that is one text is run by a shell, because the client also runs it with a shell.
     """
     if client == opencode.NAME:
         words = opencode.plugin_words(read(opencode.plugin_path(environ)) or "")
@@ -43,7 +43,7 @@ def installed_hooks(client: str, environ: Mapping[str, str]) -> dict[str, list[l
 
 
 def shortest_timeout_s(client: str, event: str, environ: Mapping[str, str]) -> float | None:
-    """Return the shortest timeout for our hook of an event. None if there is none."""
+    """Return the shortest timeout for our hook of an event, or None without one."""
     if client not in _FILES:
         return None
     unit = _TIMEOUT_UNITS_S.get(client, 1.0)
@@ -73,7 +73,10 @@ def _called_by_plugin(environ: Mapping[str, str]) -> dict[str, list[list[str]]]:
 
 
 def why_blocked(client: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return why hooks are not called, and the next step. None if no reason is known."""
+    """Return why hooks are not called, and the next step.
+
+    Returns None if no reason is known.
+    """
     top = CLIENTS[client].directory(environ)
     if client == "claude":
         for path in (_MANAGED, f"{top}/settings.json"):
@@ -117,7 +120,7 @@ def _why_openclaw_loads_no_plugin(environ: Mapping[str, str]) -> tuple[str, str]
 
 
 def _value(path: str, *names: str) -> object:
-    """Return a value of a configuration file. Return None if there is none."""
+    """Return a value of a configuration file, or None."""
     text = read(path)
     if not text or not text.strip():
         return None

@@ -1,7 +1,7 @@
 """A trial start of a client, to see whether it calls our hooks.
 
 The client uses a local model server that refuses every request, so no data leaves the machine. The hooks at the
-beginning of a session run before the first request. Settings that disable hooks apply here too.
+beginning of a session run before the first request. Settings that disable hooks also apply to the trial start.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ _ELSEWHERE = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_
 
 
 def start_once(client: str, place: str, environ: Mapping[str, str]) -> str | None:
-    """Start a client, wait for its end, and return why it could not be tried, or None."""
+    """Start a client and wait for its end.
+
+    Returns why the client could not be tried, or None.
+    """
     program = shutil.which(client, path=environ.get("PATH"))
     if client == "cursor":
         return f"the doctor cannot start Cursor; {_ASK}"
@@ -65,7 +68,7 @@ def start_once(client: str, place: str, environ: Mapping[str, str]) -> str | Non
         except subprocess.TimeoutExpired:
             os.killpg(running.pid, signal.SIGKILL)
             running.wait()
-            return f"it did not end within {_PATIENCE_S} s; {_ASK}"
+            return f"the client did not end within {_PATIENCE_S} s; {_ASK}"
     return None
 
 
@@ -154,7 +157,7 @@ def _call_openclaw(url: str, place: str, aside: str, environ: Mapping[str, str])
 
 
 def shell_of(client: str, environ: Mapping[str, str]) -> list[str] | str | None:
-    """Return how a client's shell is sandboxed. Return None if no sandbox is known.
+    """Return how a client's shell is sandboxed, or None if no sandbox is known.
 
     The result is the beginning of a command line for Codex, and the name of a setting for other clients.
     """
@@ -162,7 +165,7 @@ def shell_of(client: str, environ: Mapping[str, str]) -> list[str] | str | None:
         return None
     top = CLIENTS[client].directory(environ)
     if client == "codex":
-        import tomllib  # noqa: PLC0415 - only the doctor needs it
+        import tomllib  # noqa: PLC0415 - imported here, because only the doctor needs it
 
         try:
             settings = tomllib.loads(read(f"{top}/config.toml") or "")

@@ -21,7 +21,7 @@ const ONE_ANSWER = /:(cron|hook):/;
 const NUDGE = "A background task of this session has ended: see [outlive]. Continue the work that waited for it.";
 
 // OpenClaw loads this plugin several times in one process and calls any of the copies, so the state is global. Sessions
-// are stored by their key, which stays while their id changes.
+// are stored by their key, because a session keeps its key when its id changes.
 const MEMORY = Symbol.for("outlive");
 globalThis[MEMORY] ??= { sessions: new Map(), parents: new Map(), advice: new Map() };
 const { sessions, parents, advice } = globalThis[MEMORY];
@@ -38,7 +38,8 @@ function register(api) {
   if (!Array.isArray(command) || command.length === 0) return;
   const guard = api.pluginConfig.guard ?? "advise";
   const isOurServer = api.config?.mcp?.servers?.outlive?.args?.join(" ") === "-I -m outlive mcp";
-  // Work that continues after a hook must run outside the hook's async context: the hook's rights end with the hook.
+  // Work that continues after a hook must run outside the hook's async context, because the hook's rights end with the
+  // hook.
   const outside = AsyncLocalStorage.snapshot();
   const on = (name, act, options) => api.on(name, (event, ctx) => calmly(api, () => act(event, ctx ?? {})), options);
   const ask = (event, one, fields) => call(command, event, one, fields);
@@ -47,7 +48,8 @@ function register(api) {
     const one = known(ctx);
     if (!one || isChild(one) || (UNSEEN.includes(ctx.trigger) && !one.isNudged)) return;
     const turn = `${ctx.runId} ${event.prompt}`;
-    // If a prompt is built again for the same request, give the same answer: the first prompt may never have been sent.
+    // If a prompt is built again for the same request, give the same answer, because the first prompt may not have been
+    // sent.
     if (one.turn !== turn) {
       one.told = await (one.isBegun ? ask("before_prompt_build", one) : begin(ask, one, event));
       one.turn = turn;
@@ -68,7 +70,7 @@ function register(api) {
     const one = known(ctx);
     if (!one?.cwd) return;
     one.usedTools = ctx.runId;
-    // OpenClaw passes neither the session nor its directory to our server.
+    // OpenClaw does not pass the session or its directory to our server.
     if (isOurServer && event.toolName.startsWith("outlive__")) {
       return { params: { ...event.params, outlive_session: root(one).id, outlive_directory: one.cwd } };
     }
@@ -256,7 +258,7 @@ function nudge(api, one) {
 
 // --- calling -----------------------------------------------------------------------------------------
 
-// Call a hook and return its answer. Return undefined if there is none.
+// Call a hook and return its answer, or undefined if the hook gave no answer.
 function call(command, event, one, fields = {}) {
   return new Promise((resolve) => {
     const child = start(command, event, one, fields, ({ code, out }) => {
