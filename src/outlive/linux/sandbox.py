@@ -1,4 +1,4 @@
-"""The check whether a sandbox kills the tasks in it when it ends."""
+"""The check whether a sandbox, when it ends, kills the tasks inside of it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def killing_sandbox() -> str | None:
     """Return the name of the sandbox that kills all its processes when it ends.
 
     Returns None if no such sandbox is known. A container does not count, because its first process is meant to run for
-    long. A PID namespace counts if its first process is the launching command itself, because it ends with this
-    command.
+    long. A PID namespace counts as a sandbox if its first process is the launching command itself, because the
+    namespace ends with this command.
     """
     if pid_namespace() == FIRST_PID_NAMESPACE:
         return None

@@ -93,7 +93,7 @@ class _Call(CFuncPtr):
 
 
 _program = dlopen(None, 0)  # type: ignore[arg-type]
-_known: dict[str, str] = {}  # facts that do not change while a process lives
+_known: dict[str, str] = {}  # facts that stay the same while a process runs
 _prctl = dlsym(_program, "prctl")
 _fallocate = dlsym(_program, "fallocate")
 _syscall = dlsym(_program, "syscall")
@@ -139,7 +139,7 @@ def name_process(name: str) -> None:
 
 
 def borrow_descriptor(pid: int, number: int) -> int | None:
-    """Return a copy of another process's descriptor; None if this is not possible."""
+    """Return a copy of another process's descriptor, or None if that is impossible."""
     try:
         pidfd = os.pidfd_open(pid)
     except OSError:
@@ -188,10 +188,10 @@ def punch_hole(fd: int, start: int, length: int) -> bool:
 
 
 def open_straight(path: bytes) -> int:
-    """Open a path for inspection, if only its last name may be a symbolic link.
+    """Open a path for inspection, if no name before the last one is a symbolic link.
 
-    A link at the last name is not followed. Returns the descriptor, or the negative errno, because missing files are
-    too common for an exception. ENOENT also shows that there is no link before the missing name.
+    A symbolic link at the last name is not followed. Returns the descriptor, or the negative errno. Missing files are a
+    common result, so no exception is raised. ENOENT also shows that there is no symbolic link before the missing name.
     """
     found = int(_syscall_with_errno(_OPENAT2, _HERE, path, _STRAIGHT, _HOW_SIZE))
     return found if found >= 0 else -get_errno()
@@ -223,7 +223,7 @@ def check_pidfd() -> None:
 
 
 def born_at(path: bytes) -> int:
-    """Return the time of a file's creation in nanoseconds since 1970; 0 if unknown.
+    """Return a file's creation time in nanoseconds since 1970, or 0 if unknown.
 
     The inode alone does not identify a file: a new directory may get the inode of a deleted one.
     """
@@ -241,7 +241,7 @@ def born_at(path: bytes) -> int:
 
 def file_system_magic(path: str) -> int:
     """Return the type number of a path's file system, as in statfs(2)."""
-    import ctypes  # noqa: PLC0415 - imported here, because it is needed once per boot
+    import ctypes  # noqa: PLC0415 - `ctypes` is slow to import, and this function is called once per boot
 
     buffer = ctypes.create_string_buffer(256)
     _checked(ctypes.CDLL(None, use_errno=True).statfs(os.fsencode(path), buffer))
@@ -251,8 +251,9 @@ def file_system_magic(path: str) -> int:
 def watch_modifications(path: str) -> int | None:
     """Return a descriptor that becomes readable when a file is written to.
 
-    Returns None if this is not possible. Only processes that wait or display may use this function, and no keeper. By
-    default, a user has only 128 inotify instances, which are too few for many keepers. Keepers use `F_NOTIFY` instead.
+    Returns None if this is not possible. Processes that wait for a task or display its output may use this function. A
+    keeper must not use it: by default, a user has only 128 inotify instances, which are too few for many keepers.
+    Keepers use `F_NOTIFY` instead.
     """
     import ctypes  # noqa: PLC0415 - imported here, because a launch does not need it
 
@@ -345,7 +346,7 @@ def take_short_turns() -> None:
 
 
 def boot_id() -> str:
-    """Return the id of this boot; empty if /proc does not show it."""
+    """Return the id of this boot, or an empty text if /proc does not show the id."""
     if "boot" not in _known:
         try:
             _known["boot"] = read_small("/proc/sys/kernel/random/boot_id").strip().decode("ascii")
