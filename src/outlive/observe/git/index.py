@@ -100,7 +100,10 @@ def parse_index(content: bytes, id_bytes: int = 20, until: float | None = None) 
 
 
 def _checked_id_bytes(content: bytes, told: int) -> int:
-    """Return the length of the index's object ids. It is `told` without a checksum."""
+    """Return the length of the index's object ids.
+
+    An index without a checksum does not show the length, so the result is `told`.
+    """
     if content[-20:] == bytes(20):  # index.skipHash
         return told
     for length, digest in ((20, sha1_of), (32, sha256_of)):
@@ -112,7 +115,10 @@ def _checked_id_bytes(content: bytes, told: int) -> int:
 def _read_padded(
     content: bytes, count: int, end: int, id_bytes: int, until: float | None
 ) -> tuple[dict[bytes, tuple[bytes, bytes, int]], int]:
-    """Read versions 2 and 3: whole paths, each entry padded with one to eight zeros."""
+    """Read versions 2 and 3, which store whole paths.
+
+    Each entry is padded with one to eight zero bytes.
+    """
     entries: dict[bytes, tuple[bytes, bytes, int]] = {}
     at, fixed = _HEADER, _STAT + id_bytes
     for number in range(count):

@@ -46,7 +46,10 @@ def read_regular(path: str | bytes, limit: int, dir_fd: int | None = None) -> by
 
 
 def identity_of(path: str) -> str:
-    """Return a text that changes when the file is written. Empty for a missing file."""
+    """Return a text that changes when the file is written.
+
+    For a missing file, the text is empty.
+    """
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -57,7 +60,7 @@ def identity_of(path: str) -> str:
 
 
 def names_in(path: str, most: int) -> list[os.DirEntry[str]]:
-    """Return the entries of a directory. Empty if it does not exist.
+    """Return the entries of a directory. A missing directory has no entries.
 
     Raises `Unknown` for a symbolic link, or for more entries than `most`.
     """

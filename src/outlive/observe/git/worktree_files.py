@@ -1,8 +1,8 @@
-"""The files of a worktree, compared with the index, until time is up.
+"""A comparison of the files of a worktree with the index, within a time limit.
 
 First, every tracked file is inspected by stat. Second, files whose stat differs from the index are hashed. Third,
-untracked files beside tracked files are listed. Untracked directories are not entered, so a `node_modules` costs one
-stat.
+untracked files in the same directories as tracked files are listed. Untracked directories are not entered, so a
+`node_modules` needs only one stat call.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class TreeReader:
         self._top = top
         self._index = index
         self._until = until
-        # If a file was written in the same clock tick as the index, or later, an equal stamp proves nothing.
+        # If a file was written in the same clock tick as the index, or later, an equal stamp does not prove an equal
+        # content.
         self._racy_from = b"".join(part.to_bytes(4, "big") for part in divmod(index_written_ns, 10**9))
         self._inside: dict[bytes, list[bytes]] = {}
         self._tracked: dict[bytes, bytes] = {}
@@ -199,7 +200,10 @@ class TreeReader:
         self._untracked[path + slash] = UNHASHED + stamp_from(found)
 
     def _enter_each(self, directories: Directories, wanted: Iterable[bytes]) -> Iterator[tuple[bytes, int | None]]:
-        """Yield each directory with a descriptor: None if missing, -1 if barred."""
+        """Yield each directory with its descriptor.
+
+        The descriptor is None if the directory is missing, and -1 if the directory must not or cannot be entered.
+        """
         for directory in sorted(wanted, key=lambda each: each.split(b"/")):
             try:
                 yield directory, directories.enter(directory)

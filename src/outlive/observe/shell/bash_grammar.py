@@ -1,7 +1,7 @@
-"""Reading of a shell text with a full grammar, tree-sitter-bash.
+"""A reader of shell texts that uses a full grammar, tree-sitter-bash.
 
-Importing this module fails if the grammar's packages cannot be loaded. A text that is not valid bash gives a tree with
-errors. This tree is read, but the text counts as not wholly read.
+Importing this module fails if the grammar's packages cannot be loaded. If a text is not valid bash, its syntax tree has
+errors. This tree is read, but the text counts as only partly read.
 """
 
 from __future__ import annotations
@@ -57,17 +57,18 @@ class Feed(Value):
 
 
 def parse(reader: Reader, text: str, scope: Scope, depth: int, given: Simple) -> bool:
-    """Read the text. Return False if errors in its tree may hide commands."""
+    """Read the text. Return False if errors in its syntax tree may hide commands."""
     source = text.encode("utf-8", "surrogateescape" if is_encodable(text) else "replace")
     root = _TREE_SITTER.Parser(_BASH).parse(source).root_node
-    # It is unknown which of several commands reads the input, so only a single command gets it.
+    # If the text has several commands, it is unknown which command reads the input. So only a single command gets the
+    # input.
     whole = root.named_children[0] if root.named_child_count == 1 else root
     _Walk(reader, source).visit(whole, scope, depth, Feed(stdin=given.stdin, is_fed=given.is_fed))
     return not root.has_error
 
 
 class _Walk:
-    """One walk over the tree of one text."""
+    """A walk over the syntax tree of one text."""
 
     def __init__(self, reader: Reader, source: bytes) -> None:
         self.reader = reader
@@ -108,8 +109,8 @@ class _Walk:
     def _visit_chain(self, chain: list[Link], scope: Scope, depth: int) -> None:
         """Read each part of a chain.
 
-        A part after `||` begins where the part before it began. If the two end in different directories, the directory
-        is unknown.
+        A part after `||` begins in the directory in which the part before it began. If the two parts end in different
+        directories, the directory after the chain is unknown.
         """
         before = scope.directory
         for part, redirects, is_else in chain:
@@ -122,7 +123,10 @@ class _Walk:
                 scope.directory = ANY_WORD.text
 
     def visit_pipeline(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
-        """Read each part of a pipe in a subshell. The output of an `echo` is passed on."""
+        """Read each part of a pipe in a subshell.
+
+        If a part is an `echo`, its text is the input of the next part.
+        """
         self._pipe(node, [], scope, depth, feed)
 
     def _pipe(self, node: Node, redirects: list[Node], scope: Scope, depth: int, feed: Feed) -> None:
@@ -183,7 +187,7 @@ class _Walk:
         function = scope.functions.get(words[0].text) if words else None
         if isinstance(function, tuple):
             walk, body = function
-            scope.functions.pop(words[0].text)  # a function that calls itself is read once, not up to the limit
+            scope.functions.pop(words[0].text)  # a function that calls itself is read only once
             walk.visit(body, scope, depth)
             scope.functions[words[0].text] = function
             words = []
@@ -231,7 +235,7 @@ class _Walk:
         self._add((), one_line(self.read_word.source_of(node)), scope, depth, given)
 
     def visit_test_command(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
-        """Read the files that `[ -f a ]` and `[[ a -nt b ]]` ask about."""
+        """Read the names of files in tests such as `[ -f a ]` and `[[ a -nt b ]]`."""
         terms, waiting = [], list(reversed(node.named_children))
         while waiting:
             term = waiting.pop()
@@ -252,7 +256,7 @@ class _Walk:
         self.visit_apart(node, scope, depth)
 
     def _redirected(self, node: Node, scope: Scope, depth: int, feed: Feed, later: list[tuple[Node, Feed]]) -> Feed:
-        """Return the feed with one more redirection.
+        """Return `feed` with one redirection added.
 
         Commands that follow a here-document on its line are added to `later`.
         """
@@ -288,7 +292,7 @@ class _Walk:
             elif child.type == "pipeline":
                 later.append((child, Feed(is_fed=True)))
             elif child in node.children_by_field_name("argument"):
-                # If a here-document begins with a backslash, the grammar reads it as arguments, too.
+                # If a here-document begins with a backslash, the grammar reads its lines as arguments, too.
                 if child.end_point.row == node.start_point.row:
                     feed = feed.but(words=(*feed.words, *self.read_word.words(child, scope, depth)))
                 else:
@@ -298,7 +302,10 @@ class _Walk:
         return feed
 
     def _written_by(self, node: Node, scope: Scope, depth: int) -> str | None:
-        """Return the text that an `echo` or `printf` of literal words writes, else None."""
+        """Return the text that an `echo` or `printf` writes.
+
+        Returns None for other commands, and if a word is not literal.
+        """
         if node.type != "command" or not self.read_word.source_of(node).startswith(("echo ", "printf ")):
             return None
         words = [word for child in node.named_children for word in self.read_word.words(child, scope, depth)]
