@@ -47,8 +47,8 @@ class Repository(Value):
     def roots(self) -> tuple[str, str, str]:
         """Top, git directory and shared git directory, as a journal records them.
 
-        A missing directory is an empty text. Symbolic links are resolved, because paths in the journal are resolved,
-        too.
+        A text is empty if the repository has no such directory of its own. Symbolic links are resolved, because paths
+        in the journal are resolved, too.
         """
         return self.top or "", os.path.realpath(self.git_dir), self.common_dir if self.is_linked else ""
 

@@ -60,7 +60,7 @@ def with_settings(snapshot: Snapshot, budget_s: float = DEFAULT_BUDGET_S) -> Sna
 
 
 def as_left(snapshot: Snapshot, until_ns: int) -> Snapshot:
-    """Return the snapshot. Its files that changed after `until_ns` become unseen."""
+    """Return the snapshot, and mark files that changed after `until_ns` as unseen."""
     from outlive.observe.path_state import changed_at_ns  # noqa: PLC0415 - a launch does not need it
 
     files = dict(snapshot.files or ())

@@ -51,7 +51,7 @@ class Word(Value):
     literal: bool = True
 
 
-_TEMPORARY = Word(text="/tmp")  # noqa: S108 - the path is only compared, and no file is created
+_TEMPORARY = Word(text="/tmp")  # noqa: S108 - the default value of TMPDIR, and no file is created
 ANY_WORD = Word(text="…", literal=False)
 
 
