@@ -32,7 +32,7 @@ def read_head(repository: Repository) -> tuple[str, str]:
     _check_readable(repository)
     content = read_regular(repository.git_dir + "/HEAD", _REF_BYTES)
     if content is None:
-        raise Unknown("there is none")
+        raise Unknown("the file is missing")
     text = os.fsdecode(content).rstrip()
     if not text.startswith(_SYMBOLIC):
         return "", _checked_id(text)
@@ -48,7 +48,7 @@ def read_refs(repository: Repository, most: int, packed_bytes: int) -> dict[str,
     while waiting:
         name, depth = waiting.pop()
         if depth > _DEEPEST:
-            raise Unknown("nested too deep")
+            raise Unknown("the directories are nested too deeply")
         for entry in names_in(f"{repository.common_dir}/{name}", most):
             inner = f"{name}/{entry.name}"
             if entry.is_dir(follow_symlinks=False):
@@ -58,7 +58,7 @@ def read_refs(repository: Repository, most: int, packed_bytes: int) -> dict[str,
                 if content:
                     refs[inner] = os.fsdecode(content).strip()
         if len(refs) + len(waiting) > most:
-            raise Unknown(f"more than {most}")
+            raise Unknown(f"there are more than {most} refs")
     return refs
 
 

@@ -172,12 +172,12 @@ def _look_inside(
         from outlive.observe.git.worktree_files import TreeReader  # noqa: PLC0415
     except ImportError as error:
         # A background process takes this snapshot. The installation may have been removed since it started.
-        raise Unknown("the program was removed meanwhile") from error
+        raise Unknown("the installation of Outlive was removed meanwhile") from error
 
     top = repository.top or ""
     elsewhere = settings.get("core.worktree")
     if elsewhere and os.path.realpath(os.path.join(repository.git_dir, elsewhere)) != top:
-        raise Unknown("core.worktree puts them elsewhere")
+        raise Unknown("core.worktree names another directory")
     path = repository.git_dir + "/index"
     # Read the index's time before its content. If the index is replaced in between, this time is too early. The only
     # effect is that fewer stamps are trusted.

@@ -65,7 +65,7 @@ class TreeReader:
         self._left_out: set[bytes] = set()
         self._has_submodules = False
         self._steps = 0
-        self._doing = "looking at files"
+        self._doing = "inspecting files"
 
     def look(self, also: Iterable[bytes] = (), *, untracked: bool = True) -> Tree:
         """Return the states of the files in the index, and of the files in `also`.
@@ -81,7 +81,7 @@ class TreeReader:
                 complete = untracked and self._list_untracked(directories)
         except _TimeIsUp:
             total = sum(map(len, self._inside.values()))
-            stopped = f"time was up while {self._doing} ({len(self._tracked)} of {total} looked at)"
+            stopped = f"time was up while {self._doing} ({len(self._tracked)} of {total} inspected)"
         except OSError as error:
             stopped = (error.strerror or "unreadable").lower()
         for names in self._inside.values():
