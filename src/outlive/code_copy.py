@@ -146,15 +146,15 @@ def carry(home: str) -> CodeCopy | None:
 
 
 def carry_in_own_process(home: str) -> None:
-    """Call `carry`, unless this process is a program that uses our SDK."""
-    from outlive.quick_import import QuickFinder  # noqa: PLC0415 - imported here, because a bare interpreter has no such module
+    """Call `carry`, unless this process is a program that uses Outlive's SDK."""
+    from outlive.quick_import import QuickFinder  # noqa: PLC0415 - the top level must not import other modules of Outlive
 
     if any(isinstance(finder, QuickFinder) for finder in sys.meta_path):
         carry(home)
 
 
 def is_carried() -> bool:
-    """Return whether this process imports our modules from a copy."""
+    """Return whether this process imports Outlive's modules from a copy."""
     return _carried is not None
 
 
@@ -201,7 +201,7 @@ def _gather(directory: str, package: str, index: dict[str, Entry], parts: list[b
 
     If a module has no fresh bytecode, its source is read instead.
     """
-    from outlive.quick_import import fresh_code  # noqa: PLC0415 - imported here, because a bare interpreter has no such module
+    from outlive.quick_import import fresh_code  # noqa: PLC0415 - the top level must not import other modules of Outlive
 
     start = sum(map(len, parts))
     for name in sorted(os.listdir(directory)):
@@ -245,7 +245,7 @@ def _open_file(home: str, content: bytes) -> int:
 
 
 def _open_shared(directory: str, content: bytes) -> int:
-    from outlive.bundle.atomic_file import write_whole  # noqa: PLC0415 - imported here, because a bare interpreter has no such module
+    from outlive.bundle.atomic_file import write_whole  # noqa: PLC0415 - the top level must not import other modules of Outlive
 
     name = blake2b(content, digest_size=_DIGEST).hexdigest()
     path = f"{directory}/{name}"

@@ -16,7 +16,7 @@ _MOST = 32
 
 
 def give(channel: socket, note: bytes, descriptors: Sequence[int]) -> None:
-    """Send a note with descriptors. Raise OSError if this fails.
+    """Send a note with descriptors. Raise OSError if the sending fails.
 
     The descriptors stay open in this process.
     """

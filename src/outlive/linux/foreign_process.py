@@ -28,7 +28,7 @@ class ForeignProcess(Value):
     started_s: float
     """When the process was started, in seconds since the epoch."""
     output: str | None
-    """The regular file to which standard output goes. Without such a file, the one to which standard error goes."""
+    """The regular file to which standard output goes. If there is none, the file to which standard error goes."""
     output_fd: int | None
     output_size: int
     goes_to: str

@@ -140,7 +140,10 @@ def is_stopped(pid: int) -> bool:
 
 
 def opened_by(pid: int) -> list[str]:
-    """Return all files that a process has open. Raise OSError if this is forbidden."""
+    """Return all files that a process has open.
+
+    Raises OSError if this process may not inspect the other process.
+    """
     found = []
     for fd in os.listdir(f"/proc/{pid}/fd"):
         try:

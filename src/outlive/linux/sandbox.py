@@ -27,11 +27,12 @@ def killing_sandbox() -> str | None:
 
 
 def _is_made_for_us(first: str) -> bool:
-    """Return whether the PID namespace was made for the command that launches.
+    """Return whether the PID namespace was made for the launching command.
 
-    If so, its first process is this process, or a shell with a script (`sh -c`) that runs this process.
+    If so, the first process of the namespace is this process, or a shell with a script (`sh -c`) that runs this
+    process.
     """
-    from outlive.domain.tasks.shells_and_wrappers import SHELLS  # noqa: PLC0415 - imported here, because it is needed only inside a PID namespace
+    from outlive.domain.tasks.shells_and_wrappers import SHELLS  # noqa: PLC0415 - only a process inside a PID namespace needs this module
 
     shells = (*SHELLS, "busybox")
     is_given = first in shells and any(word[:1] == "-" and "c" in word[1:] for word in words_of(1)[1:2])

@@ -73,7 +73,7 @@ class SharedListener:
         """
         if not self._sends:
             return os.pipe()
-        from _socket import socketpair  # noqa: PLC0415 - imported here, because few sandboxes need it
+        from _socket import socketpair  # noqa: PLC0415 - only needed where descriptors cannot be copied
 
         reading, writing = socketpair()
         return reading.detach(), writing.detach()
@@ -90,7 +90,7 @@ class SharedListener:
         The command-to-be, which is a child of `parent`, calls this function. The keeper's promise comes through the
         descriptor `keeper`. Returns the listener of the command-to-be, or None if the command-to-be is not observed.
         From now on, the kernel kills the command-to-be if its parent dies. Without an answer, the command-to-be would
-        otherwise sleep in the kernel forever. `let_go` ends this before the exec.
+        otherwise sleep in the kernel forever. `let_go` ends this rule before the exec.
         """
         from outlive.linux.seccomp import install  # noqa: PLC0415 - costs nothing, because the witness has loaded the module already
 
@@ -118,9 +118,9 @@ class SharedListener:
     def let_go(listener: int | None) -> None:
         """Close the command-to-be's own listener, right before its exec.
 
-        If the keeper and the witness have died, a reported call must fail. It fails only if no process has the listener
-        open. If the command-to-be kept its own listener open, its exec would wait forever for an answer. `let_go` also
-        ends the rule that the kernel kills the command-to-be when its parent dies.
+        If the keeper and the witness have died, a reported call must fail and not wait. A reported call fails if no
+        process has the listener open. If the command-to-be kept its own listener open, its exec would wait forever for
+        an answer. `let_go` also ends the rule that the kernel kills the command-to-be when its parent dies.
         """
         if listener is not None:
             os.close(listener)
@@ -171,7 +171,7 @@ class SharedListener:
     def unwritten_since(self) -> int:
         """Return the time of the keeper's first unwritten observation, or 0.
 
-        This is called in the witness.
+        The witness calls this function.
         """
         return int.from_bytes(os.pread(self._page, _UNWRITTEN_SIZE, _UNWRITTEN_AT), "little")
 
@@ -254,7 +254,7 @@ class ListenerFallback:
         self._done = allocate_lock()
 
     def begin(self, command: int) -> None:
-        """Start the thread, and promise to answer only if that succeeds."""
+        """Start the thread, and promise to answer only if the thread has started."""
         from _thread import start_new_thread  # noqa: PLC0415
 
         self._done.acquire()
@@ -302,8 +302,8 @@ def let_continue_what_waits(listener: int, page: mmap) -> None:
     """Let the last call and every later call continue, after the keeper's death."""
     from outlive.linux.seccomp import let_continue, received  # noqa: PLC0415 - costs nothing, because this process has loaded the module already
 
-    # If the last received call was answered already, this does nothing. If the call was not answered, no other process
-    # would answer it.
+    # If the last received call was answered already, a second answer has no effect. If the call was not answered, no
+    # other process would answer the call.
     let_continue(listener, received(page))
     answer_all(listener, page)
 
@@ -336,7 +336,7 @@ def _may_ask(command: int) -> bool:
 
 def _send(channel: int, descriptor: int) -> None:
     """Send a descriptor through a socket. The descriptor and the socket stay open."""
-    from _socket import socket  # noqa: PLC0415 - imported here, because few sandboxes need it
+    from _socket import socket  # noqa: PLC0415 - only needed where descriptors cannot be copied
 
     from outlive.linux.fd_passing import give  # noqa: PLC0415
 
@@ -352,7 +352,7 @@ def _receive_from(channel: int) -> tuple[bool, int | None]:
 
     The number is None if this process had no free descriptor.
     """
-    from _socket import MSG_PEEK, socket  # noqa: PLC0415 - imported here, because few sandboxes need it
+    from _socket import MSG_PEEK, socket  # noqa: PLC0415 - only needed where descriptors cannot be copied
 
     from outlive.linux.fd_passing import take  # noqa: PLC0415
 

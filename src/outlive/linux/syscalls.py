@@ -134,7 +134,10 @@ def live_without_parent() -> None:
 
 
 def name_process(name: str) -> None:
-    """Set the name that `ps` and /proc/PID/comm show. The kernel keeps fifteen bytes."""
+    """Set the name that `ps` and /proc/PID/comm show.
+
+    The kernel keeps only the first fifteen bytes.
+    """
     call_function(_prctl, (_PR_SET_NAME, name.encode("ascii"), 0, 0, 0))
 
 
@@ -182,7 +185,10 @@ def confinement() -> str:
 
 
 def punch_hole(fd: int, start: int, length: int) -> bool:
-    """Free the blocks of a span of a file. Return False if the file system cannot."""
+    """Free the blocks of a span of a file.
+
+    Returns False if the file system cannot free the blocks.
+    """
     span = (_Long(start), _Long(length))
     return bool(call_function(_fallocate, (fd, _PUNCH_HOLE_KEEP_SIZE, *span)) == 0)
 
@@ -251,11 +257,11 @@ def file_system_magic(path: str) -> int:
 def watch_modifications(path: str) -> int | None:
     """Return a descriptor that becomes readable when a file is written to.
 
-    Returns None if this is not possible. Processes that wait for a task or display its output may use this function. A
-    keeper must not use it: by default, a user has only 128 inotify instances, which are too few for many keepers.
-    Keepers use `F_NOTIFY` instead.
+    Returns None if the file cannot be watched. Processes that wait for a task or display its output may use this
+    function. A keeper must not use it: by default, a user has only 128 inotify instances, which are too few for many
+    keepers. Keepers use `F_NOTIFY` instead.
     """
-    import ctypes  # noqa: PLC0415 - imported here, because a launch does not need it
+    import ctypes  # noqa: PLC0415 - a launch does not need `ctypes`, which is slow to import
 
     libc = ctypes.CDLL(None, use_errno=True)
     fd = int(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
@@ -338,7 +344,7 @@ def take_short_turns() -> None:
     policy, machine = os.sched_getscheduler(0), os.uname().machine
     if policy != os.SCHED_OTHER or machine not in _SET_SCHEDULING:
         return
-    from _struct import Struct  # noqa: PLC0415 - imported here, because only an observing keeper needs it
+    from _struct import Struct  # noqa: PLC0415 - only a keeper that observes needs this module
 
     form, nice = Struct("<IIQiIQQQ"), os.getpriority(os.PRIO_PROCESS, 0)
     wanted = form.pack(form.size, policy, 0, nice, 0, _SHORTEST_TURN_NS, 0, 0)

@@ -75,7 +75,7 @@ class Journal:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no line waits to be written."""
+        """Whether all collected lines are written."""
         return not self._lines
 
     def flush(self) -> None:

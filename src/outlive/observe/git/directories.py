@@ -19,7 +19,7 @@ _NOT_THERE = (ENOENT, ENOTDIR, ELOOP)
 
 
 class Barred(Exception):
-    """The directory may exist, but it must not or cannot be entered."""
+    """The error that a directory, which may exist, must not or cannot be entered."""
 
 
 class Directories:

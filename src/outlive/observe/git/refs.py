@@ -1,6 +1,6 @@
 """HEAD, refs, stash and worktrees of a repository, read from its files.
 
-Refs in a reftable are not read: only the text of `refs_mark` shows that they have changed.
+Refs in a reftable are not read. Only the text of `refs_mark` shows that these refs have changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HEX = frozenset("0123456789abcdef")
 def read_head(repository: Repository) -> tuple[str, str]:
     """Return the ref of HEAD, and the commit of HEAD.
 
-    The ref is empty if HEAD is detached. The commit is empty if there is none yet.
+    The ref is empty if HEAD is detached. The commit is empty if the branch has no commit yet.
     """
     _check_readable(repository)
     content = read_regular(repository.git_dir + "/HEAD", _REF_BYTES)
@@ -102,7 +102,8 @@ def _loose(repository: Repository, name: str) -> str:
     own = name.startswith(("refs/bisect/", "refs/rewritten/", "refs/worktree/"))
     where = repository.git_dir if own else repository.common_dir
     path = f"{where}/{name}"
-    # After the last branch in a directory was deleted, the empty directory may stay. For git, it is not a ref.
+    # After the last branch in a directory was deleted, the empty directory may stay. For git, the directory is not a
+    # ref.
     content = None if os.path.isdir(path) else read_regular(path, _REF_BYTES)
     return os.fsdecode(content or b"").strip()
 

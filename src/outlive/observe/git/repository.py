@@ -25,9 +25,9 @@ class Repository(Value):
     """The top of the worktree. None in a bare repository."""
     git_dir: str
     common_dir: str
-    """The directory of refs, objects and configuration. A linked worktree shares it with the main worktree."""
+    """The directory of refs, objects and configuration, which linked worktrees share with the main worktree."""
     broken: str | None = None
-    """Why the repository cannot be read. None if it can be read."""
+    """Why the repository cannot be read. None if the repository can be read."""
 
     @property
     def identity(self) -> str:

@@ -13,7 +13,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
 class Unknown(Exception):
-    """The file exists, or should exist, and cannot be read."""
+    """The error that a file cannot be read, although it exists or should exist."""
 
 
 def read_regular(path: str | bytes, limit: int, dir_fd: int | None = None) -> bytes | None:

@@ -31,7 +31,7 @@ _MOST_FILES = 2000
 
 
 class _Limits(Value):
-    """Limits for reading refs. Beyond them, the refs are unknown."""
+    """Limits for reading refs. If a limit is exceeded, the refs are unknown."""
 
     refs: int
     packed_bytes: int
@@ -82,8 +82,8 @@ def take_full(
 ) -> Snapshot:
     """Take a quick snapshot, and add the states of the files of the worktree.
 
-    `before` is an earlier snapshot. Files that only the index at that time named are inspected, too. The files in
-    `paths` may lie outside the worktree. Files that cannot be inspected in time are marked as unseen.
+    `before` is an earlier snapshot. Files that were tracked then, but are not in the index now, are inspected, too. The
+    files in `paths` may lie outside the worktree. Files that cannot be inspected in time are marked as unseen.
     """
     until = time.monotonic() + budget_s
     quick, repository, settings = _take(directory, _FULL)

@@ -62,7 +62,7 @@ def declare(argv: tuple[str, ...], cwd: str) -> Declared:
 
 
 def _taken_away(commands: Iterable[Simple]) -> Iterator[Touch]:
-    """Yield commands that take files away, with their directories or removed paths."""
+    """Yield commands that remove or replace files, with the directory or the path."""
     tracked: Callable[[str], bool] | None = None
     for command in commands:
         if takes_away(command):

@@ -97,7 +97,7 @@ class Kind:
         self.supervises = name in ("seccomp", "prctl")
         """Whether the call may install a seccomp filter."""
         self.decides = name == _DECIDING
-        """Whether the task then decides which processes may open files. The observer might wait for the task."""
+        """Whether the call lets the task delay other processes that open files, and so delay the observer."""
 
 
 def _is_link(path: str, there: Look | None) -> bool:
@@ -190,7 +190,10 @@ class Calls:
         return (name_within(thread, None if where == HERE else where, name, follows=follows),)
 
     def _paths(self, kind: Kind, thread: int, arguments: Sequence[int], flags: int) -> Paths:
-        """Return the paths of a call. Its flags decide whether to follow symbolic links."""
+        """Return the paths of a call.
+
+        The flags of the call decide whether symbolic links are followed.
+        """
         found: list[tuple[str, Look | None]] = []
         writes_to_what_is_there = kind.operation == "write" and flags & FRESH != FRESH
         follows = writes_to_what_is_there and not flags & os.O_NOFOLLOW

@@ -349,9 +349,9 @@ class Observer:
                 self._on_first_write(top)
 
     def _record_fork(self, at: int, thread: int) -> None:
-        """Record a forked thread that has not executed a program, and what forked it.
+        """Record a forked thread that has not executed a program, and its parent.
 
-        If the journal does not name the process that forked the thread, the thread's command line is recorded as well.
+        If the journal does not name the parent, the thread's command line is recorded as well.
         """
         if thread in self._known:
             return

@@ -46,7 +46,7 @@ class Scope:
 
     @property
     def trees(self) -> frozenset[str]:
-        """The tops of all worktrees, each with a slash."""
+        """The tops of all worktrees, each with a slash at its end."""
         return frozenset(self._tops)
 
     def concerns(self, path: str) -> bool | None:

@@ -29,7 +29,7 @@ _WRITING = frozenset((">", ">>", "&>", "&>>", ">|", ">&", "<>"))
 _ABOUT_FILES = frozenset(f"-{letter}" for letter in "bcdefghkprsuwxGLNOS")
 _ABOUT_TWO_FILES = frozenset(("-nt", "-ot", "-ef"))
 _TERMS = frozenset(("unary_expression", "binary_expression", "parenthesized_expression"))
-# A loop over more words than this is read once, with its variable unknown.
+# A loop over more words is read only once, and its variable is unknown.
 _MOST_ROUNDS = 16
 
 
@@ -93,7 +93,7 @@ class _Walk:
                 self.visit(part, scope.copy() if sign is not None and sign.type == "&" else scope, depth + 1)
 
     def visit_apart(self, node: Node, scope: Scope, depth: int) -> None:
-        """Read the parts of a node in a copy of the scope, which they cannot change."""
+        """Read the parts of a node in a copy of the scope. `scope` does not change."""
         self._visit_parts(node, scope.copy(), depth)
 
     def visit_subshell(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
@@ -143,7 +143,7 @@ class _Walk:
             feed = Feed(stdin=self._written_by(part, scope, depth), is_fed=True)
 
     def visit_redirected_statement(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
-        """Read a command or a compound that has redirections."""
+        """Read a simple or compound command that has redirections."""
         body, redirects = node.child_by_field_name("body"), node.children_by_field_name("redirect")
         if body is not None and body.type == "list":
             self.visit_list(node, scope, depth, feed)
@@ -170,7 +170,7 @@ class _Walk:
             self.visit(following, scope, depth, its_feed)
 
     def visit_command(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
-        """Read a simple command. Assignments before it hold for this command only."""
+        """Read a simple command. Assignments before it apply only to this command."""
         words: list[Word] = []
         own = scope.copy()
         for child in node.named_children:
@@ -331,7 +331,7 @@ class _Walk:
 def _chained(node: Node) -> list[Link]:
     """Return the parts of `a && b > c || d`, each with its redirections.
 
-    The tree is as deep as the chain is long, so it is walked without recursion. The grammar assigns a last redirection
+    A long chain has a deep tree, so the tree is walked without recursion. The grammar assigns a last redirection
     to the whole chain, but a shell assigns it to the last command.
     """
     parts: list[Link] = []

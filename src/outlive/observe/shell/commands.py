@@ -45,7 +45,7 @@ VARIABLES_OF_GIT = PLACES_OF_GIT + PROGRAMS_OF_GIT
 
 
 class Word(Value):
-    """One word of a command. If it is not literal, `text` is the word as written."""
+    """One word of a command. If the word is not literal, `text` is its source text."""
 
     text: str
     literal: bool = True
@@ -69,13 +69,13 @@ class Simple(Value):
     directory: str
     line: str
     writes: tuple[Word, ...] = ()
-    """The files that its redirections open for writing."""
+    """The files that the redirections of the command open for writing."""
     reads: tuple[Word, ...] = ()
-    """The files that its redirections open for reading."""
+    """The files that the redirections of the command open for reading."""
     stdin: str | None = None
-    """The content of its input, if the text of the command contains this content literally."""
+    """The content of the command's input, if the text of the command contains this content literally."""
     is_fed: bool = False
-    """Whether its input is a file, a pipe or a here-document."""
+    """Whether the command's input is a file, a pipe or a here-document."""
     sets: tuple[tuple[str, Word], ...] = ()
     """The variables of git that the text sets for this command."""
     elsewhere: Elsewhere | None = None
@@ -108,7 +108,7 @@ class Scope:
         return other
 
     def enter(self, words: tuple[Word, ...]) -> None:
-        """Follow a `cd` or `pushd`. `popd` and `cd -` lead back."""
+        """Follow a `cd`, `pushd` or `popd` to its directory."""
         targets = [word for word in words[1:] if word.text == "-" or not word.text.startswith("-")]
         if words[0].text == "popd" or (targets and targets[0].text == "-"):
             target = self.before

@@ -22,7 +22,7 @@ _QUOTED_ESCAPES = {'"': '"', "$": "$", "`": "`", "\\": "\\", "\n": ""}
 _ANSI_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 _DEEPEST_WORD = 20
 _LONGEST_WORD = 64 * 1024
-# A word whose braces may stand for more words than this is unknown.
+# If the braces of a word may stand for more words than these limits allow, the word is unknown.
 _MOST_BRACES = 8
 _MOST_ALTERNATIVES = 1000
 

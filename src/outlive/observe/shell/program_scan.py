@@ -27,7 +27,7 @@ _BEGINS = str.maketrans(dict.fromkeys(";|&`\"'", "\n"))
 _OPENINGS = ("$(", "do (", "then (", "else (")
 """Signs after which a command begins. `if (` is left out, because other languages begin a condition with `if (`."""
 _NO_CALL = frozenset({"=", "==", "+=", ":=", "}"})
-"""Signs that follow a name in other languages. A word before one of them is no command."""
+"""Signs that follow a name in other languages. A word before such a sign is no command."""
 
 
 class Text:
@@ -41,7 +41,7 @@ class Text:
         self._words: list[str] | None = None
 
     def may_name(self, names: Iterable[str]) -> bool:
-        """Return whether a name occurs in the text. This is faster than splitting it."""
+        """Return whether a name occurs in the text, which is faster than splitting it."""
         return any(name in self._content for name in names)
 
     @property

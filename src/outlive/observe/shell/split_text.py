@@ -32,7 +32,7 @@ class Piece(Value):
     words: tuple[str, ...]
     """The words of the command without quotes. Empty if the command has only redirections."""
     writes: tuple[str, ...] = ()
-    """The files that its redirections open for writing."""
+    """The files that the redirections of the command open for writing."""
     heredocs: tuple[str, ...] = ()
     """The here-documents of the command's line, if no other command follows on that line."""
     is_background: bool = False
@@ -57,7 +57,7 @@ def pieces_within(text: str, depth: int = 0) -> list[Piece]:
 
 
 def program(piece: Piece) -> tuple[str, ...]:
-    """Return the words of a command from its program on, without wrappers before it.
+    """Return the program and arguments of a command, without wrappers before them.
 
     A wrapper that detaches its command, adds words to it or runs it in another place counts as the program.
     """

@@ -39,7 +39,10 @@ _BEFORE_VERB = frozenset(("-n", "-f", "-p", "--namespace", "--context", "--file"
 
 
 def unwrap(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
-    """Read the commands that a command runs. Return False if its text names none."""
+    """Read the commands that a command runs.
+
+    Returns False if the caller must add the command itself, too.
+    """
     words, name = command.words, program_name(command)
     if not name:
         return False

@@ -32,7 +32,7 @@ class Watched(Value):
     """The worktrees and directories to watch."""
 
     places: tuple[str, ...]
-    """Three texts for each worktree: top, git directory, and shared git directory (empty if it is the second)."""
+    """Three texts for each worktree: top, git directory, shared git directory (empty if equal to the second)."""
     directories: tuple[str, ...]
     is_whole: bool
     """Whether `directories` has all directories with tracked files."""
@@ -113,7 +113,7 @@ def _state(seen: bytes, since_ns: int, *, converts: bool) -> str:
     stamp, content = stamp_of(seen), content_of(seen)
     if not content or not S_ISREG(mode_of(stamp)) or changed_at_ns(stamp) >= since_ns:
         return UNREADABLE
-    # The id in the index is the id of the converted content. It differs from the id of the bytes on disk if git
+    # The id in the index is the id of the converted content. This id differs from the id of the bytes on disk if git
     # converts line endings or applies a filter.
     is_of_bytes = seen[:1] == HASHED or (seen[:1] == AS_INDEXED and not converts)
     return "f" + content.hex() if is_of_bytes else UNREADABLE
