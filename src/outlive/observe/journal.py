@@ -91,7 +91,7 @@ class Journal:
     def _write(self, content: bytes) -> None:
         self._room -= len(content)
         if self._room <= 0:
-            content = self._gap("the journal is full")
+            content = self._gap("the journal is full, so later changes are missing")
         try:
             written = os.write(self._fd, content)
         except OSError:

@@ -126,7 +126,7 @@ def _packed(repository: Repository, limit: int) -> dict[str, str]:
 
 def _check_readable(repository: Repository) -> None:
     if os.path.lexists(repository.common_dir + "/reftable"):
-        raise Unknown("kept as a reftable")
+        raise Unknown("stored in a reftable, which Outlive does not read")
 
 
 def _checked_id(text: str) -> str:

@@ -105,7 +105,7 @@ def repository_at(place: str) -> Repository | None:
         named = os.fsdecode(content.removeprefix(_MARK).rstrip(b"\r\n"))
         if not content.startswith(_MARK) or not named or "\0" in named:
             return _broken(place, inside, ".git names no directory")
-        git_dir, missing = os.path.realpath(os.path.join(place, named)), ".git leads nowhere"
+        git_dir, missing = os.path.realpath(os.path.join(place, named)), ".git names a directory without a repository"
     else:
         return _broken(place, inside, ".git is neither file nor directory")
     shared = _shared_dir(git_dir)

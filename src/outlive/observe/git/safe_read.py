@@ -66,7 +66,7 @@ def names_in(path: str, most: int) -> list[os.DirEntry[str]]:
     """
     try:
         if S_ISLNK(os.lstat(path).st_mode):
-            raise Unknown("a symbolic link")
+            raise Unknown("a directory is a symbolic link")
         with os.scandir(path) as entries:
             found = []
             for entry in entries:

@@ -271,9 +271,10 @@ class Observer:
         self._note(at, "exec", thread, words, path, _parents(thread)[1])
         if self._loses_privileges and gains_privileges(path):
             self.met_gaining.add(path)
-            self._note(at, "gap", thread, f"{path} ran without its privileges; --observe compare keeps them")
+            words = f"{path} ran without its privileges; use --observe compare to keep the privileges"
+            self._note(at, "gap", thread, words)
         if _namespace(thread) not in ("", self._namespace):
-            self._note(at, "gap", thread, "it saw another file system than Outlive does")
+            self._note(at, "gap", thread, "it saw a file system that Outlive does not see")
 
     def _write_paths(self, at: int, thread: int, kind: Kind, seen: Sequence[Seen]) -> None:
         fields, is_anywhere = "", False
@@ -315,7 +316,7 @@ class Observer:
         From now on, the task answers other processes' accesses to files. If the observer read a file, the observer and
         the task could wait for each other.
         """
-        self._note(at, "unobserved", thread, f"{why}: what it did afterwards was not seen")
+        self._note(at, "unobserved", thread, f"{why}: later changes were not observed")
         self._journal.flush()
         answer_all(self._listener, self._page)
 
@@ -323,7 +324,7 @@ class Observer:
         """Record a further repository. None stands for a repository beyond the limit."""
         at = self._journal.now()
         if repository is None:
-            words = f"it entered more than {MOST_REPOSITORIES} repositories: for the others, no windows are recorded"
+            words = f"it entered more than {MOST_REPOSITORIES} repositories: the others have no recorded windows"
             self._note(at, "gap", 0, words)
             return
         self._note(at, "further", 0, *repository.roots)
@@ -337,7 +338,7 @@ class Observer:
         elif not self._touched_more:
             self._touched_more = True
             self._note(
-                at, "gap", thread, f"it changed more than {_MOST_TOUCHED:,} paths: the end state of others is unknown"
+                at, "gap", thread, f"it changed more than {_MOST_TOUCHED:,} paths: the end state of the rest is unknown"
             )
 
     def _notice_writes(self, seen: Sequence[Seen]) -> None:

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 _I386 = 0x40000003
 _MOST_INSTRUCTIONS = 4096  # the kernel accepts no longer filter
 _VERDICT = 0xFFFF0000
-_KEEPS = "--observe compare allows it"
+_KEEPS = "use --observe compare for this program"
 _STRICT = f"%s was refused seccomp's strict mode; {_KEEPS}"
-_LISTENER = f"%s could not observe system calls, because Outlive does; {_KEEPS}"
+_LISTENER = f"%s could not observe system calls, because Outlive observes them; {_KEEPS}"
 _TRACER = f"%s traces system calls by seccomp, but did not get the calls that Outlive observes; {_KEEPS}"
 _KNOWN = frozenset({"proot", "--seccomp-bpf"})
 """`--seccomp-bpf` is the option that makes strace install a filter."""
